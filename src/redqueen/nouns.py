@@ -1,0 +1,200 @@
+"""The records that flow through one step: who meets whom, what was proposed, judged, answered and learned.
+
+Everything here is a frozen dataclass of plain values (no tensors, no handles), so a record can be logged,
+compared and stored as it is. Stages take records and return records; nothing is handed back up the line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["code_o", "code_i", "code_f"]
+KINDS: tuple[Kind, ...] = ("code_o", "code_i", "code_f")
+"""Deduction (predict the output), abduction (find an input), induction (write the program)."""
+
+Role = Literal["teacher", "student", "both"]
+"""``both`` is the single-agent baseline: one adapter that proposes and solves."""
+
+
+@dataclass(frozen=True)
+class Rating:
+    """A Gaussian skill belief. ``mu`` and ``sigma`` are in rating points (standard start: 25 and 25/3)."""
+
+    mu: float
+    sigma: float
+
+
+@dataclass(frozen=True)
+class Individual:
+    """One member of the population: a LoRA adapter with a role, a slot in the bank, a rating and a history.
+
+    ``id`` is unique within a run (``T2`` for a founder, ``T2.17`` for the individual born into that place at
+    step 17); ``slot`` is its row in the adapter bank, which a child takes over from the one it replaces.
+    """
+
+    id: str
+    role: Role
+    slot: int
+    rating: Rating
+    born_step: int = 0
+    parents: tuple[str, ...] = ()
+    operator: str = "founder"
+
+
+@dataclass(frozen=True)
+class Match:
+    """One teacher meets one student for one step. ``expected_win_frac`` is the student's, from the ratings."""
+
+    teacher: str
+    student: str
+    expected_win_frac: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a teacher wrote, before anybody has checked it.
+
+    ``inputs`` holds argument lists as source text, as they stand between the brackets of a call: one for
+    ``code_o`` and ``code_i``, several for ``code_f``. ``error`` is set when the text could not be parsed, and then
+    the other fields may be empty. ``text`` is the raw model text (untrusted).
+    """
+
+    id: str
+    teacher: str
+    student: str
+    kind: Kind
+    text: str
+    code: str = ""
+    inputs: tuple[str, ...] = ()
+    message: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A candidate that is no task, with one reason (a verdict name, ``unparsable`` or ``duplicate``...)."""
+
+    candidate: Candidate
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A candidate that was verified. ``inputs`` and ``outputs`` are canonical literals computed by the verifier.
+
+    For ``code_f`` the first ``num_shown`` pairs are shown to the solver and the rest are hidden; otherwise 0.
+    """
+
+    id: str
+    teacher: str
+    student: str
+    kind: Kind
+    code: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    message: str = ""
+    num_shown: int = 0
+    protection: str = ""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One answer of one student to one task. ``answer`` is None when no answer could be read from ``text``.
+
+    ``thought`` is what stood between the think marks ("" when the student answered directly).
+    """
+
+    task_id: str
+    student: str
+    text: str
+    answer: str | None
+    thought: str = ""
+    num_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Grade:
+    """The judge's word on one attempt.
+
+    ``verdict``: ``ok`` or the reason why the answer could not even be compared (verdict names of the verifier,
+    ``unparsable``). ``lost`` marks an attempt whose judgement failed for the infrastructure's own reasons: it is
+    no sample, neither right nor wrong.
+    """
+
+    correct: bool
+    verdict: str
+    detail: str = ""
+    lost: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An attempt together with its grade."""
+
+    attempt: Attempt
+    grade: Grade
+
+
+@dataclass(frozen=True)
+class Request:
+    """Ask the sampler for ``num_samples`` continuations of one prompt by one member (``slot`` in the bank).
+
+    ``rng_seed`` fixes the samples of this request whatever else is in the batch.
+    """
+
+    slot: int
+    prompt: tuple[int, ...]
+    num_samples: int
+    rng_seed: int
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One sampled continuation.
+
+    ``tokens`` includes the end token when ``finished``; ``logprobs`` (nats, one a token) are those of the sampling
+    policy at its temperature; ``entropy`` is the mean entropy of the next-token distribution in nats a token.
+    """
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    entropy: float
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A group for the learner: one prompt of one member with its completions and one scalar advantage for each."""
+
+    slot: int
+    prompt: tuple[int, ...]
+    completions: tuple[Completion, ...]
+    advantages: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class UpdateStats:
+    """What one optimiser step of one member did. ``grad_norm`` is before clipping; ``ok`` False: not stepped."""
+
+    slot: int
+    loss: float
+    grad_norm: float
+    clip_frac: float
+    num_tokens: int
+    ok: bool = True
+
+
+@dataclass(frozen=True)
+class Birth:
+    """One replacement: who left, who was born in its place, from whom, by which operator with which constants."""
+
+    step: int
+    child: str
+    replaced: str
+    parents: tuple[str, ...]
+    operator: str
+    constants: dict[str, float] = field(default_factory=dict)
+    rng_seed: int = 0
+    relative_change: float = 0.0
