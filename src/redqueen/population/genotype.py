@@ -1,4 +1,4 @@
-"""The genotype: the LoRA factors of one adapter, and what can be measured on dW = (alpha / rank) B A without forming it.
+"""The genotype: an adapter's LoRA factors, and measures on dW = (alpha / rank) B A that never form it.
 
 A dense dW of a 7B model is some 26 GB in fp32; its two factors are 323 MB. Everything here is therefore traces of
 r x r Gram matrices: <dW1, dW2> = s1 s2 tr((B1^T B2)(A2 A1^T)). The Grams are accumulated in float64, because a

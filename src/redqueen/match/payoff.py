@@ -1,0 +1,89 @@
+"""The payoff matrix: what each student has scored against each teacher, with counts and decay.
+
+A cell keeps a decayed sum of scores and a decayed number of games, so its ratio is a mean that forgets: individuals
+learn between matches, and a score of fifty steps ago says little about the two of today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redqueen.errors import UserError
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One pair's history: ``score_sum / weight`` is the student's decayed mean score; ``num_games`` never decays."""
+
+    score_sum: float = 0.0
+    weight: float = 0.0
+    num_games: int = 0
+
+
+@dataclass(frozen=True)
+class PayoffMatrix:
+    """Cells by ``(teacher id, student id)``; who never met has none. A step keeps ``decay_frac`` in (0, 1] of each."""
+
+    decay_frac: float = 0.95
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError when the decay leaves its range."""
+        if not 0 < self.decay_frac <= 1:
+            raise ValueError("decay_frac must be in (0, 1]")
+
+
+def record(matrix: PayoffMatrix, games: Iterable[tuple[str, str, float]]) -> PayoffMatrix:
+    """The matrix after one step: every cell decays once, then each ``(teacher, student, solve_rate_frac)`` is added.
+
+    ``solve_rate_frac`` in [0, 1] is the student's score; the teacher's is its complement. Raises ValueError outside.
+    """
+    keep = matrix.decay_frac
+    cells = {pair: Cell(c.score_sum * keep, c.weight * keep, c.num_games) for pair, c in matrix.cells.items()}
+    for teacher, student, score in games:
+        if not 0 <= score <= 1:
+            raise ValueError(f"score {score} of {student} against {teacher} is not in [0, 1]")
+        old = cells.get((teacher, student), Cell())
+        cells[teacher, student] = Cell(old.score_sum + score, old.weight + 1, old.num_games + 1)
+    return PayoffMatrix(keep, cells)
+
+
+def keep_only(matrix: PayoffMatrix, ids: Iterable[str]) -> PayoffMatrix:
+    """Drop every pair with an individual outside ``ids`` (the living and the hall of fame), so that it stays small."""
+    known = set(ids)
+    cells = {pair: cell for pair, cell in matrix.cells.items() if known.issuperset(pair)}
+    return PayoffMatrix(matrix.decay_frac, cells)
+
+
+def mean_scores(
+    matrix: PayoffMatrix, teachers: Sequence[str], students: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The students' mean scores (num_teachers, num_students) in [0, 1], NaN where a pair never met, and the counts."""
+    scores = np.full((len(teachers), len(students)), np.nan)
+    counts = np.zeros((len(teachers), len(students)), dtype=np.int64)
+    for i, teacher in enumerate(teachers):
+        for j, student in enumerate(students):
+            cell = matrix.cells.get((teacher, student))
+            if cell is not None and cell.weight > 0:
+                scores[i, j] = cell.score_sum / cell.weight
+                counts[i, j] = cell.num_games
+    return scores, counts
+
+
+def to_plain(matrix: PayoffMatrix) -> dict[str, object]:
+    """Plain lists and numbers, exact in JSON, for a checkpoint; ``from_plain`` reads them back."""
+    rows = [[t, s, c.score_sum, c.weight, c.num_games] for (t, s), c in matrix.cells.items()]
+    return {"decay_frac": matrix.decay_frac, "cells": rows}
+
+
+def from_plain(plain: dict[str, object]) -> PayoffMatrix:
+    """The matrix ``to_plain`` wrote. Raises UserError when the record is not one of ours."""
+    decay, rows = plain.get("decay_frac"), plain.get("cells")
+    if not isinstance(decay, int | float) or not isinstance(rows, list):
+        raise UserError("payoff record: 'decay_frac' and 'cells' are missing; the checkpoint is of another version")
+    cells = {(str(t), str(s)): Cell(float(total), float(weight), int(n)) for t, s, total, weight, n in rows}
+    return PayoffMatrix(float(decay), cells)

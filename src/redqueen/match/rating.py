@@ -1,0 +1,141 @@
+"""Gaussian skill ratings: the published two-player update with draws, the expected win, and who won a match.
+
+The update is that of Herbrich, Minka and Graepel, "TrueSkill: a Bayesian skill rating system" (2006), for two players:
+each skill is a normal belief, a performance is skill plus noise of standard deviation ``beta``, and the higher
+performance wins unless the two are closer than the draw margin. The two roles are rated against each other, so the
+ratings are zero-sum between them: both sub-populations cannot rise together, and a flat mean rating is no stagnation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+from redqueen.nouns import Rating
+
+Winner = Literal["teacher", "student", "draw"]
+
+_UNIT = NormalDist()
+
+
+@dataclass(frozen=True)
+class RatingConstants:
+    """The numbers of the rating system, in rating points. Ground: paper (the published standard constants)."""
+
+    mu: float = 25.0
+    """Mean of a newcomer's belief."""
+    sigma: float = 25.0 / 3.0
+    """Standard deviation of a newcomer's belief."""
+    beta: float = 25.0 / 6.0
+    """Standard deviation of one performance around the skill."""
+    tau: float = 25.0 / 300.0
+    """Standard deviation of the drift that a skill may make between two matches."""
+    draw_frac: float = 0.1
+    """Probability of a draw between equals, in [0, 1); it fixes the draw margin."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError when a constant leaves its range."""
+        if self.sigma <= 0 or self.beta <= 0 or self.tau < 0 or not 0 <= self.draw_frac < 1:
+            raise ValueError("ratings need sigma > 0, beta > 0, tau >= 0 and 0 <= draw_frac < 1")
+
+    def newcomer(self) -> Rating:
+        """The rating of an individual nobody has met."""
+        return Rating(self.mu, self.sigma)
+
+    @property
+    def draw_margin(self) -> float:
+        """Performances closer than this are a draw: Phi^-1((draw_frac + 1) / 2) sqrt(2) beta, in rating points."""
+        return _UNIT.inv_cdf((self.draw_frac + 1) / 2) * math.sqrt(2) * self.beta
+
+
+STANDARD = RatingConstants()
+
+
+def lower_confidence_bound(rating: Rating, num_sigmas: float = 3.0) -> float:
+    """mu - 3 sigma: the internal fitness, a skill the individual has very probably reached. Ground: paper."""
+    return rating.mu - num_sigmas * rating.sigma
+
+
+def expected_win(student: Rating, teacher: Rating, constants: RatingConstants = STANDARD) -> float:
+    """The student's expected win in [0, 1]. Ground: paper.
+
+    p = Phi((mu_s - mu_t) / sqrt(sigma_s^2 + sigma_t^2 + 2 beta^2)).
+    """
+    spread = math.sqrt(student.sigma**2 + teacher.sigma**2 + 2 * constants.beta**2)
+    return _cdf((student.mu - teacher.mu) / spread)
+
+
+def decide(solve_rate_frac: float | None, expected_win_frac: float, tolerance_frac: float = 1e-9) -> Winner:
+    """Who won: the student when it solved more than its rating let expect, the teacher when less, else a draw.
+
+    ``solve_rate_frac`` is the mean over the match's graded attempts; None when the teacher made no valid task, and then
+    the student wins. A match whose attempts were all lost is no game: do not ask. Ground: re-implementations.
+    """
+    if solve_rate_frac is None:
+        return "student"
+    if abs(solve_rate_frac - expected_win_frac) <= tolerance_frac:
+        return "draw"
+    return "student" if solve_rate_frac > expected_win_frac else "teacher"
+
+
+def update(
+    teacher: Rating, student: Rating, winner: Winner, constants: RatingConstants = STANDARD
+) -> tuple[Rating, Rating]:
+    """The two beliefs after one match, as ``(teacher, student)``.
+
+    With c^2 = sigma_t^2 + sigma_s^2 + 2 beta^2 (each sigma^2 widened by tau^2 first), the first player's
+    mu += sigma^2 / c * v and sigma^2 *= 1 - sigma^2 / c^2 * w; the second player's v has the other sign.
+    """
+    if winner == "draw":
+        return _shift(teacher, student, True, constants)
+    if winner == "teacher":
+        return _shift(teacher, student, False, constants)
+    new_student, new_teacher = _shift(student, teacher, False, constants)
+    return new_teacher, new_student
+
+
+def _shift(first: Rating, second: Rating, drawn: bool, constants: RatingConstants) -> tuple[Rating, Rating]:
+    """The update when ``first`` has won or, with ``drawn``, neither has."""
+    var_first = first.sigma**2 + constants.tau**2
+    var_second = second.sigma**2 + constants.tau**2
+    c = math.sqrt(var_first + var_second + 2 * constants.beta**2)
+    lead, margin = (first.mu - second.mu) / c, constants.draw_margin / c
+    v, w = _draw_moments(lead, margin) if drawn else _win_moments(lead, margin)
+    return _moved(first.mu, var_first, c, v, w), _moved(second.mu, var_second, c, -v, w)
+
+
+def _moved(mu: float, variance: float, c: float, v: float, w: float) -> Rating:
+    """Shift the mean by variance / c * v and shrink the variance by 1 - variance / c^2 * w."""
+    return Rating(mu + variance / c * v, math.sqrt(variance * max(1e-12, 1 - variance / c**2 * w)))
+
+
+def _win_moments(lead: float, margin: float) -> tuple[float, float]:
+    """Mean and variance corrections (v, w) of a normal cut off below ``margin``, seen from ``lead``."""
+    x = lead - margin
+    mass = _cdf(x)
+    # Far in the lower tail the mass underflows; there v tends to -x and w to 1.
+    v = _pdf(x) / mass if mass > 0 else -x
+    return v, min(1.0, max(0.0, v * (v + x)))
+
+
+def _draw_moments(lead: float, margin: float) -> tuple[float, float]:
+    """Corrections (v, w) of a normal cut off outside [-margin, margin], seen from ``lead``."""
+    distance = abs(lead)  # the lower tail, where both masses keep their digits
+    upper, lower = margin - distance, -margin - distance
+    mass = _cdf(upper) - _cdf(lower)
+    if mass <= 0:  # no margin at all, or out of reach: the interval is a point, v = -lead and w = 1
+        return math.copysign(upper, -lead), 1.0
+    v = (_pdf(lower) - _pdf(upper)) / mass
+    w = v**2 + (upper * _pdf(upper) - lower * _pdf(lower)) / mass
+    return math.copysign(1.0, lead) * v, min(1.0, max(0.0, w))
+
+
+def _pdf(x: float) -> float:
+    return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+
+def _cdf(x: float) -> float:
+    """Phi(x) through erfc, which keeps its digits in the lower tail where erf would cancel."""
+    return math.erfc(-x / math.sqrt(2)) / 2
