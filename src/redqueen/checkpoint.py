@@ -1,0 +1,229 @@
+"""Checkpoints: tensors as safetensors, everything else as JSON, written whole or not at all, checked when read.
+
+A checkpoint is a folder ``step-000120`` with ``tensors.safetensors``, ``state.json`` and ``manifest.json``; the
+manifest holds the schema version, the step, and size and SHA-256 of the other two. It is written under a hidden name,
+flushed to the disk and then renamed, so a folder with a checkpoint's name is complete unless the disk damaged it later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from redqueen.errors import UserError
+
+SCHEMA_VERSION = 1
+"""Stored in the manifest; raised by one when the meaning of a checkpoint changes."""
+
+TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
+NAME = re.compile(r"step-(\d{6,})")
+ASIDE = ".writing-"
+"""Prefix of what is not finished (or about to be deleted); left over only by a process that was killed."""
+
+
+class DamagedCheckpoint(Exception):
+    """This one checkpoint cannot be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was saved after ``step``: named tensors (on the CPU) and a plain state.
+
+    ``skipped`` has one sentence for each newer checkpoint that was damaged and therefore passed over.
+    """
+
+    step: int
+    tensors: dict[str, torch.Tensor]
+    state: dict[str, Any]
+    skipped: tuple[str, ...] = ()
+
+    @staticmethod
+    def save(
+        folder: Path, step: int, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any], num_kept: int = 3
+    ) -> Path:
+        """Write the checkpoint of ``step`` into ``folder``, delete all but the ``num_kept`` newest, return its path.
+
+        ``state`` must be plain: dicts with text keys, lists or tuples (which come back as lists), text, numbers,
+        booleans, None; floats come back exactly. Raises TypeError when it is not, UserError when it cannot be written;
+        what was there before is then untouched.
+        """
+        _require_plain(state, "state")
+        folder = Path(folder)
+        final, aside = folder / _name(step), folder / f"{ASIDE}{step:06d}"
+        with _naming_the_folder(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            _delete_leftovers(folder)
+            aside.mkdir()
+            try:
+                _write_files(aside, step, tensors, state)
+            except BaseException:
+                shutil.rmtree(aside, ignore_errors=True)
+                raise
+            if final.exists():  # a damaged one that this run has now reached again
+                final.rename(folder / f"{ASIDE}{step:06d}-replaced")
+            aside.rename(final)
+            _flush(folder)
+            _delete_leftovers(folder)
+            for _, path in list_checkpoints(folder)[:-num_kept]:
+                _delete(path)
+        return final
+
+    @staticmethod
+    def load(path: Path) -> Checkpoint:
+        """Read one checkpoint folder. Raises DamagedCheckpoint when a file is missing, cut or altered, and UserError
+        when another version of redqueen wrote it."""
+        manifest = _read_json(path / MANIFEST)
+        version = manifest.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise UserError(
+                f"The checkpoint {path} has schema {version}, and this redqueen reads schema {SCHEMA_VERSION}; "
+                "resume with the version of redqueen that wrote it."
+            )
+        step, fingerprints = manifest.get("step"), manifest.get("files")
+        if not isinstance(fingerprints, dict) or path.name != _name(step):
+            raise DamagedCheckpoint(f"{MANIFEST} is not what was written")
+        for name in (TENSORS, STATE):
+            if not (path / name).is_file():
+                raise DamagedCheckpoint(f"{name} is missing")
+            if _fingerprint(path / name) != fingerprints.get(name):
+                raise DamagedCheckpoint(f"{name} is not what was written (size or SHA-256 differs)")
+        return Checkpoint(step, load_file(path / TENSORS), _read_json(path / STATE))
+
+    @staticmethod
+    def latest_valid(folder: Path) -> Checkpoint | None:
+        """Return the newest checkpoint that can be used, naming in ``skipped`` the damaged ones that are newer.
+
+        Returns None when there is none at all (killed before its first: the run starts over). Raises UserError when
+        there are some and every one is damaged, or when the folder is absent or cannot be read.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise UserError(
+                f"There is no checkpoint folder {folder}; give the run directory of a run that was started."
+            )
+        skipped: list[str] = []
+        with _naming_the_folder(folder):
+            for _, path in reversed(list_checkpoints(folder)):
+                try:
+                    found = Checkpoint.load(path)
+                except DamagedCheckpoint as damage:
+                    skipped.append(f"{path} is damaged: {damage}.")
+                    continue
+                return Checkpoint(found.step, found.tensors, found.state, tuple(skipped))
+        if skipped:
+            raise UserError(
+                f"No checkpoint in {folder} can be used. "
+                + " ".join(skipped)
+                + " Restore one from a copy, or start anew."
+            )
+        return None
+
+
+def list_checkpoints(folder: Path) -> list[tuple[int, Path]]:
+    """Return the checkpoints in ``folder`` as (step, path), oldest first, without looking into them."""
+    named = ((NAME.fullmatch(path.name), path) for path in folder.iterdir() if path.is_dir())
+    return sorted((int(match[1]), path) for match, path in named if match is not None)
+
+
+def remove_after(folder: Path, step: int) -> None:
+    """Delete the checkpoints of later steps (damaged ones passed over on resume): they will be reached again."""
+    with _naming_the_folder(folder):
+        for at, path in list_checkpoints(folder):
+            if at > step:
+                _delete(path)
+
+
+def _name(step: object) -> str:
+    return f"step-{step:06d}" if isinstance(step, int) else ""
+
+
+def _write_files(aside: Path, step: int, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
+    # A tensor that is a view of a larger one, or shares memory with another, is written as its own copy.
+    owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    save_file(owned, aside / TENSORS)
+    (aside / STATE).write_text(json.dumps(state), encoding="utf-8")
+    files = {name: _fingerprint(aside / name) for name in (TENSORS, STATE)}
+    manifest = {"schema_version": SCHEMA_VERSION, "step": step, "files": files}
+    (aside / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    for name in (TENSORS, STATE, MANIFEST):
+        _flush(aside / name)
+    _flush(aside)
+
+
+def _fingerprint(path: Path) -> dict[str, int | str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"num_bytes": file.tell(), "sha256": digest}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DamagedCheckpoint(f"{path.name} is missing") from None
+    except ValueError:
+        raise DamagedCheckpoint(f"{path.name} is no JSON") from None
+    if not isinstance(value, dict):
+        raise DamagedCheckpoint(f"{path.name} is no JSON object")
+    return value
+
+
+def _require_plain(value: object, where: str) -> None:
+    """Refuse what JSON would silently change or cannot hold."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{where} has the key {key!r}; JSON would turn it into text, so use text keys")
+            _require_plain(item, f"{where}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            _require_plain(item, f"{where}[{index}]")
+    else:
+        raise TypeError(f"{where} is a {type(value).__name__}; a checkpoint's state holds plain values only")
+
+
+def _flush(path: Path) -> None:
+    """Ask the disk to hold what was written to a file or folder before anything else happens."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _delete(path: Path) -> None:
+    """Delete a checkpoint so that no half of it can ever be taken for a whole: first rename, then remove."""
+    doomed = path.with_name(f"{ASIDE}{path.name}-deleted")
+    path.rename(doomed)
+    shutil.rmtree(doomed)
+
+
+def _delete_leftovers(folder: Path) -> None:
+    for path in folder.glob(f"{ASIDE}*"):
+        shutil.rmtree(path)
+
+
+@contextmanager
+def _naming_the_folder(folder: Path) -> Iterator[None]:
+    """Turn what the system says about disk and permission into one sentence that names the folder and the remedy."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise UserError(
+            f"Cannot use the checkpoint folder {folder}: {error}. Check that it is a writable folder on a disk with "
+            "free space, then resume the run; earlier checkpoints are untouched."
+        ) from error

@@ -1,0 +1,32 @@
+"""The journal of a run: one SQLite file, one transaction a step, numbers and plain text that users can query.
+
+``schema`` documents the tables, ``records`` says what is written, ``write`` writes it, ``read`` hands plain rows to
+the report, ``compare`` compares two journals row by row, times aside.
+"""
+
+from redqueen.journal import read
+from redqueen.journal.compare import diff
+from redqueen.journal.records import (
+    AttemptRecord,
+    CandidateRecord,
+    EvaluationRecord,
+    MatchRecord,
+    ProgramMeasures,
+    RunRecord,
+    TaskRecord,
+)
+from redqueen.journal.write import Journal, StepWriter
+
+__all__ = [
+    "AttemptRecord",
+    "CandidateRecord",
+    "EvaluationRecord",
+    "Journal",
+    "MatchRecord",
+    "ProgramMeasures",
+    "RunRecord",
+    "StepWriter",
+    "TaskRecord",
+    "diff",
+    "read",
+]

@@ -1,0 +1,95 @@
+"""Reading a journal: plain rows for the report, the terminal and whoever writes an analysis."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+
+from redqueen.journal.records import RunRecord
+from redqueen.journal.write import Journal, Row
+
+Series = list[tuple[int, float | None]]
+"""Pairs of a step and a value; None where the number was not defined."""
+
+
+def run_record(journal: Journal) -> RunRecord:
+    """Return what the run said about itself when it was created."""
+    row = journal.query("SELECT * FROM run")[0]
+    config, versions = json.loads(str(row["config"])), json.loads(str(row["versions"]))
+    return RunRecord(str(row["name"]), str(row["arm"]), int(str(row["rng_seed"])), config, versions)
+
+
+def last_step(journal: Journal) -> int | None:
+    """Return the last step in the journal, or None when it has none yet."""
+    row = journal.connection.execute("SELECT max(step) FROM step").fetchone()
+    return None if row[0] is None else int(row[0])
+
+
+def metric_series(journal: Journal) -> dict[str, Series]:
+    """Return every metric by name as a series over the steps."""
+    series: dict[str, Series] = defaultdict(list)
+    for name, step, value in journal.connection.execute("SELECT name, step, value FROM metric ORDER BY name, step"):
+        series[name].append((step, value))
+    return dict(series)
+
+
+def timing_series(journal: Journal) -> dict[str, Series]:
+    """Return wall-clock seconds by phase as series over the steps."""
+    series: dict[str, Series] = defaultdict(list)
+    for phase, step, seconds in journal.connection.execute("SELECT phase, step, seconds FROM timing ORDER BY step"):
+        series[phase].append((step, seconds))
+    return dict(series)
+
+
+def individuals(journal: Journal) -> list[Row]:
+    """Return all members in the order of birth: id, role, slot, born_step, operator, left_step (None: still there)."""
+    return journal.query(
+        "SELECT i.id, i.role, i.slot, i.born_step, i.operator, b.step AS left_step FROM individual i "
+        "LEFT JOIN birth b ON b.replaced = i.id ORDER BY i.born_step, i.role DESC, i.slot"
+    )
+
+
+def births(journal: Journal) -> list[tuple[Row, list[str]]]:
+    """Return all replacements in order, each with the ids of its parents."""
+    parents: dict[str, list[str]] = defaultdict(list)
+    for child, parent in journal.connection.execute("SELECT child, parent FROM parent ORDER BY child, position"):
+        parents[child].append(parent)
+    rows = journal.query("SELECT * FROM birth ORDER BY step, child")
+    return [(row, parents[str(row["child"])]) for row in rows]
+
+
+def ratings(journal: Journal) -> list[Row]:
+    """Return the ratings of all members after each step: step, individual, mu, sigma, fitness."""
+    return journal.query("SELECT * FROM rating ORDER BY step, individual")
+
+
+def meetings(journal: Journal) -> list[Row]:
+    """Return, for each teacher and student that met: num_matches, num_tasks, and solve_frac weighted by tasks."""
+    return journal.query(
+        "SELECT teacher, student, count(*) AS num_matches, sum(num_tasks) AS num_tasks, "
+        "sum(solve_frac * num_tasks) / sum(CASE WHEN solve_frac IS NOT NULL THEN num_tasks END) AS solve_frac "
+        "FROM match GROUP BY teacher, student ORDER BY teacher, student"
+    )
+
+
+def evaluations(journal: Journal) -> list[Row]:
+    """Return all external fitness rows in the order of steps."""
+    return journal.query("SELECT * FROM evaluation ORDER BY step, individual, suite, stratum, kind, mode")
+
+
+def rejections(journal: Journal) -> list[Row]:
+    """Return how many proposals of each step got which reason of rejection: step, reason, num."""
+    return journal.query(
+        "SELECT step, verdict AS reason, count(*) AS num FROM candidate WHERE verdict != 'ok' "
+        "GROUP BY step, verdict ORDER BY step, verdict"
+    )
+
+
+def tasks_of_step(journal: Journal, step: int) -> list[Row]:
+    """Return the valid tasks of one step, in the order in which they were proposed."""
+    return journal.query("SELECT * FROM task WHERE step = ? ORDER BY seq", (step,))
+
+
+def attempts_of_task(journal: Journal, task_seq: int) -> list[Row]:
+    """Return all attempts at one task, in order, with text, answer, thought, verdict, reward and advantage."""
+    return journal.query("SELECT * FROM attempt WHERE task = ? ORDER BY seq", (task_seq,))

@@ -1,0 +1,112 @@
+"""What is written to the journal beside the nouns: small frozen records that add a number or a verdict to a noun."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from redqueen.nouns import Candidate, Match, Outcome, Task
+
+Winner = Literal["teacher", "student", "draw", "none"]
+EvaluationMode = Literal["sampled", "greedy"]
+
+BASE = "base"
+"""The name under which the bare base model's external fitness stands."""
+
+STUDENTS = "students"
+"""The name under which the mean over all students stands, with an interval that knows they shared the items."""
+
+ALL = "all"
+"""The stratum and the kind of an aggregate."""
+
+
+class ProgramMeasures(Protocol):
+    """What the journal reads from ``redqueen.verify.measures.Measures``."""
+
+    @property
+    def ast_depth(self) -> int: ...
+    @property
+    def cyclomatic(self) -> int: ...
+    @property
+    def num_lines(self) -> int: ...
+    @property
+    def num_variables(self) -> int: ...
+    @property
+    def halstead_volume(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run is: its name, its arm (``4T+4S``, ``single``), the seed, the resolved config, library versions.
+
+    ``config`` must be plain (JSON): it is stored as text with sorted keys.
+    """
+
+    name: str
+    arm: str
+    rng_seed: int
+    config: Mapping[str, object] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MatchRecord:
+    """A match and how it ended. ``solve_frac`` (0..1) is None when the teacher made no valid task."""
+
+    match: Match
+    num_tasks: int
+    solve_frac: float | None
+    winner: Winner
+
+
+@dataclass(frozen=True)
+class CandidateRecord:
+    """A proposal and what became of it. ``verdict`` is ``ok`` or the reason of the rejection."""
+
+    candidate: Candidate
+    verdict: str
+    detail: str = ""
+    reward: float | None = None
+    advantage: float | None = None
+    num_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """A valid task with the measures of its program and a signature of its behaviour.
+
+    ``behaviour`` is any text that is equal for two tasks that ask the same thing (a normalised program, a digest of
+    inputs and outputs); coverage counts the distinct ones.
+    """
+
+    task: Task
+    measures: ProgramMeasures | None
+    behaviour: str
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """An attempt with its grade, the student's reward and the advantage it was trained with (None: not trained on)."""
+
+    outcome: Outcome
+    reward: float | None = None
+    advantage: float | None = None
+
+
+@dataclass(frozen=True)
+class EvaluationRecord:
+    """External fitness of one individual on one part of a suite: mean and 95 % interval as fractions (0..1).
+
+    ``individual`` is a member's id, ``base`` or ``students``; ``stratum`` and ``kind`` are ``all`` for the aggregate.
+    """
+
+    individual: str
+    suite: str
+    stratum: str
+    kind: str
+    mode: EvaluationMode
+    num_items: int
+    mean_frac: float
+    low_frac: float
+    high_frac: float

@@ -1,0 +1,215 @@
+"""The tables of the journal, documented for whoever wants to query it.
+
+A journal is one SQLite file (``journal.sqlite`` in the run directory); any SQLite client opens it, also while the run
+goes on. All text in it is plain text, all structured values are JSON text, nothing is binary. Text that a model wrote
+(``candidate.text``, ``task.code``, ``task.message``, ``attempt.text`` and what is cut from it) is untrusted.
+
+===========  =========================================================================================================
+table        one row is
+===========  =========================================================================================================
+run          the run itself (one row): name, arm (``4T+4S``, ``single``), seed, resolved config and versions as JSON
+step         a finished step; step 0 is the state before the first one (founders, the base model's score)
+metric       one number of one step: ``name`` has its stage as prefix (``solve/rate``); NULL: not defined in this step
+individual   a member, founder or born; ``step`` is the step that recorded it, ``slot`` its place in the adapter bank
+birth        a replacement: ``child`` took the place of ``replaced``; ``constants`` as JSON; ``rng_seed`` as decimal
+             text (seeds may exceed 63 bits); ``relative_change`` = |dW_child - dW_parent| / |dW_parent|
+parent       a parent of a child, in order (``position`` 0 is the first)
+match        a teacher met a student: expected win of the student (0..1), number of valid tasks, observed solve rate
+             (0..1, NULL without tasks) and who won (``teacher``, ``student``, ``draw``, ``none``)
+candidate    a proposal as it was written; ``verdict`` is ``ok`` or the reason of its rejection
+task         a valid proposal; ``inputs`` and ``outputs`` are JSON arrays of literals; then the program's measures (NULL
+             when unmeasured), ``behaviour`` (a signature: two tasks with the same one ask the same thing) and the
+             number of attempts that were judged and of those that were right; ``id`` is its candidate's
+attempt      an answer to a task; ``answer`` is NULL when none could be read, ``thought`` is '' when there was none;
+             ``lost`` = 1: the judgement failed for the infrastructure's own reasons and is no sample
+rating       the Gaussian skill belief of a member after a step (rating points), and the fitness selection reads
+evaluation   external fitness on a held-out suite: ``individual`` is a member, ``base`` (the bare base model) or
+             ``students`` (mean over the students); ``stratum`` and ``kind`` are ``all`` for the aggregate; ``mode`` is
+             ``sampled`` or ``greedy``; mean and 95 % interval are fractions (0..1)
+timing       wall-clock seconds of one phase of one step                        (a time table: no part of a comparison)
+session      a process that wrote: started at (Unix seconds), after which step  (a time table: no part of a comparison)
+===========  =========================================================================================================
+
+``attempt.answer`` and ``attempt.thought`` are generated columns: where they stand inside ``text``, as they nearly
+always do, only their place is stored. Row numbers (``seq``) count up from what is there, so a journal that was cut back
+and continued equals one that never was. Deleting a step deletes everything that belongs to it. The ``teacher`` and
+``student`` columns hold ids of ``individual``.
+"""
+
+APPLICATION_ID = 0x5251_4A4E
+"""Marks the SQLite file as a journal of ours ("RQJN")."""
+
+SCHEMA_VERSION = 1
+"""Stored in ``PRAGMA user_version``; raised by one with every change of the tables."""
+
+TIME_TABLES = ("timing", "session")
+"""Tables that hold wall-clock times: two equal runs differ in them."""
+
+IDENTITY_COLUMNS = {"run": ("name",)}
+"""Columns that merely name a run: two equal runs may differ in them."""
+
+TABLES = """
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    name TEXT NOT NULL,
+    arm TEXT NOT NULL,
+    rng_seed TEXT NOT NULL,
+    config TEXT NOT NULL,
+    versions TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE step (
+    step INTEGER PRIMARY KEY CHECK (step >= 0)
+) STRICT;
+
+CREATE TABLE metric (
+    step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    value REAL,
+    PRIMARY KEY (step, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE individual (
+    id TEXT PRIMARY KEY,
+    step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
+    role TEXT NOT NULL CHECK (role IN ('teacher', 'student', 'both')),
+    slot INTEGER NOT NULL,
+    born_step INTEGER NOT NULL,
+    operator TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX individual_step ON individual (step);
+
+CREATE TABLE birth (
+    child TEXT PRIMARY KEY REFERENCES individual ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+    step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
+    replaced TEXT NOT NULL REFERENCES individual ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+    operator TEXT NOT NULL,
+    constants TEXT NOT NULL,
+    rng_seed TEXT NOT NULL,
+    relative_change REAL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX birth_step ON birth (step);
+CREATE INDEX birth_replaced ON birth (replaced);
+
+CREATE TABLE parent (
+    child TEXT NOT NULL REFERENCES birth (child) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+    position INTEGER NOT NULL,
+    parent TEXT NOT NULL REFERENCES individual ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+    PRIMARY KEY (child, position)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX parent_parent ON parent (parent);
+
+CREATE TABLE match (
+    step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
+    teacher TEXT NOT NULL,
+    student TEXT NOT NULL,
+    expected_win_frac REAL,
+    num_tasks INTEGER NOT NULL,
+    solve_frac REAL,
+    winner TEXT NOT NULL CHECK (winner IN ('teacher', 'student', 'draw', 'none')),
+    PRIMARY KEY (step, teacher, student)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE candidate (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
+    teacher TEXT NOT NULL,
+    student TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    reward REAL,
+    advantage REAL,
+    num_tokens INTEGER NOT NULL
+) STRICT;
+CREATE INDEX candidate_step ON candidate (step, verdict);
+
+CREATE TABLE task (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
+    teacher TEXT NOT NULL,
+    student TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    code TEXT NOT NULL,
+    inputs TEXT NOT NULL,
+    outputs TEXT NOT NULL,
+    message TEXT NOT NULL,
+    num_shown INTEGER NOT NULL,
+    protection TEXT NOT NULL,
+    ast_depth INTEGER,
+    cyclomatic INTEGER,
+    num_lines INTEGER,
+    num_variables INTEGER,
+    halstead_volume REAL,
+    behaviour TEXT NOT NULL,
+    num_attempts INTEGER NOT NULL DEFAULT 0,
+    num_correct INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX task_step ON task (step, teacher, kind);
+CREATE INDEX task_teacher ON task (teacher, step);
+CREATE INDEX task_student ON task (student, step);
+CREATE INDEX task_kind ON task (kind, step);
+
+CREATE TABLE attempt (
+    seq INTEGER PRIMARY KEY,
+    task INTEGER NOT NULL REFERENCES task (seq) ON DELETE CASCADE,
+    student TEXT NOT NULL,
+    text TEXT NOT NULL,
+    answer_at INTEGER,
+    answer_chars INTEGER,
+    answer_apart TEXT,
+    thought_at INTEGER,
+    thought_chars INTEGER,
+    thought_apart TEXT,
+    verdict TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    correct INTEGER NOT NULL CHECK (correct IN (0, 1)),
+    lost INTEGER NOT NULL CHECK (lost IN (0, 1)),
+    reward REAL,
+    advantage REAL,
+    num_tokens INTEGER NOT NULL,
+    answer TEXT GENERATED ALWAYS AS (coalesce(answer_apart, substr(text, answer_at, answer_chars))) VIRTUAL,
+    thought TEXT GENERATED ALWAYS AS (coalesce(thought_apart, substr(text, thought_at, thought_chars), '')) VIRTUAL
+) STRICT;
+CREATE INDEX attempt_task ON attempt (task);
+
+CREATE TABLE rating (
+    step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
+    individual TEXT NOT NULL REFERENCES individual ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+    mu REAL NOT NULL,
+    sigma REAL NOT NULL,
+    fitness REAL NOT NULL,
+    PRIMARY KEY (step, individual)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX rating_individual ON rating (individual);
+
+CREATE TABLE evaluation (
+    step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
+    individual TEXT NOT NULL,
+    suite TEXT NOT NULL,
+    stratum TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('sampled', 'greedy')),
+    num_items INTEGER NOT NULL,
+    mean_frac REAL,
+    low_frac REAL,
+    high_frac REAL,
+    PRIMARY KEY (step, individual, suite, stratum, kind, mode)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE timing (
+    step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
+    phase TEXT NOT NULL,
+    seconds REAL NOT NULL,
+    PRIMARY KEY (step, phase)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE session (
+    seq INTEGER PRIMARY KEY,
+    started_at_s REAL NOT NULL,
+    after_step INTEGER
+) STRICT;
+"""
