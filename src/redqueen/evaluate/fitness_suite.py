@@ -1,0 +1,233 @@
+"""External fitness: members' scores on the held-out suite, sampled and greedy, with intervals. Never selected on.
+
+An item's score is the share of its attempts that were right; a mean over items gets an interval from a bootstrap that
+draws whole functions, since the tasks made from one function stand and fall together. Attempts whose grading was lost
+are no sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redqueen.domains.prompt_format import PromptFormat, completion_text
+from redqueen.evaluate.intervals import Interval, bootstrap_difference, bootstrap_mean
+from redqueen.evaluate.suite import Item
+from redqueen.nouns import Completion, Grade, Request, Task
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from redqueen.policy.protocols import Sampler
+    from redqueen.verify import Verifier
+
+Mode = Literal["sampled", "greedy"]
+TEMPERATURES: dict[Mode, float] = {"sampled": 1.0, "greedy": 0.0}
+ALL = "all"
+
+NUM_RESAMPLES = 1000
+CONFIDENCE = 0.95
+"""Bootstrap resamples and level of every interval in a score (ours)."""
+
+SamplerFactory = Callable[[float], "Sampler"]
+"""Makes a sampler of the members at a temperature (0 is greedy)."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A mean over some items: ``mean`` and ``interval`` are shares of right answers in [0, 1], nan without items.
+
+    ``thought_frac`` is the share of attempts with a thought, ``mean_tokens`` their mean length with the end token.
+    """
+
+    num_items: int
+    mean: float
+    interval: Interval
+    thought_frac: float
+    mean_tokens: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """One member (or several pooled) on the suite in one mode.
+
+    ``item_means``, ``item_thought_fracs`` and ``item_tokens`` follow the order of the items; an item all of whose
+    grades were lost is nan. ``cells`` maps (stratum, kind) to a mean; the stratum is one of the items' own, a suite's
+    name for all of its strata, or "all", and the kind one of the three or "all".
+    """
+
+    slots: tuple[int, ...]
+    mode: Mode
+    item_means: tuple[float, ...]
+    item_thought_fracs: tuple[float, ...]
+    item_tokens: tuple[float, ...]
+    num_lost: int
+    cells: dict[tuple[str, str], Cell]
+
+    @property
+    def overall(self) -> Cell:
+        """The mean over all items."""
+        return self.cells[ALL, ALL]
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """The attempts of one member at one item, after grading."""
+
+    correct: tuple[bool, ...]
+    thought_frac: float
+    mean_tokens: float
+    num_lost: int
+
+
+def score(
+    slots: Sequence[int],
+    items: Sequence[Item],
+    sampler_factory: SamplerFactory,
+    prompt_format: PromptFormat,
+    tokenizer: PreTrainedTokenizerBase,
+    verifier: Verifier,
+    num_samples: int,
+    rng_seed: int,
+) -> list[Score]:
+    """Score every member of ``slots``: two records each, sampled (``num_samples`` attempts an item) and greedy (one).
+
+    All members and items of a mode go to the sampler in one call, and equal answers to an item are graded once.
+    Samples are drawn independently for every (slot, item) and repeat with ``rng_seed``. Raises ValueError when there
+    are no items or ``num_samples`` is below 1.
+    """
+    if not items or num_samples < 1:
+        raise ValueError("scoring needs at least one item and one sample an item")
+    prompts = [prompt_format.encode(tokenizer, prompt_format.solve(item.task)) for item in items]
+    scores: dict[tuple[int, Mode], Score] = {}
+    for mode, temperature in TEMPERATURES.items():
+        count = num_samples if mode == "sampled" else 1
+        requests = [
+            Request(slot, prompt, count, _seed(rng_seed, slot, number))
+            for slot in slots
+            for number, prompt in enumerate(prompts)
+        ]
+        groups = sampler_factory(temperature).sample(requests)
+        tasks = [item.task for _ in slots for item in items]
+        marked = _mark(tasks, groups, prompt_format, tokenizer, verifier)
+        for position, slot in enumerate(slots):
+            own = marked[position * len(items) : (position + 1) * len(items)]
+            scores[slot, mode] = _score((slot,), mode, items, _columns(own), sum(m.num_lost for m in own), rng_seed)
+    return [scores[slot, mode] for slot in slots for mode in TEMPERATURES]
+
+
+def pool(scores: Sequence[Score], items: Sequence[Item], rng_seed: int) -> Score:
+    """Average several members' scores of one mode: item by item over the members, then over items, clustered as ever.
+
+    The interval is that of these members' mean over a population of items; it says nothing about other members. Raises
+    ValueError unless all scores have one mode and belong to ``items``.
+    """
+    if not scores or len({one.mode for one in scores}) != 1 or any(len(s.item_means) != len(items) for s in scores):
+        raise ValueError("pooling needs scores of one mode on the same items")
+    slots = tuple(slot for one in scores for slot in one.slots)
+    stacked = np.array([[one.item_means, one.item_thought_fracs, one.item_tokens] for one in scores])
+    num_lost = sum(one.num_lost for one in scores)
+    return _score(slots, scores[0].mode, items, _nan_mean(stacked), num_lost, rng_seed)
+
+
+def difference(a: Score, b: Score, items: Sequence[Item], rng_seed: int) -> Interval:
+    """Return the interval of mean(a) - mean(b), paired item by item and clustered by function."""
+    first, second = np.array(a.item_means), np.array(b.item_means)
+    if first.shape != second.shape or len(items) != len(first):
+        raise ValueError("a difference needs two scores on the same items")
+    kept = np.isfinite(first) & np.isfinite(second)
+    clusters = [item.function for item, keep in zip(items, kept, strict=True) if keep]
+    rng = np.random.default_rng(rng_seed)
+    return bootstrap_difference(first[kept], second[kept], rng, clusters, NUM_RESAMPLES, CONFIDENCE)
+
+
+def _mark(
+    tasks: Sequence[Task],
+    groups: Sequence[Sequence[Completion]],
+    prompt_format: PromptFormat,
+    tokenizer: PreTrainedTokenizerBase,
+    verifier: Verifier,
+) -> list[_Marked]:
+    """Read and grade the completions of each task; one record a task, in order."""
+    parsed = [
+        [prompt_format.parse_answer(task.kind, completion_text(tokenizer, one)) for one in group]
+        for task, group in zip(tasks, groups, strict=True)
+    ]
+    pairs: dict[tuple[str, str | None], Task] = {}
+    for task, answers in zip(tasks, parsed, strict=True):
+        for one in answers:
+            pairs.setdefault((task.id, one.answer), task)
+    verdicts = verifier.grade([(task, answer) for (_, answer), task in pairs.items()])
+    grades: dict[tuple[str, str | None], Grade] = dict(zip(pairs, verdicts, strict=True))
+    marked = []
+    for task, answers, group in zip(tasks, parsed, groups, strict=True):
+        judged = [grades[task.id, one.answer] for one in answers]
+        marked.append(
+            _Marked(
+                correct=tuple(grade.correct for grade in judged if not grade.lost),
+                thought_frac=sum(bool(one.thought) for one in answers) / len(answers),
+                mean_tokens=sum(len(one.tokens) for one in group) / len(group),
+                num_lost=sum(grade.lost for grade in judged),
+            )
+        )
+    return marked
+
+
+def _columns(marked: Sequence[_Marked]) -> NDArray[np.float64]:
+    """Stack the per-item figures: shape (3, items), rows mean, thought_frac, mean_tokens."""
+    means = [sum(one.correct) / len(one.correct) if one.correct else float("nan") for one in marked]
+    return np.array([means, [one.thought_frac for one in marked], [one.mean_tokens for one in marked]])
+
+
+def _score(
+    slots: tuple[int, ...],
+    mode: Mode,
+    items: Sequence[Item],
+    columns: NDArray[np.float64],
+    num_lost: int,
+    rng_seed: int,
+) -> Score:
+    rng = np.random.default_rng(rng_seed)
+    cells = {key: _cell(index, items, columns, rng) for key, index in _cell_items(items).items()}
+    means, thoughts, tokens = (tuple(float(value) for value in row) for row in columns)
+    return Score(slots, mode, means, thoughts, tokens, num_lost, cells)
+
+
+def _cell_items(items: Sequence[Item]) -> dict[tuple[str, str], list[int]]:
+    """Return which items each (stratum, kind) covers: every level of strata times every kind and all of them."""
+    covered: dict[tuple[str, str], list[int]] = {}
+    for number, item in enumerate(items):
+        for stratum in (ALL, item.suite, item.stratum):
+            for kind in (ALL, item.kind):
+                covered.setdefault((stratum, kind), []).append(number)
+    return dict(sorted(covered.items()))
+
+
+def _cell(index: list[int], items: Sequence[Item], columns: NDArray[np.float64], rng: np.random.Generator) -> Cell:
+    kept = [number for number in index if np.isfinite(columns[0, number])]
+    means = columns[0, kept]
+    clusters = [items[number].function for number in kept]
+    return Cell(
+        num_items=len(kept),
+        mean=float(means.mean()) if kept else float("nan"),
+        interval=bootstrap_mean(means, rng, clusters, NUM_RESAMPLES, CONFIDENCE),
+        thought_frac=float(columns[1, index].mean()),
+        mean_tokens=float(columns[2, index].mean()),
+    )
+
+
+def _nan_mean(stacked: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Average over the first axis without the nans; nan where there is nothing else."""
+    known = np.isfinite(stacked)
+    counts = known.sum(axis=0)
+    sums = np.where(known, stacked, 0.0).sum(axis=0)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _seed(rng_seed: int, slot: int, number: int) -> int:
+    """Derive the seed of one request, the same whatever else is scored beside it; 63 bits."""
+    return int(np.random.SeedSequence([rng_seed, slot, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -1,0 +1,112 @@
+"""Confidence intervals for rates and means: Wilson, the cluster bootstrap, and the bootstrap of paired differences.
+
+Attempts at the same item are not independent, and neither are the three tasks made from one function; the bootstrap
+therefore resamples whole clusters. All intervals are two-sided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Interval(NamedTuple):
+    """A closed interval, ``low <= high``; both nan when there was nothing to estimate from."""
+
+    low: float
+    high: float
+
+
+def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
+    """Return Wilson's score interval of a rate from ``n`` independent trials, within [0, 1].
+
+    With p = successes / n and z the normal quantile: (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)
+    (Wilson 1927). ``n`` = 0 gives [0, 1]. Raises ValueError unless 0 <= successes <= n and 0 < confidence < 1.
+    """
+    _check_confidence(confidence)
+    if not 0 <= successes <= n:
+        raise ValueError(f"successes must lie between 0 and n, got {successes} of {n}")
+    if n == 0:
+        return Interval(0.0, 1.0)
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    rate = successes / n
+    centre = rate + z * z / (2 * n)
+    half = z * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return Interval(max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale))
+
+
+def bootstrap_mean(
+    values: ArrayLike,
+    rng: np.random.Generator,
+    clusters: Sequence[object] | None = None,
+    num_resamples: int = 2000,
+    confidence: float = 0.95,
+) -> Interval:
+    """Return the percentile bootstrap interval of the mean of ``values`` (Efron 1979), resampling whole clusters.
+
+    ``values``: shape (n,), one mean an item. ``clusters``: n labels; items with equal labels are drawn together
+    (default: every item by itself). A resample's mean is the sum over the drawn clusters divided by the number of
+    items in them. No values give (nan, nan). Raises ValueError on other shapes or a non-finite value.
+    """
+    _check_confidence(confidence)
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise ValueError("values must be one row of finite numbers")
+    if array.size == 0:
+        return Interval(float("nan"), float("nan"))
+    sums, counts = _cluster_totals(array, clusters)
+    drawn = rng.integers(0, len(sums), size=(num_resamples, len(sums)))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return Interval(float(low), float(high))
+
+
+def bootstrap_difference(
+    a: ArrayLike,
+    b: ArrayLike,
+    rng: np.random.Generator,
+    clusters: Sequence[object] | None = None,
+    num_resamples: int = 2000,
+    confidence: float = 0.95,
+) -> Interval:
+    """Return the bootstrap interval of mean(a - b) over the same items, paired item by item.
+
+    ``a``, ``b``: shape (n,), in the same order; the rest as in :func:`bootstrap_mean`. Pairing removes the spread that
+    comes from some items being harder than others. Raises ValueError when the shapes differ.
+    """
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.shape != second.shape:
+        raise ValueError(f"paired values need equal shapes, got {first.shape} and {second.shape}")
+    return bootstrap_mean(first - second, rng, clusters, num_resamples, confidence)
+
+
+def non_overlapping(a: Interval, b: Interval) -> bool:
+    """Tell whether two intervals share no point (False when either is nan)."""
+    return a.high < b.low or b.high < a.low
+
+
+def _cluster_totals(
+    values: NDArray[np.float64], clusters: Sequence[object] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if clusters is None:
+        return values, np.ones_like(values)
+    if len(clusters) != len(values):
+        raise ValueError(f"{len(values)} values need as many cluster labels, got {len(clusters)}")
+    numbers: dict[object, int] = {}
+    index = np.array([numbers.setdefault(label, len(numbers)) for label in clusters])
+    sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
+    np.add.at(sums, index, values)
+    np.add.at(counts, index, 1.0)
+    return sums, counts
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")

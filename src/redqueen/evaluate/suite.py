@@ -1,0 +1,185 @@
+"""The frozen held-out suite: functions on disk, and the three tasks (code_o, code_i, code_f) made from each.
+
+A suite file is JSONL, one function a line: ``id`` ("suite/name"), ``level`` (difficulty, a whole number), ``tags``,
+``code``, ``input`` and ``output``, ``io_inputs`` and ``io_outputs`` (ten pairs), ``message``. Inputs are argument lists
+and outputs literals, both canonical. ``suites/CHECKSUMS`` (as sha256sum writes it) freezes the shipped files: nobody
+trains or selects on them, and figures of different runs compare only while they stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from redqueen.errors import UserError
+from redqueen.nouns import KINDS, Kind, Task
+
+SUITES = Path(__file__).parent / "suites"
+NUM_PAIRS = 10
+NUM_SHOWN = 5
+"""Pairs of a ``code_f`` task, and how many of them the solver sees (AZR: ten, the first half)."""
+
+_FIELDS: dict[str, type] = {
+    "id": str,
+    "level": int,
+    "tags": list,
+    "code": str,
+    "input": str,
+    "output": str,
+    "io_inputs": list,
+    "io_outputs": list,
+    "message": str,
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """One held-out function with what the tasks need. ``id`` is "suite/name"; ``level`` is its difficulty."""
+
+    id: str
+    level: int
+    tags: tuple[str, ...]
+    code: str
+    input: str
+    output: str
+    io_inputs: tuple[str, ...]
+    io_outputs: tuple[str, ...]
+    message: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """One held-out task. ``stratum`` is "suite/level"; the items of one ``function`` share a cluster."""
+
+    id: str
+    function: str
+    stratum: str
+    kind: Kind
+    task: Task
+
+    @property
+    def suite(self) -> str:
+        """Name of the suite that the item comes from."""
+        return self.stratum.split("/")[0]
+
+
+def load_suite(folder: Path = SUITES, kinds: Sequence[Kind] = KINDS) -> list[Item]:
+    """Load every suite that ``CHECKSUMS`` lists, verified against it, in its order.
+
+    Raises UserError when a file is missing, has changed, or cannot be read.
+    """
+    items: list[Item] = []
+    for name, expected in read_checksums(folder).items():
+        path = folder / name
+        if not path.is_file():
+            raise UserError(f"{path} is missing; restore it from the project, or take its line out of CHECKSUMS.")
+        if checksum(path) != expected:
+            raise UserError(
+                f"{path} has changed since it was frozen; restore it, or, if the change is meant, renew its line "
+                "in CHECKSUMS with sha256sum (older figures no longer compare then)."
+            )
+        items += build_items(load_functions(path), kinds)
+    return items
+
+
+def load_functions(path: Path) -> list[Function]:
+    """Read one suite file. Raises UserError naming the file, the line and the field that is wrong."""
+    functions: dict[str, Function] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        where = f"{path}, line {number}"
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{where}: not JSON ({error.msg}); write one object a line.") from None
+        function = _read_function(record, where)
+        if function.id in functions:
+            raise UserError(
+                f"{path}, line {number}: the id {function.id} was used before; give every function its own."
+            )
+        functions[function.id] = function
+    return list(functions.values())
+
+
+def build_items(functions: Iterable[Function], kinds: Sequence[Kind] = KINDS) -> list[Item]:
+    """Make one task of every kind from every function: items of a function stand next to each other."""
+    return [_item(function, kind) for function in functions for kind in kinds]
+
+
+def subset(items: Sequence[Item], num_functions: int, rng: np.random.Generator) -> list[Item]:
+    """Draw at most ``num_functions`` functions of every stratum, with all their items, in the order of ``items``."""
+    strata: dict[str, list[str]] = {}
+    for item in items:
+        names = strata.setdefault(item.stratum, [])
+        if item.function not in names[-1:]:
+            names.append(item.function)
+    kept: set[str] = set()
+    for names in strata.values():
+        kept.update(names[i] for i in rng.permutation(len(names))[:num_functions])
+    return [item for item in items if item.function in kept]
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read_checksums(folder: Path) -> dict[str, str]:
+    """Read ``CHECKSUMS``: file name to SHA-256. Raises UserError when it is missing or has no line that fits."""
+    path = folder / "CHECKSUMS"
+    if not path.is_file():
+        raise UserError(f"{path} is missing; write it with sha256sum *.jsonl > CHECKSUMS in that folder.")
+    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not lines or any(len(parts) != 2 for parts in lines):
+        raise UserError(f"{path} should hold lines of a SHA-256 and a file name, as sha256sum writes them.")
+    return {name: digest for digest, name in lines}
+
+
+def _item(function: Function, kind: Kind) -> Item:
+    pairs = kind == "code_f"
+    item_id = f"{function.id}/{kind}"
+    task = Task(
+        id=item_id,
+        teacher="",
+        student="",
+        kind=kind,
+        code=function.code,
+        inputs=function.io_inputs if pairs else (function.input,),
+        outputs=function.io_outputs if pairs else (function.output,),
+        message=function.message if pairs else "",
+        num_shown=NUM_SHOWN if pairs else 0,
+    )
+    stratum = f"{function.id.split('/')[0]}/{function.level}"
+    return Item(id=item_id, function=function.id, stratum=stratum, kind=kind, task=task)
+
+
+def _read_function(record: object, where: str) -> Function:
+    if not isinstance(record, dict):
+        raise UserError(f"{where}: expected an object with the fields {', '.join(_FIELDS)}.")
+    for name, kind in _FIELDS.items():
+        if not isinstance(record.get(name), kind) or isinstance(record[name], bool):
+            raise UserError(f"{where}: the field {name} is missing or not of type {kind.__name__}.")
+        if kind is list and not all(isinstance(entry, str) for entry in record[name]):
+            raise UserError(f"{where}: the field {name} should be a list of strings.")
+    if "/" not in record["id"]:
+        raise UserError(f"{where}: the id should read suite/name, got {record['id']!r}.")
+    inputs, outputs = record["io_inputs"], record["io_outputs"]
+    if len(inputs) != NUM_PAIRS or len(outputs) != NUM_PAIRS or len(set(inputs)) != NUM_PAIRS:
+        raise UserError(f"{where}: io_inputs should hold {NUM_PAIRS} different inputs and io_outputs their outputs.")
+    return Function(
+        id=record["id"],
+        level=record["level"],
+        tags=tuple(record["tags"]),
+        code=record["code"],
+        input=record["input"],
+        output=record["output"],
+        io_inputs=tuple(inputs),
+        io_outputs=tuple(outputs),
+        message=record["message"],
+    )
