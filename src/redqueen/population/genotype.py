@@ -87,6 +87,15 @@ def clone(genotype: Genotype) -> Genotype:
     return Genotype(factors, genotype.alpha)
 
 
+def fresh_like(genotype: Genotype, rng: torch.Generator) -> Genotype:
+    """A founder in the same shape: A uniform in +-1 / sqrt(in) as PEFT draws it, B zero. So dW = 0: it *is* the base."""
+    factors = {}
+    for name, (a, b) in genotype.factors.items():
+        noise = 2 * torch.rand(a.shape, generator=rng) - 1
+        factors[name] = ((noise / math.sqrt(a.shape[1])).to(a.dtype), torch.zeros_like(b))
+    return Genotype(factors, genotype.alpha)
+
+
 def inner_products(one: Genotype, other: Genotype) -> dict[str, float]:
     """<dW_one, dW_other> (Frobenius) of each module.
 

@@ -1,0 +1,215 @@
+"""Crossover by whole layers, whole components and linear combination: X2, X3, X4, X5, X8, and the controls.
+
+In delta space a combination is one of dW: the factors are set side by side, [c1 B1, c2 B2] and [A1; A2], and the rank
+2r product is cut back to r by SVD. In factor space A and B are combined each for itself, which is another child for
+every writing of the same parents. X2 and X3 take the same things in both. At share 0 (X4: eta 1) the child is parent 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from redqueen.evolve.layers import Names, map_stacks
+from redqueen.evolve.spectrum import revived, spectrum, truncated
+from redqueen.evolve.variation import Space, Variation, better_first, uniform
+from redqueen.population.genotype import Factors, Genotype, clone, inner_products
+
+Weights = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class NoConstants:
+    """An operator without numbers."""
+
+
+@dataclass(frozen=True)
+class LayerwiseConstants:
+    """X2. ``share_frac`` in [0, 1]: the chance of each module to come from parent 2."""
+
+    share_frac: float = 0.5
+
+
+@dataclass(frozen=True)
+class SubspaceConstants:
+    """X3. ``num_leading``: components taken from parent 1; 0 draws it from U{1..r-1}."""
+
+    num_leading: int = 0
+
+
+@dataclass(frozen=True)
+class ExtrapolativeConstants:
+    """X4. The reach eta is drawn from U[``eta_low``, ``eta_high``]; 1 is the better parent itself."""
+
+    eta_low: float = 1.0
+    eta_high: float = 1.5
+
+
+@dataclass(frozen=True)
+class LinearConstants:
+    """X5. Parent 2's share is drawn from U[``share_low_frac``, ``share_high_frac``], within [0, 1]."""
+
+    share_low_frac: float = 0.0
+    share_high_frac: float = 1.0
+
+
+@dataclass(frozen=True)
+class SlerpConstants:
+    """X8. ``share_frac`` in [0, 1]: how far along the arc from parent 1 to parent 2."""
+
+    share_frac: float = 0.5
+
+
+def copy_parent(
+    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: NoConstants
+) -> Variation:
+    """Control: the first parent, factors and all. An operator that does not beat it is retraining alone."""
+    return Variation(clone(parents[0]), {})
+
+
+def linear_half(
+    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: NoConstants
+) -> Variation:
+    """Control: (dW1 + dW2) / 2, cut to rank r. An operator that does not beat it is an average."""
+    return Variation(combined(parents, rng, space, (0.5, 0.5)), {"share_frac": 0.5})
+
+
+def layerwise(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: LayerwiseConstants,
+) -> Variation:
+    """X2: each module whole from one random parent. Ground: paper; the module as the slot is ours."""
+    names = parents[0].names
+    from_second = torch.rand(len(names), generator=rng, dtype=torch.float64) < constants.share_frac
+    picked = {name: parents[int(second)].factors[name] for name, second in zip(names, from_second, strict=True)}
+    child = clone(Genotype(picked, parents[0].alpha))
+    return Variation(child, {**asdict(constants), "num_from_second": float(from_second.sum())})
+
+
+def svd_subspace(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: SubspaceConstants,
+) -> Variation:
+    """X3: singular components 1..k of parent 1 and k+1..r of parent 2, one k for all modules. Ground: paper.
+
+    With rank 1 there is nothing to share and the child is parent 1.
+    """
+    rank = parents[0].rank
+    drawn = int(torch.randint(1, max(2, rank), (), generator=rng))
+    k = constants.num_leading or drawn
+    if not 1 <= k <= rank:
+        raise ValueError(f"num_leading {k} is not in 1..{rank}")
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        first, second = (spectrum(a, b, rank) for a, b in stacked)
+        u = torch.cat([first.u[:, :, :k], second.u[:, :, k:]], dim=2)
+        root = torch.cat([first.s[:, :k], second.s[:, k:]], dim=1).sqrt()
+        vh = torch.cat([first.vh[:, :k], second.vh[:, k:]], dim=1)
+        return revived(root[:, :, None] * vh, u * root[:, None, :], rng)
+
+    return Variation(map_stacks(parents, change), {"num_leading": float(k)})
+
+
+def extrapolative(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: ExtrapolativeConstants,
+) -> Variation:
+    """X4: worse + eta (better - worse), eta from U[1, 1.5]; between equals parent 1 is the better.
+
+    Ground: paper, re-implementations (eta).
+    """
+    eta = uniform(rng, constants.eta_low, constants.eta_high)
+    child = combined(better_first(parents, fitness), rng, space, (eta, 1 - eta))
+    return Variation(child, {"eta": eta})
+
+
+def linear(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: LinearConstants,
+) -> Variation:
+    """X5: (1 - w) dW1 + w dW2 with w from U[0, 1], one for all modules. Ground: paper (name), ours (w)."""
+    share = uniform(rng, constants.share_low_frac, constants.share_high_frac)
+    return Variation(combined(parents, rng, space, (1 - share, share)), {"share_frac": share})
+
+
+def slerp(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: SlerpConstants,
+) -> Variation:
+    """X8: along the arc between the parents, module by module, so that a mean does not shrink unlike parents.
+
+    Weights sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, omega the angle between the two dW (in factor
+    space between the two A, and between the two B). Parallel, opposite or empty modules are combined linearly.
+    Ground: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
+    """
+    t = constants.share_frac
+    if space == "factor":
+
+        def change(names: Names, stacked: list[Factors]) -> Factors:
+            (a1, b1), (a2, b2) = stacked
+            return revived(_slerp_parts(a1, a2, t), _slerp_parts(b1, b2, t), rng)
+
+        return Variation(map_stacks(parents, change), asdict(constants))
+    crossed = inner_products(parents[0], parents[1])
+    squares = [inner_products(parent, parent) for parent in parents]
+    weights = {name: slerp_weights(crossed[name], squares[0][name], squares[1][name], t) for name in crossed}
+    return Variation(combined(parents, rng, space, weights), asdict(constants))
+
+
+def combined(
+    parents: Sequence[Genotype], rng: torch.Generator, space: Space, weights: Weights | dict[str, Weights]
+) -> Genotype:
+    """c1 dW1 + c2 dW2 cut to the parents' rank (delta), or c1 A1 + c2 A2 and c1 B1 + c2 B2 (factor).
+
+    ``weights`` is one pair for all modules or one for each name.
+    """
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        (a1, b1), (a2, b2) = stacked
+        pairs = [weights[name] if isinstance(weights, dict) else weights for name in names]
+        c1, c2 = torch.tensor(pairs, dtype=a1.dtype).T[:, :, None, None]
+        if space == "factor":
+            return revived(c1 * a1 + c2 * a2, c1 * b1 + c2 * b2, rng)
+        wide_a, wide_b = torch.cat([a1, a2], dim=1), torch.cat([c1 * b1, c2 * b2], dim=2)
+        return revived(*truncated(wide_a, wide_b, a1.shape[1]), rng)
+
+    return map_stacks(parents, change)
+
+
+def slerp_weights(product: float, square_one: float, square_two: float, t: float) -> Weights:
+    """The two weights on the arc, from <x, y>, |x|^2 and |y|^2; (1 - t, t) where the arc is not defined."""
+    if square_one <= 0 or square_two <= 0:
+        return 1 - t, t
+    cosine = max(-1.0, min(1.0, product / math.sqrt(square_one * square_two)))
+    omega = math.acos(cosine)
+    if math.sin(omega) < 1e-4:
+        return 1 - t, t
+    return math.sin((1 - t) * omega) / math.sin(omega), math.sin(t * omega) / math.sin(omega)
+
+
+def _slerp_parts(one: Tensor, other: Tensor, t: float) -> Tensor:
+    """``slerp_weights`` on each layer's factor, flattened: (L, m, n) and (L, m, n) to (L, m, n)."""
+    product, square_one, square_two = ((x * y).sum(dim=(1, 2)) for x, y in ((one, other), (one, one), (other, other)))
+    rows = zip(product.tolist(), square_one.tolist(), square_two.tolist(), strict=True)
+    pairs = [slerp_weights(p, x, y, t) for p, x, y in rows]
+    c1, c2 = torch.tensor(pairs, dtype=one.dtype).T[:, :, None, None]
+    return c1 * one + c2 * other

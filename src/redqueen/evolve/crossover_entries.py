@@ -1,0 +1,194 @@
+"""Crossover entry by entry: X1 DARE, X6 TIES, X7 DELLA, X9 Fisher.
+
+The literature's rules look at single entries. A dense dW of a 7B layer has too many, and those of A and B change with
+the writing, so in delta space the entries are coordinates that dW itself defines: for X1 those of dW in its own output
+directions (U^T dW, r x in), for X6, X7 and X9 those of both parents in the joint singular bases of the pair (cores of
+at most 2r x 2r). In factor space they are the entries of A and of B as written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from redqueen.evolve.layers import Names, map_stacks
+from redqueen.evolve.spectrum import from_core, joint_cores, revived, spectrum, truncated
+from redqueen.evolve.variation import Space, Variation
+from redqueen.population.genotype import Factors, Genotype
+
+
+@dataclass(frozen=True)
+class DareConstants:
+    """X1. ``drop_frac`` in [0, 1) of the entries fall; ``share_frac`` in [0, 1] is parent 2's weight."""
+
+    drop_frac: float = 0.7
+    share_frac: float = 0.5
+
+
+@dataclass(frozen=True)
+class TiesConstants:
+    """X6. ``keep_frac`` in (0, 1] of the entries, the largest, survive; ``share_frac`` in [0, 1]: parent 2's weight."""
+
+    keep_frac: float = 0.2
+    share_frac: float = 0.5
+
+
+@dataclass(frozen=True)
+class DellaConstants:
+    """X7. Entries fall with ``drop_frac`` -+ ``spread_frac`` / 2, the largest least; ``share_frac``: as in X1."""
+
+    drop_frac: float = 0.5
+    spread_frac: float = 0.4
+    share_frac: float = 0.5
+
+
+@dataclass(frozen=True)
+class FisherConstants:
+    """X9. ``share_frac`` in [0, 1]: parent 2's weight."""
+
+    share_frac: float = 0.5
+
+
+def dare(
+    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: DareConstants
+) -> Variation:
+    """X1: drop each parent's entries with probability p, rescale the rest by 1 / (1 - p), take the weighted mean.
+
+    Before the cut back to rank r the expected child is the mean of the parents. Ground: paper (rule, p), Yu et al.
+    (2024) (drop and rescale), re-implementations (mean, not sum), ours (the coordinates).
+    """
+    if not 0 <= constants.drop_frac < 1:
+        raise ValueError("drop_frac must be in [0, 1)")
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        rank = stacked[0][0].shape[1]
+        if space == "delta":
+            return revived(*truncated(*dare_wide(stacked, rng, constants), rank), rng)
+        (a1, b1), (a2, b2) = ([_dropped(part, constants.drop_frac, rng) for part in pair] for pair in stacked)
+        w = constants.share_frac
+        return revived((1 - w) * a1 + w * a2, (1 - w) * b1 + w * b2, rng)
+
+    return Variation(map_stacks(parents, change), asdict(constants))
+
+
+def dare_wide(stacked: Sequence[Factors], rng: torch.Generator, constants: DareConstants) -> Factors:
+    """X1 in delta space before the cut: wide factors A (L, 2r, in), B (L, out, 2r) of the dropped and rescaled mean."""
+    wide_a, wide_b = [], []
+    for (a, b), weight in zip(stacked, (1 - constants.share_frac, constants.share_frac), strict=True):
+        parts = spectrum(a, b, a.shape[1])
+        wide_a.append(_dropped(parts.s[:, :, None] * parts.vh, constants.drop_frac, rng))
+        wide_b.append(weight * parts.u)
+    return torch.cat(wide_a, dim=1), torch.cat(wide_b, dim=2)
+
+
+def ties(
+    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: TiesConstants
+) -> Variation:
+    """X6: trim each parent to its largest entries, elect each entry's sign, mean of those that agree.
+
+    Ground: paper (name), Yadav et al. (2023) (rule and keep 20 %), ours (the coordinates).
+    """
+    if not 0 < constants.keep_frac <= 1:
+        raise ValueError("keep_frac must be in (0, 1]")
+
+    def merge(one: Tensor, other: Tensor) -> Tensor:
+        keep = constants.keep_frac
+        return _elected_mean(_trimmed(one, keep), _trimmed(other, keep), constants.share_frac)
+
+    return Variation(_entrywise(parents, merge, space, rng), asdict(constants))
+
+
+def della(
+    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: DellaConstants
+) -> Variation:
+    """X7: drop entries at random, the smaller the likelier; rescale each by its own 1 / (1 - p_i); then X6's election.
+
+    p_i falls linearly with the magnitude's rank in its row from p + spread / 2 to p - spread / 2.
+    Ground: paper (name), Deep et al. (2024) (rule), ours (numbers, coordinates).
+    """
+    low, high = constants.drop_frac - constants.spread_frac / 2, constants.drop_frac + constants.spread_frac / 2
+    if not 0 <= low <= high < 1:
+        raise ValueError("drop_frac -+ spread_frac / 2 must stay in [0, 1)")
+
+    def merge(one: Tensor, other: Tensor) -> Tensor:
+        first, second = (_dropped(part, _drop_by_rank(part, low, high), rng) for part in (one, other))
+        return _elected_mean(first, second, constants.share_frac)
+
+    return Variation(_entrywise(parents, merge, space, rng), asdict(constants))
+
+
+def fisher(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: FisherConstants,
+) -> Variation:
+    """X9: the mean weighted entry by entry with an importance, here the squared entry: sum w x^3 / sum w x^2.
+
+    A diagonal Fisher needs gradients on data and a breeding has none; an entry that training moved far stands for one
+    that mattered. Ground: paper (name), Matena and Raffel (2022) (weighted mean), ours (the importance).
+    """
+
+    def merge(one: Tensor, other: Tensor) -> Tensor:
+        weight_one, weight_other = (1 - constants.share_frac) * one**2, constants.share_frac * other**2
+        total = weight_one + weight_other
+        return torch.where(total > 0, (weight_one * one + weight_other * other) / total, torch.zeros_like(one))
+
+    return Variation(_entrywise(parents, merge, space, rng), asdict(constants))
+
+
+def _entrywise(
+    parents: Sequence[Genotype], merge: Callable[[Tensor, Tensor], Tensor], space: Space, rng: torch.Generator
+) -> Genotype:
+    """Merge entries (L, m, n) of the two parents: of the joint cores (delta) or of A and of B (factor)."""
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        (a1, b1), (a2, b2) = stacked
+        if space == "factor":
+            return revived(merge(a1, a2), merge(b1, b2), rng)
+        joint = joint_cores(*stacked)
+        return revived(*from_core(joint, merge(*joint.cores), a1.shape[1]), rng)
+
+    return map_stacks(parents, change)
+
+
+def _dropped(part: Tensor, drop_frac: float | Tensor, rng: torch.Generator) -> Tensor:
+    """Zero entries with probability ``drop_frac`` (a number, or one for each entry) and rescale the others to match."""
+    kept = torch.rand(part.shape, generator=rng) >= drop_frac
+    return part * kept / (1 - drop_frac)
+
+
+def _trimmed(part: Tensor, keep_frac: float) -> Tensor:
+    """Each layer's largest ceil(keep_frac m n) entries by magnitude; the rest zero."""
+    flat = part.abs().flatten(1)
+    num_small = flat.shape[1] - math.ceil(keep_frac * flat.shape[1] - 1e-9)
+    if num_small == 0:
+        return part
+    threshold = flat.kthvalue(num_small, dim=1).values
+    return part * (part.abs() > threshold[:, None, None])
+
+
+def _drop_by_rank(part: Tensor, low: float, high: float) -> Tensor:
+    """Drop probabilities from ``high`` for a row's smallest magnitude to ``low`` for its largest."""
+    ranks = part.abs().argsort(dim=2).argsort(dim=2)
+    return high - (high - low) * ranks / max(1, part.shape[2] - 1)
+
+
+def _elected_mean(one: Tensor, other: Tensor, share_frac: float) -> Tensor:
+    """TIES' last two steps: the sign of the weighted sum wins, and the weighted mean is over entries that have it.
+
+    An entry that one parent has dropped does not count, so what only one parent has keeps its full size.
+    """
+    weighted = (1 - share_frac) * one, share_frac * other
+    sign = torch.sign(weighted[0] + weighted[1])
+    total, mass = torch.zeros_like(one), torch.zeros_like(one)
+    for part, weight in zip(weighted, (1 - share_frac, share_frac), strict=True):
+        agrees = (part * sign > 0).to(one.dtype)
+        total += part * agrees
+        mass += weight * agrees
+    return torch.where(mass > 0, total / mass, torch.zeros_like(total))

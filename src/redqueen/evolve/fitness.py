@@ -1,0 +1,47 @@
+"""Internal fitness: what selection reads. Ratings or recent payoff, with an optional shelter for the young.
+
+It is relative: it moves as the opponents move, and says nothing about a benchmark. External fitness, the score on held
+out suites, is reported and never selected on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
+
+from redqueen.match.rating import lower_confidence_bound
+from redqueen.nouns import Individual
+
+
+def by_rating(individuals: Sequence[Individual], num_sigmas: float = 3.0) -> dict[str, float]:
+    """Fitness by id: the lower confidence bound mu - 3 sigma of the rating. Ground: paper."""
+    return {person.id: lower_confidence_bound(person.rating, num_sigmas) for person in individuals}
+
+
+def by_payoff(payoffs: Mapping[str, Sequence[float]], num_matches: int) -> dict[str, float]:
+    """Fitness by id: the mean of the last ``num_matches`` >= 1 payoffs, given in order of time.
+
+    A payoff is a number in [0, 1]: a student's solve rate, a teacher's 1 - s. Who has none yet gets the mean of the
+    others (0.5 when nobody has any). Unlike a rating it does not ask who the opponent was. Ground: ours.
+    """
+    if num_matches < 1:
+        raise ValueError("the payoff window must hold at least one match")
+    means = {name: fmean(values[-num_matches:]) for name, values in payoffs.items() if values}
+    unknown = fmean(means.values()) if means else 0.5
+    return {name: means.get(name, unknown) for name in payoffs}
+
+
+def age_protected(
+    fitness: Mapping[str, float], individuals: Sequence[Individual], step: int, min_age_steps: int
+) -> dict[str, float]:
+    """Lift every individual younger than ``min_age_steps`` at least to the median of the grown-ups' fitness.
+
+    A reset rating starts at mu - 3 sigma = 0, below almost everybody, so without a shelter a child may leave before it
+    has been measured. Nobody is lifted while there is no grown-up. Ground: ours.
+    """
+    young = {person.id for person in individuals if step - person.born_step < min_age_steps}
+    grown = [value for name, value in fitness.items() if name not in young]
+    if not grown:
+        return dict(fitness)
+    floor = median(grown)
+    return {name: max(value, floor) if name in young else value for name, value in fitness.items()}

@@ -1,0 +1,161 @@
+"""One turn of evolution for one role: plan who leaves and who breeds, then breed.
+
+``plan`` looks at fitness only and is cheap; ``breed`` makes one planned child from the parents' genotypes. The children
+of a generation are all made from individuals that stay, so the order of breeding does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from redqueen.evolve.operators import FINAL_EIGHT, apply, find, tuned
+from redqueen.evolve.replacement import Replacement, choose_leaving
+from redqueen.evolve.selection import Selection, select_parents
+from redqueen.evolve.variation import Space
+from redqueen.match.rating import STANDARD, RatingConstants
+from redqueen.nouns import Birth, Individual, Rating
+from redqueen.population.genotype import Genotype, fresh_like
+
+
+@dataclass(frozen=True)
+class EvolutionRules:
+    """The numbers and policies of evolution; ranges as in the functions that read them."""
+
+    replaced_frac: float = 0.25
+    """Share of a role that leaves each generation. Paper."""
+    operators: tuple[str, ...] = FINAL_EIGHT
+    """Enabled operators. Paper: these eight."""
+    crossover_frac: float = 0.5
+    """Chance of a crossover where both families are possible. Re-implementations: a fair coin."""
+    selection: Selection = "truncation"
+    tournament_size: int = 2
+    replacement: Replacement = "worst_fraction"
+    num_elite: int = 1
+    space: Space = "delta"
+    preserve_norm: bool = False
+    child_rating: Literal["reset", "inherit"] = "reset"
+    """``inherit``: the parents' mean mu, their sigma doubled but at most a newcomer's."""
+    child_moments: Literal["reset", "inherit"] = "reset"
+    """The optimiser's state. ``inherit`` takes parent 1's, which fits the child's factors only in factor space."""
+    constants: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Constants other than the default, by operator id."""
+
+
+@dataclass(frozen=True)
+class PlannedBirth:
+    """Who leaves, from whom the child comes, by which operator, with which seed. No parents: a fresh founder."""
+
+    replaced: str
+    parents: tuple[str, ...]
+    operator: str
+    rng_seed: int
+
+
+@dataclass(frozen=True)
+class Newborn:
+    """The child as a member, its factors, its line in the lineage, and whose optimiser state it takes (None: fresh)."""
+
+    individual: Individual
+    genotype: Genotype
+    birth: Birth
+    moments_from: str | None
+
+
+def plan(
+    individuals: Sequence[Individual],
+    fitness: Mapping[str, float],
+    rules: EvolutionRules,
+    rng: np.random.Generator,
+    broken: Collection[str] = (),
+    behaviour_distances: NDArray[np.float64] | None = None,
+) -> list[PlannedBirth]:
+    """The births of one generation of one role (n individuals).
+
+    ``broken`` are ids whose update was not finite: they leave first and never breed. ``behaviour_distances`` (n, n),
+    in the order of ``individuals``, is read by ``crowding`` alone. With one survivor there is only mutation; with none
+    (all broken) the places are filled with fresh founders. Raises UserError for an unknown operator.
+    """
+    values = [fitness[person.id] for person in individuals]
+    broken_at = [i for i, person in enumerate(individuals) if person.id in broken]
+    leaving = choose_leaving(
+        rules.replacement, values, rules.replaced_frac, broken_at, rules.num_elite, behaviour_distances
+    )
+    survivors = [i for i in range(len(individuals)) if i not in leaving]
+    births = []
+    for i in leaving:
+        operator = _draw_operator(rules, len(survivors), rng)
+        parents: list[int] = []
+        if survivors:
+            pool = [values[s] for s in survivors]
+            num_parents = find(operator).num_parents
+            chosen = select_parents(rules.selection, pool, num_parents, rng, rules.tournament_size)
+            parents = [survivors[c] for c in chosen]
+        names = tuple(individuals[p].id for p in parents)
+        births.append(PlannedBirth(individuals[i].id, names, operator, int(rng.integers(2**31))))
+    return births
+
+
+def breed(
+    planned: PlannedBirth,
+    individuals: Mapping[str, Individual],
+    genotypes: Mapping[str, Genotype],
+    fitness: Mapping[str, float],
+    step: int,
+    rules: EvolutionRules,
+    rating_constants: RatingConstants = STANDARD,
+) -> Newborn:
+    """Make the planned child. Same role, same slot, same rank as the one it replaces.
+
+    ``genotypes`` must hold the parents (for a founder, the replaced one, of which only the shapes are read). The id is
+    the place's name with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``.
+    """
+    old = individuals[planned.replaced]
+    parents = [individuals[name] for name in planned.parents]
+    name = f"{old.id.split('.')[0]}.{step}"
+    birth = Birth(step, name, old.id, planned.parents, planned.operator, {}, planned.rng_seed, 0.0)
+    child = Individual(name, old.role, old.slot, rating_constants.newcomer(), step, planned.parents, planned.operator)
+    if not parents:
+        rng = torch.Generator().manual_seed(planned.rng_seed)
+        return Newborn(child, fresh_like(genotypes[old.id], rng), birth, None)
+    operator = tuned(find(planned.operator), rules.constants.get(planned.operator, {}))
+    made = apply(
+        operator,
+        [genotypes[parent] for parent in planned.parents],
+        [fitness[parent] for parent in planned.parents],
+        planned.rng_seed,
+        rules.space,
+        rules.preserve_norm,
+    )
+    if rules.child_rating == "inherit":
+        child = replace(child, rating=inherited_rating([parent.rating for parent in parents], rating_constants))
+    birth = replace(birth, constants=made.constants, relative_change=made.change.overall)
+    return Newborn(child, made.genotype, birth, parents[0].id if rules.child_moments == "inherit" else None)
+
+
+def inherited_rating(parents: Sequence[Rating], constants: RatingConstants = STANDARD, widening: float = 2.0) -> Rating:
+    """The parents' mean mu; their root mean square sigma times ``widening``, at most a newcomer's. Ground: ours."""
+    sigma = widening * math.sqrt(fmean(rating.sigma**2 for rating in parents))
+    return Rating(fmean(rating.mu for rating in parents), min(sigma, constants.sigma))
+
+
+def _draw_operator(rules: EvolutionRules, num_survivors: int, rng: np.random.Generator) -> str:
+    """Crossover or mutation by a coin, then uniform among the enabled; what is impossible is not drawn.
+
+    An operator counts by the parents it needs, so that the controls can be enabled like any other. With one survivor
+    and only crossovers enabled the child is a copy.
+    """
+    if num_survivors == 0:
+        return "founder"
+    one = [name for name in rules.operators if find(name).num_parents == 1]
+    two = [name for name in rules.operators if find(name).num_parents == 2] if num_survivors > 1 else []
+    crossing = rng.random() < rules.crossover_frac
+    enabled = (two or one) if crossing else (one or two)
+    return enabled[int(rng.integers(len(enabled)))] if enabled else "copy_parent"

@@ -1,0 +1,226 @@
+"""Mutation: one parent, a changed child. M1 to M6.
+
+In delta space noise acts on the balanced factors U sqrt(S), sqrt(S) V^T with fixed signs, so the child depends on dW
+alone; in factor space it acts on A and B as they are written, as the literature does. M1 and M6 are defined on singular
+components and are the same in both. At strength zero every mutation gives its parent back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from redqueen.evolve.layers import Names, map_stacks
+from redqueen.evolve.spectrum import Spectrum, balanced, revived, spectrum
+from redqueen.evolve.variation import Space, Variation, normal_like
+from redqueen.population.genotype import Factors, Genotype
+
+
+@dataclass(frozen=True)
+class SpectralConstants:
+    """M1. ``mutation_std`` >= 0: log singular values and, in radians, singular vectors move by about this much."""
+
+    mutation_std: float = 0.1
+
+
+@dataclass(frozen=True)
+class LayerNoiseConstants:
+    """M2. ``layer_frac`` in [0, 1] of the modules get noise of ``mutation_std`` times each factor's own std."""
+
+    layer_frac: float = 0.33
+    mutation_std: float = 0.1
+
+
+@dataclass(frozen=True)
+class MaskConstants:
+    """M3. ``mask_frac`` in [0, 1] of the components are zeroed."""
+
+    mask_frac: float = 0.3
+
+
+@dataclass(frozen=True)
+class NoiseConstants:
+    """M4. Noise of ``mutation_std`` times each factor's own standard deviation."""
+
+    mutation_std: float = 0.15
+
+
+@dataclass(frozen=True)
+class InputNoiseConstants:
+    """M5. Uniform noise on A alone, its std ``mutation_std`` times A's."""
+
+    mutation_std: float = 0.15
+
+
+@dataclass(frozen=True)
+class RedrawConstants:
+    """M6. ``redraw_frac`` in [0, 1] of the components, the weakest, get fresh random directions."""
+
+    redraw_frac: float = 0.25
+
+
+def spectral(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: SpectralConstants,
+) -> Variation:
+    """M1: S_i <- S_i exp(e z_i), and U and V each turned by a small random Cayley rotation among their live columns.
+
+    The rotation (I - e K / 2)^-1 (I + e K / 2) has a random skew K whose columns have length about 1, so each singular
+    vector turns by about e. The spaces that B and A span stay. Ground: paper (name), ours (K's scale).
+    """
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        parts = _spectrum_of(stacked[0])
+        z = normal_like(parts.s, rng)
+        turn_u = _cayley(parts.s, constants.mutation_std, rng)
+        turn_v = _cayley(parts.s, constants.mutation_std, rng)
+        turned = Spectrum(parts.u @ turn_u, parts.s * torch.exp(constants.mutation_std * z), turn_v @ parts.vh)
+        return revived(*balanced(turned), rng)
+
+    return Variation(map_stacks(parents, change), asdict(constants))
+
+
+def layer_noise(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: LayerNoiseConstants,
+) -> Variation:
+    """M2: in a random third of the modules, factor += e std(factor) z; the others are the parent's. Ground: paper."""
+    names = parents[0].names
+    num_chosen = math.ceil(constants.layer_frac * len(names) - 1e-9)
+    order = torch.randperm(len(names), generator=rng)[:num_chosen].tolist()
+    chosen = {names[i] for i in order}
+    child = _noisy(parents, rng, space, constants.mutation_std, chosen)
+    return Variation(child, {**asdict(constants), "num_modules": float(num_chosen)})
+
+
+def full_noise(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: NoiseConstants,
+) -> Variation:
+    """M4: every factor += e std(factor) z. Ground: paper."""
+    return Variation(_noisy(parents, rng, space, constants.mutation_std, None), asdict(constants))
+
+
+def input_noise(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: InputNoiseConstants,
+) -> Variation:
+    """M5: A += e std(A) sqrt(3) w with w ~ U(-1, 1), B untouched: NEFTune's uniform noise, moved from embeddings to A.
+
+    sqrt(3) gives the noise the standard deviation e std(A). Ground: paper (name), ours (scale).
+    """
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        a, b = _writing(stacked[0], space)
+        noise = 2 * torch.rand(a.shape, generator=rng, dtype=a.dtype) - 1
+        return revived(a + constants.mutation_std * math.sqrt(3) * _std(a) * noise, b, rng)
+
+    return Variation(map_stacks(parents, change), asdict(constants))
+
+
+def mask_components(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: MaskConstants,
+) -> Variation:
+    """M3: remove ceil(rho r) random components of dW, in each module its own.
+
+    Only B's column is zeroed and A's row stays: were both zero, neither would have a gradient again. In factor space a
+    component is a column of B as written. Ground: paper; the revival is ours.
+    """
+    num_masked = math.ceil(constants.mask_frac * parents[0].rank - 1e-9)
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        a, b = _writing(stacked[0], space)
+        order = torch.rand(b.shape[0], b.shape[2], generator=rng).argsort(dim=1)
+        kept = torch.ones(b.shape[0], b.shape[2], dtype=b.dtype).scatter(1, order[:, :num_masked], 0.0)
+        return revived(a, b * kept[:, None, :], rng)
+
+    return Variation(map_stacks(parents, change), {**asdict(constants), "num_components": float(num_masked)})
+
+
+def redraw_weakest(
+    parents: Sequence[Genotype],
+    fitness: Sequence[float],
+    rng: torch.Generator,
+    space: Space,
+    constants: RedrawConstants,
+) -> Variation:
+    """M6: the weakest ceil(rho r) live components keep their singular values and get fresh random unit directions.
+
+    It looks outside the parent's subspaces, which M1 and M3 never do, where that costs least. Ground: ours; the paper
+    names a rank perturbation and no reader knows its definition.
+    """
+    num_redrawn = math.ceil(constants.redraw_frac * parents[0].rank - 1e-9)
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        parts = _spectrum_of(stacked[0])
+        u = normal_like(parts.u[:, :, :num_redrawn], rng)
+        vh = normal_like(parts.vh[:, :num_redrawn], rng)
+        # The weakest of the live ones: to redraw a dead component would change nothing.
+        first = ((parts.s > 0).sum(dim=1, keepdim=True) - num_redrawn).clamp(min=0)
+        where = first + torch.arange(num_redrawn)
+        redrawn = Spectrum(
+            parts.u.scatter(2, where[:, None, :].expand_as(u), u / u.norm(dim=1, keepdim=True)),
+            parts.s,
+            parts.vh.scatter(1, where[:, :, None].expand_as(vh), vh / vh.norm(dim=2, keepdim=True)),
+        )
+        return revived(*balanced(redrawn), rng)
+
+    return Variation(map_stacks(parents, change), {**asdict(constants), "num_components": float(num_redrawn)})
+
+
+def _noisy(
+    parents: Sequence[Genotype], rng: torch.Generator, space: Space, mutation_std: float, only: set[str] | None
+) -> Genotype:
+    """Gaussian noise on both factors of the chosen modules (None: all), relative to each factor's own std."""
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        a, b = _writing(stacked[0], space)
+        noisy_a = a + mutation_std * _std(a) * normal_like(a, rng)
+        return revived(noisy_a, b + mutation_std * _std(b) * normal_like(b, rng), rng)
+
+    return map_stacks(parents, change, only)
+
+
+def _writing(factors: Factors, space: Space) -> Factors:
+    """The factors that the noise acts on: balanced in delta space, as they are in factor space."""
+    return balanced(_spectrum_of(factors)) if space == "delta" else factors
+
+
+def _spectrum_of(factors: Factors) -> Spectrum:
+    a, b = factors
+    return spectrum(a, b, a.shape[1])
+
+
+def _std(part: Tensor) -> Tensor:
+    """The standard deviation of each layer's factor, (L, 1, 1)."""
+    return part.std(dim=(1, 2), keepdim=True, correction=0)
+
+
+def _cayley(s: Tensor, mutation_std: float, rng: torch.Generator) -> Tensor:
+    """Random rotations (L, r, r) close to the identity that leave the dead components (s = 0) where they are."""
+    alive = (s > 0).to(s.dtype)
+    noise = torch.randn((*s.shape, s.shape[1]), generator=rng, dtype=s.dtype)
+    skew = (noise - noise.mT) * alive[:, :, None] * alive[:, None, :]
+    skew = skew / (2 * alive.sum(dim=1).clamp(min=1)).sqrt()[:, None, None]
+    eye = torch.eye(s.shape[1], dtype=s.dtype)
+    return torch.linalg.solve(eye - mutation_std / 2 * skew, eye + mutation_std / 2 * skew)

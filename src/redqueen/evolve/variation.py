@@ -1,0 +1,40 @@
+"""What a variation operator takes and gives: the words that mutation and crossover share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from redqueen.population.genotype import Genotype
+
+Space = Literal["delta", "factor"]
+"""``delta``: the child depends on the parents' dW alone. ``factor``: A and B are varied as they happen to be written."""
+
+SPACES: tuple[Space, ...] = ("delta", "factor")
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A child and the constants that made it, those that were drawn among them (for the lineage)."""
+
+    genotype: Genotype
+    constants: dict[str, float]
+
+
+def uniform(rng: torch.Generator, low: float, high: float) -> float:
+    """One number from U[low, high)."""
+    return low + (high - low) * float(torch.rand((), generator=rng, dtype=torch.float64))
+
+
+def normal_like(part: Tensor, rng: torch.Generator) -> Tensor:
+    """Standard normal noise in the shape and dtype of ``part``."""
+    return torch.randn(part.shape, generator=rng, dtype=part.dtype)
+
+
+def better_first(parents: Sequence[Genotype], fitness: Sequence[float]) -> tuple[Genotype, Genotype]:
+    """The two parents with the fitter one first; equals keep their order."""
+    return (parents[1], parents[0]) if fitness[1] > fitness[0] else (parents[0], parents[1])
