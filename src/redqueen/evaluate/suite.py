@@ -2,8 +2,9 @@
 
 A suite file is JSONL, one function a line: ``id`` ("suite/name"), ``level`` (difficulty, a whole number), ``tags``,
 ``code``, ``input`` and ``output``, ``io_inputs`` and ``io_outputs`` (ten pairs), ``message``. Inputs are argument lists
-and outputs literals, both canonical. ``suites/CHECKSUMS`` (as sha256sum writes it) freezes the shipped files: nobody
-trains or selects on them, and figures of different runs compare only while they stay as they are.
+and outputs literals; both are made canonical on reading, as the verifier would have stamped them. ``suites/CHECKSUMS``
+(as sha256sum writes it) freezes the shipped files: nobody trains or selects on them, and figures of different runs
+compare only while they stay as they are.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from redqueen.errors import UserError
 from redqueen.nouns import KINDS, Kind, Task
+from redqueen.verify.literals import LiteralError, canonical, canonical_args
 
 SUITES = Path(__file__).parent / "suites"
 NUM_PAIRS = 10
@@ -172,14 +174,17 @@ def _read_function(record: object, where: str) -> Function:
     inputs, outputs = record["io_inputs"], record["io_outputs"]
     if len(inputs) != NUM_PAIRS or len(outputs) != NUM_PAIRS or len(set(inputs)) != NUM_PAIRS:
         raise UserError(f"{where}: io_inputs should hold {NUM_PAIRS} different inputs and io_outputs their outputs.")
-    return Function(
-        id=record["id"],
-        level=record["level"],
-        tags=tuple(record["tags"]),
-        code=record["code"],
-        input=record["input"],
-        output=record["output"],
-        io_inputs=tuple(inputs),
-        io_outputs=tuple(outputs),
-        message=record["message"],
-    )
+    try:
+        return Function(
+            id=record["id"],
+            level=record["level"],
+            tags=tuple(record["tags"]),
+            code=record["code"],
+            input=canonical_args(record["input"]),
+            output=canonical(record["output"]),
+            io_inputs=tuple(canonical_args(text) for text in inputs),
+            io_outputs=tuple(canonical(text) for text in outputs),
+            message=record["message"],
+        )
+    except LiteralError as error:
+        raise UserError(f"{where}: an input or output is no plain literal ({error}); correct it.") from None
