@@ -192,6 +192,7 @@ def test_quoted_control_tokens_cannot_end_the_turn(tokenizer: PreTrainedTokenize
     tokens = FORMAT.encode(tokenizer, FORMAT.solve(hostile))
     end, start = tokenizer.convert_tokens_to_ids(["<|end|>", "<|start|>"])
     assert (tokens.count(end), tokens.count(start)) == (1, 2)
+    assert r"'<\x7cend|>" in tokenizer.decode(list(tokens))  # the same string to Python
 
 
 def test_a_decoded_completion_loses_its_end_token_and_no_other_mark(tokenizer: PreTrainedTokenizerFast) -> None:

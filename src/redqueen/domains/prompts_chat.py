@@ -96,7 +96,8 @@ class ChatFormat:
         """Encode ``prompt`` as one user turn of the tokenizer's chat template, or as it is when there is none.
 
         Prompts quote text that models wrote. Where it spells one of the tokenizer's control tokens (an end-of-turn
-        mark, say), a space is set behind the token's first letter, so that it reads as text and cannot end the turn.
+        mark, say), the token's second letter is written as an escape: it cannot end the turn then, and inside a
+        Python string it still means the same.
         """
         prompt = _defuse(prompt, _control_tokens(tokenizer))
         if getattr(tokenizer, "chat_template", None):
@@ -257,5 +258,7 @@ def _control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[str]:
 
 def _defuse(text: str, control_tokens: list[str]) -> str:
     for token in control_tokens:
-        text = text.replace(token, f"{token[0]} {token[1:]}")
+        if len(token) > 1:
+            escape = f"\\u{ord(token[1]):04x}" if ord(token[1]) > 255 else f"\\x{ord(token[1]):02x}"
+            text = text.replace(token, token[0] + escape + token[2:])
     return text
