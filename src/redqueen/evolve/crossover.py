@@ -16,7 +16,7 @@ from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import revived, spectrum, truncated
-from redqueen.evolve.variation import Space, Variation, better_first, uniform
+from redqueen.evolve.variation import Space, Variation, better_first, check_range, uniform
 from redqueen.population.genotype import Factors, Genotype, clone, inner_products
 
 Weights = tuple[float, float]
@@ -33,12 +33,18 @@ class LayerwiseConstants:
 
     share_frac: float = 0.5
 
+    def __post_init__(self) -> None:
+        check_range("share_frac", self.share_frac, 0, 1)
+
 
 @dataclass(frozen=True)
 class SubspaceConstants:
     """X3. ``num_leading``: components taken from parent 1; 0 draws it from U{1..r-1}."""
 
     num_leading: int = 0
+
+    def __post_init__(self) -> None:
+        check_range("num_leading", self.num_leading, 0, math.inf)
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,10 @@ class ExtrapolativeConstants:
     eta_low: float = 1.0
     eta_high: float = 1.5
 
+    def __post_init__(self) -> None:
+        check_range("eta_high", self.eta_high, 0, math.inf)
+        check_range("eta_low", self.eta_low, 0, self.eta_high)
+
 
 @dataclass(frozen=True)
 class LinearConstants:
@@ -56,12 +66,19 @@ class LinearConstants:
     share_low_frac: float = 0.0
     share_high_frac: float = 1.0
 
+    def __post_init__(self) -> None:
+        check_range("share_high_frac", self.share_high_frac, 0, 1)
+        check_range("share_low_frac", self.share_low_frac, 0, self.share_high_frac)
+
 
 @dataclass(frozen=True)
 class SlerpConstants:
     """X8. ``share_frac`` in [0, 1]: how far along the arc from parent 1 to parent 2."""
 
     share_frac: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_range("share_frac", self.share_frac, 0, 1)
 
 
 def copy_parent(

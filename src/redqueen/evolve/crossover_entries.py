@@ -17,24 +17,32 @@ from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import from_core, joint_cores, revived, spectrum, truncated
-from redqueen.evolve.variation import Space, Variation
+from redqueen.evolve.variation import Space, Variation, check_range
 from redqueen.population.genotype import Factors, Genotype
 
 
 @dataclass(frozen=True)
 class DareConstants:
-    """X1. ``drop_frac`` in [0, 1) of the entries fall; ``share_frac`` in [0, 1] is parent 2's weight."""
+    """X1. ``drop_frac`` in [0, 0.99] of the entries fall; ``share_frac`` in [0, 1] is parent 2's weight."""
 
     drop_frac: float = 0.7
     share_frac: float = 0.5
 
+    def __post_init__(self) -> None:
+        check_range("drop_frac", self.drop_frac, 0, 0.99)
+        check_range("share_frac", self.share_frac, 0, 1)
+
 
 @dataclass(frozen=True)
 class TiesConstants:
-    """X6. ``keep_frac`` in (0, 1] of the entries, the largest, survive; ``share_frac`` in [0, 1]: parent 2's weight."""
+    """X6. ``keep_frac`` in [0.001, 1] of the entries, the largest, survive; ``share_frac``: as in X1."""
 
     keep_frac: float = 0.2
     share_frac: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_range("keep_frac", self.keep_frac, 0.001, 1)
+        check_range("share_frac", self.share_frac, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -45,12 +53,20 @@ class DellaConstants:
     spread_frac: float = 0.4
     share_frac: float = 0.5
 
+    def __post_init__(self) -> None:
+        check_range("spread_frac", self.spread_frac, 0, 1)
+        check_range("drop_frac", self.drop_frac, self.spread_frac / 2, 0.99 - self.spread_frac / 2)
+        check_range("share_frac", self.share_frac, 0, 1)
+
 
 @dataclass(frozen=True)
 class FisherConstants:
     """X9. ``share_frac`` in [0, 1]: parent 2's weight."""
 
     share_frac: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_range("share_frac", self.share_frac, 0, 1)
 
 
 def dare(
@@ -61,8 +77,6 @@ def dare(
     Before the cut back to rank r the expected child is the mean of the parents. Ground: paper (rule, p), Yu et al.
     (2024) (drop and rescale), re-implementations (mean, not sum), ours (the coordinates).
     """
-    if not 0 <= constants.drop_frac < 1:
-        raise ValueError("drop_frac must be in [0, 1)")
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         rank = stacked[0][0].shape[1]
@@ -92,8 +106,6 @@ def ties(
 
     Ground: paper (name), Yadav et al. (2023) (rule and keep 20 %), ours (the coordinates).
     """
-    if not 0 < constants.keep_frac <= 1:
-        raise ValueError("keep_frac must be in (0, 1]")
 
     def merge(one: Tensor, other: Tensor) -> Tensor:
         keep = constants.keep_frac
@@ -111,8 +123,6 @@ def della(
     Ground: paper (name), Deep et al. (2024) (rule), ours (numbers, coordinates).
     """
     low, high = constants.drop_frac - constants.spread_frac / 2, constants.drop_frac + constants.spread_frac / 2
-    if not 0 <= low <= high < 1:
-        raise ValueError("drop_frac -+ spread_frac / 2 must stay in [0, 1)")
 
     def merge(one: Tensor, other: Tensor) -> Tensor:
         first, second = (_dropped(part, _drop_by_rank(part, low, high), rng) for part in (one, other))

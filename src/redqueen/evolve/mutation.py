@@ -16,15 +16,18 @@ from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import Spectrum, balanced, revived, spectrum
-from redqueen.evolve.variation import Space, Variation, normal_like
+from redqueen.evolve.variation import Space, Variation, check_range, normal_like
 from redqueen.population.genotype import Factors, Genotype
 
 
 @dataclass(frozen=True)
 class SpectralConstants:
-    """M1. ``mutation_std`` >= 0: log singular values and, in radians, singular vectors move by about this much."""
+    """M1. ``mutation_std`` in [0, 2]: log singular values and, in radians, singular vectors move by about this much."""
 
     mutation_std: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_range("mutation_std", self.mutation_std, 0, 2)
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,19 @@ class LayerNoiseConstants:
     layer_frac: float = 0.33
     mutation_std: float = 0.1
 
+    def __post_init__(self) -> None:
+        check_range("layer_frac", self.layer_frac, 0, 1)
+        check_range("mutation_std", self.mutation_std, 0, math.inf)
+
 
 @dataclass(frozen=True)
 class MaskConstants:
     """M3. ``mask_frac`` in [0, 1] of the components are zeroed."""
 
     mask_frac: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_range("mask_frac", self.mask_frac, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,9 @@ class NoiseConstants:
 
     mutation_std: float = 0.15
 
+    def __post_init__(self) -> None:
+        check_range("mutation_std", self.mutation_std, 0, math.inf)
+
 
 @dataclass(frozen=True)
 class InputNoiseConstants:
@@ -55,12 +68,18 @@ class InputNoiseConstants:
 
     mutation_std: float = 0.15
 
+    def __post_init__(self) -> None:
+        check_range("mutation_std", self.mutation_std, 0, math.inf)
+
 
 @dataclass(frozen=True)
 class RedrawConstants:
     """M6. ``redraw_frac`` in [0, 1] of the components, the weakest, get fresh random directions."""
 
     redraw_frac: float = 0.25
+
+    def __post_init__(self) -> None:
+        check_range("redraw_frac", self.redraw_frac, 0, 1)
 
 
 def spectral(

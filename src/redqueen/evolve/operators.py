@@ -26,9 +26,9 @@ class Operator:
     name: str
     family: Family
     num_parents: int
+    spaces_differ: bool
     formula: str
     ground: str
-    spaces_differ: bool
     apply: Callable[[Sequence[Genotype], Sequence[float], torch.Generator, Space, Any], Variation]
     constants: Any
 
@@ -44,74 +44,106 @@ class Child:
 
 _LIST = (
     Operator(
-        "M1", "spectral", "mutation", 1, "S_i <- S_i exp(e z_i); U, V turned by small Cayley rotations",
-        "paper; rotation's scale ours", False, mutate.spectral, mutate.SpectralConstants(),
+        "M1", "spectral", "mutation", num_parents=1, spaces_differ=False,
+        formula="S_i <- S_i exp(e z_i); U, V turned by small Cayley rotations",
+        ground="paper; rotation's scale ours",
+        apply=mutate.spectral, constants=mutate.SpectralConstants(),
     ),
     Operator(
-        "M2", "layer-selective Gaussian", "mutation", 1, "in a random third of the modules: factor += e std(factor) z",
-        "paper", True, mutate.layer_noise, mutate.LayerNoiseConstants(),
+        "M2", "layer-selective Gaussian", "mutation", num_parents=1, spaces_differ=True,
+        formula="in a random third of the modules: factor += e std(factor) z",
+        ground="paper",
+        apply=mutate.layer_noise, constants=mutate.LayerNoiseConstants(),
     ),
     Operator(
-        "M3", "component masking", "mutation", 1, "zero ceil(rho r) random singular components, each module its own",
-        "paper; revival ours", True, mutate.mask_components, mutate.MaskConstants(),
+        "M3", "component masking", "mutation", num_parents=1, spaces_differ=True,
+        formula="zero ceil(rho r) random singular components, each module its own",
+        ground="paper; revival ours",
+        apply=mutate.mask_components, constants=mutate.MaskConstants(),
     ),
     Operator(
-        "M4", "full Gaussian", "mutation", 1, "every factor += e std(factor) z",
-        "paper", True, mutate.full_noise, mutate.NoiseConstants(),
+        "M4", "full Gaussian", "mutation", num_parents=1, spaces_differ=True,
+        formula="every factor += e std(factor) z",
+        ground="paper",
+        apply=mutate.full_noise, constants=mutate.NoiseConstants(),
     ),
     Operator(
-        "M5", "NEFTune-style", "mutation", 1, "A += e std(A) sqrt(3) U(-1, 1)",
-        "paper names it; scale ours", True, mutate.input_noise, mutate.InputNoiseConstants(),
+        "M5", "NEFTune-style", "mutation", num_parents=1, spaces_differ=True,
+        formula="A += e std(A) sqrt(3) U(-1, 1)",
+        ground="paper names it; scale ours",
+        apply=mutate.input_noise, constants=mutate.InputNoiseConstants(),
     ),
     Operator(
-        "M6", "rank perturbation", "mutation", 1, "the weakest ceil(rho r) components get random directions, S kept",
-        "paper names it; definition ours", False, mutate.redraw_weakest, mutate.RedrawConstants(),
+        "M6", "rank perturbation", "mutation", num_parents=1, spaces_differ=False,
+        formula="the weakest ceil(rho r) components get random directions, S kept",
+        ground="paper names it; definition ours",
+        apply=mutate.redraw_weakest, constants=mutate.RedrawConstants(),
     ),
     Operator(
-        "X1", "DARE", "crossover", 2, "drop entries with p, rescale by 1 / (1 - p), mean of the parents, cut to rank r",
-        "paper; mean from re-implementations; coordinates ours", True, entries.dare, entries.DareConstants(),
+        "X1", "DARE", "crossover", num_parents=2, spaces_differ=True,
+        formula="drop entries with p, rescale by 1 / (1 - p), mean of the parents, cut to rank r",
+        ground="paper; mean from re-implementations; coordinates ours",
+        apply=entries.dare, constants=entries.DareConstants(),
     ),
     Operator(
-        "X2", "layer-wise", "crossover", 2, "each module whole from one random parent",
-        "paper", False, cross.layerwise, cross.LayerwiseConstants(),
+        "X2", "layer-wise", "crossover", num_parents=2, spaces_differ=False,
+        formula="each module whole from one random parent",
+        ground="paper",
+        apply=cross.layerwise, constants=cross.LayerwiseConstants(),
     ),
     Operator(
-        "X3", "SVD subspace", "crossover", 2, "components 1..k of parent 1, k+1..r of parent 2; k ~ U{1..r-1}",
-        "paper", False, cross.svd_subspace, cross.SubspaceConstants(),
+        "X3", "SVD subspace", "crossover", num_parents=2, spaces_differ=False,
+        formula="components 1..k of parent 1, k+1..r of parent 2; k ~ U{1..r-1}",
+        ground="paper",
+        apply=cross.svd_subspace, constants=cross.SubspaceConstants(),
     ),
     Operator(
-        "X4", "extrapolative", "crossover", 2, "worse + eta (better - worse); eta ~ U[1, 1.5]",
-        "paper; eta from re-implementations", True, cross.extrapolative, cross.ExtrapolativeConstants(),
+        "X4", "extrapolative", "crossover", num_parents=2, spaces_differ=True,
+        formula="worse + eta (better - worse); eta ~ U[1, 1.5]",
+        ground="paper; eta from re-implementations",
+        apply=cross.extrapolative, constants=cross.ExtrapolativeConstants(),
     ),
     Operator(
-        "X5", "linear", "crossover", 2, "(1 - w) dW1 + w dW2; w ~ U[0, 1]",
-        "paper names it; w ours", True, cross.linear, cross.LinearConstants(),
+        "X5", "linear", "crossover", num_parents=2, spaces_differ=True,
+        formula="(1 - w) dW1 + w dW2; w ~ U[0, 1]",
+        ground="paper names it; w ours",
+        apply=cross.linear, constants=cross.LinearConstants(),
     ),
     Operator(
-        "X6", "TIES", "crossover", 2, "trim to the largest 20 %, elect signs, mean of the agreeing entries",
-        "paper names it; Yadav et al. 2023; coordinates ours", True, entries.ties, entries.TiesConstants(),
+        "X6", "TIES", "crossover", num_parents=2, spaces_differ=True,
+        formula="trim to the largest 20 %, elect signs, mean of the agreeing entries",
+        ground="paper names it; Yadav et al. 2023; coordinates ours",
+        apply=entries.ties, constants=entries.TiesConstants(),
     ),
     Operator(
-        "X7", "DELLA", "crossover", 2, "drop by magnitude rank, rescale, elect signs, mean of the agreeing entries",
-        "paper names it; Deep et al. 2024; numbers and coordinates ours", True, entries.della,
-        entries.DellaConstants(),
+        "X7", "DELLA", "crossover", num_parents=2, spaces_differ=True,
+        formula="drop by magnitude rank, rescale, elect signs, mean of the agreeing entries",
+        ground="paper names it; Deep et al. 2024; numbers and coordinates ours",
+        apply=entries.della, constants=entries.DellaConstants(),
     ),
     Operator(
-        "X8", "SLERP", "crossover", 2, "half way along the arc between the parents, module by module",
-        "paper names it; Shoemake 1985; half ours", True, cross.slerp, cross.SlerpConstants(),
+        "X8", "SLERP", "crossover", num_parents=2, spaces_differ=True,
+        formula="half way along the arc between the parents, module by module",
+        ground="paper names it; Shoemake 1985; half ours",
+        apply=cross.slerp, constants=cross.SlerpConstants(),
     ),
     Operator(
-        "X9", "Fisher", "crossover", 2, "sum w x^3 / sum w x^2, entry by entry: importance is the squared entry",
-        "paper names it; Matena and Raffel 2022; importance and coordinates ours", True, entries.fisher,
-        entries.FisherConstants(),
+        "X9", "Fisher", "crossover", num_parents=2, spaces_differ=True,
+        formula="sum w x^3 / sum w x^2, entry by entry: importance is the squared entry",
+        ground="paper names it; Matena and Raffel 2022; importance and coordinates ours",
+        apply=entries.fisher, constants=entries.FisherConstants(),
     ),
     Operator(
-        "copy_parent", "copy of parent 1", "control", 1, "dW1",
-        "control", False, cross.copy_parent, cross.NoConstants(),
+        "copy_parent", "copy of parent 1", "control", num_parents=1, spaces_differ=False,
+        formula="dW1",
+        ground="control",
+        apply=cross.copy_parent, constants=cross.NoConstants(),
     ),
     Operator(
-        "linear_0_5", "mean of the parents", "control", 2, "(dW1 + dW2) / 2, cut to rank r",
-        "control", True, cross.linear_half, cross.NoConstants(),
+        "linear_0_5", "mean of the parents", "control", num_parents=2, spaces_differ=True,
+        formula="(dW1 + dW2) / 2, cut to rank r",
+        ground="control",
+        apply=cross.linear_half, constants=cross.NoConstants(),
     ),
 )  # fmt: skip
 
@@ -128,21 +160,18 @@ def find(operator_id: str) -> Operator:
     return OPERATORS[operator_id]
 
 
-def in_family(enabled: Sequence[str], family: Family) -> tuple[str, ...]:
-    """The enabled operators of one family, in the order of ``enabled``. Raises UserError for an unknown id."""
-    return tuple(operator_id for operator_id in enabled if find(operator_id).family == family)
-
-
 def tuned(operator: Operator, overrides: Mapping[str, float]) -> Operator:
-    """The operator with some constants replaced. Raises UserError for a constant it does not have."""
-    known = {field.name for field in fields(operator.constants)}
+    """The operator with some constants replaced. Raises UserError for an unknown name or a value out of range."""
+    known = {field.name: field.type for field in fields(operator.constants)}
     for name in overrides:
         if name not in known:
-            raise UserError(
-                f"operator {operator.id} has no constant {name!r}; it has: {', '.join(sorted(known)) or 'none'}"
-            )
-    kept_types = {name: type(getattr(operator.constants, name))(value) for name, value in overrides.items()}
-    return replace(operator, constants=replace(operator.constants, **kept_types))
+            choices = ", ".join(known) or "none"
+            raise UserError(f"operator {operator.id} has no constant {name!r}; it has: {choices}")
+    values = {name: int(value) if known[name] in ("int", int) else float(value) for name, value in overrides.items()}
+    try:
+        return replace(operator, constants=replace(operator.constants, **values))
+    except ValueError as error:
+        raise UserError(f"operator {operator.id}: {error}") from error
 
 
 def apply(

@@ -19,7 +19,7 @@ REPLACEMENTS: tuple[Replacement, ...] = ("worst_fraction", "steady_state", "crow
 
 
 def num_leaving(num_members: int, replaced_frac: float) -> int:
-    """How many of a role leave: the fraction rounded down, at least 1 of 2 or more, never all; none for a fraction 0."""
+    """How many of a role leave: the fraction rounded down, at least 1 of 2 or more, never all; 0 for a fraction 0."""
     if not 0 <= replaced_frac <= 1:
         raise ValueError("replaced_frac must be in [0, 1]")
     if num_members < 2 or replaced_frac == 0:

@@ -12,7 +12,7 @@ from torch import Tensor
 from redqueen.population.genotype import Genotype
 
 Space = Literal["delta", "factor"]
-"""``delta``: the child depends on the parents' dW alone. ``factor``: A and B are varied as they happen to be written."""
+"""``delta``: the child depends on the parents' dW alone. ``factor``: A and B are varied as they are written."""
 
 SPACES: tuple[Space, ...] = ("delta", "factor")
 
@@ -23,6 +23,12 @@ class Variation:
 
     genotype: Genotype
     constants: dict[str, float]
+
+
+def check_range(name: str, value: float, low: float, high: float) -> None:
+    """Raise ValueError unless low <= value <= high; NaN is never within."""
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value} and must be in [{low:g}, {high:g}]")
 
 
 def uniform(rng: torch.Generator, low: float, high: float) -> float:

@@ -88,7 +88,7 @@ def clone(genotype: Genotype) -> Genotype:
 
 
 def fresh_like(genotype: Genotype, rng: torch.Generator) -> Genotype:
-    """A founder in the same shape: A uniform in +-1 / sqrt(in) as PEFT draws it, B zero. So dW = 0: it *is* the base."""
+    """A founder in the same shape: A uniform in +-1 / sqrt(in) as PEFT draws it, B zero. dW = 0: it *is* the base."""
     factors = {}
     for name, (a, b) in genotype.factors.items():
         noise = 2 * torch.rand(a.shape, generator=rng) - 1

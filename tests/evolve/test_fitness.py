@@ -1,0 +1,40 @@
+"""Internal fitness: rating, payoff window, shelter for the young."""
+
+import pytest
+
+from redqueen.evolve.fitness import age_protected, by_payoff, by_rating
+from redqueen.nouns import Individual, Rating
+
+
+def person(name: str, mu: float, sigma: float, born_step: int = 0) -> Individual:
+    return Individual(name, "student", 0, Rating(mu, sigma), born_step)
+
+
+def test_fitness_is_the_rating_that_has_very_probably_been_reached() -> None:
+    assert by_rating([person("S0", 30, 2), person("S1", 28, 1)]) == {"S0": 24, "S1": 25}
+
+
+def test_only_the_last_matches_count() -> None:
+    assert by_payoff({"S0": [1.0, 0.0, 0.5]}, num_matches=2)["S0"] == pytest.approx(0.25)
+
+
+def test_who_has_no_payoff_yet_is_neither_good_nor_bad() -> None:
+    assert by_payoff({"S0": [1.0], "S1": [0.5], "S2": []}, 5)["S2"] == pytest.approx(0.75)
+    assert by_payoff({"S0": [], "S1": []}, 5) == {"S0": 0.5, "S1": 0.5}
+
+
+def test_the_young_are_lifted_to_the_median_of_the_grown() -> None:
+    people = [person("S0", 0, 0), person("S1", 0, 0), person("S2", 0, 0), person("S3", 0, 0, born_step=95)]
+    fitness = {"S0": 10.0, "S1": 14.0, "S2": 30.0, "S3": 0.0}
+    assert age_protected(fitness, people, step=100, min_age_steps=10) == {**fitness, "S3": 14.0}
+    assert age_protected(fitness, people, step=105, min_age_steps=10) == fitness
+
+
+def test_a_young_one_that_is_already_good_keeps_its_fitness() -> None:
+    people = [person("S0", 0, 0), person("S1", 0, 0, born_step=95)]
+    assert age_protected({"S0": 10.0, "S1": 20.0}, people, 100, 10) == {"S0": 10.0, "S1": 20.0}
+
+
+def test_while_all_are_young_nobody_is_lifted() -> None:
+    people = [person("S0", 0, 0), person("S1", 0, 0)]
+    assert age_protected({"S0": 1.0, "S1": 2.0}, people, 5, 10) == {"S0": 1.0, "S1": 2.0}
