@@ -1,0 +1,108 @@
+"""Turn generated programs into problems: run them on inputs, keep those with small, varied, informative results."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+from random import Random
+
+from redqueen.tiny.generator import Type, write_program, write_value
+from redqueen.tiny.liveness import dead_names
+from redqueen.tiny.tracing import PROGRAM_ERRORS, Run, TooMuch, instrument, run
+
+NUM_INPUTS = 10
+MAX_CODE_CHARS = 420
+WASTE_FRAC = 0.06
+"""Programs with code that cannot reach the result are kept this often: real code has some."""
+_SELF_COMPARISON = re.compile(r"\b(\w+) (?:[-<>%]|//|==|!=|<=|>=|and|or|if|in) \1\b|\bif (\w+) else \2\b")
+_KIND_WORDS = {"int": "int", "bool": "bool", "str": "str", "ints": "list", "strs": "list", "tup": "tuple", "dict": "dict"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A program with inputs that work. ``inputs[i]`` (argument text) gives ``runs[i]``."""
+
+    level: int
+    code: str
+    types: tuple[Type, ...]
+    inputs: tuple[str, ...]
+    runs: tuple[Run, ...]
+    message: str
+
+
+def write_problem(rng: Random, level: int, held_out: Set[str] = frozenset(), num_inputs: int = NUM_INPUTS) -> Problem | None:
+    """Write one problem of this level, or None when the draw gave no useful program.
+
+    Useful: parses, wastes nothing (every variable is read), runs on the inputs within the tracing bounds, and its
+    results differ between inputs. ``held_out`` holds skeletons (see :func:`skeleton`) that must not be used.
+    """
+    code, types = write_program(rng, level)
+    if len(code) > MAX_CODE_CHARS or _SELF_COMPARISON.search(code):
+        return None
+    tree = ast.parse(code)
+    if (_wasteful(tree) and rng.random() > WASTE_FRAC) or (held_out and skeleton(code) in held_out):
+        return None
+    compiled = instrument(code)
+    found: dict[str, Run] = {}
+    failures = 0
+    while len(found) < num_inputs and failures < num_inputs:
+        values = tuple(write_value(rng, t) for t in types)
+        text = ", ".join(repr(v) for v in values)
+        if text in found:
+            failures += 1
+            continue
+        try:
+            found[text] = run(compiled, values)
+        except TooMuch:
+            failures += 1
+        except PROGRAM_ERRORS:
+            failures += 2
+    if len(found) < num_inputs:
+        return None
+    results = [r.result for r in found.values()]
+    most_common = max(results.count(r) for r in set(results))
+    if len(set(results)) < 2 or most_common > 0.8 * num_inputs:
+        return None
+    return Problem(level, code, types, tuple(found), tuple(found.values()), _message(tree, types, results[0]))
+
+
+def fresh_input(rng: Random, types: tuple[Type, ...]) -> str:
+    """Return the text of a random argument list for these types."""
+    return ", ".join(repr(write_value(rng, t)) for t in types)
+
+
+def _wasteful(tree: ast.Module) -> bool:
+    """Tell whether a variable cannot reach the result (a loop may ignore its counter), or a helper is never called."""
+    helpers = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)} - {"f"}
+    called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    return bool(helpers - called) or not dead_names(tree) <= {"i", "j", "k", "v", "c", "ch"}
+
+
+def _message(tree: ast.Module, types: tuple[Type, ...], result: str) -> str:
+    """Say briefly what the program takes, gives and uses: the hint that goes with an induction problem."""
+    value = ast.literal_eval(result)
+    words = []
+    nodes = list(ast.walk(tree))
+    for word, node_type in (("for", ast.For), ("while", ast.While), ("if", ast.If)):
+        if any(isinstance(n, node_type) for n in nodes):
+            words.append(word)
+    calls = [n.func.id if isinstance(n.func, ast.Name) else n.func.attr for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, (ast.Name, ast.Attribute))]
+    words += list(dict.fromkeys(c for c in calls if c not in ("g", "h")))[:3]
+    takes = ", ".join(_KIND_WORDS[t] for t in types)
+    return f"{takes} -> {type(value).__name__}" + (": " + ", ".join(words) if words else "")
+
+
+def skeleton(code: str) -> str:
+    """Return the program with its names numbered in order of appearance: equal for programs alike up to renaming."""
+    names: dict[str, str] = {}
+    tree = ast.parse(code)
+    bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in bound:
+            node.id = names.setdefault(node.id, f"v{len(names)}")
+        elif isinstance(node, ast.arg):
+            node.arg = names.setdefault(node.arg, f"v{len(names)}")
+    return ast.dump(tree)

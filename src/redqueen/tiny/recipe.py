@@ -1,0 +1,69 @@
+"""The recipe of the embedded base: architecture, corpus and schedule, in one record that goes into the model card."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from random import Random
+
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from redqueen.tiny.corpus import Author
+from redqueen.tiny.generator import LEVELS
+from redqueen.tiny.tokenizer import build_tokenizer, build_vocabulary
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Every number that makes the embedded base (all ours)."""
+
+    rng_seed: int = 0
+    hidden_size: int = 256
+    num_layers: int = 4
+    num_heads: int = 8
+    num_kv_heads: int = 4
+    intermediate_size: int = 640
+    max_positions: int = 1024
+    num_steps: int = 3600
+    """Optimiser steps; one step is ``num_rows * row_tokens`` tokens."""
+    num_rows: int = 32
+    row_tokens: int = 320
+    muon_lr: float = 5e-3
+    """Step size of the hidden matrices (Muon, scaled to match the RMS of an AdamW update)."""
+    adamw_lr: float = 5e-3
+    """Step size of embeddings and norms."""
+    weight_decay: float = 0.05
+    warmup_steps: int = 60
+    decay_frac: float = 0.35
+    """Last part of the schedule, over which both step sizes fall linearly to zero."""
+    vocabulary_programs: int = 10_000
+    max_grad_norm: float = 1.0
+
+
+def build_recipe_tokenizer(recipe: Recipe, held_out: Set[str]) -> PreTrainedTokenizerFast:
+    """Read the vocabulary off freshly generated programs and return the tokenizer."""
+    author = Author(Random(f"vocabulary/{recipe.rng_seed}"), held_out)
+    problems = [author.problem(LEVELS[i % len(LEVELS)]) for i in range(recipe.vocabulary_programs)]
+    return build_tokenizer(build_vocabulary([p.code for p in problems], [p.message for p in problems], min_count=30))
+
+
+def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    """Return the untrained model; call ``torch.manual_seed`` first."""
+    vocab_size = -(-len(tokenizer) // 32) * 32
+    config = Qwen3Config(
+        vocab_size=vocab_size,
+        hidden_size=recipe.hidden_size,
+        num_hidden_layers=recipe.num_layers,
+        num_attention_heads=recipe.num_heads,
+        num_key_value_heads=recipe.num_kv_heads,
+        head_dim=recipe.hidden_size // recipe.num_heads,
+        intermediate_size=recipe.intermediate_size,
+        max_position_embeddings=recipe.max_positions,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        tie_word_embeddings=True,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    config._attn_implementation = "sdpa"
+    return Qwen3ForCausalLM(config)
