@@ -1,0 +1,55 @@
+"""From a candidate to a task, or to a rejection with one reason. Outputs are computed here, never believed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.verify.literals import LiteralError, canonical, canonical_args
+from redqueen.verify.programs import Rules, verify_program
+from redqueen.verify.records import Program
+from redqueen.verify.runs import Job, Run
+
+
+def check_candidate(
+    candidate: Candidate, rules: Rules, num_inputs: int, num_shown: int
+) -> Generator[Job, Run, Task | Rejection]:
+    """Verify one candidate
+
+    AZR's rules: one input, or ``num_inputs`` distinct ones whose outputs are not all equal.
+    """
+    if candidate.error:
+        return Rejection(candidate, "unparsable", candidate.error)
+    try:
+        inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
+        values = [canonical(f"({text}\n)") if "=" not in text else text for text in inputs]
+    except LiteralError as error:
+        return Rejection(candidate, "invalid-input", str(error))
+    if candidate.kind == "code_f":
+        inputs = [text for i, text in enumerate(inputs) if values[i] not in values[:i]][:num_inputs]
+    wanted = num_inputs if candidate.kind == "code_f" else 1
+    if len(inputs) != wanted:
+        return Rejection(candidate, "invalid-input", f"{len(inputs)} distinct inputs where {wanted} are needed")
+    result = yield from verify_program(Program(candidate.id, candidate.code, tuple(inputs)), rules)
+    if result.verdict != "ok":
+        return Rejection(candidate, result.verdict, result.detail)
+    if result.cpu_ms > rules.limits.accept_cpu_ms:
+        return Rejection(candidate, "timeout", f"needs more than {rules.limits.accept_cpu_ms} ms of CPU")
+    try:
+        outputs = tuple(canonical(text, max_chars=rules.limits.max_output_chars) for text in result.outputs)
+    except LiteralError as error:
+        return Rejection(candidate, "invalid-output", str(error))
+    if candidate.kind == "code_f" and len(set(outputs)) == 1:
+        return Rejection(candidate, "constant", "all outputs are equal")
+    return Task(
+        id=candidate.id,
+        teacher=candidate.teacher,
+        student=candidate.student,
+        kind=candidate.kind,
+        code=candidate.code,
+        inputs=tuple(inputs),
+        outputs=outputs,
+        message=candidate.message,
+        num_shown=num_shown if candidate.kind == "code_f" else 0,
+        protection=result.protection,
+    )

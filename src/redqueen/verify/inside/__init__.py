@@ -1,0 +1,1 @@
+"""What runs inside a zygote and its caged children: the standard library and these files, nothing else."""

@@ -1,0 +1,68 @@
+"""What a task's program may import and name: the tables of the static gate."""
+
+from __future__ import annotations
+
+MODULES = (
+    "__future__", "abc", "array", "ast", "base64", "binascii", "bisect", "calendar", "cmath", "collections",
+    "collections.abc", "colorsys", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum",
+    "fractions", "functools", "graphlib", "hashlib", "heapq", "io", "itertools", "json", "keyword", "math", "numbers",
+    "operator", "pprint", "random", "re", "statistics", "string", "struct", "textwrap", "types", "typing",
+    "unicodedata", "zlib",
+)  # fmt: skip
+"""Modules a program may import. All are imported by the zygote, before it loses the right to open files."""
+
+PRELOADED_BESIDES = ("_strptime", "json.decoder", "encodings.idna", "stringprep")
+"""Imported by the allowed ones when they are first used."""
+
+CODECS = (
+    "ascii", "latin-1", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be",
+    "cp437", "cp1252", "iso8859-15", "unicode-escape", "raw-unicode-escape", "hex", "base64", "rot13", "zlib", "quopri",
+    "punycode", "idna",
+)  # fmt: skip
+
+ONLY_NAMES = {
+    "ast": frozenset({"literal_eval"}),
+    "io": frozenset({"StringIO", "BytesIO"}),
+}
+"""Modules of which only these names are pure."""
+
+REFUSED_NAMES = {
+    "random": frozenset({"SystemRandom"}),
+    "types": frozenset({"CodeType", "FunctionType", "FrameType", "TracebackType"}),
+    "hashlib": frozenset({"file_digest"}),
+}
+"""Names that are not pure in a module that otherwise is."""
+
+REFUSED_BUILTINS = frozenset(
+    {
+        "__import__", "breakpoint", "compile", "copyright", "credits", "eval", "exec", "exit", "help", "id", "input",
+        "license", "open", "quit",
+    }
+)  # fmt: skip
+"""Builtins that read the outside, run text, or tell where an object lies in memory."""
+
+PLAIN_DUNDER_NAMES = frozenset({"__name__", "__doc__", "__annotations__", "__class__", "__debug__", "__qualname__"})
+"""Special names a program may read without having bound them."""
+
+REFUSED_ATTRIBUTES = frozenset(
+    {
+        "__base__", "__bases__", "__builtins__", "__closure__", "__code__", "__func__", "__getattribute__",
+        "__globals__", "__import__", "__loader__", "__mro__", "__reduce__", "__reduce_ex__", "__self__", "__spec__",
+        "__subclasses__", "__subclasshook__", "__traceback__", "__wrapped__", "ag_code", "ag_frame", "cr_code",
+        "cr_frame", "cr_origin", "f_back", "f_builtins", "f_code", "f_globals", "f_lasti", "f_locals", "gi_code",
+        "gi_frame", "gi_yieldfrom", "mro", "tb_frame", "tb_next", "with_traceback",
+    }
+)  # fmt: skip
+"""Attributes that lead from a value into the interpreter."""
+
+CLOCK_ATTRIBUTES = frozenset({"now", "today", "utcnow"})
+"""Refused in a program that imports ``datetime``."""
+
+SEEDED_ONLY = frozenset(
+    {
+        "betavariate", "binomialvariate", "choice", "choices", "expovariate", "gammavariate", "gauss", "getrandbits",
+        "lognormvariate", "normalvariate", "paretovariate", "randbytes", "randint", "random", "randrange", "sample",
+        "shuffle", "triangular", "uniform", "vonmisesvariate", "weibullvariate",
+    }
+)  # fmt: skip
+"""Functions of ``random`` that draw from the shared generator: pure only after ``random.seed(value)``."""

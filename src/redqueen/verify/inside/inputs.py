@@ -1,0 +1,113 @@
+"""Argument lists in the child: literals that the judge has already read, and a few harmless constructor calls.
+
+A text that the judge's reader knows arrives as ``literal`` and is a plain value for certain. Any other text is looked
+at as syntax: benchmarks write ``dict(a=1)``, ``range(100, 120)``, ``'a b'.split()`` or ``'a' + 'b'`` where a literal
+is meant. Nothing that can compute for long, amplify or name anything else is let through.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+_CONSTRUCTORS: dict[str, Callable[..., object]] = {
+    "dict": dict, "list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "range": range,
+}  # fmt: skip
+_STRING_METHODS = (
+    "capitalize",
+    "lower",
+    "lstrip",
+    "rstrip",
+    "rsplit",
+    "split",
+    "splitlines",
+    "strip",
+    "title",
+    "upper",
+)
+_MAX_DEPTH = 100
+
+Arguments = tuple[tuple[object, ...], dict[str, object]]
+
+
+class _NotAllowed(Exception):
+    pass
+
+
+def _collect(*args: object, **kwargs: object) -> Arguments:
+    return args, kwargs
+
+
+def parse(text: str, literal: bool) -> Arguments | None:
+    """Return the arguments, or None when the text is no argument list of plain values."""
+    source = f"_collect({text}\n)"
+    try:
+        tree: ast.Expression = ast.parse(source, "<input>", "eval")
+        if not literal:
+            _check_call(tree)
+        names = {"__builtins__": {}, "_collect": _collect, **_CONSTRUCTORS}
+        return eval(compile(tree, "<input>", "eval", dont_inherit=True), names)  # type: ignore[no-any-return]
+    except (SyntaxError, ValueError, RecursionError, OverflowError, TypeError, MemoryError, _NotAllowed):
+        return None
+
+
+def _check_call(tree: ast.AST) -> None:
+    call = tree.body if isinstance(tree, ast.Expression) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "_collect":
+        raise _NotAllowed
+    for argument in call.args:
+        _check(argument, 0)
+    for pair in call.keywords:
+        if pair.arg is None:
+            raise _NotAllowed
+        _check(pair.value, 0)
+
+
+def _check(node: ast.expr, depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise _NotAllowed
+    if isinstance(node, ast.Constant):
+        if node.value is Ellipsis or isinstance(node.value, complex):
+            raise _NotAllowed
+        if isinstance(node.value, float) and node.value in (float("inf"), float("-inf")):
+            raise _NotAllowed
+    elif isinstance(node, ast.List | ast.Tuple | ast.Set):
+        for item in node.elts:
+            _check(item, depth + 1)
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                raise _NotAllowed
+            _check(key, depth + 1)
+            _check(value, depth + 1)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        if not (isinstance(node.operand, ast.Constant) and type(node.operand.value) in (int, float)):
+            raise _NotAllowed
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        for side in (node.left, node.right):
+            if not (isinstance(side, ast.Constant) and isinstance(side.value, str)):
+                raise _NotAllowed
+    elif isinstance(node, ast.Call):
+        _check_constructor(node, depth)
+    else:
+        raise _NotAllowed
+
+
+def _check_constructor(node: ast.Call, depth: int) -> None:
+    function = node.func
+    if isinstance(function, ast.Name):
+        if function.id not in _CONSTRUCTORS or (node.keywords and function.id != "dict"):
+            raise _NotAllowed
+    elif not (
+        isinstance(function, ast.Attribute)
+        and function.attr in _STRING_METHODS
+        and isinstance(function.value, ast.Constant)
+        and isinstance(function.value.value, str)
+    ):
+        raise _NotAllowed
+    for argument in [*node.args, *[pair.value for pair in node.keywords]]:
+        if isinstance(argument, ast.Call):  # list(range(10**9)) must not slip through
+            raise _NotAllowed
+        _check(argument, depth + 1)
+    if any(pair.arg is None for pair in node.keywords):
+        raise _NotAllowed

@@ -1,0 +1,108 @@
+"""The system-call filter of a child: an allow-list whose default kills the process.
+
+Numbers for x86-64 and arm64. Classic BPF over ``struct seccomp_data`` (nr at 0, arch at 4, 64-bit arguments from 16).
+Killing the whole process, rather than returning an error, is what makes ``forbidden`` a verdict that a program cannot
+catch and hide.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import struct
+from collections.abc import Mapping
+
+KILL_PROCESS = 0x80000000
+ALLOW = 0x7FFF0000
+_PR_SET_SECCOMP = 22
+_MODE_FILTER = 2
+
+_LD_W_ABS, _ALU_AND_K = 0x20, 0x54
+_JEQ_K, _JGE_K, _JSET_K = 0x15, 0x35, 0x45
+_RET_K = 0x06
+
+AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_SYSCALLS = {
+    "x86_64": {
+        "read": 0, "write": 1, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigreturn": 15, "mremap": 25,
+        "madvise": 28, "exit": 60, "futex": 202, "exit_group": 231,
+    },
+    "aarch64": {
+        "read": 63, "write": 64, "mmap": 222, "mprotect": 226, "munmap": 215, "brk": 214, "rt_sigreturn": 139,
+        "mremap": 216, "madvise": 233, "exit": 93, "futex": 98, "exit_group": 94,
+    },
+}  # fmt: skip
+_X32_BIT = 0x40000000  # the x32 calls of x86-64 share its arch value: refuse them by number
+
+_PROT_EXEC = 4
+_MAP_ANONYMOUS = 0x20
+_FUTEX_PLAIN = (0, 1, 9, 10)  # wait, wake, and both with a bit set
+_FUTEX_OPTIONS = 128 | 256  # private, realtime clock
+_MADVISE_PLAIN = (4, 8, 14)  # don't need, free, huge page
+
+
+def machine() -> str:
+    """The machine name in the filter's tables (``x86_64``, ``aarch64``) or "" where the filter has no numbers."""
+    name = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    return name if name in AUDIT_ARCH and struct.calcsize("P") == 8 else ""
+
+
+def build_filter(arch: str, write_fd: int, read_fd: int = -1) -> bytes:
+    """Return the BPF program that lets a child compute, write to ``write_fd`` and read ``read_fd`` if it is >= 0."""
+    numbers = _SYSCALLS[arch]
+    code: list[bytes] = [_op(_LD_W_ABS, 4), _op(_JEQ_K, AUDIT_ARCH[arch], 1, 0), _op(_RET_K, KILL_PROCESS)]
+    code += [_op(_LD_W_ABS, 0), _op(_JGE_K, _X32_BIT, 0, 1), _op(_RET_K, KILL_PROCESS)]
+    for name in ("brk", "munmap", "mremap", "rt_sigreturn", "exit", "exit_group"):
+        code += [_op(_JEQ_K, numbers[name], 0, 1), _op(_RET_K, ALLOW)]
+    code += _when(numbers["write"], _equal(0, (write_fd,)))
+    if read_fd >= 0:
+        code += _when(numbers["read"], _equal(0, (read_fd,)))
+    # No new executable page, and no page that is backed by a file.
+    code += _when(numbers["mmap"], _no_bit(2, _PROT_EXEC) + _has_bit(3, _MAP_ANONYMOUS))
+    code += _when(numbers["mprotect"], _no_bit(2, _PROT_EXEC))
+    code += _when(numbers["madvise"], _equal(2, _MADVISE_PLAIN))
+    code += _when(numbers["futex"], _equal(1, _FUTEX_PLAIN, mask=~_FUTEX_OPTIONS & 0xFFFFFFFF))
+    code.append(_op(_RET_K, KILL_PROCESS))
+    return b"".join(code)
+
+
+def install(program: bytes, libc: ctypes.CDLL) -> bool:
+    """Put the filter on this thread for good. Needs no-new-privileges. Returns whether the kernel took it."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
+    fprog = ctypes.create_string_buffer(header, len(header))
+    return bool(libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.c_void_p(ctypes.addressof(fprog)), 0, 0) == 0)
+
+
+def allowed(arch: str) -> Mapping[str, int]:
+    """The calls the filter knows on ``arch``, by name (for tests and the report)."""
+    return dict(_SYSCALLS[arch])
+
+
+def _op(code: int, k: int, jump_true: int = 0, jump_false: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, jump_true, jump_false, k)
+
+
+def _when(number: int, checks: list[bytes]) -> list[bytes]:
+    """Run ``checks`` for this call and allow it when none of them has killed; else go on with the number loaded."""
+    body = [*checks, _op(_RET_K, ALLOW)]
+    return [_op(_JEQ_K, number, 0, len(body)), *body]
+
+
+def _low_word(argument: int) -> bytes:
+    return _op(_LD_W_ABS, 16 + 8 * argument)
+
+
+def _equal(argument: int, values: tuple[int, ...], mask: int = 0) -> list[bytes]:
+    """Kill unless the argument (its low word, after the mask) is one of ``values``."""
+    tests = [_op(_JEQ_K, value, len(values) - i, 0) for i, value in enumerate(values)]
+    masking = [_op(_ALU_AND_K, mask)] if mask else []
+    return [_low_word(argument), *masking, *tests, _op(_RET_K, KILL_PROCESS)]
+
+
+def _no_bit(argument: int, bit: int) -> list[bytes]:
+    return [_low_word(argument), _op(_JSET_K, bit, 0, 1), _op(_RET_K, KILL_PROCESS)]
+
+
+def _has_bit(argument: int, bit: int) -> list[bytes]:
+    return [_low_word(argument), _op(_JSET_K, bit, 1, 0), _op(_RET_K, KILL_PROCESS)]

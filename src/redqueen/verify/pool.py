@@ -1,0 +1,273 @@
+"""The zygotes and the loop that feeds them: many small generators of jobs, each answered with a run.
+
+Whoever wants programs run writes a generator that yields ``Job`` and is sent ``Run``; ``Pool.drive`` works through any
+number of them at once and returns what they return, in order. Zygotes that die, hang or are stopped are replaced,
+their jobs tried again; after that a job ends as ``infra``.
+"""
+
+from __future__ import annotations
+
+import collections
+import secrets
+import selectors
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from redqueen.errors import UserError
+from redqueen.verify.runs import Job, Run, read_run
+from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
+
+Answer = TypeVar("Answer")
+Jobs = Generator[Job, Run, Answer]
+"""What the pool drives: yields jobs one at a time, is sent their runs, returns its answer."""
+
+_QUEUE_DEPTH = 3  # jobs sent ahead to a zygote, so that it never waits for the judge
+_MAX_ATTEMPTS = 3
+_GRACE_S = 1.0  # beyond a job's wall deadline, before its zygote counts as stuck
+_RESTART_PAUSE_S = 0.05
+_MAX_FAILURES = 8  # starts that fail in a row, before jobs that need one are given up
+_OPEN_PER_WORKER = 16
+
+
+@dataclass
+class _Pending:
+    """A job on its way: which generator asked for it, under which nonce, tried how often."""
+
+    index: int
+    job: Job
+    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
+    attempts: int = 0
+
+
+_Over = tuple[_Pending, Run]
+
+
+class Pool:
+    """Zygotes under different hash seeds, of which at most ``workers`` are busy at a time."""
+
+    def __init__(self, workers: int, settings: ZygoteSettings) -> None:
+        self.workers = workers
+        self.settings = settings
+        self.zygotes: dict[int, ZygoteHandle] = {}
+        self.waiting: collections.deque[_Pending] = collections.deque()
+        self.sent: dict[int, collections.deque[tuple[int, _Pending]]] = {}
+        self.next_job_id = 1
+        self.num_starts = 0
+        self._num_base = max(2, workers)
+        self._selector = selectors.DefaultSelector()
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._retry_at_s = 0.0
+
+    def start(self) -> None:
+        """Start one zygote for each worker, and at least two. Raises UserError when they do not come up."""
+        try:
+            for index in range(self._num_base):
+                self._adopt(start_zygote(index, self.settings))
+            for zygote in self.zygotes.values():
+                zygote.wait_hello()
+        except OSError as error:
+            self.close()
+            raise UserError(f"the sandbox could not start: {error}") from None
+
+    def observed(self) -> dict[str, bool]:
+        """What holds on every zygote, by the canaries' names."""
+        reports = [zygote.observed for zygote in self.zygotes.values()]
+        return {name: all(report[name] for report in reports) for name in reports[0]} if reports else {}
+
+    def close(self) -> None:
+        """End all zygotes and what runs in them."""
+        for index in list(self.zygotes):
+            self._dismiss(index)
+        self._selector.close()
+
+    def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
+        """Run all generators to their end. Returns their answers in the order of ``work``."""
+        with self._lock:
+            return self._drive(iter(work))
+
+    def _drive(self, work: Iterator[Jobs[Answer]]) -> list[Answer]:
+        answers: dict[int, Answer] = {}
+        open_work: dict[int, Jobs[Answer]] = {}
+        num_started = 0
+        exhausted = False
+        while True:
+            while not exhausted and len(open_work) < _OPEN_PER_WORKER * self.workers:
+                jobs = next(work, None)
+                if jobs is None:
+                    exhausted = True
+                    break
+                open_work[num_started] = jobs
+                self._advance(open_work, num_started, None, answers)
+                num_started += 1
+            if exhausted and not open_work:
+                break
+            for pending, run in [*self._dispatch(), *self._wait()]:
+                self._advance(open_work, pending.index, run, answers)
+        return [answers[index] for index in range(num_started)]
+
+    def _advance(
+        self, open_work: dict[int, Jobs[Answer]], index: int, run: Run | None, answers: dict[int, Answer]
+    ) -> None:
+        try:
+            job = next(open_work[index]) if run is None else open_work[index].send(run)
+        except StopIteration as stop:
+            answers[index] = stop.value
+            del open_work[index]
+            return
+        # A follow-up goes first: it finishes something that was begun.
+        (self.waiting.append if run is None else self.waiting.appendleft)(_Pending(index, job))
+
+    # ---- sending --------------------------------------------------------------------------------------------------
+
+    def _dispatch(self) -> list[_Over]:
+        """Hand waiting jobs to zygotes that may take them. Returns the jobs that no zygote can be had for."""
+        for index in range(self._num_base):
+            if index not in self.zygotes:
+                self._grow(index)
+        over: list[_Over] = []
+        held: list[_Pending] = []
+        while self.waiting:
+            if self.zygotes and all(len(queue) >= _QUEUE_DEPTH for queue in self.sent.values()):
+                break
+            pending = self.waiting.popleft()
+            chosen = self._choose(pending.job)
+            if chosen is not None:
+                self._send(chosen, pending)
+            elif self._failures >= _MAX_FAILURES and not self._eligible(pending.job):
+                over.append((pending, Run("infra", "no zygote could be started")))
+            else:
+                held.append(pending)
+        self.waiting.extendleft(reversed(held))
+        return over
+
+    def _eligible(self, job: Job) -> list[int]:
+        return [index for index in self.zygotes if index not in job.avoid]
+
+    def _choose(self, job: Job) -> int | None:
+        """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
+        eligible = self._eligible(job)
+        if not eligible:  # it has seen every seed there is: start one more
+            index = next(i for i in range(len(job.avoid) + 1) if i not in job.avoid)
+            if not self._grow(index):
+                return None
+            eligible = [index]
+        num_busy = sum(1 for queue in self.sent.values() if queue)
+        fitting = [
+            index
+            for index in eligible
+            if len(self.sent[index]) < _QUEUE_DEPTH and (self.sent[index] or num_busy < self.workers)
+        ]
+        return min(fitting, key=lambda index: len(self.sent[index]), default=None)
+
+    def _send(self, index: int, pending: _Pending) -> None:
+        zygote = self.zygotes[index]
+        job_id = self.next_job_id
+        self.next_job_id += 1
+        pending.attempts += 1
+        if not self.sent[index]:
+            zygote.head_since_s = time.monotonic()
+        self.sent[index].append((job_id, pending))
+        zygote.queue_bytes(pending.job.request(job_id, pending.nonce))
+        self._watch(zygote)
+
+    # ---- waiting --------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> list[_Over]:
+        """Wait for replies, deaths or deadlines; return the jobs that are over."""
+        done: list[_Over] = []
+        for key, mask in self._selector.select(self._timeout_s()):
+            index = key.data
+            zygote = self.zygotes.get(index)
+            if zygote is None:
+                continue
+            alive = True
+            if mask & selectors.EVENT_WRITE:
+                alive = zygote.flush()
+            if alive and mask & selectors.EVENT_READ:
+                alive = zygote.receive()
+                alive = self._take_replies(index, done) and alive
+            if alive:
+                self._watch(zygote)
+            else:
+                self._lose(index, done)
+        now_s = time.monotonic()
+        for index, queue in list(self.sent.items()):
+            if queue and now_s > self._deadline_s(index):
+                self._lose(index, done)
+        return done
+
+    def _take_replies(self, index: int, done: list[_Over]) -> bool:
+        """Read the complete replies of a zygote. Returns False when it said something that no job of its explains."""
+        zygote = self.zygotes[index]
+        while (reply := zygote.next_reply()) is not None:
+            header, payload = reply
+            if not self.sent[index] or self.sent[index][0][0] != header.job_id:
+                return False
+            _, pending = self.sent[index].popleft()
+            zygote.head_since_s = time.monotonic()
+            run = read_run(pending.job, header, payload, pending.nonce, index)
+            if run.ended == "infra" and pending.attempts < _MAX_ATTEMPTS:
+                self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
+            else:
+                done.append((pending, run))
+        return not zygote.is_garbled
+
+    def _timeout_s(self) -> float:
+        deadlines = [self._deadline_s(index) for index, queue in self.sent.items() if queue]
+        until_s = min(deadlines) - time.monotonic() if deadlines else _RESTART_PAUSE_S
+        return min(max(0.0, until_s), _RESTART_PAUSE_S if self._failures else until_s)
+
+    def _deadline_s(self, index: int) -> float:
+        job = self.sent[index][0][1].job
+        return self.zygotes[index].head_since_s + job.wall_ms / 1000 + _GRACE_S
+
+    # ---- losing and replacing -------------------------------------------------------------------------------------
+
+    def _lose(self, index: int, done: list[_Over]) -> None:
+        """A zygote died, hung or talked nonsense: replace it and try its jobs again. Only the job at its head can
+        have been the cause, so only that one's attempts count."""
+        orphans = [pending for _, pending in self.sent[index]]
+        for pending in orphans[1:]:
+            pending.attempts -= 1
+        self._dismiss(index)
+        for pending in orphans:
+            if pending.attempts >= _MAX_ATTEMPTS:
+                done.append((pending, Run("infra", "its zygote was lost", zygote=index)))
+            else:
+                self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
+
+    def _grow(self, index: int) -> bool:
+        """Start the zygote ``index``, now or never mind: after a failure it is tried again a little later."""
+        if time.monotonic() < self._retry_at_s:
+            return False
+        self.num_starts += 1
+        try:
+            zygote = start_zygote(index, self.settings)
+            zygote.wait_hello()
+        except OSError:
+            self._failures += 1
+            self._retry_at_s = time.monotonic() + _RESTART_PAUSE_S * min(self._failures, 10)
+            return False
+        self._failures = 0
+        self._adopt(zygote)
+        return True
+
+    def _adopt(self, zygote: ZygoteHandle) -> None:
+        self.zygotes[zygote.index] = zygote
+        self.sent[zygote.index] = collections.deque()
+        self._selector.register(zygote.socket, selectors.EVENT_READ, zygote.index)
+
+    def _dismiss(self, index: int) -> None:
+        zygote = self.zygotes.pop(index)
+        del self.sent[index]
+        self._selector.unregister(zygote.socket)
+        zygote.end()
+
+    def _watch(self, zygote: ZygoteHandle) -> None:
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if zygote.has_unsent else 0)
+        if self._selector.get_key(zygote.socket).events != events:
+            self._selector.modify(zygote.socket, events, zygote.index)

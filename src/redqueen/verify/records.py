@@ -1,0 +1,58 @@
+"""What goes into the verifier and what comes out: limits, programs, results, and the names of the verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+VERDICTS = (
+    "ok", "syntax", "forbidden", "error", "timeout", "memory", "too-large", "invalid-input", "invalid-output",
+    "nondeterministic", "no-result", "crash", "bad-frame", "infra",
+)  # fmt: skip
+"""Only ``ok`` can earn. ``infra`` is the judge's own trouble and is no sample. ``bad-frame``: the child forged its
+reply. ``invalid-output``: not a plain literal. ``too-large``: source, output or number."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one program may use. All values are ours; the reasons are in ``docs/threat_model.md``."""
+
+    cpu_ms: int = 100
+    """CPU time of one child, milliseconds, 10 to 60,000; then it is killed: ``timeout``."""
+    accept_cpu_ms: int = 50
+    """A candidate that needs more than this is no task, so that one near the kill limit cannot flicker."""
+    wall_ms: int = 2_000
+    """Time on the clock of one child, milliseconds."""
+    memory_bytes: int = 256 << 20
+    """Address space beyond what a warm interpreter has, bytes."""
+    max_code_chars: int = 65_536
+    """Longest program, characters."""
+    max_input_chars: int = 65_536
+    """Longest argument list, characters."""
+    max_output_chars: int = 65_536
+    """Longest canonical output, characters. Longer is ``too-large``; nothing is ever cut."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Something to run. ``inputs`` are argument lists as source text, as they stand in a call's brackets."""
+
+    id: str
+    code: str
+    inputs: tuple[str, ...]
+    entry: str = "f"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a program. ``outputs`` are canonical literals, one for each input, and empty unless ``ok``.
+
+    ``detail``: the exception's class for ``error``, else a few words. ``protection``: what the canaries saw hold
+    (``full``, ``partial: no ...`` or ``weak: no ...``). ``cpu_ms`` is the dearest of its runs.
+    """
+
+    id: str
+    verdict: str
+    outputs: tuple[str, ...] = ()
+    detail: str = ""
+    protection: str = ""
+    cpu_ms: float = 0.0

@@ -1,0 +1,203 @@
+"""One run of one child: the job the judge asks for, and how it reads what came back.
+
+Whatever a child wrote is hostile. It is taken for an answer only if the child ended by itself and every byte is in
+place: records under the job's own nonce, a last word, and outputs that are canonical literals when read afresh.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import dataclass
+
+from redqueen.verify.inside import wire
+from redqueen.verify.literals import is_canonical
+
+_CAGE_FAILED_STATUS = 97
+_ITEM_KINDS = frozenset({"ok", "error", "forbidden", "too-large", "invalid-input", "invalid-output"})
+_MAX_DETAIL_CHARS = 200
+_MAX_REPLY_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Job:
+    """One program on its inputs in one child.
+
+    ``inputs`` are pairs (``literal`` or ``expression``, text). Mode ``all`` stops at the first input that is not ok,
+    ``each`` goes on. ``avoid`` names the zygotes (and so the hash seeds) that must not take it. ``gated`` False leaves
+    the static gate out: for benchmarks that are trusted to be impure, and to test the cage itself.
+    """
+
+    code: str
+    inputs: tuple[tuple[str, str], ...]
+    mode: str
+    cpu_ms: int
+    wall_ms: int
+    memory_bytes: int
+    max_output_chars: int
+    entry: str = "f"
+    gated: bool = True
+    avoid: frozenset[int] = frozenset()
+
+    def request(self, job_id: int, nonce: str) -> bytes:
+        """The job as a frame for a zygote."""
+        body = json.dumps(
+            {
+                "nonce": nonce,
+                "code": self.code,
+                "inputs": self.inputs,
+                "mode": self.mode,
+                "entry": self.entry,
+                "gate": self.gated,
+                "max_chars": self.max_output_chars,
+            }
+        ).encode()
+        reply_bytes = min(_MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
+        header = wire.RequestHeader(len(body), job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, reply_bytes)
+        return header.pack() + body
+
+
+@dataclass(frozen=True)
+class Item:
+    """What one input gave: a verdict, its detail and, when ok, the canonical output."""
+
+    verdict: str
+    detail: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a job ended. ``ended`` is ok when the child had its last word, else the verdict of its death or refusal.
+
+    ``items`` are the inputs that finished, in order; a death leaves fewer of them than there were inputs.
+    """
+
+    ended: str
+    detail: str = ""
+    items: tuple[Item, ...] = ()
+    unordered: bool = False
+    cpu_ms: float = 0.0
+    zygote: int = -1
+
+    @property
+    def verdict(self) -> str:
+        """The first verdict that is not ok, or ok."""
+        return next((item.verdict for item in self.items if item.verdict != "ok"), self.ended)
+
+    @property
+    def reason(self) -> str:
+        """The detail that belongs to ``verdict``."""
+        return next((item.detail for item in self.items if item.verdict != "ok"), self.detail)
+
+
+def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, zygote: int) -> Run:
+    """Turn a zygote's reply into a ``Run``."""
+    cpu_ms = header.cpu_us / 1000
+    verdict, detail = _death(job, header)
+    if verdict == "ok" and not payload:
+        verdict, detail = "no-result", "the child ended without a word"
+    records = _read_records(payload, nonce)
+    if verdict != "ok":
+        items = _items(job, records[0]) if records else None
+        return Run(verdict, detail, items or (), cpu_ms=cpu_ms, zygote=zygote)
+    if records is None or not records[1]:
+        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, zygote=zygote)
+    return _complete(job, records[0], cpu_ms, zygote)
+
+
+def _death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
+    """The verdict that the child's end alone decides, ("ok", "") when it ended by itself and well."""
+    status = header.wait_status
+    if header.stopped == wire.NOT_STARTED:
+        return "infra", "no child could be started"
+    if header.stopped == wire.HIT_WALL:
+        return "timeout", "wall"
+    if header.stopped == wire.OVERFLOWED:
+        return "too-large", "reply"
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGSYS:
+            return "forbidden", "system call"
+        if number in (signal.SIGPROF, signal.SIGXCPU):
+            return "timeout", "cpu"
+        if number == signal.SIGKILL:
+            return ("timeout", "cpu") if header.cpu_us >= job.cpu_ms * 1000 else ("memory", "killed")
+        return "crash", signal.Signals(number).name if number in set(signal.Signals) else str(number)
+    code = os.WEXITSTATUS(status)
+    if code == _CAGE_FAILED_STATUS and header.payload_bytes == 0:
+        return "infra", "the cage did not close"
+    return ("ok", "") if code == 0 else ("no-result", f"exit status {code}")
+
+
+_Record = tuple[str, str, str]
+
+
+def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], bool] | None:
+    """Split a payload into (kind, detail, text) records and whether the last word came. None: not in our form.
+
+    A payload cut off in the middle of a record (its child was killed) gives the records before the cut.
+    """
+    records: list[_Record] = []
+    position = 0
+    while position < len(payload):
+        end = payload.find(b"\n", position, position + 512)
+        words = payload[position:end].split(b" ") if end >= 0 else []
+        if len(words) != 4 or words[0] != nonce.encode() or not words[3].isdigit() or len(words[3]) > 8:
+            return (records, False) if records and len(payload) - position < 512 else None
+        size = int(words[3])
+        if len(payload) < end + size + 2:
+            return records, False
+        if payload[end + 1 + size : end + 2 + size] != b"\n":
+            return None
+        try:
+            kind, detail = words[1].decode("ascii"), words[2].decode("ascii")
+            text = payload[end + 1 : end + 1 + size].decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+        position = end + 2 + size
+        if kind == "end":
+            return (records, True) if position == len(payload) else None
+        records.append((kind, "" if detail == "-" else detail, text))
+    return records, False
+
+
+def _items(job: Job, records: list[_Record]) -> tuple[Item, ...] | None:
+    """The records of inputs, checked one by one. None: something in them is no reply of ours."""
+    items: list[Item] = []
+    for kind, detail, text in records:
+        if kind == "flags" and not items:
+            continue
+        if kind not in _ITEM_KINDS:
+            return None
+        if kind == "ok" and not is_canonical(text, wide=True, max_chars=job.max_output_chars):
+            items.append(Item("invalid-output", "not canonical", ""))
+        else:
+            items.append(Item(kind, _clean(text if detail == "gate" else detail), text if kind == "ok" else text[:40]))
+    return tuple(items) if len(items) <= len(job.inputs) else None
+
+
+def _complete(job: Job, records: list[_Record], cpu_ms: float, zygote: int) -> Run:
+    """Read the records of a child that ended by itself."""
+    if len(records) >= 1 and records[-1][0] == "memory":
+        items = _items(job, records[:-1])
+        return Run("memory", records[-1][1], items or (), cpu_ms=cpu_ms, zygote=zygote)
+    if len(records) == 1 and records[0][0] == "syntax":
+        return Run("syntax", _clean(records[0][1]), cpu_ms=cpu_ms, zygote=zygote)
+    if len(records) == 1 and records[0][0] == "forbidden":
+        return Run("forbidden", _clean(records[0][2]), cpu_ms=cpu_ms, zygote=zygote)
+    if not records or records[0][0] != "flags":
+        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, zygote=zygote)
+    items = _items(job, records[1:])
+    finished = items is not None and (
+        len(items) == len(job.inputs) or (job.mode == "all" and bool(items) and items[-1].verdict != "ok")
+    )
+    if items is None or not finished:
+        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, zygote=zygote)
+    return Run("ok", "", items, unordered=records[0][1] == "unordered", cpu_ms=cpu_ms, zygote=zygote)
+
+
+def _clean(text: str) -> str:
+    """Bound a detail and keep it printable: it goes into logs and pages."""
+    return "".join([char if char.isprintable() else "?" for char in text[:_MAX_DETAIL_CHARS]])

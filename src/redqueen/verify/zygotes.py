@@ -1,0 +1,155 @@
+"""The judge's end of one zygote: start a fresh interpreter, send it bytes, read its frames, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from redqueen.verify.inside import wire
+
+_START_S = 30.0
+_SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
+_MAX_PAYLOAD_BYTES = 16 << 20
+# Only the files that run inside: the package's own __init__ would bring in the judge.
+_BOOT = "import sys; sys.path.insert(0, sys.argv[3]); from inside.zygote import main; main()"
+_CODE_FOLDER = str(Path(__file__).resolve().parent)
+
+
+@dataclass(frozen=True)
+class ZygoteSettings:
+    """How zygotes start. ``leave_out`` drops protections by name and ``preload`` imports further modules: both serve
+    the tests of the cage alone."""
+
+    leave_out: frozenset[str] = frozenset()
+    preload: tuple[str, ...] = ()
+    executable: str = sys.executable
+    user: int = -1
+    """User id to start as, -1 for the caller's own."""
+
+
+class ZygoteHandle:
+    """One running zygote: its process, its socket, what is on the way in both directions."""
+
+    def __init__(self, index: int, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self.index = index
+        self.process = process
+        self.socket = control
+        self.observed: dict[str, bool] = {}
+        self.head_since_s = 0.0
+        self.is_garbled = False
+        self._unsent = bytearray()
+        self._received = bytearray()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether bytes are waiting for the socket to take them."""
+        return bool(self._unsent)
+
+    def wait_hello(self) -> None:
+        """Wait for the canaries' report. Raises OSError with the interpreter's own words when it does not come."""
+        deadline_s = time.monotonic() + _START_S
+        while True:
+            left_s = deadline_s - time.monotonic()
+            ready, _, _ = select.select([self.socket], [], [], max(0.0, left_s))
+            if not ready or not self.receive():
+                raise OSError(f"a zygote did not come up ({self._last_words()})")
+            reply = self.next_reply()
+            if reply is not None:
+                self.observed = json.loads(reply[1])
+                return
+
+    def queue_bytes(self, data: bytes) -> None:
+        """Take bytes to send, and send what the socket takes now."""
+        self._unsent += data
+        self.flush()
+
+    def flush(self) -> bool:
+        """Send what the socket takes. Returns False when the zygote is gone."""
+        try:
+            while self._unsent:
+                del self._unsent[: self.socket.send(self._unsent)]
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def receive(self) -> bool:
+        """Read what has come. Returns False when the zygote is gone."""
+        try:
+            data = self.socket.recv(1 << 18)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._received += data
+        return bool(data)
+
+    def next_reply(self) -> tuple[wire.ReplyHeader, bytes] | None:
+        """The next complete frame, or None. A frame that no zygote of ours would send marks the handle as garbled."""
+        if len(self._received) < wire.REPLY_BYTES or self.is_garbled:
+            return None
+        header = wire.unpack_reply(self._received[: wire.REPLY_BYTES])
+        if header.payload_bytes > _MAX_PAYLOAD_BYTES or header.stopped > wire.NOT_STARTED:
+            self.is_garbled = True
+            return None
+        end = wire.REPLY_BYTES + header.payload_bytes
+        if len(self._received) < end:
+            return None
+        payload = bytes(self._received[wire.REPLY_BYTES : end])
+        del self._received[:end]
+        return header, payload
+
+    def end(self) -> None:
+        """Kill the zygote (its child dies with it) and wait until it is gone."""
+        self.socket.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        if self.process.stderr:
+            self.process.stderr.close()
+
+    def _last_words(self) -> str:
+        if self.process.stderr is None:
+            return "no reason given"
+        os.set_blocking(self.process.stderr.fileno(), False)
+        words = (self.process.stderr.read() or b"").decode("utf-8", "replace").strip()
+        return words.splitlines()[-1][:300] if words else "no reason given"
+
+
+def start_zygote(index: int, settings: ZygoteSettings) -> ZygoteHandle:
+    """Start a fresh interpreter under the hash seed that belongs to ``index``. Raises OSError when that fails.
+
+    It is an exec of its own, never a fork of the caller, so nothing of the caller's memory or threads is in it.
+    """
+    ours, theirs = socket.socketpair()
+    seed = _SEEDS[index] if index < len(_SEEDS) else 1_000_003 * (index + 1)
+    options = json.dumps({"leave_out": sorted(settings.leave_out), "preload": settings.preload})
+    try:
+        process = subprocess.Popen(
+            [settings.executable, "-s", "-S", "-P", "-B", "-c", _BOOT, str(theirs.fileno()), options, _CODE_FOLDER],
+            env={"PYTHONHASHSEED": str(seed), "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(theirs.fileno(),),
+            cwd="/",
+            start_new_session=True,
+            user=settings.user if settings.user >= 0 else None,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        ours.close()
+        raise OSError(str(error)) from None
+    finally:
+        theirs.close()
+    ours.setblocking(False)
+    return ZygoteHandle(index, process, ours)
