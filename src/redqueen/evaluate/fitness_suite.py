@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from redqueen.domains.prompt_format import PromptFormat, completion_text
 from redqueen.evaluate.intervals import Interval, bootstrap_difference, bootstrap_mean
 from redqueen.evaluate.suite import Item
-from redqueen.nouns import Completion, Grade, Request, Task
+from redqueen.nouns import Completion, Request, Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -96,14 +96,14 @@ def score(
 ) -> list[Score]:
     """Score every member of ``slots``: two records each, sampled (``num_samples`` attempts an item) and greedy (one).
 
-    All members and items of a mode go to the sampler in one call, and equal answers to an item are graded once.
-    Samples are drawn independently for every (slot, item) and repeat with ``rng_seed``. Raises ValueError when there
-    are no items or ``num_samples`` is below 1.
+    All members and items of a mode go to the sampler in one call; all answers go to the verifier in one, where equal
+    ones are graded once. Samples are drawn independently for every (slot, item) and repeat with ``rng_seed``. Raises
+    ValueError when there are no items or ``num_samples`` is below 1.
     """
     if not items or num_samples < 1:
         raise ValueError("scoring needs at least one item and one sample an item")
     prompts = [prompt_format.encode(tokenizer, prompt_format.solve(item.task)) for item in items]
-    scores: dict[tuple[int, Mode], Score] = {}
+    groups: list[list[Completion]] = []
     for mode, temperature in TEMPERATURES.items():
         count = num_samples if mode == "sampled" else 1
         requests = [
@@ -111,13 +111,15 @@ def score(
             for slot in slots
             for number, prompt in enumerate(prompts)
         ]
-        groups = sampler_factory(temperature).sample(requests)
-        tasks = [item.task for _ in slots for item in items]
-        marked = _mark(tasks, groups, prompt_format, tokenizer, verifier)
-        for position, slot in enumerate(slots):
-            own = marked[position * len(items) : (position + 1) * len(items)]
-            scores[slot, mode] = _score((slot,), mode, items, _columns(own), sum(m.num_lost for m in own), rng_seed)
-    return [scores[slot, mode] for slot in slots for mode in TEMPERATURES]
+        groups += sampler_factory(temperature).sample(requests)
+    blocks = [(mode, slot) for mode in TEMPERATURES for slot in slots]
+    marked = _mark([item.task for _ in blocks for item in items], groups, prompt_format, tokenizer, verifier)
+    scores: dict[tuple[Mode, int], Score] = {}
+    for position, (mode, slot) in enumerate(blocks):
+        own = marked[position * len(items) : (position + 1) * len(items)]
+        num_lost = sum(one.num_lost for one in own)
+        scores[mode, slot] = _score((slot,), mode, items, _columns(own), num_lost, rng_seed)
+    return [scores[mode, slot] for slot in slots for mode in TEMPERATURES]
 
 
 def pool(scores: Sequence[Score], items: Sequence[Item], rng_seed: int) -> Score:
@@ -157,15 +159,12 @@ def _mark(
         [prompt_format.parse_answer(task.kind, completion_text(tokenizer, one)) for one in group]
         for task, group in zip(tasks, groups, strict=True)
     ]
-    pairs: dict[tuple[str, str | None], Task] = {}
-    for task, answers in zip(tasks, parsed, strict=True):
-        for one in answers:
-            pairs.setdefault((task.id, one.answer), task)
-    verdicts = verifier.grade([(task, answer) for (_, answer), task in pairs.items()])
-    grades: dict[tuple[str, str | None], Grade] = dict(zip(pairs, verdicts, strict=True))
+    grades = iter(
+        verifier.grade([(t, one.answer) for t, answers in zip(tasks, parsed, strict=True) for one in answers])
+    )
     marked = []
-    for task, answers, group in zip(tasks, parsed, groups, strict=True):
-        judged = [grades[task.id, one.answer] for one in answers]
+    for answers, group in zip(parsed, groups, strict=True):
+        judged = [next(grades) for _ in answers]
         marked.append(
             _Marked(
                 correct=tuple(grade.correct for grade in judged if not grade.lost),

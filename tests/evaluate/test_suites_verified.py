@@ -1,0 +1,44 @@
+"""The real verifier agrees with the frozen suites: same outputs, every task acceptable, every right answer right."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from redqueen.evaluate.suite import SUITES, load_functions, load_suite, read_checksums, subset
+from redqueen.nouns import Candidate, Task
+from redqueen.verify import Program, Verifier
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    with Verifier() as judge:
+        yield judge
+
+
+@pytest.mark.parametrize("name", sorted(read_checksums(SUITES)))
+def test_the_verifier_reproduces_every_output(verifier: Verifier, name: str) -> None:
+    functions = load_functions(SUITES / name)
+    results = verifier.run([Program(one.id, one.code, (one.input, *one.io_inputs)) for one in functions])
+    for function, result in zip(functions, results, strict=True):
+        assert (result.verdict, result.outputs) == ("ok", (function.output, *function.io_outputs)), function.id
+
+
+def test_suite_items_are_the_tasks_that_the_verifier_would_make(verifier: Verifier) -> None:
+    items = subset(load_suite(), 2, np.random.default_rng(11))
+    candidates = [
+        Candidate(item.id, "", "", item.kind, "", item.task.code, item.task.inputs, item.task.message) for item in items
+    ]
+    for item, made in zip(items, verifier.check(candidates), strict=True):
+        assert isinstance(made, Task), made
+        assert (made.inputs, made.outputs, made.num_shown) == (item.task.inputs, item.task.outputs, item.task.num_shown)
+
+
+def test_right_answers_to_suite_items_are_graded_right(verifier: Verifier) -> None:
+    items = subset(load_suite(), 2, np.random.default_rng(12))
+    answers = [
+        {"code_o": item.task.outputs[0], "code_i": item.task.inputs[0], "code_f": item.task.code}[item.kind]
+        for item in items
+    ]
+    grades = verifier.grade([(item.task, answer) for item, answer in zip(items, answers, strict=True)])
+    assert [item.id for item, grade in zip(items, grades, strict=True) if not grade.correct] == []
