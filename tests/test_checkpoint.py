@@ -108,7 +108,7 @@ def test_a_run_killed_before_its_first_checkpoint_has_none(tmp_path: Path) -> No
 
 
 def test_an_absent_folder_is_the_users_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="There is no checkpoint folder .*nowhere"):
+    with pytest.raises(UserError, match=r"There is no checkpoint folder .*nowhere"):
         Checkpoint.latest_valid(tmp_path / "nowhere")
 
 
@@ -159,7 +159,7 @@ def test_a_folder_without_write_permission_is_the_users_error(tmp_path: Path) ->
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     folder.chmod(0o555)
-    with without_root_rights(), pytest.raises(UserError, match="Cannot use the checkpoint folder .*checkpoints"):
+    with without_root_rights(), pytest.raises(UserError, match=r"Cannot use the checkpoint folder .*checkpoints"):
         save(folder, 1)
 
 
@@ -197,8 +197,9 @@ def test_a_process_killed_while_it_saves_leaves_a_checkpoint_that_loads(tmp_path
         import torch
         from pathlib import Path
         from redqueen.checkpoint import Checkpoint
+        folder = Path({str(tmp_path)!r})
         for step in range(1, 10_000):
-            Checkpoint.save(Path({str(tmp_path)!r}), step, {{"x": torch.full((200_000,), float(step))}}, {{"step": step}})
+            Checkpoint.save(folder, step, {{"x": torch.full((200_000,), float(step))}}, {{"step": step}})
             print(step, flush=True)
     """
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True) as writer:

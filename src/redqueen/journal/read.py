@@ -15,8 +15,8 @@ Series = list[tuple[int, float | None]]
 def run_record(journal: Journal) -> RunRecord:
     """Return what the run said about itself when it was created."""
     row = journal.query("SELECT * FROM run")[0]
-    config, versions = json.loads(str(row["config"])), json.loads(str(row["versions"]))
-    return RunRecord(str(row["name"]), str(row["arm"]), int(str(row["rng_seed"])), config, versions)
+    config, versions = json.loads(row["config"]), json.loads(row["versions"])
+    return RunRecord(row["name"], row["arm"], int(row["rng_seed"]), config, versions)
 
 
 def last_step(journal: Journal) -> int | None:
@@ -55,7 +55,7 @@ def births(journal: Journal) -> list[tuple[Row, list[str]]]:
     for child, parent in journal.connection.execute("SELECT child, parent FROM parent ORDER BY child, position"):
         parents[child].append(parent)
     rows = journal.query("SELECT * FROM birth ORDER BY step, child")
-    return [(row, parents[str(row["child"])]) for row in rows]
+    return [(row, parents[row["child"]]) for row in rows]
 
 
 def ratings(journal: Journal) -> list[Row]:

@@ -17,6 +17,9 @@ BASE = "base"
 STUDENTS = "students"
 """The name under which the mean over all students stands, with an interval that knows they shared the items."""
 
+CHANGE = "change"
+"""The name under which the students' mean less the base model's stands, with the interval of the paired difference."""
+
 ALL = "all"
 """The stratum and the kind of an aggregate."""
 
@@ -98,7 +101,8 @@ class AttemptRecord:
 class EvaluationRecord:
     """External fitness of one individual on one part of a suite: mean and 95 % interval as fractions (0..1).
 
-    ``individual`` is a member's id, ``base`` or ``students``; ``stratum`` and ``kind`` are ``all`` for the aggregate.
+    ``individual`` is a member's id, ``base``, ``students`` or ``change``; ``stratum`` and ``kind`` are ``all`` for the
+    aggregate. ``thought_frac`` is the share of attempts that thought first, ``mean_tokens`` the attempts' mean length.
     """
 
     individual: str
@@ -110,3 +114,5 @@ class EvaluationRecord:
     mean_frac: float
     low_frac: float
     high_frac: float
+    thought_frac: float | None = None
+    mean_tokens: float | None = None

@@ -23,9 +23,10 @@ task         a valid proposal; ``inputs`` and ``outputs`` are JSON arrays of lit
 attempt      an answer to a task; ``answer`` is NULL when none could be read, ``thought`` is '' when there was none;
              ``lost`` = 1: the judgement failed for the infrastructure's own reasons and is no sample
 rating       the Gaussian skill belief of a member after a step (rating points), and the fitness selection reads
-evaluation   external fitness on a held-out suite: ``individual`` is a member, ``base`` (the bare base model) or
-             ``students`` (mean over the students); ``stratum`` and ``kind`` are ``all`` for the aggregate; ``mode`` is
-             ``sampled`` or ``greedy``; mean and 95 % interval are fractions (0..1)
+evaluation   external fitness on a held-out suite: ``individual`` is a member, ``base`` (the bare base model),
+             ``students`` (mean over the students) or ``change`` (students less base, paired by item); ``stratum`` and
+             ``kind`` are ``all`` for the aggregate; ``mode`` is ``sampled`` or ``greedy``; mean and 95 % interval are
+             fractions (0..1; a change: -1..1); then the share of attempts that thought first, and their mean length
 timing       wall-clock seconds of one phase of one step                        (a time table: no part of a comparison)
 session      a process that wrote: started at (Unix seconds), after which step  (a time table: no part of a comparison)
 ===========  =========================================================================================================
@@ -197,6 +198,8 @@ CREATE TABLE evaluation (
     mean_frac REAL,
     low_frac REAL,
     high_frac REAL,
+    thought_frac REAL,
+    mean_tokens REAL,
     PRIMARY KEY (step, individual, suite, stratum, kind, mode)
 ) STRICT, WITHOUT ROWID;
 

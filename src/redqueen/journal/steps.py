@@ -134,6 +134,8 @@ class StepWriter:
                     finite(r.mean_frac),
                     finite(r.low_frac),
                     finite(r.high_frac),
+                    finite(r.thought_frac),
+                    finite(r.mean_tokens),
                 )
                 for r in records
             ],

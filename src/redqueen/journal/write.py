@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from redqueen.errors import UserError
 from redqueen.journal.connection import connect, connect_to_read, naming_the_journal
@@ -13,7 +14,8 @@ from redqueen.journal.records import RunRecord
 from redqueen.journal.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from redqueen.journal.steps import COUNT_ATTEMPTS, SqlValue, StepWriter, json_text
 
-Row = dict[str, SqlValue]
+Row = dict[str, Any]
+"""A row by column name; every value is text, a number or None."""
 
 
 class Journal:

@@ -1,0 +1,74 @@
+"""What the teachers set: mean measures of the valid tasks' programs, and how much of the problem space was covered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redqueen.journal import Journal, ProgramMeasures
+from redqueen.nouns import KINDS
+
+NOT_DEFINED = float("nan")
+NO_TASK = {"num_tasks": 0, "ast_depth": None, "cyclomatic": None, "num_lines": None, "num_variables": None}
+
+
+@dataclass(frozen=True)
+class CurriculumStep:
+    """Means over the valid tasks of one step; None when it had none. ``coverage`` counts up over the whole run.
+
+    ``kind`` is one of the kinds, or ``all``. ``num_lines`` and the others are means, hence floats.
+    """
+
+    step: int
+    kind: str
+    num_tasks: int
+    ast_depth: float | None
+    cyclomatic: float | None
+    num_lines: float | None
+    num_variables: float | None
+    coverage: int
+
+
+def curriculum_metrics(measures: Sequence[ProgramMeasures], num_behaviours: int) -> dict[str, float]:
+    """Return the step's ``curriculum/*`` metrics: means over the programs of its valid tasks, and the coverage so far.
+
+    ``num_behaviours`` is the number of distinct behaviour signatures of all tasks up to this step. Without a valid
+    task the means are NaN, which the journal stores as "not defined".
+    """
+    columns = {
+        "curriculum/ast_depth": [m.ast_depth for m in measures],
+        "curriculum/cyclomatic": [m.cyclomatic for m in measures],
+        "curriculum/lines": [m.num_lines for m in measures],
+        "curriculum/variables": [m.num_variables for m in measures],
+    }
+    means = {name: sum(values) / len(values) if values else NOT_DEFINED for name, values in columns.items()}
+    return {**means, "curriculum/coverage": float(num_behaviours)}
+
+
+def curriculum_steps(journal: Journal) -> list[CurriculumStep]:
+    """Return the curriculum after every step from the task rows: over all kinds first, then each kind that occurs."""
+    present = {row["kind"] for row in journal.query("SELECT DISTINCT kind FROM task")}
+    kinds = ["all", *(kind for kind in KINDS if kind in present)]
+    return [point for kind in kinds for point in _of_kind(journal, kind)]
+
+
+def _of_kind(journal: Journal, kind: str) -> list[CurriculumStep]:
+    wanted, values = ("1", ()) if kind == "all" else ("kind = ?", (kind,))
+    means = journal.query(
+        "SELECT step, count(*) AS num_tasks, avg(ast_depth) AS ast_depth, avg(cyclomatic) AS cyclomatic, "
+        f"avg(num_lines) AS num_lines, avg(num_variables) AS num_variables FROM task WHERE {wanted} GROUP BY step",
+        values,
+    )
+    firsts = journal.query(
+        "SELECT first AS step, count(*) AS num FROM "
+        f"(SELECT min(step) AS first FROM task WHERE {wanted} GROUP BY behaviour) GROUP BY first",
+        values,
+    )
+    mean_of, num_new = {row["step"]: row for row in means}, {row["step"]: row["num"] for row in firsts}
+    points, coverage = [], 0
+    for row in journal.query("SELECT step FROM step WHERE step > 0 ORDER BY step"):
+        step = row["step"]
+        coverage += num_new.get(step, 0)
+        mean = mean_of.get(step, NO_TASK)
+        points.append(CurriculumStep(**{**mean, "step": step}, kind=kind, coverage=coverage))
+    return points

@@ -1,0 +1,122 @@
+"""External fitness as the report tells it: the base model against the members, each with its 95 % interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
+from redqueen.journal.write import Row
+from redqueen.report.view import RunView
+
+Verdict = Literal["better", "worse", "unclear"]
+MODES = ("sampled", "greedy")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A mean with its 95 % interval, all fractions (0..1)."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.mean:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The base model and the members' mean on one suite in one mode, after ``step``."""
+
+    suite: str
+    mode: str
+    step: int
+    num_items: int
+    base: Score
+    members: Score
+    change: Score | None
+    """Members less base, paired item by item, when the run measured it (fractions, -1..1)."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """``better`` or ``worse`` only when the two intervals do not overlap."""
+        if self.members.low > self.base.high:
+            return "better"
+        return "worse" if self.members.high < self.base.low else "unclear"
+
+
+def solvers(view: RunView) -> list[Row]:
+    """Return the members who solve: students, or the one adapter that plays both roles."""
+    return [member for member in view.individuals if member["role"] != "teacher"]
+
+
+def solvers_word(view: RunView) -> str:
+    """Return what to call those who solve."""
+    return "adapter" if view.is_single else "students"
+
+
+def comparisons(view: RunView) -> list[Comparison]:
+    """Return the aggregate comparison of the last evaluation for every suite and mode that has a base and members."""
+    found = []
+    for suite in sorted({row["suite"] for row in view.evaluations}):
+        for mode in MODES:
+            base, step = base_score(view, suite, ALL, ALL, mode), last_evaluated_step(view, suite)
+            members = None if step is None else mean_score(view, step, suite, ALL, ALL, mode)
+            if base is not None and members is not None and step is not None:
+                change = member_score(view, step, CHANGE, suite, mode)
+                found.append(Comparison(suite, mode, step, _num_items(view, suite, mode), base, members, change))
+    return found
+
+
+def last_evaluated_step(view: RunView, suite: str) -> int | None:
+    """Return the last step after which members (not only the base) were scored on the suite."""
+    return max(
+        (row["step"] for row in view.evaluations if row["suite"] == suite and row["individual"] != BASE), default=None
+    )
+
+
+def base_score(view: RunView, suite: str, stratum: str, kind: str, mode: str) -> Score | None:
+    """Return the base model's latest score on this part of the suite."""
+    rows = [row for row in _part(view, suite, stratum, kind, mode) if row["individual"] == BASE]
+    return _score(rows[-1]) if rows else None
+
+
+def mean_score(view: RunView, step: int, suite: str, stratum: str, kind: str, mode: str) -> Score | None:
+    """Return the mean over the solving members after ``step``.
+
+    The journal's own row for the mean is taken when it is there, for its interval knows that the members answered the
+    same items. Without it the members' means, lows and highs are averaged: an interval that is right if their errors
+    go together entirely, and too wide otherwise.
+    """
+    rows = [row for row in _part(view, suite, stratum, kind, mode) if row["step"] == step]
+    whole = [_score(row) for row in rows if row["individual"] == STUDENTS]
+    members = {member["id"] for member in solvers(view)}
+    scores = [score for row in rows if row["individual"] in members and (score := _score(row)) is not None]
+    if whole:
+        return whole[0]
+    if not scores:
+        return None
+    return Score(
+        *(sum(values) / len(scores) for values in zip(*((s.mean, s.low, s.high) for s in scores), strict=True))
+    )
+
+
+def member_score(view: RunView, step: int, member: str, suite: str, mode: str) -> Score | None:
+    """Return one member's (or ``change``'s) aggregate score after ``step``."""
+    rows = [r for r in _part(view, suite, ALL, ALL, mode) if r["step"] == step and r["individual"] == member]
+    return _score(rows[0]) if rows else None
+
+
+def _part(view: RunView, suite: str, stratum: str, kind: str, mode: str) -> list[Row]:
+    wanted = (suite, stratum, kind, mode)
+    return [row for row in view.evaluations if (row["suite"], row["stratum"], row["kind"], row["mode"]) == wanted]
+
+
+def _num_items(view: RunView, suite: str, mode: str) -> int:
+    return max((row["num_items"] for row in _part(view, suite, ALL, ALL, mode)), default=0)
+
+
+def _score(row: Row) -> Score | None:
+    values = (row["mean_frac"], row["low_frac"], row["high_frac"])
+    return None if None in values else Score(*values)

@@ -1,0 +1,69 @@
+"""The end report in short, as markdown: what happened, the numbers at a glance, members and births."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from redqueen.errors import UserError
+from redqueen.report.html import read_runs
+from redqueen.report.side_by_side import arm_rows
+from redqueen.report.story import tell
+from redqueen.report.tables import arm_cells, birth_rows, member_head, member_rows, tiles
+from redqueen.report.untrusted import visible
+from redqueen.report.view import RunView
+
+SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&])")
+
+
+def write_markdown(run_dirs: Sequence[Path], out: Path) -> Path:
+    """Write the summary of one run, or of several, to ``out`` (an .md file) and return its path.
+
+    Raises UserError when a directory holds no run, or when ``out`` cannot be written.
+    """
+    text = report_markdown(read_runs(run_dirs))
+    try:
+        Path(out).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"Cannot write the summary to {out}: {error.strerror}; name another file with --out."
+        ) from error
+    return Path(out)
+
+
+def report_markdown(views: Sequence[RunView]) -> str:
+    """Return the summary as markdown."""
+    parts = ["# Red Queen: what happened"]
+    if len(views) > 1:
+        head = ["measure", "arm", "runs", "mean of runs", "lowest run", "highest run"]
+        parts += ["## Side by side", _table(head, arm_cells(arm_rows(views)))]
+    parts += [part for view in views for part in _run_parts(view)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _run_parts(view: RunView) -> list[str]:
+    story = tell(view)
+    label, arm = _literal(view.label), _literal(view.run.arm)
+    parts = [
+        f"## {label} ({arm}, {view.last_step} steps, seed {view.run.rng_seed})",
+        f"**{story.headline}.** {' '.join(_literal(sentence) for sentence in story.sentences)}",
+        _table(["", "value", ""], [[tile.name, tile.value, tile.note] for tile in tiles(view)]),
+        "### Members at the end",
+        _table(member_head(view), member_rows(view)),
+    ]
+    births = birth_rows(view)
+    if births:
+        head = ["child", "step", "replaced", "operator", "parents", "change", "constants"]
+        parts += ["### Births", _table(head, births)]
+    return parts
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *([_literal(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _literal(text: str) -> str:
+    """Return text that markdown shows as it stands."""
+    return SPECIAL.sub(r"\\\1", visible(text, one_line=True))

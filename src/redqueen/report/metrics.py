@@ -1,0 +1,129 @@
+"""The names of the numbers of a run: title, unit, one sentence of explanation, and which way is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Direction = Literal["up", "down", "none"]
+"""Which way is better; ``none``: neither, or it depends (a solve rate near 0 or 1 teaches nothing)."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How to show a number. ``unit`` is what stands at the axis; shares are fractions from 0 to 1."""
+
+    title: str
+    unit: str
+    explanation: str
+    direction: Direction = "none"
+
+
+SHARE = "share (0 to 1)"
+
+METRICS: dict[str, Metric] = {
+    "match/num_matches": Metric("Matches", "matches", "How many teachers met a student in this step."),
+    "match/expected_win_mean": Metric(
+        "Expected win of the student",
+        SHARE,
+        "What the ratings say about the students' chances, mean over the matches; matchmaking favours 0.5.",
+    ),
+    "propose/valid_frac": Metric(
+        "Validity", SHARE, "Share of proposals that the verifier accepted as tasks; the others cost the teacher.", "up"
+    ),
+    "propose/valid_frac/{kind}": Metric(
+        "Validity of {kind}", SHARE, "Share of the proposals of this kind that the verifier accepted as tasks.", "up"
+    ),
+    "propose/unique_frac": Metric(
+        "Unlike the others", SHARE, "Share of a step's valid tasks whose program stands only once in the step.", "up"
+    ),
+    "propose/entropy": Metric(
+        "Entropy, teachers",
+        "nats a token",
+        "Mean entropy of the teachers' next-token distribution; near 0 they write one thing for ever.",
+    ),
+    "propose/tokens_mean": Metric("Length of a proposal", "tokens", "Mean number of tokens that a proposal took."),
+    "propose/rejected/{reason}": Metric(
+        "Rejected: {reason}", "proposals", "How many proposals of the step were rejected for this reason.", "down"
+    ),
+    "curriculum/ast_depth": Metric(
+        "Depth of the syntax tree",
+        "levels",
+        "Longest path in the program's abstract syntax tree, mean over valid tasks: how deeply things are nested.",
+    ),
+    "curriculum/cyclomatic": Metric(
+        "Cyclomatic complexity",
+        "paths",
+        "One more than the number of decisions in the program, mean over valid tasks: how many ways lead through it.",
+    ),
+    "curriculum/lines": Metric("Lines", "lines", "Lines of program text, mean over valid tasks."),
+    "curriculum/variables": Metric("Variables", "names", "Distinct variables in the program, mean over valid tasks."),
+    "curriculum/coverage": Metric(
+        "Coverage", "distinct tasks", "How many tasks that behave differently have been posed so far.", "up"
+    ),
+    "solve/rate": Metric(
+        "Solve rate",
+        SHARE,
+        "Share of judged attempts that were right; near 0 or 1 there is nothing to learn from, and an arms race "
+        "shows as a rate that neither rises to 1 nor falls to 0.",
+    ),
+    "solve/rate/{kind}": Metric(
+        "Solve rate of {kind}", SHARE, "Share of judged attempts at this kind that were right."
+    ),
+    "solve/thought_frac": Metric(
+        "Thought first", SHARE, "Share of attempts in which the student wrote down its thinking before the answer."
+    ),
+    "solve/entropy": Metric(
+        "Entropy, students", "nats a token", "Mean entropy of the students' next-token distribution while they solve."
+    ),
+    "solve/tokens_mean": Metric("Length of an attempt", "tokens", "Mean number of tokens that an attempt took."),
+    "solve/unparsable_frac": Metric(
+        "Unparsable answers", SHARE, "Share of attempts from which no answer could be read.", "down"
+    ),
+    "reward/teacher_mean": Metric(
+        "Reward, teachers",
+        "reward (-1 to 1)",
+        "Mean reward of proposals: -1 invalid, 0 unsolved, else one minus the solve rate.",
+    ),
+    "reward/student_mean": Metric(
+        "Reward, students", "reward (-1 to 1)", "Mean reward of attempts: 1 right, -0.5 wrong, -1 unreadable."
+    ),
+    "learn/teacher/loss": Metric(
+        "Policy loss, teachers", "loss", "The clipped policy-gradient loss, mean over teachers."
+    ),
+    "learn/student/loss": Metric(
+        "Policy loss, students", "loss", "The clipped policy-gradient loss, mean over students."
+    ),
+    "learn/teacher/grad_norm": Metric(
+        "Gradient, teachers", "norm", "Length of the gradient before clipping, mean over teachers."
+    ),
+    "learn/student/grad_norm": Metric(
+        "Gradient, students", "norm", "Length of the gradient before clipping, mean over students."
+    ),
+    "learn/teacher/clip_frac": Metric(
+        "Clipped, teachers", SHARE, "Share of tokens whose probability moved beyond the clip range."
+    ),
+    "learn/student/clip_frac": Metric(
+        "Clipped, students", SHARE, "Share of tokens whose probability moved beyond the clip range."
+    ),
+    "evolve/births": Metric("Births", "individuals", "How many members were replaced by a child in this step."),
+}
+
+PHASES = ("match", "propose", "verify", "solve", "learn", "evolve", "evaluate", "checkpoint")
+"""The phases of a step in their order, as they stand in the journal's table of times."""
+
+
+def describe(name: str) -> Metric:
+    """Return how to show the metric ``name``; placeholders in the registry stand for one part of a name.
+
+    A name that the registry does not know is shown as it is, without unit or explanation.
+    """
+    if name in METRICS:
+        return METRICS[name]
+    parts = name.split("/")
+    for pattern, metric in METRICS.items():
+        wanted = pattern.split("/")
+        if len(wanted) == len(parts) and all(w.startswith("{") or w == p for w, p in zip(wanted, parts, strict=True)):
+            title = metric.title.format(**{w.strip("{}"): p for w, p in zip(wanted, parts, strict=True) if w[0] == "{"})
+            return Metric(title, metric.unit, metric.explanation, metric.direction)
+    return Metric(name, "", "")

@@ -1,0 +1,203 @@
+"""The figures of one run, section by section: the race, the curriculum, behaviour, external fitness, cost."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from redqueen.journal.read import Series
+from redqueen.nouns import KINDS
+from redqueen.report.figure import KIND_COLORS, Figure, Section, line, metric_figure
+from redqueen.report.fitness_figures import fitness_figures
+from redqueen.report.metrics import PHASES, describe
+from redqueen.report.population_figures import lineage_figure, matchup_figure, rating_figures
+from redqueen.report.view import RunView
+
+NUM_REASONS_SHOWN = 7
+"""Reasons of rejection with a colour of their own; the rest is drawn together."""
+
+
+def sections_of(view: RunView) -> list[Section]:
+    """Return the sections of one run, without figures or sections for which the run has no data."""
+    race = [
+        _by_kind(view, "solve-rate", "Solve rate", "solve/rate"),
+        _by_kind(view, "validity", "Validity of proposals", "propose/valid_frac"),
+        *rating_figures(view),
+        matchup_figure(view),
+    ]
+    behaviour = [_entropy(view), _lengths(view), _thought(view), _rewards(view), _rejections(view)]
+    sections = [
+        _section("race", "The race", RACE_TEXT if not view.is_single else SINGLE_TEXT, race),
+        _section("curriculum", "The curriculum", CURRICULUM_TEXT, _curriculum(view)),
+        _section("fitness", "External fitness", FITNESS_TEXT, fitness_figures(view)),
+        _section("behaviour", "How they write", BEHAVIOUR_TEXT, behaviour),
+        _section("evolution", "Who descends from whom", LINEAGE_TEXT, [lineage_figure(view)]),
+        _section("cost", "Where the time goes", COST_TEXT, [_phase_times(view), _gradients(view)]),
+    ]
+    return [section for section in sections if section.figures]
+
+
+RACE_TEXT = (
+    "Teachers and students are two sub-populations that compete. Their ratings come from the same matches, so they are "
+    "zero-sum against each other: what one side wins the other side loses, and both cannot rise. A flat rating can "
+    "hide progress on both sides; progress is read from external fitness, not from here."
+)
+SINGLE_TEXT = (
+    "One adapter plays both roles. It is never rated, for there is nobody to be rated against; solve rate and validity "
+    "say how the two roles get along."
+)
+CURRICULUM_TEXT = (
+    "What the teachers set. The measures are taken from the programs of valid tasks; in code_f the program is given to "
+    "the teacher, so that only the inputs are the teacher's own. More complex is not the same as more useful."
+)
+FITNESS_TEXT = (
+    "Scores on a frozen held-out suite that is never trained or selected on. Dots are means, bars 95 % intervals over "
+    "items; where intervals overlap, no difference is claimed. They tell the spread over items, not over training "
+    "seeds: for that, put several runs side by side."
+)
+BEHAVIOUR_TEXT = "How the members write: how sure of themselves, how long, and what the verifier turned down."
+LINEAGE_TEXT = (
+    "Every member's life from left to right, in the place it holds in the population. A circle is a child of mutation, "
+    "a diamond one of crossover, a triangle a plain copy; thin lines come from its parents."
+)
+COST_TEXT = "Wall-clock time of each phase, and how large the updates were."
+
+ENTROPY_TEXT = (
+    "How undecided the members are about the next token, mean over what they wrote. Near 0 they write one thing over "
+    "and over."
+)
+LENGTH_TEXT = "Mean number of tokens of a proposal and of an attempt."
+THOUGHT_TEXT = (
+    "Share of attempts in which the student wrote down its thinking before the answer, and share from which no answer "
+    "could be read."
+)
+REWARD_TEXT = (
+    "Teachers: -1 for an invalid proposal, 0 for a task that nobody solved, else one minus the solve rate. Students: 1 "
+    "for a right answer, -0.5 for a wrong one, -1 for none. A fair race has no need to drive either up."
+)
+GRADIENT_TEXT = "Length of the gradient before clipping, mean over the members of a side that were trained in the step."
+
+
+def _section(section_id: str, title: str, text: str, figures: Iterable[Figure | None]) -> Section:
+    return Section(section_id, title, text, tuple(figure for figure in figures if figure is not None))
+
+
+def _by_kind(view: RunView, figure_id: str, title: str, name: str) -> Figure | None:
+    kinds = [(kind, view.series(f"{name}/{kind}"), KIND_COLORS[kind], 1 + at) for at, kind in enumerate(KINDS)]
+    figure = metric_figure(figure_id, title, [("all kinds", view.series(name), "ink", 0), *kinds], name)
+    if figure is not None and name == "solve/rate":
+        figure.chart["guides"] = [{"value": 0.1, "name": "too hard below"}, {"value": 0.9, "name": "too easy above"}]
+    return figure
+
+
+def _curriculum(view: RunView) -> list[Figure | None]:
+    drawn = [
+        ("ast-depth", "curriculum/ast_depth", "ast_depth"),
+        ("cyclomatic", "curriculum/cyclomatic", "cyclomatic"),
+        ("lines", "curriculum/lines", "num_lines"),
+        ("variables", "curriculum/variables", "num_variables"),
+    ]
+    figures = [
+        metric_figure(figure_id, describe(name).title, _curriculum_lines(view, attribute), name)
+        for figure_id, name, attribute in drawn
+    ]
+    unique = [("valid tasks", view.series("propose/unique_frac"), "ink", 0)]
+    figures.append(metric_figure("unique", "Unlike the others", unique, "propose/unique_frac"))
+    return [*figures, _coverage(view)]
+
+
+def _curriculum_lines(view: RunView, attribute: str) -> list[tuple[str, Series, int | str, int]]:
+    series: dict[str, Series] = defaultdict(list)
+    for point in view.curriculum:
+        series[point.kind].append((point.step, getattr(point, attribute)))
+    kinds = [(kind, series[kind], KIND_COLORS[kind], 1 + at) for at, kind in enumerate(KINDS) if kind in series]
+    return [("all kinds", series["all"], "ink", 0), *kinds]
+
+
+def _coverage(view: RunView) -> Figure | None:
+    """Return the coverage, which counts up and so is never smoothed."""
+    metric = describe("curriculum/coverage")
+    drawn = [line(name, series, color, dash) for name, series, color, dash in _curriculum_lines(view, "coverage")]
+    if not view.curriculum:
+        return None
+    text = metric.explanation + " A line that flattens means that the teachers repeat themselves."
+    return Figure("coverage", metric.title, metric.unit, text, {"type": "lines", "series": drawn})
+
+
+def _entropy(view: RunView) -> Figure | None:
+    both = [
+        ("teachers", view.series("propose/entropy"), 1, 0),
+        ("students", view.series("solve/entropy"), 0, 1),
+    ]
+    figure = metric_figure("entropy", "Entropy", both, "propose/entropy", ENTROPY_TEXT)
+    if figure is not None:
+        figure.chart["low"] = 0
+    return figure
+
+
+def _lengths(view: RunView) -> Figure | None:
+    both = [
+        ("proposals", view.series("propose/tokens_mean"), 1, 0),
+        ("attempts", view.series("solve/tokens_mean"), 0, 1),
+    ]
+    return metric_figure("lengths", "Length of what they write", both, "solve/tokens_mean", LENGTH_TEXT)
+
+
+def _thought(view: RunView) -> Figure | None:
+    both = [
+        ("thought first", view.series("solve/thought_frac"), 0, 0),
+        ("unparsable", view.series("solve/unparsable_frac"), 3, 1),
+    ]
+    return metric_figure("thought", "Thinking first, and unreadable answers", both, "solve/thought_frac", THOUGHT_TEXT)
+
+
+def _rewards(view: RunView) -> Figure | None:
+    both = [
+        ("teachers", view.series("reward/teacher_mean"), 1, 0),
+        ("students", view.series("reward/student_mean"), 0, 1),
+    ]
+    return metric_figure("rewards", "Rewards", both, "reward/teacher_mean", REWARD_TEXT)
+
+
+def _rejections(view: RunView) -> Figure | None:
+    totals: Counter[str] = Counter()
+    for row in view.rejections:
+        totals[row["reason"]] += row["num"]
+    if not totals:
+        return None
+    named = [reason for reason, _ in totals.most_common(NUM_REASONS_SHOWN)]
+    counts: dict[str, Counter[int]] = defaultdict(Counter)
+    for row in view.rejections:
+        counts[row["reason"] if row["reason"] in named else "other reasons"][row["step"]] += row["num"]
+    steps = [step for step in view.steps if step > 0]
+    bars = [
+        line(reason, [(step, counts[reason][step]) for step in steps], at)
+        for at, reason in enumerate([*named, "other reasons"])
+        if reason in counts
+    ]
+    text = "Why the verifier turned proposals down, counted in every step; the most frequent reasons by name."
+    return Figure("rejections", "Rejected proposals", "proposals", text, {"type": "bars", "series": bars})
+
+
+def _phase_times(view: RunView) -> Figure | None:
+    phases = [phase for phase in PHASES if phase in view.timings]
+    phases += [phase for phase in view.timings if phase not in PHASES]
+    if not phases:
+        return None
+    series = [line(phase, view.timings[phase], at) for at, phase in enumerate(phases)]
+    total = {phase: sum(value or 0.0 for _, value in view.timings[phase]) for phase in phases}
+    dearest = max(phases, key=lambda phase: total[phase])
+    share = 100 * total[dearest] / max(sum(total.values()), 1e-9)
+    text = (
+        f"Seconds of wall clock in each phase of a step; {sum(total.values()):,.0f} s in all, the largest "
+        f"share of them ({share:.0f} %) in {dearest!r}."
+    )
+    return Figure("phase-times", "Phase times", "seconds", text, {"type": "bars", "series": series})
+
+
+def _gradients(view: RunView) -> Figure | None:
+    both = [
+        ("teachers", view.series("learn/teacher/grad_norm"), 1, 0),
+        ("students", view.series("learn/student/grad_norm"), 0, 1),
+    ]
+    return metric_figure("gradients", "Size of the gradients", both, "learn/student/grad_norm", GRADIENT_TEXT)

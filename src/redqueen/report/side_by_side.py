@@ -1,0 +1,170 @@
+"""Several runs beside each other: the same figure with one line a run, and a table with the spread over runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from redqueen.journal.read import Series
+from redqueen.journal.records import ALL
+from redqueen.report.figure import NUM_COLORS, Chart, Figure, Line, Section, line, lines_of, smoothing_note
+from redqueen.report.fitness import MODES, base_score, comparisons, last_evaluated_step, mean_score
+from redqueen.report.fitness_figures import MODE_COLORS, MODE_SYMBOLS, UNIT, mean_line
+from redqueen.report.metrics import SHARE, describe
+from redqueen.report.story import start_and_end
+from redqueen.report.view import RunView
+
+TEXT = (
+    "Runs of one arm share a colour and differ in their dashes. What differs between two runs of the same arm is the "
+    "noise that a difference between arms has to beat."
+)
+COMPARED = (
+    "solve/rate",
+    "propose/valid_frac",
+    "curriculum/ast_depth",
+    "curriculum/cyclomatic",
+    "curriculum/lines",
+    "curriculum/variables",
+    "curriculum/coverage",
+    "propose/entropy",
+    "solve/entropy",
+    "solve/tokens_mean",
+    "solve/thought_frac",
+)
+CURRICULUM_ATTRIBUTES = {
+    "curriculum/ast_depth": "ast_depth",
+    "curriculum/cyclomatic": "cyclomatic",
+    "curriculum/lines": "num_lines",
+    "curriculum/variables": "num_variables",
+    "curriculum/coverage": "coverage",
+}
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """One measure of one arm over its runs: the mean of the runs, and the least and the greatest of them."""
+
+    arm: str
+    num_runs: int
+    measure: str
+    mean: float
+    lowest: float
+    highest: float
+
+
+def comparison_section(views: Sequence[RunView]) -> Section:
+    """Return the section that lays the runs over each other."""
+    figures: list[Figure | None] = [_fitness_over_time(views, mode) for mode in MODES]
+    figures.append(_fitness_at_the_end(views))
+    figures += [_overlay(views, name) for name in COMPARED]
+    return Section("compare", "Side by side", TEXT, tuple(figure for figure in figures if figure is not None))
+
+
+def arm_rows(views: Sequence[RunView]) -> list[ArmRow]:
+    """Return, arm by arm, external fitness and the last tenth's means with their spread over runs."""
+    measures: list[tuple[str, Callable[[RunView], float | None]]] = []
+    for mode in MODES:
+        measures.append((f"external fitness, {mode}", partial(_last_fitness, mode=mode)))
+        measures.append((f"change against the base, {mode}", partial(_fitness_change, mode=mode)))
+    for name in COMPARED:
+        measures.append((f"{describe(name).title}, last tenth", partial(_last_tenth, name=name)))
+    by_arm: dict[str, list[RunView]] = defaultdict(list)
+    for view in views:
+        by_arm[view.run.arm].append(view)
+    rows = []
+    for measure, value_of in measures:
+        for arm, runs in by_arm.items():
+            values = [value for view in runs if (value := value_of(view)) is not None]
+            if values:
+                rows.append(ArmRow(arm, len(values), measure, sum(values) / len(values), min(values), max(values)))
+    return rows
+
+
+def series_of(view: RunView, name: str) -> Series:
+    """Return a metric over the steps; the curriculum's are computed from the task rows."""
+    attribute = CURRICULUM_ATTRIBUTES.get(name)
+    if attribute is None:
+        return view.series(name)
+    return [(point.step, getattr(point, attribute)) for point in view.curriculum if point.kind == "all"]
+
+
+def _looks(views: Sequence[RunView]) -> list[tuple[int, int]]:
+    """Return a colour and a dash for each run: one colour an arm, one dash a run of the arm."""
+    arms = list(dict.fromkeys(view.run.arm for view in views))
+    seen: dict[str, int] = defaultdict(int)
+    looks = []
+    for view in views:
+        looks.append((arms.index(view.run.arm) % NUM_COLORS, seen[view.run.arm] % 4))
+        seen[view.run.arm] += 1
+    return looks
+
+
+def _overlay(views: Sequence[RunView], name: str) -> Figure | None:
+    metric, drawn, longest = describe(name), [], 0
+    for view, (color, dash) in zip(views, _looks(views), strict=True):
+        series = series_of(view, name)
+        if any(value is not None for _, value in series):
+            smooth = name != "curriculum/coverage"
+            longest = max(longest, len(series)) if smooth else longest
+            drawn += (
+                lines_of(view.label, series, color, dash, False) if smooth else [line(view.label, series, color, dash)]
+            )
+    if not drawn:
+        return None
+    chart: Chart = {"type": "lines", "series": drawn} | ({"low": 0, "high": 1} if metric.unit == SHARE else {})
+    text = metric.explanation + smoothing_note(longest, with_raw=False)
+    return Figure(f"compare-{name.replace('/', '-')}", metric.title, metric.unit, text, chart)
+
+
+def _fitness_over_time(views: Sequence[RunView], mode: str) -> Figure | None:
+    series = [
+        drawn
+        for view, (color, dash) in zip(views, _looks(views), strict=True)
+        for suite in _suites(view)[:1]
+        if (drawn := mean_line(view, suite, mode, color, dash, view.label)) is not None
+    ]
+    if not series:
+        return None
+    text = f"Mean over the members that solve ({mode}) with its 95 % interval over the items as a band."
+    chart = {"type": "lines", "series": series}
+    return Figure(f"compare-fitness-{mode}", f"External fitness, {mode}", UNIT, text, chart)
+
+
+def _fitness_at_the_end(views: Sequence[RunView]) -> Figure | None:
+    series: list[Line] = []
+    for mode in MODES:
+        base = [base_score(view, suite, ALL, ALL, mode) for view in views for suite in _suites(view)[:1]]
+        last = [
+            mean_score(view, last_evaluated_step(view, suite) or 0, suite, ALL, ALL, mode)
+            for view in views
+            for suite in _suites(view)[:1]
+        ]
+        for name, scores, hollow in ((f"base, {mode}", base, True), (f"members, {mode}", last, False)):
+            values = [None if score is None else [score.mean, score.low, score.high] for score in scores]
+            look = {"color": MODE_COLORS[mode], "symbol": MODE_SYMBOLS[mode], "hollow": hollow}
+            series.append({"name": name, "values": values, **look})
+    categories = [view.label for view in views if _suites(view)]
+    if not any(value for part in series for value in part["values"]):
+        return None
+    text = "At each run's last evaluation: base model (hollow) and mean of the solving members (filled)."
+    chart = {"type": "dots", "categories": categories, "series": series}
+    return Figure("compare-fitness-end", "External fitness at the end", UNIT, text, chart)
+
+
+def _suites(view: RunView) -> list[str]:
+    return sorted({row["suite"] for row in view.evaluations})
+
+
+def _last_tenth(view: RunView, name: str) -> float | None:
+    ends = start_and_end([value for _, value in series_of(view, name) if value is not None])
+    return None if ends is None else ends[1]
+
+
+def _last_fitness(view: RunView, mode: str) -> float | None:
+    return next((c.members.mean for c in comparisons(view) if c.mode == mode), None)
+
+
+def _fitness_change(view: RunView, mode: str) -> float | None:
+    return next((c.members.mean - c.base.mean for c in comparisons(view) if c.mode == mode), None)

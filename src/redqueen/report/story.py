@@ -1,0 +1,200 @@
+"""What happened in a run, in plain sentences computed from its journal, and never more than the data say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from redqueen.report.fitness import Comparison, comparisons
+from redqueen.report.view import RunView
+
+WINDOW_STEPS = 10
+"""Collapse is judged on means over this many steps: single steps are noisy."""
+
+SOLVE_LOW_FRAC, SOLVE_HIGH_FRAC = 0.1, 0.9
+"""Outside of this band of solve rates there is next to nothing to learn from."""
+
+VALIDITY_LOW_FRAC = 0.5
+"""Below this share of valid proposals the teachers' writing is breaking down."""
+
+NEW_LOW_FRAC = 0.2
+"""When fewer of a stretch's tasks than this are new, the teachers repeat themselves."""
+
+ENTROPY_LOW_FRAC = 0.1
+"""Teachers' entropy that falls below this share of what it was at the start is gone."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """``headline`` is one short sentence, ``sentences`` the paragraph below it."""
+
+    headline: str
+    sentences: tuple[str, ...]
+
+
+def tell(view: RunView) -> Story:
+    """Return what happened in the run. Every statement follows from rows of the journal; a change of external fitness
+    is called one only when two 95 % intervals do not overlap."""
+    found, signs = comparisons(view), signs_of_collapse(view)
+    told = [_fitness_sentence(view, comparison) for comparison in found]
+    told += [_solve_sentence(view), _validity_sentence(view), _curriculum_sentence(view), _evolution_sentence(view)]
+    if not found:
+        told.insert(0, "External fitness was not measured, so nothing is known about progress outside the game.")
+    told.append(_collapse_sentence(view, signs))
+    return Story(_headline(view, found, signs), tuple(sentence for sentence in told if sentence))
+
+
+def signs_of_collapse(view: RunView) -> list[str]:
+    """Return one sentence for each sign that learning broke down (no sign: an empty list)."""
+    signs = []
+    solve = rolling(view.values("solve/rate"))
+    if solve and max(solve) > SOLVE_HIGH_FRAC:
+        signs.append(f"the tasks became trivial (solve rate {max(solve):.2f} over {_stretch(view)} steps)")
+    if solve and min(solve) < SOLVE_LOW_FRAC:
+        signs.append(f"the tasks became impossible (solve rate {min(solve):.2f} over {_stretch(view)} steps)")
+    valid = rolling(view.values("propose/valid_frac"))
+    if valid and min(valid) < VALIDITY_LOW_FRAC:
+        signs.append(f"proposals broke down (only {100 * min(valid):.0f} % valid over {_stretch(view)} steps)")
+    new = _new_frac_at_the_end(view)
+    if new is not None and new < NEW_LOW_FRAC:
+        signs.append(f"the teachers repeat themselves (only {100 * new:.0f} % of the last tasks were new)")
+    entropy = rolling(view.values("propose/entropy"))
+    if entropy and entropy[0] > 0 and entropy[-1] < ENTROPY_LOW_FRAC * entropy[0]:
+        signs.append(f"the teachers' entropy is gone ({entropy[0]:.2f} to {entropy[-1]:.2f} nats a token)")
+    return signs
+
+
+def rolling(values: Sequence[float], num_steps: int = WINDOW_STEPS) -> list[float]:
+    """Return the means of every stretch of ``num_steps`` values; of all values when there are fewer; [] without any."""
+    if not values:
+        return []
+    size = min(num_steps, len(values))
+    return [sum(values[at : at + size]) / size for at in range(len(values) - size + 1)]
+
+
+def start_and_end(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the means of the first and the last tenth of the values (at least one each), None below two values."""
+    if len(values) < 2:
+        return None
+    size = max(1, len(values) // 10)
+    return sum(values[:size]) / size, sum(values[-size:]) / size
+
+
+def _headline(view: RunView, found: Sequence[Comparison], signs: Sequence[str]) -> str:
+    if signs:
+        return f"{_progress(found)}; signs of collapse"
+    return f"{_progress(found)}; no sign of collapse" if _is_long_enough(view) else _progress(found)
+
+
+def _progress(found: Sequence[Comparison]) -> str:
+    verdicts = {comparison.verdict for comparison in found}
+    if not found:
+        return "External fitness was not measured"
+    if len(verdicts) == 1:
+        return {
+            "better": "Better than the base model",
+            "worse": "Worse than the base model",
+            "unclear": "No clear change against the base model",
+        }[verdicts.pop()]
+    if "worse" not in verdicts:
+        names = " and ".join(dict.fromkeys(c.mode for c in found if c.verdict == "better"))
+        return f"Better than the base model when {names}, otherwise no clear change"
+    return "Mixed: worse than the base model on one measure, better or unchanged on another"
+
+
+def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
+    who = "The adapter" if view.is_single else "The students' mean"
+    how = "sampled at temperature 1" if comparison.mode == "sampled" else "answering greedily"
+    claim = {
+        "better": "better, for the 95 % intervals in brackets do not overlap",
+        "worse": "worse, for the 95 % intervals in brackets do not overlap",
+        "unclear": "no change can be claimed, for the 95 % intervals in brackets overlap",
+    }[comparison.verdict]
+    paired = ""
+    if comparison.change is not None:
+        mean, low, high = (
+            100 * part for part in (comparison.change.mean, comparison.change.low, comparison.change.high)
+        )
+        paired = f" Paired item by item the change is {mean:+.1f} points ({low:+.1f} to {high:+.1f})."
+    return (
+        f"{who}, {how}, solves {comparison.members} of the frozen suite {comparison.suite!r} after step "
+        f"{comparison.step}, the base model {comparison.base}: {claim}.{paired}"
+    )
+
+
+def _solve_sentence(view: RunView) -> str:
+    values = view.values("solve/rate")
+    if not values:
+        return "No attempt was judged."
+    means = rolling(values)
+    return (
+        f"The solve rate, taken over {min(WINDOW_STEPS, len(values))} steps at a time, lay between {min(means):.2f} "
+        f"and {max(means):.2f}; at the end it is {means[-1]:.2f}."
+    )
+
+
+def _validity_sentence(view: RunView) -> str:
+    values = view.values("propose/valid_frac")
+    if not values:
+        return ""
+    return (
+        f"Of the teachers' proposals {100 * sum(values) / len(values):.0f} % were valid in the mean over the steps, "
+        f"{100 * min(values):.0f} % in the lowest step."
+    )
+
+
+def _curriculum_sentence(view: RunView) -> str:
+    points = [point for point in view.curriculum if point.kind == "all"]
+    parts = []
+    for title, attribute in (
+        ("depth of the syntax tree", "ast_depth"),
+        ("cyclomatic complexity", "cyclomatic"),
+        ("lines", "num_lines"),
+        ("variables", "num_variables"),
+    ):
+        ends = start_and_end([value for point in points if (value := getattr(point, attribute)) is not None])
+        if ends is not None:
+            parts.append(f"{title} {ends[0]:.1f} to {ends[1]:.1f}")
+    if not parts:
+        return ""
+    return (
+        f"From the first to the last tenth of the steps the tasks' programs went: {', '.join(parts)}; "
+        f"{points[-1].coverage:,} distinct tasks were posed in all."
+    )
+
+
+def _evolution_sentence(view: RunView) -> str:
+    if view.is_single:
+        return "One adapter plays both roles, so there are no ratings, no matches between members and no evolution."
+    if not view.births:
+        return "No member was replaced."
+    operators = sorted({row["operator"] for row, _ in view.births})
+    return f"{len(view.births)} members were replaced by children ({', '.join(operators)})."
+
+
+def _collapse_sentence(view: RunView, signs: Sequence[str]) -> str:
+    if signs:
+        return "Signs of collapse: " + "; ".join(signs) + "."
+    if not _is_long_enough(view):
+        return f"Fewer than {WINDOW_STEPS} steps are too few to tell whether learning holds or collapses."
+    return (
+        f"No sign of collapse: over {_stretch(view)} steps at a time the solve rate stayed between {SOLVE_LOW_FRAC} "
+        f"and {SOLVE_HIGH_FRAC} and validity above {100 * VALIDITY_LOW_FRAC:.0f} %, and the teachers kept writing new "
+        "tasks."
+    )
+
+
+def _new_frac_at_the_end(view: RunView) -> float | None:
+    points = [point for point in view.curriculum if point.kind == "all"][-WINDOW_STEPS - 1 :]
+    num_tasks = sum(point.num_tasks for point in points[1:])
+    num_new = sum(after.coverage - before.coverage for before, after in pairwise(points))
+    return num_new / num_tasks if num_tasks else None
+
+
+def _is_long_enough(view: RunView) -> bool:
+    return len(view.values("solve/rate")) >= WINDOW_STEPS
+
+
+def _stretch(view: RunView) -> int:
+    return min(WINDOW_STEPS, len(view.values("solve/rate")))

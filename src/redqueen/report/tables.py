@@ -1,0 +1,104 @@
+"""The report's tables and tiles as rows of text, for the page and the markdown summary alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redqueen.report.fitness import MODES, comparisons, last_evaluated_step, member_score
+from redqueen.report.numbers import NOTHING, duration, number
+from redqueen.report.side_by_side import ArmRow
+from redqueen.report.story import rolling, start_and_end
+from redqueen.report.view import RunView
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number at a glance: its name, the value with its unit, and a few words on it."""
+
+    name: str
+    value: str
+    note: str
+
+
+def tiles(view: RunView) -> list[Tile]:
+    """Return the run at a glance."""
+    made = []
+    for comparison in comparisons(view):
+        change = 100 * (comparison.members.mean - comparison.base.mean)
+        verdict = {"better": "above the base", "worse": "below the base", "unclear": "intervals overlap"}
+        note = f"points, {comparison.mode}; {verdict[comparison.verdict]}"
+        made.append(Tile("External fitness", f"{change:+.1f}", note))
+    solve, valid = rolling(view.values("solve/rate")), view.values("propose/valid_frac")
+    if solve:
+        made.append(Tile("Solve rate", f"{100 * solve[-1]:.0f} %", "of attempts right, last 10 steps"))
+    if valid:
+        made.append(Tile("Validity", f"{100 * sum(valid) / len(valid):.0f} %", "of proposals, mean over the steps"))
+    thought = start_and_end(view.values("solve/thought_frac"))
+    if thought is not None:
+        note = f"of attempts at the end, {100 * thought[0]:.0f} % at the start"
+        made.append(Tile("Thought first", f"{100 * thought[1]:.0f} %", note))
+    coverage = next((point.coverage for point in reversed(view.curriculum) if point.kind == "all"), None)
+    if coverage is not None:
+        made.append(Tile("Coverage", f"{coverage:,}", f"distinct tasks; {view.num_attempts:,} attempts in all"))
+    seconds = sum(value or 0.0 for series in view.timings.values() for _, value in series)
+    if seconds:
+        made.append(Tile("Time", duration(seconds), f"{seconds / max(1, view.last_step):.1f} s a step"))
+    return made
+
+
+def member_head(view: RunView) -> list[str]:
+    """Return the head of the members' table."""
+    rated = ["rating", "fitness"] if view.ratings else []
+    return ["member", "role", *rated, "born at step", "operator", *(f"external, {mode}" for mode in MODES)]
+
+
+def member_rows(view: RunView) -> list[list[str]]:
+    """Return one row for each member that is there at the end, teachers first, fittest first."""
+    last_rating = {row["individual"]: row for row in view.ratings}
+    suite = next(iter(sorted({row["suite"] for row in view.evaluations})), "")
+    step = last_evaluated_step(view, suite)
+    there = [member for member in view.individuals if member["left_step"] is None]
+    there.sort(
+        key=lambda m: (m["role"] != "teacher", -last_rating.get(m["id"], {"fitness": 0.0})["fitness"], m["slot"])
+    )
+    rows = []
+    for member in there:
+        rating = last_rating.get(member["id"])
+        rated = [NOTHING, NOTHING]
+        if rating is not None:
+            rated = [f"{rating['mu']:.1f} ± {rating['sigma']:.1f}", f"{rating['fitness']:.1f}"]
+        scores = [None if step is None else member_score(view, step, member["id"], suite, mode) for mode in MODES]
+        external = [NOTHING if score is None else str(score) for score in scores]
+        rated = rated if view.ratings else []
+        rows.append([member["id"], member["role"], *rated, str(member["born_step"]), member["operator"], *external])
+    return rows
+
+
+def birth_rows(view: RunView) -> list[list[str]]:
+    """Return one row for each birth: child, step, replaced, operator, parents, relative change, constants."""
+    rows = []
+    for row, parents in view.births:
+        constants = ", ".join(f"{name} {value:.3g}" for name, value in json.loads(row["constants"]).items())
+        change = NOTHING if row["relative_change"] is None else f"{100 * row['relative_change']:.1f} %"
+        names = " and ".join(parents)
+        rows.append(
+            [row["child"], str(row["step"]), row["replaced"], row["operator"], names, change, constants or NOTHING]
+        )
+    return rows
+
+
+def arm_cells(rows: Sequence[ArmRow]) -> list[list[str]]:
+    """Return the table of measures by arm as text; the spread is left out where an arm has one run."""
+    return [
+        [
+            row.measure,
+            row.arm,
+            str(row.num_runs),
+            number(row.mean),
+            number(row.lowest) if row.num_runs > 1 else NOTHING,
+            number(row.highest) if row.num_runs > 1 else NOTHING,
+        ]
+        for row in rows
+    ]
