@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import revived, spectrum, truncated
+from redqueen.evolve.spectrum import balanced, revived, spectrum, truncated
 from redqueen.evolve.variation import Space, Variation, better_first, check_range, uniform
 from redqueen.population.genotype import Factors, Genotype, clone, inner_products
 
@@ -129,10 +129,9 @@ def svd_subspace(
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         first, second = (spectrum(a, b, rank) for a, b in stacked)
-        u = torch.cat([first.u[:, :, :k], second.u[:, :, k:]], dim=2)
-        root = torch.cat([first.s[:, :k], second.s[:, k:]], dim=1).sqrt()
-        vh = torch.cat([first.vh[:, :k], second.vh[:, k:]], dim=1)
-        return revived(root[:, :, None] * vh, u * root[:, None, :], rng)
+        a1, b1 = balanced(replace(first, u=first.u[:, :, :k], s=first.s[:, :k], vh=first.vh[:, :k]))
+        a2, b2 = balanced(replace(second, u=second.u[:, :, k:], s=second.s[:, k:], vh=second.vh[:, k:]))
+        return revived(torch.cat([a1, a2], dim=1), torch.cat([b1, b2], dim=2), rng)
 
     return Variation(map_stacks(parents, change), {"num_leading": float(k)})
 

@@ -94,8 +94,9 @@ def dare_wide(stacked: Sequence[Factors], rng: torch.Generator, constants: DareC
     wide_a, wide_b = [], []
     for (a, b), weight in zip(stacked, (1 - constants.share_frac, constants.share_frac), strict=True):
         parts = spectrum(a, b, a.shape[1])
-        wide_a.append(_dropped(parts.s[:, :, None] * parts.vh, constants.drop_frac, rng))
-        wide_b.append(weight * parts.u)
+        rows = (parts.s[:, :, None] * parts.vh) @ parts.q_in.mT
+        wide_a.append(_dropped(rows, constants.drop_frac, rng))
+        wide_b.append(parts.q_out @ (weight * parts.u))
     return torch.cat(wide_a, dim=1), torch.cat(wide_b, dim=2)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch import Tensor
@@ -100,8 +100,8 @@ def spectral(
         z = normal_like(parts.s, rng)
         turn_u = _cayley(parts.s, constants.mutation_std, rng)
         turn_v = _cayley(parts.s, constants.mutation_std, rng)
-        turned = Spectrum(parts.u @ turn_u, parts.s * torch.exp(constants.mutation_std * z), turn_v @ parts.vh)
-        return revived(*balanced(turned), rng)
+        scaled = parts.s * torch.exp(constants.mutation_std * z)
+        return revived(*balanced(replace(parts, u=parts.u @ turn_u, s=scaled, vh=turn_v @ parts.vh)), rng)
 
     return Variation(map_stacks(parents, change), asdict(constants))
 
@@ -192,17 +192,16 @@ def redraw_weakest(
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         parts = _spectrum_of(stacked[0])
-        u = normal_like(parts.u[:, :, :num_redrawn], rng)
-        vh = normal_like(parts.vh[:, :num_redrawn], rng)
+        a, b = balanced(parts)
+        new_a, new_b = normal_like(a[:, :num_redrawn], rng), normal_like(b[:, :, :num_redrawn], rng)
         # The weakest of the live ones: to redraw a dead component would change nothing.
         first = ((parts.s > 0).sum(dim=1, keepdim=True) - num_redrawn).clamp(min=0)
         where = first + torch.arange(num_redrawn)
-        redrawn = Spectrum(
-            parts.u.scatter(2, where[:, None, :].expand_as(u), u / u.norm(dim=1, keepdim=True)),
-            parts.s,
-            parts.vh.scatter(1, where[:, :, None].expand_as(vh), vh / vh.norm(dim=2, keepdim=True)),
-        )
-        return revived(*balanced(redrawn), rng)
+        root = parts.s.gather(1, where).sqrt()
+        new_a = new_a * (root / new_a.norm(dim=2))[:, :, None]
+        new_b = new_b * (root / new_b.norm(dim=1))[:, None, :]
+        a = a.scatter(1, where[:, :, None].expand_as(new_a), new_a)
+        return revived(a, b.scatter(2, where[:, None, :].expand_as(new_b), new_b), rng)
 
     return Variation(map_stacks(parents, change), {**asdict(constants), "num_components": float(num_redrawn)})
 
@@ -232,7 +231,9 @@ def _spectrum_of(factors: Factors) -> Spectrum:
 
 def _std(part: Tensor) -> Tensor:
     """The standard deviation of each layer's factor, (L, 1, 1)."""
-    return part.std(dim=(1, 2), keepdim=True, correction=0)
+    flat = part.flatten(1)
+    mean_square = torch.linalg.vector_norm(flat, dim=1).square() / flat.shape[1]
+    return (mean_square - flat.mean(dim=1).square()).clamp(min=0).sqrt()[:, None, None]
 
 
 def _cayley(s: Tensor, mutation_std: float, rng: torch.Generator) -> Tensor:

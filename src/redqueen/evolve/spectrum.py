@@ -22,11 +22,26 @@ DEAD_FRAC = 1e-5
 
 @dataclass(frozen=True)
 class Spectrum:
-    """dW = U diag(S) V^T of L layers: u (L, out, r), s (L, r) descending and >= 0, vh (L, r, in)."""
+    """dW = U diag(S) V^T of L layers with U = q_out u and V^T = vh q_in^T, kept apart because u and vh are small.
 
+    q_out (L, out, m) and q_in (L, in, n) have orthonormal columns; u (L, m, r), s (L, r) descending, vh (L, r, n).
+    """
+
+    q_out: Tensor
     u: Tensor
     s: Tensor
     vh: Tensor
+    q_in: Tensor
+
+    @property
+    def left(self) -> Tensor:
+        """U, (L, out, r)."""
+        return self.q_out @ self.u
+
+    @property
+    def right(self) -> Tensor:
+        """V^T, (L, r, in)."""
+        return self.vh @ self.q_in.mT
 
 
 @dataclass(frozen=True)
@@ -54,7 +69,7 @@ def spectrum(a: Tensor, b: Tensor, rank: int) -> Spectrum:
 def balanced(parts: Spectrum) -> Factors:
     """The balanced writing: A = sqrt(S) V^T (L, r, in), B = U sqrt(S) (L, out, r)."""
     root = parts.s.sqrt()
-    return root[:, :, None] * parts.vh, parts.u * root[:, None, :]
+    return (root[:, :, None] * parts.vh) @ parts.q_in.mT, parts.q_out @ (parts.u * root[:, None, :])
 
 
 def truncated(a: Tensor, b: Tensor, rank: int) -> Factors:
@@ -91,7 +106,7 @@ def revived(a: Tensor, b: Tensor, rng: torch.Generator) -> Factors:
     adapter draws it, uniform in +-1 / sqrt(in), and B's column stays zero. Ground: ours, against method section 7's
     fault of dead components.
     """
-    dead = (a == 0).all(dim=2) & (b == 0).all(dim=1)
+    dead = (torch.linalg.vector_norm(a, torch.inf, dim=2) == 0) & (torch.linalg.vector_norm(b, torch.inf, dim=1) == 0)
     if not bool(dead.any()):
         return a, b
     bound = 1 / math.sqrt(a.shape[2])
@@ -105,25 +120,25 @@ def _from_core(q_out: Tensor, core: Tensor, q_in: Tensor, rank: int) -> Spectrum
     """The rank-``rank`` SVD of q_out core q_in^T, padded with zeros and with its signs fixed."""
     u, s, vh = torch.linalg.svd(core.double(), full_matrices=False)
     keep = min(rank, s.shape[1])
-    s = s[:, :keep]
+    u, s, vh = u[:, :, :keep], s[:, :keep], vh[:, :keep]
     alive = s > DEAD_FRAC * s[:, :1]
-    s = s * alive
-    left = q_out @ (u[:, :, :keep] * alive[:, None, :]).to(q_out.dtype)
-    right = (vh[:, :keep] * alive[:, :, None]).to(q_in.dtype) @ q_in.mT
-    sign = _signs(left)
-    pad = rank - keep
+    sign = alive * _signs(q_out, u)
+    u, s, vh = u * sign[:, None, :], s * alive, vh * sign[:, :, None]
+    pad = torch.nn.functional.pad
     return Spectrum(
-        torch.nn.functional.pad(left * sign[:, None, :], (0, pad)),
-        torch.nn.functional.pad(s, (0, pad)).to(left.dtype),
-        torch.nn.functional.pad(right * sign[:, :, None], (0, 0, 0, pad)),
+        q_out,
+        pad(u, (0, rank - keep)).to(q_out.dtype),
+        pad(s, (0, rank - keep)).to(q_out.dtype),
+        pad(vh, (0, 0, 0, rank - keep)).to(q_in.dtype),
+        q_in,
     )
 
 
-def _signs(u: Tensor) -> Tensor:
-    """+1 or -1 for each column (L, r), so that its product with a fixed irregular vector becomes positive.
+def _signs(q_out: Tensor, u: Tensor) -> Tensor:
+    """+1 or -1 for each column of q_out u (L, r), so that its product with a fixed irregular vector becomes positive.
 
     Irregular (multiples of the golden ratio modulo 1, plus 0.5), because a plain sum is 0 for columns like (1, -1).
     """
-    index = torch.arange(u.shape[1], dtype=torch.float64)
-    weights = (0.5 + (index * 0.6180339887498949) % 1.0).to(u.dtype)
-    return torch.where((weights @ u) < 0, -1.0, 1.0).to(u.dtype)
+    index = torch.arange(q_out.shape[1], dtype=torch.float64)
+    weights = (0.5 + (index * 0.6180339887498949) % 1.0).to(q_out.dtype)
+    return torch.where(((weights @ q_out).unsqueeze(1).double() @ u).squeeze(1) < 0, -1.0, 1.0).double()

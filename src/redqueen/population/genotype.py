@@ -125,12 +125,12 @@ def norm(genotype: Genotype) -> float:
 
 def layer_distances(one: Genotype, other: Genotype) -> dict[str, float]:
     """|dW_one - dW_other| (Frobenius) of each module; accurate to about 1e-8 of the norms."""
-    return {name: math.sqrt(square) for name, square in _squared_distances(one, other).items()}
+    return {name: math.sqrt(gap) for name, (gap, _) in _squares(one, other).items()}
 
 
 def distance(one: Genotype, other: Genotype) -> float:
     """|dW_one - dW_other| (Frobenius) over all modules together. Two writings of one adapter are at distance 0."""
-    return math.sqrt(sum(_squared_distances(one, other).values()))
+    return math.sqrt(sum(gap for gap, _ in _squares(one, other).values()))
 
 
 def pairwise_distances(genotypes: Sequence[Genotype]) -> list[list[float]]:
@@ -148,16 +148,45 @@ def relative_change(child: Genotype, parent: Genotype) -> RelativeChange:
     Where the parent's dW is zero the ratio is undefined: then 0 if the child's is zero too and 1 if it is not
     (everything there is, is new), so that the number stays finite in journals and plots. Ground: method section 7.
     """
-    gaps = _squared_distances(child, parent)
-    bases = inner_products(parent, parent)
-    per_layer = {name: _ratio(gap, bases[name]) for name, gap in gaps.items()}
-    return RelativeChange(_ratio(sum(gaps.values()), sum(bases.values())), per_layer)
+    squares = _squares(child, parent)
+    per_layer = {name: _ratio(gap, base) for name, (gap, base) in squares.items()}
+    gaps, bases = zip(*squares.values(), strict=True)
+    return RelativeChange(_ratio(sum(gaps), sum(bases)), per_layer)
 
 
-def _squared_distances(one: Genotype, other: Genotype) -> dict[str, float]:
-    """|dW_one|^2 + |dW_other|^2 - 2 <dW_one, dW_other>, module by module, never below 0."""
-    ones, others, crossed = inner_products(one, one), inner_products(other, other), inner_products(one, other)
-    return {name: max(0.0, ones[name] + others[name] - 2 * crossed[name]) for name in crossed}
+def _squares(one: Genotype, other: Genotype) -> dict[str, tuple[float, float]]:
+    """|dW_one - dW_other|^2 (never below 0) and |dW_other|^2 of each module.
+
+    Raises ValueError when the two do not have the same modules.
+    """
+    if one.factors.keys() != other.factors.keys():
+        raise ValueError("the genotypes do not adapt the same modules")
+    r, squares = one.rank, {}
+    for name, (a1, b1) in one.factors.items():
+        a2, b2 = other.factors[name]
+        products = _gram(a1, a2) * _gram(b1.T, b2.T)
+        own, others, crossed = products[:r, :r].sum(), products[r:, r:].sum(), products[:r, r:].sum()
+        base = float(others) * other.scale**2
+        gap = float(own) * one.scale**2 + base - 2 * float(crossed) * one.scale * other.scale
+        squares[name] = (max(0.0, gap), max(0.0, base))
+    return squares
+
+
+def _gram(one: Tensor, other: Tensor) -> Tensor:
+    """The Gram matrix of the rows of one (r1, n) and other (r2, n) together, (r1 + r2, r1 + r2) in float64.
+
+    Block by block of columns, so that the float64 copy stays in the processor's cache.
+    """
+    num_rows, num_columns = one.shape[0], one.shape[1]
+    block = min(num_columns, 4096)
+    wide = torch.empty(num_rows + other.shape[0], block, dtype=torch.float64)
+    gram = torch.zeros(wide.shape[0], wide.shape[0], dtype=torch.float64)
+    for start in range(0, num_columns, block):
+        part = wide[:, : min(block, num_columns - start)]
+        part[:num_rows] = one[:, start : start + block]
+        part[num_rows:] = other[:, start : start + block]
+        gram += part @ part.T
+    return gram
 
 
 def _ratio(gap_square: float, base_square: float) -> float:

@@ -1,0 +1,134 @@
+"""Time every variation operator on one adapter in the shape of Qwen2.5-7B: rank 32, all linear layers, fp32.
+
+196 modules, 80.7 million entries, 323 MB. The parents are random (the time of an operator does not depend on their
+values), made in memory, so that no file is read. Beside them PEFT's own ``add_weighted_adapter`` on one of the 28
+layers, scaled up. The last line is JSON: {"seconds": {operator: s}, "peak_extra_mb": {operator: MB}, ...}.
+
+    python bench/operators.py [--space delta|factor] [--only M1 X1] [--layers 28] [--skip-peft]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import torch
+
+from redqueen.evolve.operators import OPERATORS, apply
+from redqueen.population.genotype import Genotype
+
+HIDDEN, KEY_VALUE, INTERMEDIATE, NUM_LAYERS, RANK, ALPHA = 3584, 512, 18944, 28, 32, 64.0
+MODULES = {
+    "self_attn.q_proj": (HIDDEN, HIDDEN),
+    "self_attn.k_proj": (KEY_VALUE, HIDDEN),
+    "self_attn.v_proj": (KEY_VALUE, HIDDEN),
+    "self_attn.o_proj": (HIDDEN, HIDDEN),
+    "mlp.gate_proj": (INTERMEDIATE, HIDDEN),
+    "mlp.up_proj": (INTERMEDIATE, HIDDEN),
+    "mlp.down_proj": (HIDDEN, INTERMEDIATE),
+}
+"""(out, in) of the linear modules of one layer."""
+
+
+def parent(rng_seed: int, num_layers: int) -> Genotype:
+    """A random adapter in the real shape."""
+    rng = torch.Generator().manual_seed(rng_seed)
+    factors = {}
+    for layer in range(num_layers):
+        for name, (num_out, num_in) in MODULES.items():
+            a = 0.02 * torch.randn(RANK, num_in, generator=rng)
+            factors[f"model.layers.{layer}.{name}"] = (a, 0.01 * torch.randn(num_out, RANK, generator=rng))
+    return Genotype(factors, ALPHA)
+
+
+def measure(operator_id: str, space: str, num_layers: int) -> dict[str, float]:
+    """Seconds for one child (relative change included) and the growth of the process's peak memory, child included."""
+    operator = OPERATORS[operator_id]
+    parents = [parent(seed, num_layers) for seed in range(operator.num_parents)]
+    small = [parent(seed, 1) for seed in range(operator.num_parents)]
+    apply(operator, small, [1.0, 2.0][: len(parents)], 0, space)  # warm the thread pool and the libraries
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, cpu_start = time.perf_counter(), time.process_time()
+    apply(operator, parents, [1.0, 2.0][: len(parents)], 0, space)
+    seconds, cpu_s = time.perf_counter() - start, time.process_time() - cpu_start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"seconds": seconds, "cpu_s": cpu_s, "peak_extra_mb": (peak - before) / 1024}
+
+
+def measure_peft() -> dict[str, float]:
+    """PEFT's ``add_weighted_adapter`` of two adapters on one layer, times the number of layers, by combination type."""
+    import peft
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for name, (num_out, num_in) in MODULES.items():
+                linear = torch.nn.Linear(num_in, num_out, bias=False, device="meta").to_empty(device="cpu")
+                setattr(self, name.split(".")[1], linear)
+
+    config = peft.LoraConfig(r=RANK, lora_alpha=int(ALPHA), target_modules=[n.split(".")[1] for n in MODULES])
+    model = peft.get_peft_model(Layer(), config, adapter_name="one")
+    model.add_adapter("two", config)
+    for name, parameter in model.named_parameters():
+        if "lora_" in name:
+            torch.nn.init.normal_(parameter, std=0.01)
+    seconds = {}
+    for kind in ("linear", "ties", "svd"):
+        options = {"density": 0.2} if kind == "ties" else {}
+        names = ["one", "two"]
+        if kind == "svd":  # the dense SVD of one (512, 3584) module, lest the bench take minutes; scaled by entries
+            start = time.perf_counter()
+            torch.linalg.svd(torch.randn(KEY_VALUE, HIDDEN), full_matrices=False)
+            seconds["svd, k_proj alone"] = (time.perf_counter() - start) * NUM_LAYERS
+            continue
+        start = time.perf_counter()
+        model.base_model.add_weighted_adapter(names, [0.5, 0.5], kind, combination_type=kind, **options)
+        seconds[kind] = (time.perf_counter() - start) * NUM_LAYERS
+    return seconds
+
+
+def in_fresh_process(operator_id: str, arguments: argparse.Namespace) -> dict[str, float]:
+    """Measure in a process of its own, so that one operator's peak memory is not hidden by another's."""
+    command = [sys.executable, __file__, "--one", operator_id, "--space", arguments.space]
+    command += ["--layers", str(arguments.layers)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{operator_id} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--space", default="delta", choices=["delta", "factor"])
+    parser.add_argument("--only", nargs="*", default=list(OPERATORS), choices=list(OPERATORS))
+    parser.add_argument("--layers", type=int, default=NUM_LAYERS)
+    parser.add_argument("--skip-peft", action="store_true")
+    parser.add_argument("--one", default="", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(measure(arguments.one, arguments.space, arguments.layers)))
+        return
+    print(f"{arguments.layers} layers, rank {RANK}, {torch.get_num_threads()} threads, space {arguments.space}")
+    results = {}
+    for operator_id in arguments.only:
+        results[operator_id] = row = in_fresh_process(operator_id, arguments)
+        name = OPERATORS[operator_id].name
+        times = f"{row['seconds']:6.2f} s  ({row['cpu_s']:6.2f} s of CPU)"
+        print(f"{operator_id:12} {name:26} {times}  {row['peak_extra_mb']:6.0f} MB extra", flush=True)
+    summary: dict[str, dict[str, float]] = {
+        key: {name: round(row[key], 3) for name, row in results.items()}
+        for key in ("seconds", "cpu_s", "peak_extra_mb")
+    }
+    if not arguments.skip_peft:
+        summary["peft_seconds"] = {name: round(value, 3) for name, value in measure_peft().items()}
+        for name, value in summary["peft_seconds"].items():
+            print(f"{'PEFT':12} {name:26} {value:6.2f} s")
+    print(json.dumps(summary))
+
+
+if __name__ == "__main__":
+    main()
