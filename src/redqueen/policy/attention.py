@@ -1,0 +1,211 @@
+"""Attention over a shared prompt and a row's own tokens, and the key-value cache that feeds it.
+
+The G attempts at one prompt share its keys and values: they are computed once, stored once and read once for all
+attempts of a step, as one product of G queries. A row's own tokens have a cache of their own; the two partial softmaxes
+are merged through their log-sum-exp, which is exact. (Known as bifurcated or cascade attention: Athiwaratkun et al.
+2024.) Every layer of any Hugging Face decoder reaches this through the library's attention interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PretrainedConfig
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+ATTENTION_NAME = "redqueen"
+
+
+def register_attention() -> None:
+    """Make this file's attention known to transformers under ``ATTENTION_NAME``."""
+    AttentionInterface.register(ATTENTION_NAME, attention)
+    AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    prefix_cache: PrefixCache | None = None,
+    **kwargs: object,
+) -> tuple[Tensor, None]:
+    """Attend as the model asks: through ``prefix_cache`` while decoding, else plain scaled dot-product attention.
+
+    The signature, open ``kwargs`` included, is the one transformers calls. ``query`` (rows, heads, length, head_dim).
+    Returns (rows, length, heads, head_dim).
+    """
+    if prefix_cache is None or not prefix_cache.decoding:
+        plain: Callable[..., tuple[Tensor, None]] = sdpa_attention_forward
+        return plain(module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs)
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    return prefix_cache.attend(cast(int, module.layer_idx), query, scale), None
+
+
+@dataclass
+class Reading:
+    """What a decoding step reads of the cache; rebuilt when rows come or go, ``own_*`` each step.
+
+    ``members`` (groups, largest group): rows of each group, padded with any row; ``home`` (rows,): the place of a row
+    among them; both None when each row is its group. ``prompt_bias`` (groups, 1, prompt length) and ``own_bias``
+    (rows, 1, own length): 0 where there is a token and -inf elsewhere. ``own_place`` (rows * kv heads,): where the new
+    key of a row goes in the flat own cache.
+    """
+
+    members: Tensor | None
+    home: Tensor | None
+    prompt_bias: Tensor
+    own_bias: Tensor
+    own_place: Tensor
+
+
+class PrefixCache:
+    """Keys and values of ``num_groups`` prompts and of ``num_rows`` rows' own tokens, for every layer.
+
+    Per layer ``prompt_k``, ``prompt_v``: (groups * kv heads, prompt length, head_dim), ``own_k``, ``own_v``:
+    (rows * kv heads, own length, head_dim), of ``dtype``. Given to a Hugging Face decoder as ``past_key_values``.
+    """
+
+    def __init__(
+        self,
+        config: PretrainedConfig,
+        num_groups: int,
+        prompt_tokens: int,
+        num_rows: int,
+        own_tokens: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.kv_heads, self.head_dim = kv_shape(config)
+        layers = range(config.num_hidden_layers)
+
+        def zeros(count: int, length: int) -> list[Tensor]:
+            shape = (count * self.kv_heads, length, self.head_dim)
+            return [torch.zeros(shape, dtype=dtype, device=device) for _ in layers]
+
+        self.prompt_k, self.prompt_v = zeros(num_groups, prompt_tokens), zeros(num_groups, prompt_tokens)
+        self.own_k, self.own_v = zeros(num_rows, own_tokens), zeros(num_rows, own_tokens)
+        self.decoding = False
+        self.filling: Tensor | None = None
+        self.reading: Reading | None = None
+
+    def update(self, key: Tensor, value: Tensor, layer_idx: int, *_: object) -> tuple[Tensor, Tensor]:
+        """Store a layer's new keys and values (rows, kv heads, length, head_dim); called by the decoder.
+
+        Filling: they are whole prompts, for the groups ``filling``. Decoding: one token for each row.
+        """
+        if self.decoding:
+            assert self.reading is not None
+            for store, new in ((self.own_k, key), (self.own_v, value)):
+                flat = store[layer_idx].view(-1, self.head_dim)
+                flat.index_copy_(0, self.reading.own_place, new.reshape(-1, self.head_dim).to(flat.dtype))
+        else:
+            assert self.filling is not None
+            for store, new in ((self.prompt_k, key), (self.prompt_v, value)):
+                prompts = store[layer_idx].view(-1, self.kv_heads, store[layer_idx].shape[1], self.head_dim)
+                length = new.shape[2]
+                prompts[self.filling, :, :length] = new.to(prompts.dtype)
+                # What an earlier prompt left behind is masked, but a masked NaN would still spoil the product.
+                prompts[self.filling, :, length:] = 0.0
+        return key, value
+
+    def get_query_offset(self, layer_idx: int) -> int:
+        """Prompts start at 0 (asked by the library when it makes a mask)."""
+        return 0
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        """A prompt's queries see its own keys only: (key length, offset)."""
+        return query_length, 0
+
+    def clear_own(self, rows: Tensor) -> None:
+        """Zero the own cache of ``rows`` before new attempts move in, so that a broken member leaves no NaN."""
+        for store in (*self.own_k, *self.own_v):
+            store.view(-1, self.kv_heads, store.shape[1], self.head_dim)[rows] = 0.0
+
+    def grow_own(self, own_tokens: int) -> None:
+        """Make room for ``own_tokens`` tokens in every row's own cache."""
+        for layers in (self.own_k, self.own_v):
+            for i, store in enumerate(layers):
+                longer = store.new_zeros(store.shape[0], own_tokens, self.head_dim)
+                longer[:, : store.shape[1]] = store
+                layers[i] = longer
+
+    def keep(self, groups: Tensor | None, rows: Tensor) -> None:
+        """Shrink to the given ``rows`` and, unless None, ``groups``, in the given order."""
+        for stores, kept in (
+            ((self.prompt_k, self.prompt_v), groups),
+            ((self.own_k, self.own_v), rows),
+        ):
+            if kept is None:
+                continue
+            for layers in stores:
+                for i, store in enumerate(layers):
+                    blocks = store.view(-1, self.kv_heads, store.shape[1], self.head_dim)
+                    layers[i] = blocks.index_select(0, kept).view(-1, store.shape[1], self.head_dim)
+
+    def attend(self, layer: int, query: Tensor, scale: float) -> Tensor:
+        """Attend with one query for each row, (rows, heads, 1, head_dim), to its prompt and its own tokens."""
+        assert self.reading is not None
+        reading, heads, dim = self.reading, self.kv_heads, self.head_dim
+        num_rows, shared = query.shape[0], query.shape[1] // heads
+        store = self.own_k[layer]
+        q = (query * scale).to(store.dtype).reshape(num_rows, heads, shared, dim)
+        own_length = reading.own_bias.shape[-1]
+        own_out, own_lse = partial_attention(
+            q.view(num_rows * heads, shared, dim),
+            store[:, :own_length],
+            self.own_v[layer][:, :own_length],
+            reading.own_bias,
+            heads,
+        )
+        if reading.members is None:
+            grouped = q.view(num_rows * heads, shared, dim)
+        else:
+            groups, size = reading.members.shape
+            picked = q.index_select(0, reading.members.view(-1)).view(groups, size, heads, shared, dim)
+            grouped = picked.transpose(1, 2).reshape(groups * heads, size * shared, dim)
+        length = reading.prompt_bias.shape[-1]
+        out, lse = partial_attention(
+            grouped, self.prompt_k[layer][:, :length], self.prompt_v[layer][:, :length], reading.prompt_bias, heads
+        )
+        if reading.members is not None and reading.home is not None:
+            groups, size = reading.members.shape
+            out = out.view(groups, heads, size, shared, dim).transpose(1, 2).reshape(groups * size, -1)
+            out = out.index_select(0, reading.home)
+            lse = lse.view(groups, heads, size, shared).transpose(1, 2).reshape(groups * size, -1)
+            lse = lse.index_select(0, reading.home)
+        # Softmax over both parts: weights e^lse of each, normalised = a sigmoid of their difference.
+        share = torch.sigmoid(lse.reshape(num_rows, -1, 1) - own_lse.view(num_rows, -1, 1))
+        own = own_out.view(num_rows, -1, dim).float()
+        mixed = torch.lerp(own, out.reshape(num_rows, -1, dim).float(), share)
+        return mixed.to(query.dtype).view(num_rows, 1, heads * shared, dim)
+
+
+def partial_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, heads: int) -> tuple[Tensor, Tensor]:
+    """Softmax attention over one part of the keys, with the log-sum-exp that is needed to merge parts.
+
+    ``q`` (batch * heads, queries, dim) already scaled; ``k``, ``v`` (batch * heads, keys, dim); ``bias`` (batch, 1,
+    keys) fp32. Returns the output like ``q`` and the log-sum-exp of the scores (batch * heads, queries) fp32.
+    """
+    scores = torch.bmm(q, k.transpose(1, 2)).view(bias.shape[0], heads, q.shape[1], k.shape[1]) + bias[:, None]
+    weights = torch.softmax(scores, dim=-1)
+    # The largest weight is e^(max - lse): two cheap maxima instead of another pass of exponentials.
+    lse = scores.amax(dim=-1) - weights.amax(dim=-1).log()
+    out = torch.bmm(weights.view(q.shape[0], q.shape[1], -1).to(v.dtype), v)
+    return out, lse.view(q.shape[0], -1)
+
+
+def kv_shape(config: PretrainedConfig) -> tuple[int, int]:
+    """Return (key-value heads, head dimension) of a decoder's configuration."""
+    heads = int(config.num_attention_heads)
+    kv_heads = int(getattr(config, "num_key_value_heads", None) or heads)
+    head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
+    return kv_heads, head_dim

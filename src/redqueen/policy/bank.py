@@ -1,0 +1,267 @@
+"""The adapter bank: the LoRA factors of all members stacked on one frozen base, and rows routed to members.
+
+A member's factors live in one row of ``flat`` (members, parameters), module after module, A before B, so a member is
+copied, checkpointed, clipped and stepped as one vector. Each targeted linear layer carries a forward hook that adds
+scale * B (A x) of the row's member with two batched products; with no route set, the hook does nothing and the model
+is the base. Ground: LoRA (Hu et al. 2021), PEFT's conventions; the stacking is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from redqueen.errors import UserError
+from redqueen.policy.base import Base
+from redqueen.policy.routing import Layout, lay_out
+from redqueen.population.genotype import Genotype
+
+Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor | None]
+
+BASE_SLOT = -1
+"""A row routed here runs the bare base."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """One targeted linear layer: its name and where its factors lie in a member's row of ``flat``."""
+
+    name: str
+    num_in: int
+    num_out: int
+    start: int
+    rank: int
+
+    @property
+    def a_slice(self) -> slice:
+        """Where A (rank, num_in) lies."""
+        return slice(self.start, self.start + self.rank * self.num_in)
+
+    @property
+    def b_slice(self) -> slice:
+        """Where B (num_out, rank) lies."""
+        return slice(self.a_slice.stop, self.a_slice.stop + self.rank * self.num_out)
+
+
+@dataclass
+class Route:
+    """Rows of a batch bound to members: the layout and the active members' factors in the compute dtype.
+
+    ``down[i]`` (active, rank, in) and ``up[i]`` (active, out, rank) belong to site i. For training they are leaves
+    that collect gradients (``AdapterBank.collect_gradients``).
+    """
+
+    layout: Layout
+    down: list[Tensor]
+    up: list[Tensor]
+
+
+class AdapterBank:
+    """``num_members`` LoRA adapters of one rank on ``base``, with dropout 0 and fp32 factors.
+
+    ``targets`` is "all-linear" (every linear layer but the output head) or module names as PEFT takes them (a full
+    name, or its last parts: "q_proj"). Fresh members equal the base bit for bit: B = 0, A uniform in
+    +-1/sqrt(in) as PEFT draws it, seeded by (``rng_seed``, slot).
+    """
+
+    def __init__(
+        self,
+        base: Base,
+        num_members: int,
+        rank: int = 32,
+        alpha: float = 64.0,
+        targets: str | Sequence[str] = "all-linear",
+        rng_seed: int = 0,
+    ) -> None:
+        if num_members < 1 or rank < 1:
+            raise UserError("an adapter bank needs at least one member and a lora_rank of at least 1")
+        self.base = base
+        self.num_members, self.rank, self.alpha = num_members, rank, float(alpha)
+        modules = find_targets(base.model, targets)
+        self.sites: list[Site] = []
+        start = 0
+        for name, module in modules.items():
+            site = Site(name, module.in_features, module.out_features, start, rank)
+            self.sites.append(site)
+            start = site.b_slice.stop
+        self.num_parameters = start
+        self.flat = torch.zeros(num_members, start, dtype=torch.float32, device=base.device)
+        for slot in range(num_members):
+            self.reset(slot, rng_seed)
+        self._route: Route | None = None
+        self._handles = [module.register_forward_hook(self._make_hook(i)) for i, module in enumerate(modules.values())]
+
+    @property
+    def scale(self) -> float:
+        """alpha / rank, the factor in front of B A."""
+        return self.alpha / self.rank
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the targeted modules, in the order of their factors."""
+        return tuple(site.name for site in self.sites)
+
+    def detach_from_base(self) -> None:
+        """Remove the hooks: the base model is then as it was before this bank."""
+        for handle in self._handles:
+            handle.remove()
+
+    # Members ---------------------------------------------------------------------------------------------------
+
+    def factors(self, slot: int) -> dict[str, tuple[Tensor, Tensor]]:
+        """Views of a member's factors by module name: A (rank, in), B (out, rank). Writing to them changes it."""
+        row = self.flat[self._checked(slot)]
+        return {
+            s.name: (row[s.a_slice].view(self.rank, s.num_in), row[s.b_slice].view(s.num_out, self.rank))
+            for s in self.sites
+        }
+
+    @torch.no_grad()
+    def reset(self, slot: int, rng_seed: int) -> None:
+        """Make ``slot`` a fresh member, drawn from (``rng_seed``, slot) alone."""
+        seed = int(np.random.SeedSequence([rng_seed, slot]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        generator = torch.Generator().manual_seed(seed)
+        row = torch.zeros(self.num_parameters)
+        for site in self.sites:
+            bound = 1.0 / math.sqrt(site.num_in)  # kaiming_uniform with a = sqrt(5), PEFT's default for lora_A
+            row[site.a_slice].uniform_(-bound, bound, generator=generator)
+        self.flat[self._checked(slot)] = row.to(self.flat.device)
+
+    def genotype(self, slot: int) -> Genotype:
+        """Return a copy of a member's factors (fp32, on the CPU)."""
+        row = self.flat[self._checked(slot)].detach().to("cpu", copy=True)
+        return Genotype(
+            {
+                s.name: (row[s.a_slice].view(self.rank, s.num_in), row[s.b_slice].view(s.num_out, self.rank))
+                for s in self.sites
+            },
+            self.alpha,
+        )
+
+    @torch.no_grad()
+    def load(self, slot: int, genotype: Genotype) -> None:
+        """Write ``genotype`` into ``slot``. Another alpha is absorbed into B, so that dW is kept.
+
+        Raises UserError when the modules, shapes or the rank are not this bank's.
+        """
+        own = self.factors(slot)
+        if genotype.rank != self.rank:
+            raise UserError(
+                f"the adapter has lora_rank {genotype.rank} and this population {self.rank}; set lora_rank to match"
+            )
+        if missing := sorted(set(own) ^ set(genotype.factors)):
+            raise UserError(
+                f"the adapter and this population do not adapt the same modules (first difference: {missing[0]}); "
+                "set lora_targets to the adapter's target_modules"
+            )
+        ratio = (genotype.alpha / genotype.rank) / self.scale
+        for name, (a, b) in genotype.factors.items():
+            if a.shape != own[name][0].shape or b.shape != own[name][1].shape:
+                raise UserError(f"the adapter's factors of {name} have other shapes than the base model's module")
+            own[name][0].copy_(a)
+            own[name][1].copy_(b if ratio == 1.0 else b * ratio)
+
+    def _checked(self, slot: int) -> int:
+        if not 0 <= slot < self.num_members:
+            raise IndexError(f"slot {slot} is outside the bank's 0..{self.num_members - 1}")
+        return slot
+
+    # Routing ---------------------------------------------------------------------------------------------------
+
+    def route(self, row_slots: Sequence[int] | Tensor, tokens_per_row: int = 1, train: bool = False) -> Route:
+        """Bind the rows of a batch to members (``BASE_SLOT`` for the bare base), in any order and any mix.
+
+        ``tokens_per_row`` only helps to choose the layout. With ``train`` the factors become leaves for autograd.
+        A route is a snapshot: it does not see later changes of the factors.
+        """
+        slots = [int(s) for s in row_slots]
+        if not slots or min(slots) < BASE_SLOT or max(slots) >= self.num_members:
+            raise IndexError(f"row slots must be {BASE_SLOT}..{self.num_members - 1} and at least one")
+        layout = lay_out(slots, tokens_per_row, self.flat.device)
+        with torch.no_grad():
+            active = self.flat.index_select(0, layout.slots.clamp(min=0)).to(self.base.compute_dtype)
+            if min(slots) == BASE_SLOT:
+                active[0] = 0.0  # slots ascend, so the base comes first; with B = 0 it adds nothing
+            n = len(active)
+            down = [active[:, s.a_slice].reshape(n, self.rank, s.num_in).contiguous() for s in self.sites]
+            up = [active[:, s.b_slice].reshape(n, s.num_out, self.rank).contiguous() for s in self.sites]
+        if train:
+            for leaf in (*down, *up):
+                leaf.requires_grad_()
+        return Route(layout, down, up)
+
+    @contextmanager
+    def routed(self, rows: Route | Sequence[int] | Tensor) -> Iterator[Route]:
+        """Run the enclosed forward (and backward) passes of the base model with rows routed to members.
+
+        With gradient checkpointing the backward pass must be inside too: it runs the forward again.
+        """
+        route = rows if isinstance(rows, Route) else self.route(rows)
+        previous, self._route = self._route, route
+        try:
+            yield route
+        finally:
+            self._route = previous
+
+    def collect_gradients(self, route: Route, into: Tensor, places: Sequence[int]) -> None:
+        """Add the route's gradients to ``into`` (n, num_parameters) fp32: active member i goes to row places[i]."""
+        index = torch.tensor(places, device=into.device)
+        for site, down, up in zip(self.sites, route.down, route.up, strict=True):
+            for leaf, where in ((down, site.a_slice), (up, site.b_slice)):
+                if leaf.grad is not None:
+                    into[:, where].index_add_(0, index, leaf.grad.reshape(len(leaf), -1).float())
+
+    def _make_hook(self, i: int) -> Hook:
+        def add_delta(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
+            route = self._route
+            if route is None:
+                return None
+            return apply_delta(inputs[0], output, route.layout, route.down[i], route.up[i], self.scale)
+
+        return add_delta
+
+
+def apply_delta(x: Tensor, y: Tensor, layout: Layout, down: Tensor, up: Tensor, scale: float) -> Tensor:
+    """Return y + scale * B (A x), each row with its member's factors.
+
+    ``x`` (rows, length, in) or flattened over rows; ``y`` the base layer's output of the same leading shape;
+    ``down`` (active, rank, in); ``up`` (active, out, rank).
+    """
+    if layout.block_member is not None:
+        down, up = down.index_select(0, layout.block_member), up.index_select(0, layout.block_member)
+    x_rows = x.to(down.dtype).reshape(layout.num_rows, -1, x.shape[-1])
+    hidden = torch.bmm(layout.into_blocks(x_rows), down.transpose(1, 2))
+    if layout.gather is None:
+        out = torch.baddbmm(y.reshape(layout.num_blocks, -1, y.shape[-1]), hidden, up.transpose(1, 2), alpha=scale)
+        return out.view(y.shape)
+    delta = layout.out_of_blocks(torch.bmm(hidden, up.transpose(1, 2)), x_rows.shape[1])
+    return torch.add(y, delta.reshape(y.shape), alpha=scale)
+
+
+def find_targets(model: PreTrainedModel, targets: str | Sequence[str]) -> dict[str, nn.Linear]:
+    """Return the linear layers that ``targets`` names, by full name and in the model's order.
+
+    Raises UserError when a target names nothing, or something that is no linear layer.
+    """
+    head = model.get_output_embeddings()
+    linear = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}
+    if targets == "all-linear":
+        if not linear:
+            raise UserError(f"base model type {model.config.model_type!r} has no linear layers to adapt")
+        return linear
+    wanted = [targets] if isinstance(targets, str) else list(targets)
+    for target in wanted:
+        if not any(_matches(name, target) for name in linear):
+            raise UserError(f"lora_targets names {target!r}, which is no linear layer of the base model")
+    return {n: m for n, m in linear.items() if any(_matches(n, target) for target in wanted)}
+
+
+def _matches(name: str, target: str) -> bool:
+    return name == target or name.endswith("." + target)

@@ -1,0 +1,122 @@
+"""The frozen base model: prepared once for a device and a precision, then only ever read.
+
+Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp32 and stores only the decoder's linear
+weights in bfloat16, run under autocast: the matrix products are four times as fast with AVX512-BF16 and the sums stay
+exact; the output head stays in fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %. On CUDA the whole
+model is bfloat16, as such models are published. Adapter factors are fp32 in either case (see ``bank``). Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
+
+from redqueen.errors import UserError
+from redqueen.policy.attention import ATTENTION_NAME, register_attention
+
+Precision = Literal["fp32", "bf16"]
+
+
+@dataclass(frozen=True)
+class Base:
+    """A frozen causal language model with what sampler and learner need to run it.
+
+    ``decoder`` maps tokens to hidden states (rows, length, hidden); ``head`` maps hidden states to logits.
+    """
+
+    model: PreTrainedModel
+    decoder: Callable[..., BaseModelOutputWithPast]
+    head: nn.Linear
+    precision: Precision
+    device: torch.device
+    max_positions: int
+
+    @property
+    def compute_dtype(self) -> torch.dtype:
+        """The dtype of matrix products and of the key-value cache."""
+        return torch.bfloat16 if self.precision == "bf16" else torch.float32
+
+    @contextmanager
+    def autocast(self) -> Iterator[None]:
+        """Run the enclosed forward passes in the base's precision."""
+        mixed = self.precision == "bf16" and self.device.type == "cpu"
+        with torch.autocast("cpu", torch.bfloat16) if mixed else nullcontext():
+            yield
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Return fp32 logits (..., vocabulary) of hidden states (..., hidden)."""
+        with torch.autocast(self.device.type, enabled=False):
+            return self.head(hidden.to(self.head.weight.dtype)).float()
+
+
+def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Base:
+    """Prepare ``model`` in place: move it, set its precision, freeze every parameter, switch dropout off.
+
+    Raises UserError when the model computes its logits or its attention in a way this engine does not reproduce.
+    """
+    _refuse_unsupported(model)
+    device = torch.device(device)
+    register_attention()
+    model.requires_grad_(False)
+    model.eval()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        if hasattr(module, "attention_dropout"):
+            module.attention_dropout = 0.0
+    head = model.get_output_embeddings()
+    if precision == "bf16" and device.type != "cpu":
+        model.to(device=device, dtype=torch.bfloat16)
+    else:
+        model.to(device=device, dtype=torch.float32)
+        if precision == "bf16":
+            for module in model.modules():
+                if isinstance(module, nn.Linear) and module is not head:
+                    module.to(torch.bfloat16)
+    model.set_attn_implementation(ATTENTION_NAME)
+    base = Base(model, model.get_decoder(), head, precision, device, _max_positions(model))
+    _check_head(base)
+    return base
+
+
+def _max_positions(model: PreTrainedModel) -> int:
+    """How long prompt + completion may be: the trained positions, or a sliding window where one is in use."""
+    config = model.config
+    longest = int(getattr(config, "max_position_embeddings", None) or 1 << 30)
+    window = getattr(config, "sliding_window", None)
+    if window and getattr(config, "use_sliding_window", True):
+        return min(longest, int(window))
+    return longest
+
+
+def _refuse_unsupported(model: PreTrainedModel) -> None:
+    name = model.config.model_type
+    if getattr(model.config, "attn_logit_softcapping", None):
+        raise UserError(
+            f"base model type {name!r} caps its attention scores, which packed attention does not support; "
+            "use a Llama, Qwen2, Qwen3, Mistral, Gemma (1) or Phi model"
+        )
+    if not isinstance(model.get_output_embeddings(), nn.Linear):
+        raise UserError(f"base model type {name!r} has no linear output head; use a causal language model")
+
+
+@torch.no_grad()
+def _check_head(base: Base) -> None:
+    """Refuse a model whose logits are more than head(hidden): scaled or capped logits would train wrongly."""
+    tokens = torch.arange(4, device=base.device)[None]
+    with base.autocast():
+        forward: Callable[..., CausalLMOutputWithPast] = base.model
+        whole = forward(input_ids=tokens, use_cache=False).logits.float()
+        ours = base.logits(base.decoder(input_ids=tokens, use_cache=False).last_hidden_state)
+    if not torch.allclose(whole, ours, rtol=5e-2, atol=5e-2 * float(whole.abs().max())):
+        raise UserError(
+            f"base model type {base.model.config.model_type!r} scales or caps its logits, which is not supported; "
+            "use a Llama, Qwen2, Qwen3, Mistral, Gemma (1) or Phi model"
+        )

@@ -1,0 +1,242 @@
+"""The rows in flight: what is being written, by whom, from which prompt, and where their keys and values lie.
+
+Host arrays say who owns a row; device tensors hold what changes with every token, so that decoding needs no word from
+the host between two looks. A row that has ended stays where it is, idle, until it is refilled or the batch shrinks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from redqueen.nouns import Completion
+from redqueen.policy.attention import PrefixCache, Reading
+from redqueen.policy.base import Base
+from redqueen.policy.draw import uniforms
+
+_CHUNK = 32
+"""Own caches are read and grown in steps of this many tokens."""
+
+
+@dataclass
+class Job:
+    """Samples ``start`` .. ``start + count`` of one request: one prompt, ``count`` rows."""
+
+    request: int
+    start: int
+    count: int
+    slot: int
+    prompt: tuple[int, ...]
+    rng_seed: int
+    place: int = -1
+    rows: list[int] = field(default_factory=list)
+
+
+class Flight:
+    """Up to ``num_rows`` rows being written, and up to ``num_jobs`` prompts (never more than rows)."""
+
+    def __init__(self, base: Base, max_new_tokens: int, num_rows: int, prompt_tokens: int, num_jobs: int) -> None:
+        self.base, self.max_new_tokens = base, max_new_tokens
+        self.num_rows, num_places = num_rows, min(num_jobs, num_rows)
+        device = base.device
+        self.own_tokens = min(_CHUNK, _rounded(max_new_tokens))
+        self.cache = PrefixCache(
+            base.model.config, num_places, prompt_tokens, num_rows, self.own_tokens, base.compute_dtype, device
+        )
+        self.jobs: list[Job | None] = [None] * num_places
+        self.row_job: list[Job | None] = [None] * num_rows
+        self.row_sample = np.zeros(num_rows, dtype=np.int64)
+        self.row_slots = [0] * num_rows
+        self.num_alive = 0
+        self.prompt_tokens_read = 0
+        self.alive = torch.zeros(num_rows, dtype=torch.bool, device=device)
+        self.count = torch.zeros(num_rows, dtype=torch.int64, device=device)
+        self.prompt_len = torch.ones(num_rows, dtype=torch.int64, device=device)
+        self.last = torch.zeros(num_rows, dtype=torch.int64, device=device)
+        self.ended = torch.zeros(num_rows, dtype=torch.bool, device=device)
+        self.entropy = torch.zeros(num_rows, dtype=torch.float32, device=device)
+        self.tokens = torch.zeros(num_rows, max_new_tokens, dtype=torch.int64, device=device)
+        self.logprobs = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
+        self.noise = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
+        self._members: Tensor | None = None
+        self._home: Tensor | None = None
+        self._prompt_bias = torch.zeros(num_places, 1, 1, device=device)
+        self._longest = 0  # an upper bound of ``count`` known without asking the device
+
+    # Coming and going ------------------------------------------------------------------------------------------
+
+    def admit(self, queue: deque[Job]) -> list[Job]:
+        """Move jobs from the queue into free rows while the next one fits; return them."""
+        free_rows = [i for i, job in enumerate(self.row_job) if job is None]
+        free_places = [i for i, job in enumerate(self.jobs) if job is None]
+        admitted: list[Job] = []
+        room = len(free_rows)
+        while queue and queue[0].count <= room and len(admitted) < len(free_places):
+            admitted.append(queue.popleft())
+            room -= admitted[-1].count
+        if not admitted:
+            return []
+        admitted.sort(key=lambda job: job.slot)  # neighbours of one member make blocks without gathering
+        rows: list[int] = []
+        for job, place in zip(admitted, free_places, strict=False):
+            job.place, job.rows = place, free_rows[len(rows) : len(rows) + job.count]
+            rows += job.rows
+            self.jobs[place] = job
+            for sample, row in enumerate(job.rows, start=job.start):
+                self.row_job[row], self.row_sample[row], self.row_slots[row] = job, sample, job.slot
+        self._start_rows(rows)
+        self._regroup()
+        self._longest = max(self._longest, 1)
+        return admitted
+
+    def _start_rows(self, rows: list[int]) -> None:
+        device = self.base.device
+        index = torch.tensor(rows, device=device)
+        jobs = [job for row in rows if (job := self.row_job[row]) is not None]
+        samples = [int(self.row_sample[row]) for row in rows]
+        self.cache.clear_own(index)
+        self.noise[index] = uniforms([job.rng_seed for job in jobs], samples, self.max_new_tokens, device)
+        self.prompt_len[index] = torch.tensor([len(job.prompt) for job in jobs], device=device)
+        self.count[index] = 0
+        self.entropy[index] = 0.0
+        self.alive[index] = True
+
+    def collect(self, found: dict[tuple[int, int], Completion]) -> None:
+        """Turn ended rows into completions, keyed by (request, sample), and free them and their prompts."""
+        alive = self.alive.cpu().numpy()
+        done = [row for row, job in enumerate(self.row_job) if job is not None and not alive[row]]
+        if not done:
+            return
+        index = torch.tensor(done, device=self.base.device)
+        counts = self.count[index].tolist()
+        longest = max(counts)
+        tokens, logprobs = self.tokens[index, :longest].tolist(), self.logprobs[index, :longest].tolist()
+        entropies, ended = self.entropy[index].tolist(), self.ended[index].tolist()
+        for i, row in enumerate(done):
+            job, n = self.row_job[row], counts[i]
+            assert job is not None
+            found[job.request, int(self.row_sample[row])] = Completion(
+                tuple(tokens[i][:n]), tuple(logprobs[i][:n]), entropies[i] / n, ended[i]
+            )
+            self.row_job[row] = None
+        busy = {id(job) for job in self.row_job if job is not None}
+        self.jobs = [job if job is not None and id(job) in busy else None for job in self.jobs]
+
+    def shrink(self) -> None:
+        """Drop the rows and prompts that are free. Call after ``collect``."""
+        rows = [i for i, job in enumerate(self.row_job) if job is not None]
+        places = [i for i, job in enumerate(self.jobs) if job is not None]
+        device = self.base.device
+        index = torch.tensor(rows, device=device)
+        kept_places = None if len(places) == len(self.jobs) else torch.tensor(places, device=device)
+        self.cache.keep(kept_places, index)
+        for name in ("alive", "count", "prompt_len", "last", "ended", "entropy", "tokens", "logprobs", "noise"):
+            setattr(self, name, getattr(self, name).index_select(0, index))
+        self.row_job = [self.row_job[i] for i in rows]
+        self.row_sample = self.row_sample[rows]
+        self.row_slots = [self.row_slots[i] for i in rows]
+        self.jobs = [self.jobs[i] for i in places]
+        self.num_rows = len(rows)
+        for place, job in enumerate(self.jobs):
+            assert job is not None
+            job.place = place
+        self._regroup()
+
+    def look(self) -> None:
+        """Ask the device which rows are still being written."""
+        self.num_alive = int(self.alive.sum())
+
+    # Decoding --------------------------------------------------------------------------------------------------
+
+    def read_prompts(self, tokens: Tensor, places: Tensor) -> Tensor:
+        """Run prompts (n, length), padded at the end, into the cache; return hidden states (n, length, hidden)."""
+        self.prompt_tokens_read += tokens.numel()
+        positions = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
+        self.cache.decoding, self.cache.filling = False, places
+        return self._run_decoder(tokens, positions, None)
+
+    def forward(self) -> Tensor:
+        """Run the last token of every row; return hidden states (rows, hidden)."""
+        if self._longest > self.own_tokens:
+            self._grow()
+        self.cache.decoding, self.cache.reading = True, self._reading()
+        self._longest = min(self._longest + 1, self.max_new_tokens)
+        positions = self.prompt_len + self.count - 1
+        # Any four-dimensional mask keeps the library from making one; ours is in the reading.
+        no_mask = self.alive.new_ones(1, 1, 1, 1)
+        return self._run_decoder(self.last[:, None], positions[:, None], no_mask)[:, 0]
+
+    def _run_decoder(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
+        return self.base.decoder(
+            input_ids=tokens,
+            position_ids=positions,
+            attention_mask=mask,
+            past_key_values=self.cache,
+            use_cache=False,
+            prefix_cache=self.cache,
+        ).last_hidden_state
+
+    def next_noise(self, rows: Tensor | None) -> Tensor:
+        """The uniform numbers (n,) for the next token of ``rows`` (None: all)."""
+        noise, count = (self.noise, self.count) if rows is None else (self.noise[rows], self.count[rows])
+        return noise.gather(1, count.clamp(max=self.max_new_tokens - 1)[:, None])[:, 0]
+
+    def append(self, rows: Tensor | None, tokens: Tensor, logprobs: Tensor, entropy: Tensor, is_end: Tensor) -> None:
+        """Write one drawn token for each of ``rows`` (None: all) that is still being written."""
+        if rows is None:
+            rows = torch.arange(self.num_rows, device=tokens.device)
+        alive, count = self.alive[rows], self.count[rows]
+        at = count.clamp(max=self.max_new_tokens - 1)
+        self.tokens[rows, at] = torch.where(alive, tokens, self.tokens[rows, at])
+        self.logprobs[rows, at] = torch.where(alive, logprobs, self.logprobs[rows, at])
+        self.entropy[rows] += torch.where(alive, entropy, 0.0)
+        self.last[rows] = torch.where(alive, tokens, self.last[rows])
+        self.ended[rows] = torch.where(alive, is_end, self.ended[rows])
+        count = count + alive
+        self.count[rows] = count
+        self.alive[rows] = alive & ~is_end & (count < self.max_new_tokens)
+
+    def _reading(self) -> Reading:
+        heads, device = self.cache.kv_heads, self.base.device
+        length = min(_rounded(self._longest, 8), self.own_tokens)
+        inside = torch.arange(length, device=device) < self.count[:, None]
+        own_bias = torch.zeros(inside.shape, device=device).masked_fill_(~inside, -torch.inf)[:, None]
+        block = torch.arange(self.num_rows * heads, device=device) * self.own_tokens
+        place = block + (self.count - 1).clamp(min=0).repeat_interleave(heads)
+        return Reading(self._members, self._home, self._prompt_bias, own_bias, place)
+
+    def _regroup(self) -> None:
+        """Work out which rows share which prompt, after rows came or went."""
+        device, places = self.base.device, len(self.jobs)
+        rows_of: list[list[int]] = [[] for _ in range(places)]
+        for row, job in enumerate(self.row_job):
+            if job is not None:
+                rows_of[job.place].append(row)
+        lengths = torch.tensor([len(job.prompt) if job else 1 for job in self.jobs], device=device)
+        longest = max(len(job.prompt) if job else 1 for job in self.jobs)
+        outside = torch.arange(longest, device=device) >= lengths[:, None]
+        self._prompt_bias = torch.zeros(outside.shape, device=device).masked_fill_(outside, -torch.inf)[:, None]
+        if places == self.num_rows and all(rows in ([], [i]) for i, rows in enumerate(rows_of)):
+            self._members = self._home = None
+            return
+        size = max(1, *(len(rows) for rows in rows_of))
+        members = [rows + [0] * (size - len(rows)) for rows in rows_of]
+        home = [0] * self.num_rows
+        for place, rows in enumerate(rows_of):
+            for k, row in enumerate(rows):
+                home[row] = place * size + k
+        self._members, self._home = torch.tensor(members, device=device), torch.tensor(home, device=device)
+
+    def _grow(self) -> None:
+        """Double the own cache's length, up to the longest completion."""
+        longer = min(2 * self.own_tokens, _rounded(self.max_new_tokens))
+        self.cache.grow_own(longer)
+        self.own_tokens = longer
+
+
+def _rounded(tokens: int, unit: int = _CHUNK) -> int:
+    return -(-tokens // unit) * unit

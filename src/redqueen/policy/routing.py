@@ -1,0 +1,89 @@
+"""Routing: which rows of a batch belong to which member, laid out as blocks that one batched product can serve.
+
+A block is up to ``width`` rows of one member. With rows sorted by member and equally many for each, the blocks are the
+batch itself, seen through a view; otherwise rows are gathered into blocks and scattered back. Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+BLOCK_COST_TOKENS = 16
+"""What one more block costs, in tokens of padding: the reading of a member's factors once more (measured on CPU)."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows in blocks: place p of the blocks (num_blocks * width) holds row ``gather[p]``; row i is at ``scatter[i]``.
+
+    ``slots`` (num_active,): the members present, ascending; ``block_member`` (num_blocks,): which of them a block
+    serves, None when block i serves ``slots[i]``. ``gather`` and ``scatter`` are None when places are the rows.
+    """
+
+    slots: Tensor
+    block_member: Tensor | None
+    gather: Tensor | None
+    scatter: Tensor | None
+    num_blocks: int
+    num_rows: int
+
+    def into_blocks(self, x: Tensor) -> Tensor:
+        """(rows, length, width) -> (num_blocks, rows a block * length, width)."""
+        if self.gather is not None:
+            x = x.index_select(0, self.gather)
+        return x.reshape(self.num_blocks, -1, x.shape[-1])
+
+    def out_of_blocks(self, y: Tensor, length: int) -> Tensor:
+        """The inverse of ``into_blocks``, with padding dropped."""
+        y = y.reshape(-1, length, y.shape[-1])
+        return y if self.scatter is None else y.index_select(0, self.scatter)
+
+
+def lay_out(row_slots: Sequence[int], tokens_per_row: int, device: torch.device) -> Layout:
+    """Choose blocks for rows of the members ``row_slots`` (any order, any mix), each row ``tokens_per_row`` long.
+
+    Padding repeats a row of the same member, so that nothing of one member ever enters another's products.
+    """
+    rows = np.asarray(row_slots, dtype=np.int64)
+    slots, member, counts = np.unique(rows, return_inverse=True, return_counts=True)
+    width = _best_width(counts, tokens_per_row)
+    blocks_of = -(-counts // width)
+    num_blocks = int(blocks_of.sum())
+    block_member = np.repeat(np.arange(len(slots)), blocks_of)
+    first_place = np.concatenate([[0], np.cumsum(blocks_of)[:-1]]) * width
+    order = np.argsort(member, kind="stable")
+    rank_in_member = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    scatter = np.empty(len(rows), dtype=np.int64)
+    scatter[order] = first_place[member[order]] + rank_in_member
+    first_row = order[np.cumsum(counts) - counts]
+    gather = np.repeat(first_row[block_member], width)
+    gather[scatter] = np.arange(len(rows))
+    in_place = len(gather) == len(rows) and bool((scatter == np.arange(len(rows))).all())
+
+    def on_device(array: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+    return Layout(
+        slots=on_device(slots),
+        block_member=None if num_blocks == len(slots) else on_device(block_member),
+        gather=None if in_place else on_device(gather),
+        scatter=None if in_place else on_device(scatter),
+        num_blocks=num_blocks,
+        num_rows=len(rows),
+    )
+
+
+def _best_width(counts: np.ndarray, tokens_per_row: int) -> int:
+    """Rows a block that cost least: padding against the number of blocks."""
+    largest = int(counts.max())
+    candidates = sorted({largest, *counts.tolist(), *(1 << k for k in range(largest.bit_length()))})
+
+    def cost(width: int) -> int:
+        return int((-(-counts // width)).sum()) * (width * tokens_per_row + BLOCK_COST_TOKENS)
+
+    return min(candidates, key=cost)

@@ -1,0 +1,163 @@
+"""The sampler in torch: every member decodes in one batch, prompts are read once, finished rows make room for new ones.
+
+A request becomes a group: its prompt is run once, and its samples are rows that share the prompt's keys and values.
+Rows that end are refilled from the queue; when the queue is empty the batch shrinks to the rows that are still writing.
+Longest prompts go first, so that prompts in flight together are of similar length. Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from redqueen.errors import UserError
+from redqueen.nouns import Completion, Request
+from redqueen.policy.bank import AdapterBank
+from redqueen.policy.draw import draw
+from redqueen.policy.flight import Flight, Job
+
+
+@dataclass(frozen=True)
+class SamplerStats:
+    """What one call of ``sample`` did: prompt tokens read, tokens written, decoding steps, and rows run in them."""
+
+    prompt_tokens: int = 0
+    new_tokens: int = 0
+    decode_steps: int = 0
+    rows_run: int = 0
+
+
+class TorchSampler:
+    """Samples from the members of ``bank``.
+
+    ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``top_p`` in (0, 1], ``end_tokens`` end a
+    completion (and belong to it), ``max_rows`` are decoded at a time, ``prefill_tokens`` of prompts are read at a time.
+    ``stats`` describes the last call.
+    """
+
+    def __init__(
+        self,
+        bank: AdapterBank,
+        max_new_tokens: int,
+        end_tokens: Sequence[int],
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        max_rows: int = 512,
+        prefill_tokens: int = 8192,
+        pad_id: int = 0,
+    ) -> None:
+        if max_new_tokens < 1 or max_rows < 1:
+            raise UserError("max_new_tokens and max_rows must be at least 1")
+        if temperature < 0.0 or not 0.0 < top_p <= 1.0:
+            raise UserError("temperature must be at least 0 and top_p in (0, 1]")
+        self.bank, self.base = bank, bank.base
+        self.max_new_tokens, self.temperature, self.top_p = max_new_tokens, temperature, top_p
+        self.max_rows, self.prefill_tokens, self.pad_id = max_rows, prefill_tokens, pad_id
+        self.end_tokens = torch.tensor(sorted(set(end_tokens)), dtype=torch.int64, device=self.base.device)
+        # Asking a CPU whether rows have ended is free; asking a GPU stalls it, so it runs ahead by a few steps.
+        self.steps_between_checks = 1 if self.base.device.type == "cpu" else 8
+        self.stats = SamplerStats()
+
+    @torch.inference_mode()
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Return the completions of each request. Raises UserError for a prompt that is empty or too long."""
+        self.stats = SamplerStats()
+        self._check(requests)
+        found: dict[tuple[int, int], Completion] = {}
+        queue = deque(self._jobs(requests))
+        if queue:
+            rows = min(self.max_rows, sum(job.count for job in queue))
+            flight = Flight(self.base, self.max_new_tokens, rows, max(len(job.prompt) for job in queue), len(queue))
+            with self.base.autocast():
+                self._run(flight, queue, found)
+        return [[found[i, s] for s in range(request.num_samples)] for i, request in enumerate(requests)]
+
+    def _run(self, flight: Flight, queue: deque[Job], found: dict[tuple[int, int], Completion]) -> None:
+        """Refill, decode, collect and shrink until nothing is left."""
+        route = None
+        steps = rows_run = 0
+        while True:
+            ended = flight.num_rows - flight.num_alive
+            if queue and (flight.num_alive == 0 or 4 * ended >= flight.num_rows):
+                flight.collect(found)
+                if admitted := flight.admit(queue):
+                    self._prefill(flight, admitted)
+                    flight.look()
+                    route = None
+                    continue  # a first token may already be an end token
+            if flight.num_alive == 0:
+                break
+            if not queue and 4 * ended > flight.num_rows:
+                flight.collect(found)
+                flight.shrink()
+                route = None
+            route = route or self.bank.route(flight.row_slots)
+            with self.bank.routed(route):
+                for _ in range(self.steps_between_checks):
+                    self._decode_one(flight)
+            steps += self.steps_between_checks
+            rows_run += self.steps_between_checks * flight.num_rows
+            flight.look()
+        flight.collect(found)
+        new = sum(len(c.tokens) for c in found.values())
+        self.stats = SamplerStats(flight.prompt_tokens_read, new, steps, rows_run)
+
+    def _prefill(self, flight: Flight, jobs: list[Job]) -> None:
+        """Run the prompts of new jobs, each once, and draw the first token of each of their rows."""
+        for batch in _batches(jobs, self.prefill_tokens):
+            length = max(len(job.prompt) for job in batch)
+            tokens = torch.full((len(batch), length), self.pad_id, dtype=torch.int64)
+            for i, job in enumerate(batch):
+                tokens[i, : len(job.prompt)] = torch.tensor(job.prompt)
+            places = torch.tensor([job.place for job in batch], device=self.base.device)
+            last = torch.tensor([len(job.prompt) - 1 for job in batch], device=self.base.device)
+            with self.bank.routed(self.bank.route([job.slot for job in batch], tokens_per_row=length)):
+                hidden = flight.read_prompts(tokens.to(self.base.device), places)
+            logits = self.base.logits(hidden[torch.arange(len(batch), device=self.base.device), last])
+            rows = torch.tensor([row for job in batch for row in job.rows], device=self.base.device)
+            source = torch.tensor([i for i, job in enumerate(batch) for _ in job.rows], device=self.base.device)
+            self._append(flight, logits[source], rows)
+
+    def _decode_one(self, flight: Flight) -> None:
+        hidden = flight.forward()
+        self._append(flight, self.base.logits(hidden), None)
+
+    def _append(self, flight: Flight, logits: Tensor, rows: Tensor | None) -> None:
+        noise = flight.next_noise(rows)
+        tokens, logprobs, entropy = draw(logits, noise, self.temperature, self.top_p)
+        flight.append(rows, tokens, logprobs, entropy, torch.isin(tokens, self.end_tokens))
+
+    def _jobs(self, requests: Sequence[Request]) -> list[Job]:
+        """Cut requests into groups of at most ``max_rows`` rows, longest prompts first, members together."""
+        jobs = [
+            Job(i, start, min(self.max_rows, r.num_samples - start), r.slot, r.prompt, r.rng_seed)
+            for i, r in enumerate(requests)
+            for start in range(0, r.num_samples, self.max_rows)
+        ]
+        return sorted(jobs, key=lambda job: (-len(job.prompt), job.slot))
+
+    def _check(self, requests: Sequence[Request]) -> None:
+        longest = self.base.max_positions - self.max_new_tokens
+        for request in requests:
+            if not request.prompt:
+                raise UserError("a prompt must have at least one token")
+            if len(request.prompt) > longest:
+                raise UserError(
+                    f"a prompt of {len(request.prompt)} tokens and max_new_tokens {self.max_new_tokens} exceed the "
+                    f"base model's {self.base.max_positions} positions; shorten the prompt or lower max_new_tokens"
+                )
+
+
+def _batches(jobs: list[Job], token_budget: int) -> list[list[Job]]:
+    """Cut jobs, longest prompts first, into batches of at most ``token_budget`` padded tokens (at least one job)."""
+    batches: list[list[Job]] = []
+    for job in sorted(jobs, key=lambda job: -len(job.prompt)):
+        if batches and (len(batches[-1]) + 1) * len(batches[-1][0].prompt) <= token_budget:
+            batches[-1].append(job)
+        else:
+            batches.append([job])
+    return [sorted(batch, key=lambda job: job.slot) for batch in batches]

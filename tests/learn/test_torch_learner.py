@@ -1,0 +1,224 @@
+"""The learner: exact gradients from packed groups, and members that never touch each other."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+from tiny_models import CONFIGS, tiny_bank
+
+from redqueen.errors import UserError
+from redqueen.learn.batches import by_member
+from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
+from redqueen.nouns import Completion, Rollout
+from redqueen.policy.bank import AdapterBank
+
+
+def tokens(seed: int, length: int) -> tuple[int, ...]:
+    return tuple(torch.randint(0, 61, (length,), generator=torch.Generator().manual_seed(seed)).tolist())
+
+
+def completion(seed: int, length: int) -> Completion:
+    return Completion(tokens(seed, length), (-4.0,) * length, 1.0, True)
+
+
+def rollout(slot: int, seed: int, lengths: Sequence[int], advantages: Sequence[float]) -> Rollout:
+    completions = tuple(completion(100 * seed + i, n) for i, n in enumerate(lengths))
+    return Rollout(slot, tokens(seed, 3 + seed), completions, tuple(advantages))
+
+
+ROLLOUTS = [
+    rollout(2, 1, (4, 9, 1), (1.0, -0.5, 0.3)),
+    rollout(0, 2, (6, 2), (-1.0, 1.0)),
+    rollout(2, 3, (5, 5, 7), (0.5, 0.0, -2.0)),
+    rollout(0, 4, (3,), (1.5,)),
+]
+
+
+def gradients(bank: AdapterBank, rollouts: Sequence[Rollout], **options: object) -> torch.Tensor:
+    learner = TorchLearner(bank, LearnerSettings(**options))  # type: ignore[arg-type]
+    return learner.gradients(by_member(rollouts))[0]
+
+
+def reference_gradient(bank: AdapterBank, slot: int, rollouts: Sequence[Rollout]) -> torch.Tensor:
+    """-sum A log p(token) / tokens by plain autograd: one completion at a time, deltas merged into the weights."""
+    factors = {n: (a.clone().requires_grad_(), b.clone().requires_grad_()) for n, (a, b) in bank.factors(slot).items()}
+    own = [r for r in rollouts if r.slot == slot]
+    num_tokens = sum(len(c.tokens) for r in own for c in r.completions)
+    weights = {
+        f"{n}.weight": bank.base.model.get_submodule(n).weight + bank.scale * b @ a for n, (a, b) in factors.items()
+    }
+    loss = torch.zeros(())
+    for r in own:
+        for c, advantage in zip(r.completions, r.advantages, strict=True):
+            ids = torch.tensor([r.prompt + c.tokens])
+            out = torch.func.functional_call(bank.base.model, weights, (ids,))
+            logp = out.logits[0, len(r.prompt) - 1 : -1].log_softmax(-1)
+            loss = loss - advantage * logp[torch.arange(len(c.tokens)), list(c.tokens)].sum() / num_tokens
+    loss.backward()
+    return torch.cat([f.grad.flatten() for pair in factors.values() for f in pair])
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_packed_gradients_equal_those_of_each_completion_run_alone(architecture: str) -> None:
+    bank = tiny_bank(architecture)
+    got = gradients(bank, ROLLOUTS)
+    for row, slot in zip(got, (0, 2), strict=True):
+        expected = reference_gradient(bank, slot, ROLLOUTS)
+        assert (row - expected).norm() / expected.norm() < 1e-5
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"row_tokens": 8},
+        {"micro_batch_tokens": 1},
+        {"logit_chunk_tokens": 3},
+        {"checkpointing": True},
+        {"row_tokens": 16, "micro_batch_tokens": 40},
+    ],
+)
+def test_gradients_do_not_depend_on_how_the_work_is_cut(options: dict) -> None:
+    bank = tiny_bank()
+    whole = gradients(bank, ROLLOUTS)
+    cut = gradients(bank, ROLLOUTS, **options)
+    assert (cut - whole).norm() / whole.norm() < 1e-5
+
+
+def test_a_members_update_does_not_depend_on_the_members_beside_it() -> None:
+    together, alone = tiny_bank(), tiny_bank()
+    TorchLearner(together).update(ROLLOUTS)
+    TorchLearner(alone).update([r for r in ROLLOUTS if r.slot == 2])
+    # The first step of AdamW is lr * sign where gradients are large against rounding, so compare what moved clearly.
+    torch.testing.assert_close(together.flat[2], alone.flat[2], rtol=0.0, atol=2e-5)
+
+
+def test_members_without_data_are_not_touched_and_keep_their_step_count() -> None:
+    bank = tiny_bank()
+    learner = TorchLearner(bank)
+    learner.update(ROLLOUTS)
+    before, state = bank.flat[2].clone(), learner.state_dict()
+    assert not torch.equal(bank.flat[1], bank.flat[0])
+    learner.update([r for r in ROLLOUTS if r.slot == 0])
+    after = learner.state_dict()
+    assert torch.equal(bank.flat[2], before)
+    assert "1.step" not in after
+    assert after["0.step"].item() == 2.0 and after["2.step"].item() == 1.0
+    assert torch.equal(after["2.exp_avg"], state["2.exp_avg"])
+
+
+def test_a_member_whose_loss_is_no_number_is_left_alone_and_reported() -> None:
+    bank, healthy = tiny_bank(), tiny_bank()
+    bank.flat[0, 5] = float("nan")
+    broken = bank.flat[0].clone()
+    learner = TorchLearner(bank)
+    stats = learner.update(ROLLOUTS)
+    assert [(s.slot, s.ok) for s in stats] == [(0, False), (2, True)]
+    assert torch.equal(bank.flat[0].nan_to_num(7.0), broken.nan_to_num(7.0))
+    assert not any(key.startswith("0.") for key in learner.state_dict())
+    TorchLearner(healthy).update(ROLLOUTS)
+    torch.testing.assert_close(bank.flat[2], healthy.flat[2], rtol=0.0, atol=2e-5)
+
+
+def test_an_advantage_that_is_no_number_breaks_only_its_own_member() -> None:
+    bank = tiny_bank()
+    before = bank.flat.clone()
+    bad = rollout(0, 6, (4, 4), (float("nan"), 1.0))
+    stats = TorchLearner(bank).update([bad, ROLLOUTS[0]])
+    assert [s.ok for s in stats] == [False, True]
+    assert torch.equal(bank.flat[0], before[0]) and not torch.equal(bank.flat[2], before[2])
+
+
+def test_a_member_with_nothing_to_learn_is_not_moved_by_its_momentum() -> None:
+    bank = tiny_bank()
+    learner = TorchLearner(bank)
+    learner.update(ROLLOUTS)
+    before = bank.flat.clone()
+    (stats,) = learner.update([rollout(0, 5, (3, 4), (0.0, 0.0))])
+    assert torch.equal(bank.flat, before)
+    assert stats.ok and stats.loss == 0.0 and stats.grad_norm == 0.0 and stats.num_tokens == 7
+
+
+def test_gradients_are_clipped_by_each_members_own_norm() -> None:
+    bank = tiny_bank()
+    learner = TorchLearner(bank, LearnerSettings(max_grad_norm=1e-3, betas=(0.0, 0.0)))
+    stats = learner.update(ROLLOUTS)
+    state = learner.state_dict()
+    for s in stats:
+        assert s.grad_norm > 1e-3
+        assert state[f"{s.slot}.exp_avg"].norm().item() == pytest.approx(1e-3, rel=1e-4)
+
+
+def test_a_step_makes_good_completions_more_likely_and_bad_ones_less() -> None:
+    bank = tiny_bank()
+    learner = TorchLearner(bank, LearnerSettings(lr=1e-2))
+    data = [rollout(1, 7, (6, 6), (1.0, -1.0))]
+    first = learner.update(data)[0].loss
+    assert first == pytest.approx(0.0, abs=1e-6)  # at ratio 1 the loss is minus the mean advantage
+    before = logprobs(bank, data[0])
+    for _ in range(3):
+        learner.update(data)
+    after = logprobs(bank, data[0])
+    assert after[0] > before[0] + 0.5 and after[1] < before[1] - 0.5
+
+
+def logprobs(bank: AdapterBank, r: Rollout) -> list[float]:
+    found = []
+    for c in r.completions:
+        ids = torch.tensor([r.prompt + c.tokens])
+        with torch.no_grad(), bank.routed([r.slot]):
+            logp = bank.base.model(ids).logits[0, len(r.prompt) - 1 : -1].log_softmax(-1)
+        found.append(float(logp[torch.arange(len(c.tokens)), list(c.tokens)].sum()))
+    return found
+
+
+def test_with_the_samplers_logprobs_the_ratio_is_clipped() -> None:
+    bank = tiny_bank()
+    stale = Rollout(0, tokens(1, 4), (completion(8, 10),), (1.0,))
+    far_below = Completion(stale.completions[0].tokens, (-30.0,) * 10, 1.0, True)
+    settings = LearnerSettings(old_logprobs="sampler")
+    (stats,) = TorchLearner(bank, settings).update([Rollout(0, stale.prompt, (far_below,), (1.0,))])
+    assert stats.clip_frac == 1.0 and stats.grad_norm == 0.0 and stats.loss == pytest.approx(-1.2)
+
+
+def test_waves_of_members_give_the_same_step_as_all_at_once() -> None:
+    one, other = tiny_bank(), tiny_bank()
+    stats = TorchLearner(one, LearnerSettings(members_at_once=1)).update(ROLLOUTS)
+    assert [s.slot for s in stats] == [0, 2]
+    TorchLearner(other).update(ROLLOUTS)
+    torch.testing.assert_close(one.flat, other.flat, rtol=0.0, atol=2e-5)
+
+
+def test_the_state_restores_exactly() -> None:
+    one, other = tiny_bank(), tiny_bank()
+    learner = TorchLearner(one)
+    learner.update(ROLLOUTS)
+    restored = TorchLearner(other)
+    other.flat.copy_(one.flat)
+    restored.load_state(learner.state_dict())
+    learner.update(ROLLOUTS)
+    restored.update(ROLLOUTS)
+    assert torch.equal(one.flat, other.flat)
+    assert all(torch.equal(v, restored.state_dict()[k]) for k, v in learner.state_dict().items())
+
+
+def test_a_newborn_forgets_or_inherits_its_optimiser_state() -> None:
+    learner = TorchLearner(tiny_bank())
+    learner.update(ROLLOUTS)
+    learner.inherit(1, parent_slot=2)
+    learner.reset(2)
+    state = learner.state_dict()
+    assert state["1.step"].item() == 1.0 and not any(key.startswith("2.") for key in state)
+
+
+def test_the_state_of_another_population_is_refused() -> None:
+    learner = TorchLearner(tiny_bank())
+    learner.update(ROLLOUTS)
+    with pytest.raises(UserError, match="another size or lora_rank"):
+        TorchLearner(tiny_bank(num_members=2)).load_state(learner.state_dict())
+
+
+def test_bf16_gradients_point_the_same_way() -> None:
+    exact, rough = gradients(tiny_bank(), ROLLOUTS), gradients(tiny_bank(precision="bf16"), ROLLOUTS)
+    cosine = torch.nn.functional.cosine_similarity(exact, rough, dim=1)
+    assert math.isclose(1.0, float(cosine.min()), abs_tol=0.02)

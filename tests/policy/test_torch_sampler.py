@@ -1,0 +1,135 @@
+"""The sampler: the same tokens as plain decoding, whatever the batching."""
+
+import pytest
+import torch
+from tiny_models import CONFIGS, tiny_bank
+
+from redqueen.errors import UserError
+from redqueen.nouns import Completion, Request
+from redqueen.policy.bank import AdapterBank
+from redqueen.policy.torch_sampler import TorchSampler
+
+END = 3
+
+
+def prompt(seed: int, length: int) -> tuple[int, ...]:
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(torch.randint(4, 61, (length,), generator=generator).tolist())
+
+
+def sampler(bank: AdapterBank, **options: float) -> TorchSampler:
+    settings: dict = {"max_new_tokens": 12, "end_tokens": [END]} | options
+    return TorchSampler(bank, **settings)
+
+
+REQUESTS = [
+    Request(slot=1, prompt=prompt(0, 5), num_samples=4, rng_seed=10),
+    Request(slot=0, prompt=prompt(1, 17), num_samples=1, rng_seed=11),
+    Request(slot=2, prompt=prompt(2, 9), num_samples=3, rng_seed=12),
+    Request(slot=1, prompt=prompt(3, 1), num_samples=2, rng_seed=13),
+    Request(slot=-1, prompt=prompt(4, 30), num_samples=2, rng_seed=14),
+]
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_greedy_decoding_equals_generate_of_the_library(architecture: str) -> None:
+    bank = tiny_bank(architecture)
+    mine = sampler(bank, temperature=0.0).sample(REQUESTS[:3])
+    for request, completions in zip(REQUESTS, mine, strict=False):
+        ids = torch.tensor([request.prompt])
+        with torch.no_grad(), bank.routed([request.slot]):
+            whole = bank.base.model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=12,
+                do_sample=False,
+                eos_token_id=END,
+                pad_token_id=0,
+            )
+        assert completions[0].tokens == tuple(whole[0, len(request.prompt) :].tolist())
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_reported_logprobs_and_entropy_are_those_of_a_plain_forward_pass(architecture: str) -> None:
+    bank = tiny_bank(architecture)
+    temperature = 0.7
+    for request, completions in zip(REQUESTS, sampler(bank, temperature=temperature).sample(REQUESTS), strict=True):
+        for completion in completions:
+            ids = torch.tensor([request.prompt + completion.tokens])
+            with torch.no_grad(), bank.routed([request.slot]):
+                logp = (bank.base.model(ids).logits[0].float() / temperature).log_softmax(-1)
+            logp = logp[len(request.prompt) - 1 : -1]
+            expected = logp[torch.arange(len(completion.tokens)), list(completion.tokens)]
+            torch.testing.assert_close(torch.tensor(completion.logprobs), expected, rtol=1e-4, atol=1e-4)
+            entropy = -(logp.exp() * logp).sum(-1).mean().item()
+            assert completion.entropy == pytest.approx(entropy, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"max_rows": 1}, {"max_rows": 3}, {"max_rows": 5}, {"prefill_tokens": 1}])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_request_gives_the_same_samples_alone_and_in_any_batch(temperature: float, options: dict) -> None:
+    bank = tiny_bank()
+    together = sampler(bank, temperature=temperature).sample(REQUESTS)
+    backwards = sampler(bank, temperature=temperature, **options).sample(REQUESTS[::-1])[::-1]
+    for request, one, other in zip(REQUESTS, together, backwards, strict=True):
+        alone = sampler(bank, temperature=temperature).sample([request])[0]
+        assert [c.tokens for c in alone] == [c.tokens for c in one] == [c.tokens for c in other]
+
+
+def test_samples_of_one_request_differ_and_so_do_other_seeds() -> None:
+    bank = tiny_bank()
+    request = Request(0, prompt(5, 6), 6, rng_seed=1)
+    first = sampler(bank).sample([request])[0]
+    assert len({c.tokens for c in first}) > 1
+    other = sampler(bank).sample([Request(0, request.prompt, 6, rng_seed=2)])[0]
+    assert [c.tokens for c in first] != [c.tokens for c in other]
+
+
+def test_a_completion_ends_with_its_end_token_or_at_the_limit() -> None:
+    bank = tiny_bank()
+    ends = tuple(range(0, 5))
+    everything: list[Completion] = []
+    for completions in TorchSampler(bank, max_new_tokens=8, end_tokens=ends).sample(REQUESTS):
+        everything += completions
+    assert {c.finished for c in everything} == {True, False}
+    for c in everything:
+        assert not set(c.tokens[:-1]) & set(ends)
+        assert (c.tokens[-1] in ends) == c.finished
+        assert c.finished or len(c.tokens) == 8
+        assert len(c.logprobs) == len(c.tokens)
+
+
+def test_long_completions_survive_the_growth_of_their_cache() -> None:
+    bank = tiny_bank()
+    request = Request(1, prompt(6, 4), 2, rng_seed=3)
+    long = TorchSampler(bank, max_new_tokens=100, end_tokens=[], temperature=0.0).sample([request])[0][0]
+    ids = torch.tensor([request.prompt + long.tokens])
+    with torch.no_grad(), bank.routed([1]):
+        best = bank.base.model(ids).logits[0].argmax(-1)
+    assert long.tokens == tuple(best[len(request.prompt) - 1 : -1].tolist())
+
+
+def test_a_broken_member_spoils_nobody_elses_samples() -> None:
+    bank = tiny_bank()
+    healthy = [r for r in REQUESTS if r.slot != 2]
+    expected = sampler(bank, max_rows=4).sample(healthy)
+    bank.flat[2] = float("nan")
+    mixed = sampler(bank, max_rows=4).sample(REQUESTS)
+    del mixed[2]
+    assert [[c.tokens for c in cs] for cs in mixed] == [[c.tokens for c in cs] for cs in expected]
+
+
+def test_nothing_asked_is_nothing_answered() -> None:
+    assert sampler(tiny_bank()).sample([]) == []
+
+
+def test_a_prompt_too_long_for_the_base_is_refused_with_the_remedy() -> None:
+    with pytest.raises(UserError, match="shorten the prompt or lower max_new_tokens"):
+        sampler(tiny_bank()).sample([Request(0, prompt(0, 250), 1, 0)])
+
+
+def test_bf16_decoding_on_the_cpu_gives_nearly_the_fp32_logprobs() -> None:
+    exact = sampler(tiny_bank(), temperature=0.0).sample(REQUESTS)
+    rough = sampler(tiny_bank(precision="bf16"), temperature=0.0).sample(REQUESTS)
+    for one, other in zip(exact, rough, strict=True):
+        assert one[0].logprobs[0] == pytest.approx(other[0].logprobs[0], abs=0.15)
