@@ -10,8 +10,9 @@ from tiny_models import CONFIGS, tiny_bank
 from redqueen.errors import UserError
 from redqueen.learn.batches import by_member
 from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
-from redqueen.nouns import Completion, Rollout
+from redqueen.nouns import Completion, Request, Rollout
 from redqueen.policy.bank import AdapterBank
+from redqueen.policy.torch_sampler import TorchSampler
 
 
 def tokens(seed: int, length: int) -> tuple[int, ...]:
@@ -222,3 +223,13 @@ def test_bf16_gradients_point_the_same_way() -> None:
     exact, rough = gradients(tiny_bank(), ROLLOUTS), gradients(tiny_bank(precision="bf16"), ROLLOUTS)
     cosine = torch.nn.functional.cosine_similarity(exact, rough, dim=1)
     assert math.isclose(1.0, float(cosine.min()), abs_tol=0.02)
+
+
+def test_a_learner_with_checkpointing_leaves_the_sampler_as_it_was() -> None:
+    bank = tiny_bank()
+    request = Request(1, tokens(1, 5), 2, rng_seed=0)
+    sampler = TorchSampler(bank, max_new_tokens=8, end_tokens=[])
+    before = sampler.sample([request])
+    learner = TorchLearner(bank, LearnerSettings(checkpointing=True))
+    learner.gradients(by_member(ROLLOUTS))
+    assert sampler.sample([request]) == before

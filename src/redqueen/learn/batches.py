@@ -45,8 +45,18 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch with every tensor on ``device``."""
-        moved = {k: v.to(device, non_blocking=True) if isinstance(v, Tensor) else v for k, v in vars(self).items()}
-        return Batch(**moved)
+        return Batch(
+            self.tokens.to(device),
+            self.positions.to(device),
+            self.mask.to(device),
+            self.owners,
+            self.row.to(device),
+            self.source.to(device),
+            self.target.to(device),
+            self.advantages.to(device),
+            self.old_logprobs.to(device),
+            self.weights.to(device),
+        )
 
 
 def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:

@@ -68,7 +68,9 @@ class TorchLearner:
             fused=True,
         )
         if settings.checkpointing:
-            self.base.model.gradient_checkpointing_enable({"use_reentrant": False})
+            # Renamed in transformers 5; the old name warns.
+            enable = getattr(bank.base.model, "activation_checkpointing_enable", None)
+            (enable or bank.base.model.gradient_checkpointing_enable)({"use_reentrant": False})
 
     def update(self, rollouts: Sequence[Rollout]) -> list[UpdateStats]:
         """Take one step for every member with rollouts; one record a member, by ascending slot.
@@ -111,12 +113,7 @@ class TorchLearner:
             batch = batch.to(device)
             route = self.bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
             with self.bank.routed(route), self.base.autocast():
-                hidden = self.base.decoder(
-                    input_ids=batch.tokens,
-                    attention_mask=batch.mask,
-                    position_ids=batch.positions,
-                    use_cache=False,
-                ).last_hidden_state
+                hidden = self.base.hidden(batch.tokens, batch.positions, batch.mask)
                 predicting = hidden[batch.row, batch.source]
                 member_of = torch.tensor([place[o] for o in batch.owners], device=device)[batch.row]
                 signal = self._hidden_gradient(predicting.detach(), batch, member_of, losses, clipped)

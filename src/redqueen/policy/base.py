@@ -8,18 +8,17 @@ model is bfloat16, as such models are published. Adapter factors are fp32 in eit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
 
 from redqueen.errors import UserError
-from redqueen.policy.attention import ATTENTION_NAME, register_attention
+from redqueen.policy.attention import ATTENTION_NAME, PrefixCache, register_attention
 
 Precision = Literal["fp32", "bf16"]
 
@@ -32,7 +31,7 @@ class Base:
     """
 
     model: PreTrainedModel
-    decoder: Callable[..., BaseModelOutputWithPast]
+    decoder: nn.Module
     head: nn.Linear
     precision: Precision
     device: torch.device
@@ -50,10 +49,27 @@ class Base:
         with torch.autocast("cpu", torch.bfloat16) if mixed else nullcontext():
             yield
 
+    def hidden(
+        self, tokens: Tensor, positions: Tensor, mask: Tensor | None, prefix_cache: PrefixCache | None = None
+    ) -> Tensor:
+        """Return the decoder's last hidden states (rows, length, width) for ``tokens`` at ``positions`` (rows, length).
+
+        ``mask`` is None (causal) or boolean (rows, 1, length, length), True where a query may look.
+        """
+        output = self.decoder(
+            input_ids=tokens,
+            position_ids=positions,
+            attention_mask=mask,
+            past_key_values=prefix_cache,
+            use_cache=False,
+            prefix_cache=prefix_cache,
+        )
+        return cast(Tensor, output.last_hidden_state)
+
     def logits(self, hidden: Tensor) -> Tensor:
         """Return fp32 logits (..., vocabulary) of hidden states (..., hidden)."""
         with torch.autocast(self.device.type, enabled=False):
-            return self.head(hidden.to(self.head.weight.dtype)).float()
+            return cast(Tensor, self.head(hidden.to(self.head.weight.dtype))).float()
 
 
 def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Base:
@@ -65,17 +81,17 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
     device = torch.device(device)
     register_attention()
     model.requires_grad_(False)
-    model.eval()
+    cast(nn.Module, model).eval()
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
         if hasattr(module, "attention_dropout"):
-            module.attention_dropout = 0.0
+            setattr(module, "attention_dropout", 0.0)  # noqa: B010 (nn.Module's declared attribute types exclude numbers)
     head = model.get_output_embeddings()
     if precision == "bf16" and device.type != "cpu":
-        model.to(device=device, dtype=torch.bfloat16)
+        cast(nn.Module, model).to(device=device, dtype=torch.bfloat16)
     else:
-        model.to(device=device, dtype=torch.float32)
+        cast(nn.Module, model).to(device=device, dtype=torch.float32)
         if precision == "bf16":
             for module in model.modules():
                 if isinstance(module, nn.Linear) and module is not head:
@@ -112,9 +128,8 @@ def _check_head(base: Base) -> None:
     """Refuse a model whose logits are more than head(hidden): scaled or capped logits would train wrongly."""
     tokens = torch.arange(4, device=base.device)[None]
     with base.autocast():
-        forward: Callable[..., CausalLMOutputWithPast] = base.model
-        whole = forward(input_ids=tokens, use_cache=False).logits.float()
-        ours = base.logits(base.decoder(input_ids=tokens, use_cache=False).last_hidden_state)
+        whole = cast(nn.Module, base.model)(input_ids=tokens, use_cache=False).logits.float()
+        ours = base.logits(base.hidden(tokens, torch.arange(4, device=base.device)[None], None))
     if not torch.allclose(whole, ours, rtol=5e-2, atol=5e-2 * float(whole.abs().max())):
         raise UserError(
             f"base model type {base.model.config.model_type!r} scales or caps its logits, which is not supported; "

@@ -171,14 +171,7 @@ class Flight:
         return self._run_decoder(self.last[:, None], positions[:, None], no_mask)[:, 0]
 
     def _run_decoder(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
-        return self.base.decoder(
-            input_ids=tokens,
-            position_ids=positions,
-            attention_mask=mask,
-            past_key_values=self.cache,
-            use_cache=False,
-            prefix_cache=self.cache,
-        ).last_hidden_state
+        return self.base.hidden(tokens, positions, mask, self.cache)
 
     def next_noise(self, rows: Tensor | None) -> Tensor:
         """The uniform numbers (n,) for the next token of ``rows`` (None: all)."""
