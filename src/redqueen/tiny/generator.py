@@ -463,7 +463,7 @@ class Writer:
                 source = self.pick("dict") or ""
                 return f"for k, v in {source}.items():", [("k", "str"), ("v", "int")], source
 
-            if "k" not in self.scope.types and "v" not in self.scope.types and "k" != acc:
+            if "k" not in self.scope.types and "v" not in self.scope.types and acc != "k":
                 choices.append((3, items))
         if known["tup"]:
             choices.append((1, lambda: over("tup", "int", ("x", "v"))))

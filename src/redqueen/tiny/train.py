@@ -17,8 +17,10 @@ from torch.utils.data import DataLoader, Subset
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from redqueen.errors import UserError
+from redqueen.evaluate.suite import SUITES
 from redqueen.tiny.corpus import Batch, Corpus
 from redqueen.tiny.recipe import Recipe, build_model, build_recipe_tokenizer
+from redqueen.tiny.suite import held_out_skeletons
 
 CHECKPOINT_EVERY_S = 120.0
 
@@ -169,3 +171,24 @@ def save_model(model: Qwen3ForCausalLM, path: Path) -> None:
     """Write the weights (the tied output layer once)."""
     state = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items() if k != "lm_head.weight"}
     save_file(state, path, metadata={"format": "pt"})
+
+
+def train_base(
+    folder: Path, num_steps: int | None, device: str, compiled: bool, report: Callable[[str], None]
+) -> None:
+    """Train by the recipe in ``folder`` (going on where it was) and write the model to ``folder/base``."""
+    recipe = Recipe() if num_steps is None else dataclasses.replace(Recipe(), num_steps=num_steps)
+    trainer = Trainer(recipe, folder, held_out_skeletons(SUITES), device)
+    trainer.run(report, compiled=compiled)
+    report(f"wrote {write_base(folder, folder / 'base')}")
+
+
+def write_base(folder: Path, out: Path) -> Path:
+    """Write the newest weights of a training folder as a Hugging Face model folder in fp16; return it."""
+    recipe = Recipe(**json.loads((folder / "recipe.json").read_text()))
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    model = build_model(recipe, tokenizer)
+    model.load_state_dict(load_file(folder / "checkpoint.safetensors"), strict=False)
+    model.half().save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    return out

@@ -1,0 +1,199 @@
+"""The command line: thin. Each command imports what it needs, so that --help answers at once and without torch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from redqueen import __version__
+from redqueen.errors import UserError
+
+app = typer.Typer(
+    name="redqueen",
+    help="Population-based asymmetric self-play for post-training language models.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+tiny = typer.Typer(help="The embedded base model: train it again, measure what it can do.", no_args_is_help=True)
+app.add_typer(tiny, name="tiny")
+
+RunDir = Annotated[Path, typer.Argument(help="A run directory, as `redqueen train` made it.")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", help="section.field=value; may be repeated.")]
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one sentence on standard error and exit code 2."""
+    try:
+        app()
+    except UserError as error:
+        print(f"redqueen: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("redqueen: stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"redqueen {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+) -> None:
+    """Population-based asymmetric self-play for post-training language models."""
+
+
+@app.command()
+def train(
+    config: Annotated[Path | None, typer.Argument(help="A TOML file, for example configs/population.toml.")] = None,
+    run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Folder to make; default runs/NAME-SEED.")] = None,
+    set_: Overrides = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
+) -> None:
+    """Play a run from its beginning to its report."""
+    from redqueen.config import load_config
+
+    resolved = load_config(config, set_ or [])
+    if dry_run:
+        from redqueen.dry_run import plan_text
+
+        print(plan_text(resolved))
+        return
+    from redqueen.run import start
+
+    folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
+    report = _interruptible(folder, lambda: start(resolved, folder))
+    print(f"report: {report}")
+
+
+@app.command()
+def resume(run_dir: RunDir) -> None:
+    """Go on with a run that was stopped, from its newest checkpoint."""
+    from redqueen.run import resume as resume_run
+
+    report = _interruptible(run_dir, lambda: resume_run(run_dir))
+    print(f"report: {report}")
+
+
+def _interruptible(folder: Path, play: Callable[[], Path]) -> Path:
+    try:
+        return play()
+    except KeyboardInterrupt:
+        print(f"\nstopped; go on with: redqueen resume {folder}", file=sys.stderr)
+        sys.exit(130)
+
+
+@app.command()
+def report(
+    run_dirs: Annotated[list[Path], typer.Argument(help="One run directory, or several to compare.")],
+    out: Annotated[Path | None, typer.Option("--out", help="File to write; default: report.html in the first.")] = None,
+    format_: Annotated[str, typer.Option("--format", help="html or md.")] = "html",
+) -> None:
+    """Write the report of one or several runs, from their journals."""
+    from redqueen.report.html import write_report
+    from redqueen.report.markdown import write_markdown
+
+    writers: dict[str, tuple[str, Any]] = {"html": ("report.html", write_report), "md": ("report.md", write_markdown)}
+    if format_ not in writers:
+        raise UserError(f"--format {format_} is unknown: choose html or md")
+    name, write = writers[format_]
+    print(write(run_dirs, out or run_dirs[0] / name))
+
+
+@app.command()
+def diff(first: RunDir, second: RunDir) -> None:
+    """Say whether two runs' journals are equal (times aside), or name the first row that differs."""
+    from redqueen.journal import diff as compare
+    from redqueen.store import JOURNAL
+
+    found = compare(first / JOURNAL, second / JOURNAL)
+    print(found or "equal")
+    if found:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    run_dir: RunDir,
+    member: Annotated[str, typer.Option("--member", help="A living member, for example S1.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to make.")],
+) -> None:
+    """Write a member's adapter as a PEFT folder."""
+    from redqueen.export import export_member
+
+    print(export_member(run_dir, member, out))
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine offers: versions, cores, CUDA, the sandbox's protections, the embedded base."""
+    from redqueen.doctor import examine
+
+    healthy = True
+    for name, value, ok in examine():
+        print(f"{'ok ' if ok else 'BAD'}  {name}: {value}")
+        healthy &= ok
+    if not healthy:
+        raise typer.Exit(1)
+
+
+@app.command()
+def operators() -> None:
+    """List the evolutionary operators with their formulas and where they come from."""
+    from redqueen.evolve.breed_command import operators_table
+
+    print(operators_table())
+
+
+@app.command()
+def breed(
+    operator: Annotated[str, typer.Option(help="An id from `redqueen operators`.")],
+    parents: Annotated[list[Path], typer.Option(help="PEFT folders: repeat the flag for two parents.")],
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    space: Annotated[str, typer.Option(help="delta or factor.")] = "delta",
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    fitness: Annotated[list[float] | None, typer.Option(help="One number a parent; repeat the flag.")] = None,
+) -> None:
+    """Breed a child from PEFT folders; prints one JSON object."""
+    from redqueen.evolve.breed_command import breed_folders
+
+    print(json.dumps(breed_folders(operator, parents, space, seed, fitness, out)))
+
+
+@tiny.command("train")
+def tiny_train(
+    out: Annotated[Path, typer.Option(help="Folder for weights, tokenizer and checkpoints; goes on where it was.")],
+    steps: Annotated[int | None, typer.Option(help="Optimiser steps, if not the recipe's.")] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    compiled: Annotated[bool, typer.Option(help="Use torch.compile (needs a C++ compiler): faster.")] = False,
+) -> None:
+    """Train the embedded base from nothing, by its recipe."""
+    from redqueen.tiny.train import train_base
+
+    train_base(out, steps, device, compiled, lambda line: print(line, flush=True))
+
+
+@tiny.command("measure")
+def tiny_measure(
+    base: Annotated[Path | None, typer.Option(help="A folder that `tiny train` made; default: the shipped base.")] = None,
+    problems: Annotated[int, typer.Option(help="Fresh generator problems a level.")] = 60,
+    out: Annotated[Path | None, typer.Option(help="Write the figures here as JSON too.")] = None,
+) -> None:
+    """Measure what the base can do on fresh generator problems: the figures of its model card."""
+    from redqueen.tiny.measure import measure_base
+
+    figures = measure_base(base, problems, lambda line: print(line, flush=True))
+    if out:
+        out.write_text(json.dumps(figures, indent=2) + "\n")

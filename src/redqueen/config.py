@@ -1,0 +1,334 @@
+"""The typed configuration: one section a stage; every field says unit, range and where its default comes from.
+
+Grounds: *paper* (a reader of the paper states it), *re-implementation*, *AZR* (Absolute Zero Reasoner's default), *ours*
+(the paper is silent or unknown). ``docs/paper_map.md`` lists them all. This module imports no torch.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from redqueen.errors import UserError
+
+EMBEDDED = "embedded"
+
+
+class Section(BaseModel):
+    """What all sections share: unknown fields are refused, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class RunConfig(Section):
+    """The run as a whole."""
+
+    name: str = Field("run", min_length=1, max_length=80, pattern=r"^[\w .+-]+$")
+    """Name shown in reports. Ours."""
+    rng_seed: int = Field(0, ge=0, lt=2**31)
+    """Seed of every random stream. Ours."""
+    num_steps: int = Field(200, ge=1)
+    """Steps of self-play. Paper: 200."""
+    num_threads: int = Field(0, ge=0)
+    """CPU threads for tensor work; 0: all cores. The result depends on it in the last bits. Ours."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the base runs; auto: CUDA when there is one. Ours."""
+    checkpoint_every_steps: int = Field(10, ge=1)
+    """Steps between checkpoints. Ours."""
+    num_checkpoints_kept: int = Field(2, ge=1)
+    """Newest checkpoints kept. Ours."""
+
+
+class ModelConfig(Section):
+    """The frozen base."""
+
+    base: str = EMBEDDED
+    """``embedded``, a model folder, or a name on the hub. Paper: Qwen2.5-Coder-7B."""
+    precision: Literal["bf16", "fp32"] = "bf16"
+    """Precision of the base's products; adapters and their moments are always fp32. Ours."""
+    prompt_format: Literal["auto", "compact", "chat"] = "auto"
+    """``compact`` for the embedded base, ``chat`` for all others when ``auto``. Ours."""
+
+
+class PopulationConfig(Section):
+    """Who lives."""
+
+    num_teachers: int = Field(4, ge=0)
+    """Teachers. Paper: 4 (ablations 1 and 8)."""
+    num_students: int = Field(4, ge=0)
+    """Students. Paper: 4 (ablations 1 and 8)."""
+    single: bool = False
+    """One adapter plays both roles (AZR, the paper's baseline); then both numbers must be 1."""
+    lora_rank: int = Field(32, ge=1)
+    """Rank of every adapter. Paper: 32."""
+    lora_alpha: float = Field(64.0, gt=0)
+    """Adapter scale is lora_alpha / lora_rank. Paper: 64."""
+    lora_targets: str | tuple[str, ...] = "all-linear"
+    """Adapted modules. Ours; consistent with the reported adapter size."""
+
+    @model_validator(mode="after")
+    def _somebody_on_each_side(self) -> PopulationConfig:
+        if self.single and (self.num_teachers, self.num_students) != (1, 1):
+            raise ValueError("single = true is one adapter in both roles: set num_teachers = 1 and num_students = 1")
+        if self.num_teachers < 1:
+            raise ValueError("num_teachers must be at least 1: somebody has to write the tasks")
+        if self.num_students < 1:
+            raise ValueError("num_students must be at least 1: somebody has to solve the tasks")
+        return self
+
+    @property
+    def arm(self) -> str:
+        """``single`` or ``4T+4S``."""
+        return "single" if self.single else f"{self.num_teachers}T+{self.num_students}S"
+
+    @property
+    def num_members(self) -> int:
+        """Adapters in the bank."""
+        return 1 if self.single else self.num_teachers + self.num_students
+
+
+class MatchConfig(Section):
+    """Who meets whom, and the Gaussian skill ratings."""
+
+    rule: Literal["pfsp", "uniform", "all_pairs"] = "pfsp"
+    """Paper: prioritised fictitious self-play. The others are controls (ours)."""
+    pfsp_exponent: float = Field(1.0, ge=0)
+    """Weight of a pair is (p (1 - p)) to this power. Re-implementation: 1."""
+    rating_mu: float = 25.0
+    """Mean of a newcomer's rating, in rating points. Paper (standard constants)."""
+    rating_sigma: float = Field(25.0 / 3, gt=0)
+    """Standard deviation of a newcomer's rating. Paper (standard constants)."""
+    rating_beta: float = Field(25.0 / 6, gt=0)
+    """Spread of one performance. Paper (standard constants)."""
+    rating_tau: float = Field(25.0 / 300, ge=0)
+    """Drift of a skill between matches. Paper (standard constants)."""
+    draw_frac: float = Field(0.1, ge=0, lt=1)
+    """Probability of a draw between equals. Standard constant of the rating system."""
+    payoff_decay_frac: float = Field(0.95, gt=0, le=1)
+    """Share of a payoff cell's weight kept each step. Ours."""
+
+
+class ProposeConfig(Section):
+    """What teachers are asked for."""
+
+    num_code_o: int = Field(8, ge=0)
+    """Deduction proposals of each teacher a step. Ours (AZR: 64 of each kind)."""
+    num_code_i: int = Field(8, ge=0)
+    """Abduction proposals of each teacher a step. Ours (AZR: 64)."""
+    num_code_f: int = Field(8, ge=0)
+    """Induction proposals of each teacher a step. Ours (AZR: 64)."""
+    num_per_prompt: int = Field(4, ge=1)
+    """Proposals drawn from one prompt (it is read once). Ours."""
+    num_references: int = Field(6, ge=0)
+    """Reference programs in a proposal prompt. AZR: 6."""
+    temperature: float = Field(1.0, gt=0)
+    """Sampling temperature. AZR: 1."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Nucleus of sampling. AZR: 1."""
+    max_new_tokens: int = Field(8096, ge=1)
+    """Longest proposal, in tokens. AZR: 8096."""
+    buffer_capacity: int = Field(1024, ge=8)
+    """Tasks remembered for references; the oldest leave. Ours (AZR keeps the oldest instead)."""
+    buffer_scope: Literal["shared", "per_teacher"] = "shared"
+    """Whether all teachers draw references from one buffer. Ours."""
+    num_seed_proposals: int = Field(16, ge=0)
+    """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours (AZR: a set)."""
+    reject_duplicates: bool = True
+    """Refuse a task whose program (up to names) and inputs are in the buffer or were proposed this step. Ours."""
+
+
+class VerifyConfig(Section):
+    """How untrusted programs are run."""
+
+    num_workers: int = Field(2, ge=1)
+    """Sandboxed processes at a time. Ours."""
+    num_hash_seeds: int = Field(2, ge=1)
+    """Hash seeds a program must agree under. Ours (more where sets appear)."""
+    accept_cpu_ms: int = Field(50, ge=1)
+    """CPU time within which a proposed program must finish, in milliseconds. Ours."""
+    kill_cpu_ms: int = Field(200, ge=1)
+    """CPU time after which any program is killed, in milliseconds. Ours."""
+    num_inputs: int = Field(10, ge=2)
+    """Pairs of an induction task. AZR: 10."""
+    num_shown: int = Field(5, ge=1)
+    """Pairs of an induction task that the solver sees. AZR: the first half."""
+    allow_weak: bool = False
+    """Run even where no system-call filter can be had. Ours."""
+
+    @model_validator(mode="after")
+    def _some_hidden(self) -> VerifyConfig:
+        if self.num_shown >= self.num_inputs:
+            raise ValueError("num_shown must be below num_inputs: some pairs stay hidden")
+        if self.accept_cpu_ms > self.kill_cpu_ms:
+            raise ValueError("accept_cpu_ms must not be above kill_cpu_ms")
+        return self
+
+
+class SolveConfig(Section):
+    """How students answer."""
+
+    num_attempts: int = Field(8, ge=1)
+    """Attempts at each task: the solve rate's sample and the training group. AZR: 8."""
+    temperature: float = Field(1.0, gt=0)
+    """Sampling temperature. AZR: 1."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Nucleus of sampling. AZR: 1."""
+    max_new_tokens: int = Field(8096, ge=1)
+    """Longest attempt, in tokens. AZR: 8096."""
+    max_rows: int = Field(512, ge=1)
+    """Sequences decoded at a time. Ours."""
+
+
+class LearnConfig(Section):
+    """The policy-gradient step."""
+
+    estimator: Literal["reinforce_pp_baseline", "trr_pp", "grpo", "rloo"] = "reinforce_pp_baseline"
+    """Paper: REINFORCE++ with a group baseline. ``trr_pp`` is AZR's; the others are offered."""
+    learning_rate: float = Field(2e-5, gt=0)
+    """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that."""
+    train_teachers: bool = True
+    """False freezes the proposing role (a control). Ours."""
+    train_students: bool = True
+    """False freezes the solving role (a control). Ours."""
+    beta1: float = Field(0.9, ge=0, lt=1)
+    """AdamW. Common default."""
+    beta2: float = Field(0.99, ge=0, lt=1)
+    """AdamW. Ours: short runs want a shorter memory than 0.999."""
+    weight_decay: float = Field(0.0, ge=0)
+    """AdamW. Ours."""
+    clip: float = Field(0.2, gt=0)
+    """Range of the importance ratio. AZR: 0.2."""
+    max_grad_norm: float = Field(1.0, gt=0)
+    """Gradient clipping, per member. Ours."""
+    micro_batch_tokens: int = Field(8192, ge=64)
+    """Tokens of one forward and backward pass. Ours; affects speed and memory only."""
+    gradient_checkpointing: bool = False
+    """Trade time for memory on large models. Ours."""
+    unsolved_reward: float = Field(0.0, ge=-1, le=1)
+    """Teacher's reward when nobody solved the task. Paper: 0 (AZR's code: -0.5)."""
+    certain_reward: float = Field(0.0, ge=-1, le=1)
+    """Teacher's reward when every attempt solved it. Paper: 1 - s = 0 (AZR's code: -0.5)."""
+
+
+class EvolveConfig(Section):
+    """Replacement of the weakest by children bred in weight space."""
+
+    enabled: bool = True
+    """False: no replacement at all (the missing ablation). Ours."""
+    every_steps: int = Field(10, ge=1)
+    """Steps between generations. Paper: 10."""
+    replaced_frac: float = Field(0.25, ge=0, lt=1)
+    """Share of each role replaced. Paper: 25 %."""
+    operators: tuple[str, ...] = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
+    """Enabled operators. Paper: these eight."""
+    crossover_frac: float = Field(0.5, ge=0, le=1)
+    """Chance of crossover against mutation. Re-implementation: a fair coin."""
+    selection: Literal["truncation", "tournament", "rank"] = "truncation"
+    """Parent selection. Paper: the fittest survivors."""
+    tournament_size: int = Field(2, ge=1)
+    """Contestants of a tournament. Ours."""
+    space: Literal["delta", "factor"] = "delta"
+    """Whether operators act on the adapter's effect or on its factors as they happen to be written. Ours."""
+    preserve_norm: bool = False
+    """Rescale a child to its parents' norm. Ours."""
+    child_rating: Literal["reset", "inherit"] = "reset"
+    """A newborn's rating. Re-implementation: reset."""
+    child_moments: Literal["reset", "inherit"] = "reset"
+    """A newborn's optimiser state. Ours."""
+
+
+class EvaluateConfig(Section):
+    """External fitness on the frozen suite: reported, never selected on."""
+
+    every_steps: int = Field(0, ge=0)
+    """Steps between evaluations; 0: only before the first step and after the last. Ours."""
+    num_samples: int = Field(2, ge=1)
+    """Sampled attempts an item (greedy takes one more). Ours."""
+    max_items: int = Field(0, ge=0)
+    """Items scored, spread over the suite; 0: all. Ours."""
+
+
+class Config(Section):
+    """A whole run."""
+
+    run: RunConfig = RunConfig()
+    model: ModelConfig = ModelConfig()
+    population: PopulationConfig = PopulationConfig()
+    match: MatchConfig = MatchConfig()
+    propose: ProposeConfig = ProposeConfig()
+    verify: VerifyConfig = VerifyConfig()
+    solve: SolveConfig = SolveConfig()
+    learn: LearnConfig = LearnConfig()
+    evolve: EvolveConfig = EvolveConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+
+    @model_validator(mode="after")
+    def _something_to_propose(self) -> Config:
+        propose = self.propose
+        if propose.num_code_o + propose.num_code_i + propose.num_code_f == 0:
+            raise ValueError("propose asks for no task of any kind: set one of num_code_o, num_code_i, num_code_f")
+        return self
+
+
+def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
+    """Read a TOML file (None: all defaults) and apply ``section.field=value`` overrides.
+
+    Raises UserError naming the file and field, with what is wrong and what would be right.
+    """
+    source = str(path) if path else "the defaults"
+    data: dict[str, Any] = {}
+    if path is not None:
+        try:
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise UserError(f"no config file at {path}: give a path such as configs/population.toml") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{path} cannot be read ({error}): give a TOML file") from None
+        except tomllib.TOMLDecodeError as error:
+            raise UserError(f"{path} is not valid TOML: {error}") from None
+    for override in overrides:
+        _apply(data, override)
+    return parse_config(data, source)
+
+
+def parse_config(data: dict[str, Any], source: str) -> Config:
+    """Validate plain data. Raises UserError with one line for each fault."""
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        faults = "; ".join(_explain(fault, data) for fault in error.errors())
+        raise UserError(f"{source}: {faults}") from None
+
+
+def _apply(data: dict[str, Any], override: str) -> None:
+    """Set one ``section.field=value`` in ``data``; the value is read as TOML, or as text when it is none."""
+    name, equals, text = override.partition("=")
+    parts = name.strip().split(".")
+    if not equals or len(parts) != 2 or not all(parts):
+        raise UserError(f"--set {override}: write it as section.field=value, for example --set run.num_steps=50")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    section = data.setdefault(parts[0], {})
+    if not isinstance(section, dict):
+        raise UserError(f"--set {override}: {parts[0]} is not a section")
+    section[parts[1]] = value
+
+
+def _explain(fault: Any, data: dict[str, Any]) -> str:
+    """Say in one phrase what is wrong with a field and what would be right."""
+    place = ".".join(str(p) for p in fault["loc"]) or "the config"
+    if fault["type"] == "extra_forbidden":
+        section = Config.model_fields.get(str(fault["loc"][0]))
+        if len(fault["loc"]) == 1 or section is None:
+            return f"there is no section {place}; the sections are {', '.join(Config.model_fields)}"
+        known = section.annotation.model_fields if section.annotation else {}
+        return f"there is no field {place}; {fault['loc'][0]} has {', '.join(known)}"
+    message = fault["msg"].removeprefix("Value error, ")
+    shown = f" (got {fault['input']!r})" if fault["type"] != "value_error" else ""
+    return f"{place}: {message[0].lower()}{message[1:]}{shown}"

@@ -1,0 +1,46 @@
+"""What this machine offers, as lines of (name, value, whether it is as needed)."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from redqueen.errors import UserError
+from redqueen.tiny import embedded_folder
+from redqueen.verify import Verifier
+
+Line = tuple[str, str, bool]
+
+
+def examine() -> Iterator[Line]:
+    """Yield one line for each thing a run depends on."""
+    yield "python", platform.python_version(), True
+    for package in ("redqueen", "torch", "transformers", "safetensors", "numpy"):
+        try:
+            yield package, version(package), True
+        except PackageNotFoundError:
+            yield package, "not installed: install it with `make setup`", False
+    yield "cores", str(os.cpu_count()), True
+    yield "CUDA", torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU is used)", True
+    free_gb = shutil.disk_usage(Path.cwd()).free / 1e9
+    yield "free disk here", f"{free_gb:.1f} GB", free_gb > 1
+    weights = embedded_folder() / "model.safetensors"
+    size = f"{weights.stat().st_size / 1e6:.1f} MB" if weights.exists() else f"missing at {weights}: reinstall redqueen"
+    yield "embedded base", size, weights.exists()
+    yield from _sandbox()
+
+
+def _sandbox() -> Iterator[Line]:
+    try:
+        with Verifier(workers=1) as verifier:
+            yield "sandbox", verifier.protection, True
+            for name, holds in verifier.protections().items():
+                yield f"sandbox: {name}", "holds" if holds else "does not hold here", True
+    except UserError as error:
+        yield "sandbox", str(error), False

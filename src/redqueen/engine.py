@@ -1,0 +1,171 @@
+"""The engine: everything a step works with that does not change from step to step, built once from the config."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from redqueen.config import EMBEDDED, Config
+from redqueen.domains.prompt_format import PromptFormat
+from redqueen.domains.prompts_chat import ChatFormat
+from redqueen.domains.prompts_compact import CompactFormat
+from redqueen.errors import UserError
+from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
+from redqueen.policy.bank import AdapterBank
+from redqueen.policy.base import freeze
+from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.tiny import embedded_folder
+from redqueen.verify import Limits, Verifier
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The frozen base with its adapter bank, the samplers, the learner and the verifier."""
+
+    config: Config
+    tokenizer: PreTrainedTokenizerBase
+    prompt_format: PromptFormat
+    bank: AdapterBank
+    proposer: TorchSampler
+    solver: TorchSampler
+    learner: TorchLearner
+    verifier: Verifier
+
+    def sampler(self, temperature: float) -> TorchSampler:
+        """Return a solver at another temperature (0 is greedy): what evaluation uses."""
+        return _sampler(self.bank, self.tokenizer, self.config.solve.max_new_tokens, temperature, 1.0, self.config)
+
+
+@contextmanager
+def open_engine(config: Config) -> Iterator[Engine]:
+    """Load the base, build the bank and start the verifier; its processes end with the context.
+
+    Raises UserError when the model cannot be loaded or no sandbox can be had.
+    """
+    torch.set_num_threads(config.run.num_threads or os.cpu_count() or 1)
+    torch.manual_seed(config.run.rng_seed)
+    device = choose_device(config.run.device)
+    model, tokenizer = load_base(config.model.base)
+    population, learn = config.population, config.learn
+    base = freeze(model, device, config.model.precision)
+    bank = AdapterBank(
+        base,
+        population.num_members,
+        population.lora_rank,
+        population.lora_alpha,
+        population.lora_targets,
+        config.run.rng_seed,
+    )
+    propose, solve = config.propose, config.solve
+    settings = LearnerSettings(
+        lr=learn.learning_rate,
+        betas=(learn.beta1, learn.beta2),
+        weight_decay=learn.weight_decay,
+        max_grad_norm=learn.max_grad_norm,
+        clip=learn.clip,
+        temperature=solve.temperature,
+        micro_batch_tokens=learn.micro_batch_tokens,
+        checkpointing=learn.gradient_checkpointing,
+        pad_id=pad_token(tokenizer),
+    )
+    learner = TorchLearner(bank, settings)
+    with open_verifier(config) as verifier:
+        yield Engine(
+            config=config,
+            tokenizer=tokenizer,
+            prompt_format=choose_format(config),
+            bank=bank,
+            proposer=_sampler(bank, tokenizer, propose.max_new_tokens, propose.temperature, propose.top_p, config),
+            solver=_sampler(bank, tokenizer, solve.max_new_tokens, solve.temperature, solve.top_p, config),
+            learner=learner,
+            verifier=verifier,
+        )
+
+
+def open_verifier(config: Config) -> Verifier:
+    """Start a verifier with the config's limits."""
+    verify = config.verify
+    return Verifier(
+        workers=verify.num_workers,
+        limits=Limits(cpu_ms=verify.kill_cpu_ms, accept_cpu_ms=verify.accept_cpu_ms),
+        num_seeds=verify.num_hash_seeds,
+        allow_weak=verify.allow_weak,
+        num_shown=verify.num_shown,
+        num_inputs=verify.num_inputs,
+    )
+
+
+def choose_format(config: Config) -> PromptFormat:
+    """Return the prompt format that the config names or that fits its base."""
+    name = config.model.prompt_format
+    if name == "auto":
+        name = "compact" if config.model.base == EMBEDDED else "chat"
+    return CompactFormat() if name == "compact" else ChatFormat()
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device that ``auto``, ``cpu`` or ``cuda`` means here. Raises UserError when there is no such one."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("run.device is cuda, but this machine shows no CUDA device: set run.device = cpu")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load the base and its tokenizer: embedded, from a folder, or by name from the hub."""
+    folder = str(embedded_folder()) if name == EMBEDDED else name
+    if looks_like_path(name) and not Path(name).is_dir():
+        raise UserError(f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise UserError(f"model.base {name} cannot be loaded: {first}") from None
+    return model, tokenizer
+
+
+def looks_like_path(name: str) -> bool:
+    """Tell a path from a hub name (``owner/model``)."""
+    return name.startswith((".", "/", "~")) or name.count("/") > 1
+
+
+def _sampler(
+    bank: AdapterBank,
+    tokenizer: PreTrainedTokenizerBase,
+    max_new_tokens: int,
+    temperature: float,
+    top_p: float,
+    config: Config,
+) -> TorchSampler:
+    return TorchSampler(
+        bank,
+        max_new_tokens=max_new_tokens,
+        end_tokens=_end_tokens(bank, tokenizer),
+        temperature=temperature,
+        top_p=top_p,
+        max_rows=config.solve.max_rows,
+        pad_id=pad_token(tokenizer),
+    )
+
+
+def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:
+    """Return the id that fills rows up: the padding token, or the end token where there is none."""
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    return int(pad)  # type: ignore[arg-type]
+
+
+def _end_tokens(bank: AdapterBank, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Return what ends a completion: the tokenizer's end token and those of the model's generation config."""
+    known = getattr(bank.base.model.generation_config, "eos_token_id", None)
+    listed = known if isinstance(known, list) else [known]
+    return sorted({int(t) for t in (*listed, tokenizer.eos_token_id) if t is not None})

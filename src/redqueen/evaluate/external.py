@@ -1,0 +1,102 @@
+"""External fitness of a run: the students and the bare base on the frozen suite, as rows for the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from redqueen.engine import Engine
+from redqueen.evaluate.fitness_suite import Score, difference, pool, score
+from redqueen.evaluate.suite import Item, load_suite, subset
+from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS, EvaluationRecord
+from redqueen.nouns import Individual
+from redqueen.policy.bank import BASE_SLOT
+
+SUITE = "mini"
+EVALUATION_SEED = 20_260_101
+"""Sampling on the suite uses one seed at every step and in every run: differences are the members', not the dice's."""
+
+
+@dataclass(frozen=True)
+class Examiner:
+    """Scores members on a fixed list of items."""
+
+    engine: Engine
+    items: tuple[Item, ...]
+    num_samples: int
+
+    @staticmethod
+    def of(engine: Engine) -> Examiner:
+        """Return the examiner that the config asks for."""
+        config = engine.config.evaluate
+        items: Sequence[Item] = load_suite()
+        if config.max_items and config.max_items < len(items):
+            num_functions = max(1, config.max_items // 3)
+            num_strata = len({item.stratum for item in items})
+            items = subset(items, max(1, num_functions // num_strata), np.random.default_rng(EVALUATION_SEED))
+        return Examiner(engine, tuple(items), config.num_samples)
+
+    def base(self) -> list[Score]:
+        """Score the bare base: sampled, then greedy."""
+        return self._score([BASE_SLOT])
+
+    def members(self, members: Sequence[Individual]) -> list[Score]:
+        """Score members, two records each: sampled, then greedy."""
+        return self._score([m.slot for m in members])
+
+    def _score(self, slots: Sequence[int]) -> list[Score]:
+        engine = self.engine
+        return score(
+            slots,
+            self.items,
+            engine.sampler,
+            engine.prompt_format,
+            engine.tokenizer,
+            engine.verifier,
+            self.num_samples,
+            EVALUATION_SEED,
+        )
+
+
+def base_records(scores: Sequence[Score]) -> list[EvaluationRecord]:
+    """Return the base's rows."""
+    return [record for one in scores for record in _records(BASE, one)]
+
+
+def student_records(
+    students: Sequence[Individual], scores: Sequence[Score], base: Sequence[Score], items: Sequence[Item]
+) -> list[EvaluationRecord]:
+    """Return rows for each student, for the students' mean, and for its paired difference from the base."""
+    names = {student.slot: student.id for student in students}
+    records = [record for one in scores for record in _records(names[one.slots[0]], one)]
+    for base_score in base:
+        same_mode = [one for one in scores if one.mode == base_score.mode]
+        mean = pool(same_mode, items, EVALUATION_SEED)
+        records += _records(STUDENTS, mean)
+        change = difference(mean, base_score, items, EVALUATION_SEED)
+        gain = float(np.nanmean(np.array(mean.item_means) - np.array(base_score.item_means)))
+        records.append(
+            EvaluationRecord(CHANGE, SUITE, ALL, ALL, mean.mode, len(items), gain, change.low, change.high)
+        )
+    return records
+
+
+def _records(name: str, score_: Score) -> list[EvaluationRecord]:
+    return [
+        EvaluationRecord(
+            individual=name,
+            suite=SUITE,
+            stratum=stratum,
+            kind=kind,
+            mode=score_.mode,
+            num_items=cell.num_items,
+            mean_frac=cell.mean,
+            low_frac=cell.interval.low,
+            high_frac=cell.interval.high,
+            thought_frac=cell.thought_frac,
+            mean_tokens=cell.mean_tokens,
+        )
+        for (stratum, kind), cell in score_.cells.items()
+    ]

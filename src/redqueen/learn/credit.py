@@ -1,0 +1,139 @@
+"""Phase 5, first half: outcomes become rewards, rewards become advantages, and both become rollouts for the learner.
+
+Plain arithmetic on records: nothing here knows a tensor of the model.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from redqueen.config import LearnConfig
+from redqueen.learn.advantage import advantages
+from redqueen.learn.reward import student_reward, teacher_reward
+from redqueen.nouns import Kind, Rejection, Rollout, Task
+from redqueen.propose.proposing import Proposal
+from redqueen.solve.solving import Answered
+from redqueen.verify import well_formed
+
+
+@dataclass(frozen=True)
+class Credit:
+    """What was earned. ``proposal_rewards[i]`` and ``proposal_advantages[i]`` belong to proposal i (None: no sample);
+    ``attempt_rewards[j][a]`` and ``attempt_advantages[j][a]`` to attempt a of ``answered[j]``. ``rollouts`` feed the
+    learner."""
+
+    proposal_rewards: tuple[float | None, ...]
+    proposal_advantages: tuple[float | None, ...]
+    attempt_rewards: tuple[tuple[float | None, ...], ...]
+    attempt_advantages: tuple[tuple[float | None, ...], ...]
+    rollouts: tuple[Rollout, ...]
+
+
+def solve_fracs(answered: Sequence[Answered]) -> dict[str, float]:
+    """Return each task's solve rate in [0, 1]: the mean over the students that attempted it; no entry if all was lost."""
+    by_task: dict[str, list[float]] = defaultdict(list)
+    for one in answered:
+        if one.solve_frac is not None:
+            by_task[one.task.id].append(one.solve_frac)
+    return {task: fmean(fracs) for task, fracs in by_task.items()}
+
+
+def assign_credit(
+    proposals: Sequence[Proposal], judged: Sequence[Task | Rejection], answered: Sequence[Answered], config: LearnConfig
+) -> Credit:
+    """Reward every proposal and attempt and estimate advantages, per adapter and role."""
+    rewards = _proposal_rewards(judged, answered, config)
+    proposal_advantages = _proposal_advantages(proposals, rewards, config)
+    attempt_rewards = tuple(_attempt_rewards(one) for one in answered)
+    attempt_advantages = _attempt_advantages(answered, attempt_rewards, config)
+    rollouts = _proposal_rollouts(proposals, proposal_advantages) if config.train_teachers else []
+    if config.train_students:
+        rollouts += _attempt_rollouts(answered, attempt_advantages)
+    return Credit(tuple(rewards), tuple(proposal_advantages), attempt_rewards, attempt_advantages, tuple(rollouts))
+
+
+def _proposal_rewards(
+    judged: Sequence[Task | Rejection], answered: Sequence[Answered], config: LearnConfig
+) -> list[float | None]:
+    solved = solve_fracs(answered)
+    rewards: list[float | None] = []
+    for verdict in judged:
+        if isinstance(verdict, Rejection):
+            infra = verdict.reason == "infra"  # the judge's own trouble: no sample
+            rewards.append(None if infra else teacher_reward(None))
+        elif verdict.id in solved:
+            rewards.append(teacher_reward(solved[verdict.id], config.unsolved_reward, config.certain_reward))
+        else:
+            rewards.append(None)
+    return rewards
+
+
+def _proposal_advantages(
+    proposals: Sequence[Proposal], rewards: Sequence[float | None], config: LearnConfig
+) -> list[float | None]:
+    """A teacher's group is its proposals of one kind in this step (ours)."""
+    groups: dict[tuple[int, Kind], list[int]] = defaultdict(list)
+    for i, proposal in enumerate(proposals):
+        if rewards[i] is not None:
+            groups[proposal.slot, proposal.candidate.kind].append(i)
+    result: list[float | None] = [None] * len(proposals)
+    for slot in sorted({slot for slot, _ in groups}):
+        own = [(kind, indices) for (owner, kind), indices in groups.items() if owner == slot]
+        values = [[rewards[i] or 0.0 for i in indices] for _, indices in own]
+        estimated = advantages(config.estimator, values, [kind for kind, _ in own])
+        for (_, indices), group in zip(own, estimated, strict=True):
+            for i, value in zip(indices, group, strict=True):
+                result[i] = value
+    return result
+
+
+def _attempt_rewards(answered: Answered) -> tuple[float | None, ...]:
+    grades = [outcome.grade for outcome in answered.outcomes]
+    return tuple(None if g.lost else student_reward(g, well_formed(g)) for g in grades)
+
+
+def _attempt_advantages(
+    answered: Sequence[Answered], rewards: Sequence[tuple[float | None, ...]], config: LearnConfig
+) -> tuple[tuple[float | None, ...], ...]:
+    """A student's group is its attempts at one task."""
+    result: list[list[float | None]] = [[None] * len(one.outcomes) for one in answered]
+    for slot in sorted({one.student.slot for one in answered}):
+        own = [j for j, one in enumerate(answered) if one.student.slot == slot]
+        values = [[rewards[j][a] or 0.0 for a in answered[j].kept] for j in own]
+        estimated = advantages(config.estimator, values, [answered[j].task.kind for j in own])
+        for j, group in zip(own, estimated, strict=True):
+            for a, value in zip(answered[j].kept, group, strict=True):
+                result[j][a] = value
+    return tuple(tuple(row) for row in result)
+
+
+def _proposal_rollouts(proposals: Sequence[Proposal], advantages: Sequence[float | None]) -> list[Rollout]:
+    """Group the proposals that share a prompt, so that the learner reads it once."""
+    shared: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
+    for i, proposal in enumerate(proposals):
+        if advantages[i] is not None:
+            shared[proposal.slot, proposal.prompt].append(i)
+    return [
+        Rollout(
+            slot,
+            prompt,
+            tuple(proposals[i].completion for i in indices),
+            tuple(advantages[i] or 0.0 for i in indices),
+        )
+        for (slot, prompt), indices in shared.items()
+    ]
+
+
+def _attempt_rollouts(answered: Sequence[Answered], advantages: Sequence[tuple[float | None, ...]]) -> list[Rollout]:
+    """One rollout a task and student; groups in which all fared alike teach nothing and are left out."""
+    rollouts = []
+    for one, row in zip(answered, advantages, strict=True):
+        kept = one.kept
+        values = tuple(row[a] or 0.0 for a in kept)
+        if any(values):
+            completions = tuple(one.completions[a] for a in kept)
+            rollouts.append(Rollout(one.student.slot, one.prompt, completions, values))
+    return rollouts

@@ -1,0 +1,88 @@
+"""The task buffer: verified tasks that teachers are shown as references. Bounded, without doubles, oldest leave first.
+
+AZR keeps the oldest instead, so that after a few hundred steps nothing new is shown; ours forgets (method: a fault).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from redqueen.nouns import Kind, Task
+from redqueen.verify.normalise import normalise
+
+IDENTITY = Task(
+    id="seed",
+    teacher="seed",
+    student="",
+    kind="code_o",
+    code="def f(x):\n    return x\n",
+    inputs=("1",),
+    outputs=("1",),
+)
+"""AZR's seed: the identity program."""
+
+
+def program_key(task: Task) -> str:
+    """Return a digest equal for tasks whose programs are alike up to names and layout."""
+    return _digest(normalise(task.code))
+
+
+def task_key(task: Task) -> str:
+    """Return a digest equal for tasks that ask the same: same kind, program (up to names) and inputs."""
+    return _digest(task.kind, normalise(task.code), *task.inputs)
+
+
+def behaviour_key(task: Task) -> str:
+    """Return a digest equal for tasks that map the same inputs to the same outputs, however they are written."""
+    return _digest(*task.inputs, "->", *task.outputs)
+
+
+@dataclass(frozen=True)
+class TaskBuffer:
+    """Tasks in order of arrival, oldest first; at most ``capacity`` of them."""
+
+    capacity: int
+    tasks: tuple[Task, ...] = (IDENTITY,)
+
+    def add(self, new: Iterable[Task]) -> TaskBuffer:
+        """Return the buffer with the new tasks at its end: none alike in program or in behaviour to one before it."""
+        programs = {program_key(t) for t in self.tasks}
+        behaviours = {behaviour_key(t) for t in self.tasks}
+        kept = list(self.tasks)
+        for task in new:
+            program, behaviour = program_key(task), behaviour_key(task)
+            if program in programs or behaviour in behaviours:
+                continue
+            programs.add(program)
+            behaviours.add(behaviour)
+            kept.append(task)
+        return TaskBuffer(self.capacity, tuple(kept[-self.capacity :]))
+
+    def view(self, teacher: str | None) -> Sequence[Task]:
+        """Return what a teacher may see: all tasks (None), or its own and the seed."""
+        if teacher is None:
+            return self.tasks
+        place = teacher.split(".")[0]
+        return [t for t in self.tasks if t.teacher.split(".")[0] in (place, "seed")] or [IDENTITY]
+
+
+def draw_references(tasks: Sequence[Task], num: int, rng: np.random.Generator) -> tuple[Task, ...]:
+    """Draw ``num`` different tasks (fewer when there are fewer), newer ones twice as often as the oldest (ours)."""
+    if not tasks or num < 1:
+        return ()
+    weights = np.linspace(1.0, 2.0, len(tasks))
+    chosen = rng.choice(len(tasks), size=min(num, len(tasks)), replace=False, p=weights / weights.sum())
+    return tuple(tasks[i] for i in chosen)
+
+
+def draw_given(tasks: Sequence[Task], kind: Kind, rng: np.random.Generator) -> Task | None:
+    """Draw the program that an induction proposal is about; None for the other kinds."""
+    return draw_references(tasks, 1, rng)[0] if kind == "code_f" else None
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:24]

@@ -1,0 +1,122 @@
+"""Phase 2: every teacher writes a batch of proposals of the three kinds; all are sampled in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from redqueen.config import ProposeConfig
+from redqueen.domains.prompt_format import PromptFormat, completion_text
+from redqueen.nouns import KINDS, Candidate, Completion, Individual, Kind, Request, Task
+from redqueen.policy.protocols import Sampler
+from redqueen.propose.buffer import TaskBuffer, draw_given, draw_references
+from redqueen.streams import Streams
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A candidate with what the learner needs to know of how it was sampled."""
+
+    candidate: Candidate
+    slot: int
+    prompt: tuple[int, ...]
+    completion: Completion
+
+
+@dataclass(frozen=True)
+class _Prompt:
+    """One prompt of one teacher, from which several proposals are drawn."""
+
+    teacher: Individual
+    kind: Kind
+    given: Task | None
+    request: Request
+
+
+def propose(
+    teachers: Sequence[Individual],
+    opponents: Mapping[str, tuple[str, ...]],
+    buffer: TaskBuffer,
+    config: ProposeConfig,
+    sampler: Sampler,
+    prompt_format: PromptFormat,
+    tokenizer: PreTrainedTokenizerBase,
+    streams: Streams,
+) -> list[Proposal]:
+    """Return all teachers' proposals: teachers in order, kinds in order, unparsable ones included.
+
+    ``opponents`` maps a teacher's id to the students it meets this step.
+    """
+    prompts = [
+        prompt
+        for teacher in teachers
+        for prompt in _prompts(teacher, buffer, config, prompt_format, tokenizer, streams)
+    ]
+    completions = sampler.sample([p.request for p in prompts])
+    proposals = []
+    for prompt, group in zip(prompts, completions, strict=True):
+        for completion in group:
+            candidate_id = f"{streams.step}-{prompt.teacher.id}-{len(proposals)}"
+            student = ",".join(opponents[prompt.teacher.id])
+            candidate = _read(prompt, completion, candidate_id, student, prompt_format, tokenizer)
+            proposals.append(Proposal(candidate, prompt.teacher.slot, prompt.request.prompt, completion))
+    return proposals
+
+
+def _prompts(
+    teacher: Individual,
+    buffer: TaskBuffer,
+    config: ProposeConfig,
+    prompt_format: PromptFormat,
+    tokenizer: PreTrainedTokenizerBase,
+    streams: Streams,
+) -> list[_Prompt]:
+    """Return one teacher's prompts; each draws its own references."""
+    tasks = buffer.view(teacher.id if config.buffer_scope == "per_teacher" else None)
+    wanted: dict[Kind, int] = {
+        "code_o": config.num_code_o,
+        "code_i": config.num_code_i,
+        "code_f": config.num_code_f,
+    }
+    prompts = []
+    for kind in KINDS:
+        for start in range(0, wanted[kind], config.num_per_prompt):
+            rng = streams.rng("references", teacher.id, kind, start)
+            references = draw_references(tasks, config.num_references, rng)
+            given = draw_given(tasks, kind, rng)
+            text = prompt_format.propose(kind, references, given)
+            request = Request(
+                slot=teacher.slot,
+                prompt=prompt_format.encode(tokenizer, text),
+                num_samples=min(config.num_per_prompt, wanted[kind] - start),
+                rng_seed=streams.seed("propose", teacher.id, kind, start),
+            )
+            prompts.append(_Prompt(teacher, kind, given, request))
+    return prompts
+
+
+def _read(
+    prompt: _Prompt,
+    completion: Completion,
+    candidate_id: str,
+    student: str,
+    prompt_format: PromptFormat,
+    tokenizer: PreTrainedTokenizerBase,
+) -> Candidate:
+    text = completion_text(tokenizer, completion)
+    head = {"id": candidate_id, "teacher": prompt.teacher.id, "student": student, "text": text}
+    if not completion.finished:
+        return Candidate(kind=prompt.kind, error="cut off at the token limit", **head)
+    parsed = prompt_format.parse_proposal(prompt.kind, text, prompt.given)
+    return Candidate(
+        kind=prompt.kind,
+        code=parsed.code,
+        inputs=parsed.inputs,
+        message=parsed.message,
+        error=parsed.error,
+        **head,
+    )

@@ -1,0 +1,34 @@
+"""Grow the seed buffer: before step 1 the untrained founders (which are the base model) write a first batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from redqueen.config import ProposeConfig
+from redqueen.engine import Engine
+from redqueen.nouns import Individual, Task
+from redqueen.propose.proposing import propose
+from redqueen.state import State
+from redqueen.streams import Streams
+
+SEED_AUTHOR = "seed"
+
+
+def grow_seed_buffer(state: State, engine: Engine) -> State:
+    """Return the state with the base model's own valid tasks behind the identity program (AZR's seed; ours: the size).
+
+    Nothing is trained on them; they are what the first proposals are shown. Their author is ``seed``.
+    """
+    config = engine.config.propose
+    num = config.num_seed_proposals
+    if num == 0:
+        return state
+    wanted = ProposeConfig(
+        **{**config.model_dump(), "num_code_o": num, "num_code_i": num, "num_code_f": 0, "buffer_scope": "shared"}
+    )
+    founder: Individual = replace(state.teachers[0], id=SEED_AUTHOR)
+    seams = (engine.proposer, engine.prompt_format, engine.tokenizer)
+    streams = Streams(engine.config.run.rng_seed, 0)
+    proposals = propose([founder], {SEED_AUTHOR: ()}, state.buffer, wanted, *seams, streams)
+    judged = engine.verifier.check([p.candidate for p in proposals])
+    return replace(state, buffer=state.buffer.add(v for v in judged if isinstance(v, Task)))

@@ -1,0 +1,80 @@
+"""What changes from step to step beside tensors: who lives, what was asked, who has beaten whom."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from redqueen.config import Config
+from redqueen.match.payoff import PayoffMatrix, from_plain, to_plain
+from redqueen.match.rating import RatingConstants
+from redqueen.nouns import Individual, Rating, Task
+from redqueen.propose.buffer import TaskBuffer
+
+
+@dataclass(frozen=True)
+class State:
+    """The state after ``step`` steps. ``broken`` are members whose last update was not finite: the next to leave."""
+
+    step: int
+    individuals: tuple[Individual, ...]
+    buffer: TaskBuffer
+    payoff: PayoffMatrix
+    broken: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def teachers(self) -> tuple[Individual, ...]:
+        """Those who propose, by slot."""
+        return tuple(i for i in self.individuals if i.role != "student")
+
+    @property
+    def students(self) -> tuple[Individual, ...]:
+        """Those who solve, by slot."""
+        return tuple(i for i in self.individuals if i.role != "teacher")
+
+    def by_id(self) -> dict[str, Individual]:
+        """Return the living by their ids."""
+        return {i.id: i for i in self.individuals}
+
+
+def found(config: Config) -> State:
+    """Return the state before the first step: fresh founders, the seed buffer, no games."""
+    population = config.population
+    newcomer = rating_constants(config).newcomer()
+    if population.single:
+        people = [Individual("A1", "both", 0, newcomer)]
+    else:
+        people = [Individual(f"T{i + 1}", "teacher", i, newcomer) for i in range(population.num_teachers)]
+        first = population.num_teachers
+        people += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
+    payoff = PayoffMatrix(config.match.payoff_decay_frac)
+    return State(0, tuple(people), TaskBuffer(config.propose.buffer_capacity), payoff)
+
+
+def rating_constants(config: Config) -> RatingConstants:
+    """Return the rating system's numbers."""
+    match = config.match
+    return RatingConstants(match.rating_mu, match.rating_sigma, match.rating_beta, match.rating_tau, match.draw_frac)
+
+
+def state_to_plain(state: State) -> dict[str, Any]:
+    """Return the state as plain JSON values; ``state_from_plain`` reads them back exactly."""
+    return {
+        "step": state.step,
+        "individuals": [asdict(i) for i in state.individuals],
+        "buffer": {"capacity": state.buffer.capacity, "tasks": [asdict(t) for t in state.buffer.tasks]},
+        "payoff": to_plain(state.payoff),
+        "broken": sorted(state.broken),
+    }
+
+
+def state_from_plain(plain: dict[str, Any]) -> State:
+    """Read back what ``state_to_plain`` wrote."""
+    people = tuple(
+        Individual(**{**i, "rating": Rating(**i["rating"]), "parents": tuple(i["parents"])}) for i in plain["individuals"]
+    )
+    tasks = tuple(
+        Task(**{**t, "inputs": tuple(t["inputs"]), "outputs": tuple(t["outputs"])}) for t in plain["buffer"]["tasks"]
+    )
+    buffer = TaskBuffer(plain["buffer"]["capacity"], tasks)
+    return State(plain["step"], people, buffer, from_plain(plain["payoff"]), frozenset(plain["broken"]))

@@ -1,0 +1,192 @@
+"""Measure the embedded base on fresh generator problems: the figures of its model card."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from redqueen.domains.prompt_format import completion_text
+from redqueen.domains.prompts_compact import THINK, CompactFormat
+from redqueen.engine import load_base
+from redqueen.evaluate.intervals import bootstrap_mean
+from redqueen.evaluate.suite import SUITES
+from redqueen.nouns import KINDS, Candidate, Kind, Request, Task
+from redqueen.policy.bank import BASE_SLOT, AdapterBank
+from redqueen.policy.base import freeze
+from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.propose.buffer import program_key
+from redqueen.streams import Streams
+from redqueen.tiny.corpus import NUM_SHOWN, Author
+from redqueen.tiny.generator import LEVELS
+from redqueen.tiny.problems import Problem
+from redqueen.tiny.suite import held_out_skeletons
+from redqueen.verify import Verifier
+
+MEASURE_SEED = "measure/1"
+NUM_ATTEMPTS = 4
+NUM_PROPOSALS = 256
+MAX_NEW_TOKENS = 384
+FORMAT = CompactFormat()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The base behind a sampler, and the judge."""
+
+    samplers: dict[str, TorchSampler]
+    tokenizer: Any
+    verifier: Verifier
+
+
+def measure_base(folder: Path | None, num_problems: int, report: Callable[[str], None]) -> dict[str, Any]:
+    """Return all figures; ``report`` gets one line for each. ``num_problems`` are drawn for each of the five levels."""
+    model, tokenizer = load_base(str(folder) if folder else "embedded")
+    bank = AdapterBank(freeze(model, "cpu", "bf16"), 1, rank=1)
+    samplers = {
+        mode: TorchSampler(bank, MAX_NEW_TOKENS, [tokenizer.eos_token_id], temperature, pad_id=tokenizer.pad_token_id)
+        for mode, temperature in (("sampled", 1.0), ("greedy", 0.0))
+    }
+    author = Author(Random(MEASURE_SEED), held_out_skeletons(SUITES))
+    problems = [author.problem(level) for level in LEVELS for _ in range(num_problems)]
+    figures: dict[str, Any] = {"problems_per_level": num_problems, "attempts": NUM_ATTEMPTS}
+    with Verifier(workers=2) as verifier:
+        bench = Bench(samplers, tokenizer, verifier)
+        figures["propose"] = measure_proposals(bench, author, report)
+        for kind in KINDS:
+            figures[kind] = measure_solving(bench, kind, problems, report)
+    return figures
+
+
+def measure_solving(
+    bench: Bench, kind: Kind, problems: Sequence[Problem], report: Callable[[str], None]
+) -> dict[str, Any]:
+    """Return accuracy by habit (sampled, greedy), of direct answers, and after a forced thought, with intervals."""
+    tasks = [task_of(problem, kind, str(i)) for i, problem in enumerate(problems)]
+    clusters = [str(i) for i in range(len(tasks))]
+    result: dict[str, Any] = {}
+    for name, mode, forced in (
+        ("habit", "sampled", False),
+        ("habit greedy", "greedy", False),
+        ("forced thought", "sampled", True),
+        ("forced thought greedy", "greedy", True),
+    ):
+        if forced and kind == "code_f":
+            continue
+        attempts = answer(bench, tasks, mode, forced)
+        result[name] = accuracy(attempts, clusters)
+        if name == "habit":
+            result["thought_frac"] = fmean(float(t) for row in attempts for _, t in row)
+            direct = [[(c, t) for c, t in row if not t] for row in attempts]
+            result["direct"] = accuracy(direct, clusters)
+            levels = defaultdict(list)
+            for problem, row in zip(problems, attempts, strict=True):
+                levels[problem.level] += [c for c, _ in row]
+            result["habit by level"] = {str(level): round(fmean(map(float, v)), 3) for level, v in levels.items()}
+        report(f"{kind} {name}: {result[name]}")
+    report(f"{kind} direct answers alone: {result['direct']}; thinks by habit {result['thought_frac']:.3f}")
+    report(f"{kind} by level: {result['habit by level']}")
+    return result
+
+
+def accuracy(attempts: Sequence[Sequence[tuple[bool, bool]]], clusters: Sequence[str]) -> dict[str, float]:
+    """Return the mean over problems of the share of right attempts, with its 95 % bootstrap interval."""
+    kept = [(fmean(float(c) for c, _ in row), name) for row, name in zip(attempts, clusters, strict=True) if row]
+    values = np.array([v for v, _ in kept])
+    interval = bootstrap_mean(values, np.random.default_rng(0), [name for _, name in kept])
+    return {"mean": round(float(values.mean()), 4), "low": round(interval.low, 4), "high": round(interval.high, 4)}
+
+
+def answer(bench: Bench, tasks: Sequence[Task], mode: str, forced: bool) -> list[list[tuple[bool, bool]]]:
+    """Return (right, thought) of every attempt at every task; ``forced`` puts the opening think mark in the prompt."""
+    streams = Streams(0, 0)
+    requests = []
+    for task in tasks:
+        prompt = FORMAT.solve(task) + (THINK if forced else "")
+        count = NUM_ATTEMPTS if mode == "sampled" else 1
+        seed = streams.seed(mode, forced, task.id)
+        requests.append(Request(BASE_SLOT, FORMAT.encode(bench.tokenizer, prompt), count, seed))
+    groups = bench.samplers[mode].sample(requests)
+    parsed = [
+        [
+            FORMAT.parse_answer(task.kind, (THINK if forced else "") + completion_text(bench.tokenizer, completion))
+            for completion in group
+        ]
+        for task, group in zip(tasks, groups, strict=True)
+    ]
+    grades = iter(bench.verifier.grade([(t, p.answer) for t, row in zip(tasks, parsed, strict=True) for p in row]))
+    return [[(next(grades).correct, bool(p.thought)) for p in row] for row in parsed]
+
+
+def measure_proposals(bench: Bench, author: Author, report: Callable[[str], None]) -> dict[str, Any]:
+    """Return validity of proposals at temperature 1, how many differ, and which constructs they use."""
+    streams, rng = Streams(0, 1), author.rng
+    result: dict[str, Any] = {}
+    constructs: dict[str, int] = defaultdict(int)
+    for kind in KINDS:
+        candidates: list[Candidate] = []
+        requests, givens = [], []
+        for i in range(NUM_PROPOSALS // 4):
+            level = rng.choice(LEVELS)
+            shown = [task_of(author.problem(level), "code_o", f"{kind}{i}{j}") for j in range(2)]
+            given = shown[0] if kind == "code_f" else None
+            prompt = FORMAT.encode(bench.tokenizer, FORMAT.propose(kind, shown, given))
+            requests.append(Request(BASE_SLOT, prompt, 4, streams.seed("propose", kind, i)))
+            givens.append(given)
+        for i, group in enumerate(bench.samplers["sampled"].sample(requests)):
+            for j, completion in enumerate(group):
+                text = completion_text(bench.tokenizer, completion)
+                p = FORMAT.parse_proposal(kind, text, givens[i])
+                head = (f"{i}-{j}", "base", "", kind, text)
+                candidates.append(Candidate(*head, p.code, p.inputs, p.message, p.error))
+        judged = bench.verifier.check(candidates)
+        tasks = [v for v in judged if isinstance(v, Task)]
+        reasons: dict[str, int] = defaultdict(int)
+        for verdict in judged:
+            if not isinstance(verdict, Task):
+                reasons[verdict.reason] += 1
+        for task in tasks:
+            for name in constructs_of(task.code):
+                constructs[name] += kind != "code_f"
+        result[kind] = {
+            "valid_frac": round(len(tasks) / len(judged), 4),
+            "distinct_programs": len({program_key(t) for t in tasks}),
+            "proposals": len(judged),
+            "rejected": dict(reasons),
+        }
+        report(f"propose {kind}: {result[kind]}")
+    result["constructs"] = dict(sorted(constructs.items(), key=lambda item: -item[1]))
+    report(f"constructs: {result['constructs']}")
+    return result
+
+
+def constructs_of(code: str) -> set[str]:
+    """Name the constructs that stand in a program."""
+    names = {
+        ast.For: "for", ast.While: "while", ast.If: "if", ast.IfExp: "conditional expression",
+        ast.ListComp: "list comprehension", ast.DictComp: "dict comprehension", ast.GeneratorExp: "generator",
+        ast.Slice: "slice", ast.Dict: "dict", ast.Tuple: "tuple", ast.List: "list", ast.AugAssign: "augmented assignment",
+        ast.BoolOp: "and/or", ast.Compare: "comparison", ast.Break: "break", ast.Continue: "continue",
+    }  # fmt: skip
+    tree = ast.parse(code)
+    found = {names[type(n)] for n in ast.walk(tree) if type(n) in names}
+    found |= {"method call" for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}
+    return found | ({"helper function"} if sum(isinstance(n, ast.FunctionDef) for n in tree.body) > 1 else set())
+
+
+def task_of(problem: Problem, kind: Kind, name: str) -> Task:
+    """Return a generated problem as a task of this kind."""
+    outputs = tuple(run.result for run in problem.runs)
+    if kind == "code_f":
+        return Task(
+            name, "generator", "", kind, problem.code, problem.inputs, outputs, problem.message, NUM_SHOWN
+        )
+    return Task(name, "generator", "", kind, problem.code, problem.inputs[:1], outputs[:1])
+
