@@ -58,7 +58,7 @@ def _try_inputs(task: Task, texts: list[str], rules: Rules) -> Generator[Job, Ru
     """Run the program on all texts; one that kills the child is set aside and the rest go on in another."""
     grades: dict[str, Grade] = {}
     right: list[str] = []
-    zygote = -1
+    seed = -1
     left = list(texts)
     while left:
         run = yield from run_once(make_job(task.code, _literals(left), "each", rules))
@@ -66,7 +66,7 @@ def _try_inputs(task: Task, texts: list[str], rules: Rules) -> Generator[Job, Ru
             grades[text] = _grade_item(item, task.outputs[0])
             if grades[text].correct:
                 right.append(text)
-                zygote = run.zygote
+                seed = run.seed
         num_done = len(run.items)
         if run.ended != "ok" and num_done == 0:  # the first one had the whole child to itself, and killed it
             grades[left[0]] = _grade_death(run)
@@ -74,7 +74,7 @@ def _try_inputs(task: Task, texts: list[str], rules: Rules) -> Generator[Job, Ru
         left = left[num_done:]
     if right:
         job = make_job(task.code, _literals(right[::-1]), "each", replace(rules, num_seeds=1))
-        again = yield from run_once(replace(job, avoid=frozenset({zygote})))
+        again = yield from run_once(replace(job, avoid=frozenset({seed})))
         for text, item in zip(right[::-1], again.items, strict=False):
             if _grade_item(item, task.outputs[0]).correct is False:
                 grades[text] = Grade(False, "ok", "nondeterministic")

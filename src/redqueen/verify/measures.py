@@ -20,9 +20,9 @@ class Measures:
 
     ``ast_depth``: nodes on the longest path from the module to a leaf, operators and contexts not counted (ours).
     ``cyclomatic``: 1 + decision points (McCabe; counted as radon does, nested functions once). ``num_lines``: lines
-    that are neither blank nor only a comment or a docstring (radon's sloc). ``num_variables``: distinct names assigned or taken as parameters.
-    ``halstead_*``: distinct and total operators and operands as radon counts them; volume in bits,
-    N log2(n); difficulty n1 N2 / (2 n2); effort = difficulty x volume.
+    that are neither blank nor only a comment or a docstring (radon's sloc). ``num_variables``: distinct names assigned
+    or taken as parameters. ``halstead_*``: distinct (n) and total (N) operators and operands as radon counts them;
+    volume in bits, N log2(n); difficulty n1 N2 / (2 n2); effort = difficulty x volume.
     """
 
     ast_depth: int

@@ -8,6 +8,7 @@ their jobs tried again; after that a job ends as ``infra``.
 from __future__ import annotations
 
 import collections
+import itertools
 import secrets
 import selectors
 import threading
@@ -42,6 +43,8 @@ class _Pending:
     attempts: int = 0
 
 
+_Place = tuple[str, int]
+"""A zygote's kind and the number of its hash seed."""
 _Over = tuple[_Pending, Run]
 
 
@@ -51,9 +54,9 @@ class Pool:
     def __init__(self, workers: int, settings: ZygoteSettings) -> None:
         self.workers = workers
         self.settings = settings
-        self.zygotes: dict[int, ZygoteHandle] = {}
+        self.zygotes: dict[_Place, ZygoteHandle] = {}
         self.waiting: collections.deque[_Pending] = collections.deque()
-        self.sent: dict[int, collections.deque[tuple[int, _Pending]]] = {}
+        self.sent: dict[_Place, collections.deque[tuple[int, _Pending]]] = {}
         self.next_job_id = 1
         self.num_starts = 0
         self._num_base = max(2, workers)
@@ -65,8 +68,8 @@ class Pool:
     def start(self) -> None:
         """Start one zygote for each worker, and at least two. Raises UserError when they do not come up."""
         try:
-            for index in range(self._num_base):
-                self._adopt(start_zygote(index, self.settings))
+            for seed in range(self._num_base):
+                self._adopt(start_zygote("plain", seed, self.settings))
             for zygote in self.zygotes.values():
                 zygote.wait_hello()
         except OSError as error:
@@ -80,8 +83,8 @@ class Pool:
 
     def close(self) -> None:
         """End all zygotes and what runs in them."""
-        for index in list(self.zygotes):
-            self._dismiss(index)
+        for place in list(self.zygotes):
+            self._dismiss(place)
         self._selector.close()
 
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
@@ -125,9 +128,6 @@ class Pool:
 
     def _dispatch(self) -> list[_Over]:
         """Hand waiting jobs to zygotes that may take them. Returns the jobs that no zygote can be had for."""
-        for index in range(self._num_base):
-            if index not in self.zygotes:
-                self._grow(index)
         over: list[_Over] = []
         held: list[_Pending] = []
         while self.waiting:
@@ -144,33 +144,33 @@ class Pool:
         self.waiting.extendleft(reversed(held))
         return over
 
-    def _eligible(self, job: Job) -> list[int]:
-        return [index for index in self.zygotes if index not in job.avoid]
+    def _eligible(self, job: Job) -> list[_Place]:
+        return [place for place in self.zygotes if place[0] == job.kind and place[1] not in job.avoid]
 
-    def _choose(self, job: Job) -> int | None:
+    def _choose(self, job: Job) -> _Place | None:
         """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
-        eligible = self._eligible(job)
-        if not eligible:  # it has seen every seed there is: start one more
-            index = next(i for i in range(len(job.avoid) + 1) if i not in job.avoid)
-            if not self._grow(index):
-                return None
-            eligible = [index]
         num_busy = sum(1 for queue in self.sent.values() if queue)
+        eligible = self._eligible(job)
+        if len(eligible) < self._num_base and num_busy < self.workers:
+            known = {place[1] for place in eligible}
+            seed = next(seed for seed in itertools.count() if seed not in job.avoid and seed not in known)
+            if (not eligible or seed < self._num_base) and self._grow((job.kind, seed)):
+                eligible.append((job.kind, seed))
         fitting = [
-            index
-            for index in eligible
-            if len(self.sent[index]) < _QUEUE_DEPTH and (self.sent[index] or num_busy < self.workers)
+            place
+            for place in eligible
+            if len(self.sent[place]) < _QUEUE_DEPTH and (self.sent[place] or num_busy < self.workers)
         ]
-        return min(fitting, key=lambda index: len(self.sent[index]), default=None)
+        return min(fitting, key=lambda place: len(self.sent[place]), default=None)
 
-    def _send(self, index: int, pending: _Pending) -> None:
-        zygote = self.zygotes[index]
+    def _send(self, place: _Place, pending: _Pending) -> None:
+        zygote = self.zygotes[place]
         job_id = self.next_job_id
         self.next_job_id += 1
         pending.attempts += 1
-        if not self.sent[index]:
+        if not self.sent[place]:
             zygote.head_since_s = time.monotonic()
-        self.sent[index].append((job_id, pending))
+        self.sent[place].append((job_id, pending))
         zygote.queue_bytes(pending.job.request(job_id, pending.nonce))
         self._watch(zygote)
 
@@ -180,8 +180,8 @@ class Pool:
         """Wait for replies, deaths or deadlines; return the jobs that are over."""
         done: list[_Over] = []
         for key, mask in self._selector.select(self._timeout_s()):
-            index = key.data
-            zygote = self.zygotes.get(index)
+            place = key.data
+            zygote = self.zygotes.get(place)
             if zygote is None:
                 continue
             alive = True
@@ -189,27 +189,27 @@ class Pool:
                 alive = zygote.flush()
             if alive and mask & selectors.EVENT_READ:
                 alive = zygote.receive()
-                alive = self._take_replies(index, done) and alive
+                alive = self._take_replies(place, done) and alive
             if alive:
                 self._watch(zygote)
             else:
-                self._lose(index, done)
+                self._lose(place, done)
         now_s = time.monotonic()
-        for index, queue in list(self.sent.items()):
-            if queue and now_s > self._deadline_s(index):
-                self._lose(index, done)
+        for place, queue in list(self.sent.items()):
+            if queue and now_s > self._deadline_s(place):
+                self._lose(place, done)
         return done
 
-    def _take_replies(self, index: int, done: list[_Over]) -> bool:
+    def _take_replies(self, place: _Place, done: list[_Over]) -> bool:
         """Read the complete replies of a zygote. Returns False when it said something that no job of its explains."""
-        zygote = self.zygotes[index]
+        zygote = self.zygotes[place]
         while (reply := zygote.next_reply()) is not None:
             header, payload = reply
-            if not self.sent[index] or self.sent[index][0][0] != header.job_id:
+            if not self.sent[place] or self.sent[place][0][0] != header.job_id:
                 return False
-            _, pending = self.sent[index].popleft()
+            _, pending = self.sent[place].popleft()
             zygote.head_since_s = time.monotonic()
-            run = read_run(pending.job, header, payload, pending.nonce, index)
+            run = read_run(pending.job, header, payload, pending.nonce, place[1])
             if run.ended == "infra" and pending.attempts < _MAX_ATTEMPTS:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
             else:
@@ -217,36 +217,36 @@ class Pool:
         return not zygote.is_garbled
 
     def _timeout_s(self) -> float:
-        deadlines = [self._deadline_s(index) for index, queue in self.sent.items() if queue]
+        deadlines = [self._deadline_s(place) for place, queue in self.sent.items() if queue]
         until_s = min(deadlines) - time.monotonic() if deadlines else _RESTART_PAUSE_S
         return min(max(0.0, until_s), _RESTART_PAUSE_S if self._failures else until_s)
 
-    def _deadline_s(self, index: int) -> float:
-        job = self.sent[index][0][1].job
-        return self.zygotes[index].head_since_s + job.wall_ms / 1000 + _GRACE_S
+    def _deadline_s(self, place: _Place) -> float:
+        job = self.sent[place][0][1].job
+        return self.zygotes[place].head_since_s + job.wall_ms / 1000 + _GRACE_S
 
     # ---- losing and replacing -------------------------------------------------------------------------------------
 
-    def _lose(self, index: int, done: list[_Over]) -> None:
+    def _lose(self, place: _Place, done: list[_Over]) -> None:
         """A zygote died, hung or talked nonsense: replace it and try its jobs again. Only the job at its head can
         have been the cause, so only that one's attempts count."""
-        orphans = [pending for _, pending in self.sent[index]]
+        orphans = [pending for _, pending in self.sent[place]]
         for pending in orphans[1:]:
             pending.attempts -= 1
-        self._dismiss(index)
+        self._dismiss(place)
         for pending in orphans:
             if pending.attempts >= _MAX_ATTEMPTS:
-                done.append((pending, Run("infra", "its zygote was lost", zygote=index)))
+                done.append((pending, Run("infra", "its zygote was lost", seed=place[1])))
             else:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
 
-    def _grow(self, index: int) -> bool:
-        """Start the zygote ``index``, now or never mind: after a failure it is tried again a little later."""
+    def _grow(self, place: _Place) -> bool:
+        """Start the zygote for ``place``, now or never mind: after a failure it is tried again a little later."""
         if time.monotonic() < self._retry_at_s:
             return False
         self.num_starts += 1
         try:
-            zygote = start_zygote(index, self.settings)
+            zygote = start_zygote(*place, self.settings)
             zygote.wait_hello()
         except OSError:
             self._failures += 1
@@ -257,17 +257,18 @@ class Pool:
         return True
 
     def _adopt(self, zygote: ZygoteHandle) -> None:
-        self.zygotes[zygote.index] = zygote
-        self.sent[zygote.index] = collections.deque()
-        self._selector.register(zygote.socket, selectors.EVENT_READ, zygote.index)
+        place = (zygote.kind, zygote.seed)
+        self.zygotes[place] = zygote
+        self.sent[place] = collections.deque()
+        self._selector.register(zygote.socket, selectors.EVENT_READ, place)
 
-    def _dismiss(self, index: int) -> None:
-        zygote = self.zygotes.pop(index)
-        del self.sent[index]
+    def _dismiss(self, place: _Place) -> None:
+        zygote = self.zygotes.pop(place)
+        del self.sent[place]
         self._selector.unregister(zygote.socket)
         zygote.end()
 
     def _watch(self, zygote: ZygoteHandle) -> None:
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if zygote.has_unsent else 0)
         if self._selector.get_key(zygote.socket).events != events:
-            self._selector.modify(zygote.socket, events, zygote.index)
+            self._selector.modify(zygote.socket, events, (zygote.kind, zygote.seed))

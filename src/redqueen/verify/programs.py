@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
+from redqueen.verify.kinds import kind_for
 from redqueen.verify.literals import LiteralError, canonical_args
 from redqueen.verify.records import Limits, Program, Result
 from redqueen.verify.runs import Job, Run
 
 NUM_SEEDS_UNORDERED = 4
 """Seeds when sets or hashes appear: two agree by chance half the time on a set of two strings, four in 11 % (ours)."""
+
+_PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,15 @@ def make_job(code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: R
         max_output_chars=limits.max_output_chars,
         entry=entry,
         gated=rules.gated,
+        kind=kind_for(code) if rules.gated else "full",
     )
 
 
 def run_once(job: Job) -> Generator[Job, Run, Run]:
     """Run a job; one that only the clock on the wall stopped is given a second chance (the machine may be busy)."""
     run = yield job
-    if run.ended == "timeout" and run.detail == "wall" and run.cpu_ms < job.cpu_ms / 2:
-        run = yield replace(job, wall_ms=2 * job.wall_ms)
+    if run.ended == "timeout" and run.detail == "wall" and run.cpu_ms < 0.9 * job.cpu_ms:
+        run = yield replace(job, wall_ms=_PATIENCE * job.wall_ms)
     return run
 
 
@@ -87,7 +91,7 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
     if first.unordered and num_seeds > 1:
         num_seeds = max(num_seeds, NUM_SEEDS_UNORDERED)
     reversed_job = replace(job, inputs=job.inputs[::-1])
-    seen = frozenset({first.zygote})
+    seen = frozenset({first.seed})
     dearest = first
     for _ in range(num_seeds - 1):
         again = yield from run_once(replace(reversed_job, avoid=seen))
@@ -95,6 +99,6 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
             return again
         if again.verdict != "ok" or again.items[::-1] != first.items:
             return Run("nondeterministic", "hash seeds disagree", cpu_ms=again.cpu_ms)
-        seen |= {again.zygote}
+        seen |= {again.seed}
         dearest = max(dearest, again, key=lambda run: run.cpu_ms)
     return dearest

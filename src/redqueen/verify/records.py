@@ -22,8 +22,8 @@ class Limits:
     """A candidate that needs more than this is no task, so that one near the kill limit cannot flicker."""
     wall_ms: int = 2_000
     """Time on the clock of one child, milliseconds."""
-    memory_bytes: int = 256 << 20
-    """Address space beyond what a warm interpreter has, bytes."""
+    memory_bytes: int = 64 << 20
+    """Address space beyond what a warm interpreter has, bytes. In 100 ms no more could be filled anyway."""
     max_code_chars: int = 65_536
     """Longest program, characters."""
     max_input_chars: int = 65_536

@@ -6,7 +6,7 @@ place: records under the job's own nonce, a last word, and outputs that are cano
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import signal
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from redqueen.verify.inside import wire
 from redqueen.verify.literals import is_canonical
 
 _CAGE_FAILED_STATUS = 97
+_WARM_BYTES = 12 << 20  # resident in a child that has done nothing yet
 _ITEM_KINDS = frozenset({"ok", "error", "forbidden", "too-large", "invalid-input", "invalid-output"})
 _MAX_DETAIL_CHARS = 200
 _MAX_REPLY_BYTES = 8 << 20
@@ -25,8 +26,9 @@ class Job:
     """One program on its inputs in one child.
 
     ``inputs`` are pairs (``literal`` or ``expression``, text). Mode ``all`` stops at the first input that is not ok,
-    ``each`` goes on. ``avoid`` names the zygotes (and so the hash seeds) that must not take it. ``gated`` False leaves
-    the static gate out: for benchmarks that are trusted to be impure, and to test the cage itself.
+    ``each`` goes on. ``avoid`` holds the numbers of the hash seeds it must not run under. ``gated`` False leaves the
+    static gate out: for benchmarks that are trusted to be impure, and to test the cage itself. ``loose``: see
+    ``encode``. ``kind`` is the kind of zygote that has its modules.
     """
 
     code: str
@@ -38,21 +40,15 @@ class Job:
     max_output_chars: int
     entry: str = "f"
     gated: bool = True
+    loose: bool = False
+    kind: str = "full"
     avoid: frozenset[int] = frozenset()
 
     def request(self, job_id: int, nonce: str) -> bytes:
         """The job as a frame for a zygote."""
-        body = json.dumps(
-            {
-                "nonce": nonce,
-                "code": self.code,
-                "inputs": self.inputs,
-                "mode": self.mode,
-                "entry": self.entry,
-                "gate": self.gated,
-                "max_chars": self.max_output_chars,
-            }
-        ).encode()
+        stop_early = self.mode == "all"
+        fields = (nonce, self.code, self.inputs, stop_early, self.entry, self.gated, self.max_output_chars, self.loose)
+        body = marshal.dumps(fields)
         reply_bytes = min(_MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
         header = wire.RequestHeader(len(body), job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, reply_bytes)
         return header.pack() + body
@@ -79,7 +75,7 @@ class Run:
     items: tuple[Item, ...] = ()
     unordered: bool = False
     cpu_ms: float = 0.0
-    zygote: int = -1
+    seed: int = -1
 
     @property
     def verdict(self) -> str:
@@ -92,7 +88,7 @@ class Run:
         return next((item.detail for item in self.items if item.verdict != "ok"), self.detail)
 
 
-def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, zygote: int) -> Run:
+def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, seed: int) -> Run:
     """Turn a zygote's reply into a ``Run``."""
     cpu_ms = header.cpu_us / 1000
     verdict, detail = _death(job, header)
@@ -101,10 +97,10 @@ def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, zyg
     records = _read_records(payload, nonce)
     if verdict != "ok":
         items = _items(job, records[0]) if records else None
-        return Run(verdict, detail, items or (), cpu_ms=cpu_ms, zygote=zygote)
+        return Run(verdict, detail, items or (), cpu_ms=cpu_ms, seed=seed)
     if records is None or not records[1]:
-        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, zygote=zygote)
-    return _complete(job, records[0], cpu_ms, zygote)
+        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
+    return _complete(job, records[0], cpu_ms, seed)
 
 
 def _death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
@@ -121,7 +117,7 @@ def _death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
         if number == signal.SIGSYS:
             return "forbidden", "system call"
         if number in (signal.SIGPROF, signal.SIGXCPU):
-            return "timeout", "cpu"
+            return _clock_or_memory(job, header)
         if number == signal.SIGKILL:
             return ("timeout", "cpu") if header.cpu_us >= job.cpu_ms * 1000 else ("memory", "killed")
         return "crash", signal.Signals(number).name if number in set(signal.Signals) else str(number)
@@ -129,6 +125,12 @@ def _death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
     if code == _CAGE_FAILED_STATUS and header.payload_bytes == 0:
         return "infra", "the cage did not close"
     return ("ok", "") if code == 0 else ("no-result", f"exit status {code}")
+
+
+def _clock_or_memory(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
+    """A child that the clock stopped while it was filling its memory is named by the cause, not by the watchman."""
+    filled = header.peak_kb * 1024 >= job.memory_bytes // 2 + _WARM_BYTES
+    return ("memory", "filling it took all its time") if filled else ("timeout", "cpu")
 
 
 _Record = tuple[str, str, str]
@@ -178,24 +180,24 @@ def _items(job: Job, records: list[_Record]) -> tuple[Item, ...] | None:
     return tuple(items) if len(items) <= len(job.inputs) else None
 
 
-def _complete(job: Job, records: list[_Record], cpu_ms: float, zygote: int) -> Run:
+def _complete(job: Job, records: list[_Record], cpu_ms: float, seed: int) -> Run:
     """Read the records of a child that ended by itself."""
     if len(records) >= 1 and records[-1][0] == "memory":
         items = _items(job, records[:-1])
-        return Run("memory", records[-1][1], items or (), cpu_ms=cpu_ms, zygote=zygote)
+        return Run("memory", records[-1][1], items or (), cpu_ms=cpu_ms, seed=seed)
     if len(records) == 1 and records[0][0] == "syntax":
-        return Run("syntax", _clean(records[0][1]), cpu_ms=cpu_ms, zygote=zygote)
+        return Run("syntax", _clean(records[0][1]), cpu_ms=cpu_ms, seed=seed)
     if len(records) == 1 and records[0][0] == "forbidden":
-        return Run("forbidden", _clean(records[0][2]), cpu_ms=cpu_ms, zygote=zygote)
+        return Run("forbidden", _clean(records[0][2]), cpu_ms=cpu_ms, seed=seed)
     if not records or records[0][0] != "flags":
-        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, zygote=zygote)
+        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
     items = _items(job, records[1:])
     finished = items is not None and (
         len(items) == len(job.inputs) or (job.mode == "all" and bool(items) and items[-1].verdict != "ok")
     )
     if items is None or not finished:
-        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, zygote=zygote)
-    return Run("ok", "", items, unordered=records[0][1] == "unordered", cpu_ms=cpu_ms, zygote=zygote)
+        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
+    return Run("ok", "", items, unordered=records[0][1] == "unordered", cpu_ms=cpu_ms, seed=seed)
 
 
 def _clean(text: str) -> str:

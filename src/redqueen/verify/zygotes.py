@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import marshal
 import os
 import select
 import signal
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redqueen.verify.inside import wire
+from redqueen.verify.kinds import KINDS
 
 _START_S = 30.0
 _SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
@@ -26,8 +27,8 @@ _CODE_FOLDER = str(Path(__file__).resolve().parent)
 
 @dataclass(frozen=True)
 class ZygoteSettings:
-    """How zygotes start. ``leave_out`` drops protections by name and ``preload`` imports further modules: both serve
-    the tests of the cage alone."""
+    """How zygotes start. ``leave_out`` drops protections by name and ``preload`` imports further modules into every
+    kind: both serve the tests of the cage alone."""
 
     leave_out: frozenset[str] = frozenset()
     preload: tuple[str, ...] = ()
@@ -39,8 +40,9 @@ class ZygoteSettings:
 class ZygoteHandle:
     """One running zygote: its process, its socket, what is on the way in both directions."""
 
-    def __init__(self, index: int, process: subprocess.Popen[bytes], control: socket.socket) -> None:
-        self.index = index
+    def __init__(self, kind: str, seed: int, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self.kind = kind
+        self.seed = seed
         self.process = process
         self.socket = control
         self.observed: dict[str, bool] = {}
@@ -64,7 +66,8 @@ class ZygoteHandle:
                 raise OSError(f"a zygote did not come up ({self._last_words()})")
             reply = self.next_reply()
             if reply is not None:
-                self.observed = json.loads(reply[1])
+                words = [word.partition("=") for word in reply[1].decode().split()]
+                self.observed = {name: holds == "1" for name, _, holds in words}
                 return
 
     def queue_bytes(self, data: bytes) -> None:
@@ -99,7 +102,7 @@ class ZygoteHandle:
         if len(self._received) < wire.REPLY_BYTES or self.is_garbled:
             return None
         header = wire.unpack_reply(self._received[: wire.REPLY_BYTES])
-        if header.payload_bytes > _MAX_PAYLOAD_BYTES or header.stopped > wire.NOT_STARTED:
+        if header.payload_bytes > _MAX_PAYLOAD_BYTES or header.stopped > wire.SAYS:
             self.is_garbled = True
             return None
         end = wire.REPLY_BYTES + header.payload_bytes
@@ -126,18 +129,20 @@ class ZygoteHandle:
         return words.splitlines()[-1][:300] if words else "no reason given"
 
 
-def start_zygote(index: int, settings: ZygoteSettings) -> ZygoteHandle:
-    """Start a fresh interpreter under the hash seed that belongs to ``index``. Raises OSError when that fails.
+def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle:
+    """Start a fresh interpreter of a kind (see ``kinds``) under the hash seed number ``seed``.
+
+    Raises OSError when that fails.
 
     It is an exec of its own, never a fork of the caller, so nothing of the caller's memory or threads is in it.
     """
     ours, theirs = socket.socketpair()
-    seed = _SEEDS[index] if index < len(_SEEDS) else 1_000_003 * (index + 1)
-    options = json.dumps({"leave_out": sorted(settings.leave_out), "preload": settings.preload})
+    hash_seed = _SEEDS[seed] if seed < len(_SEEDS) else 1_000_003 * (seed + 1)
+    options = marshal.dumps(([*KINDS[kind], *settings.preload], sorted(settings.leave_out))).hex()
     try:
         process = subprocess.Popen(
             [settings.executable, "-s", "-S", "-P", "-B", "-c", _BOOT, str(theirs.fileno()), options, _CODE_FOLDER],
-            env={"PYTHONHASHSEED": str(seed), "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+            env={"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8", "TZ": "UTC"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -152,4 +157,4 @@ def start_zygote(index: int, settings: ZygoteSettings) -> ZygoteHandle:
     finally:
         theirs.close()
     ours.setblocking(False)
-    return ZygoteHandle(index, process, ours)
+    return ZygoteHandle(kind, seed, process, ours)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-MODULES = (
-    "__future__", "abc", "array", "ast", "base64", "binascii", "bisect", "calendar", "cmath", "collections",
-    "collections.abc", "colorsys", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum",
-    "fractions", "functools", "graphlib", "hashlib", "heapq", "io", "itertools", "json", "keyword", "math", "numbers",
-    "operator", "pprint", "random", "re", "statistics", "string", "struct", "textwrap", "types", "typing",
-    "unicodedata", "zlib",
+COMMON = (
+    "__future__", "abc", "bisect", "collections", "collections.abc", "copy", "enum", "functools", "heapq", "itertools",
+    "math", "operator", "random", "re", "string", "typing",
 )  # fmt: skip
-"""Modules a program may import. All are imported by the zygote, before it loses the right to open files."""
+"""What programs import most."""
 
-PRELOADED_BESIDES = ("_strptime", "json.decoder", "encodings.idna", "stringprep")
-"""Imported by the allowed ones when they are first used."""
+FURTHER = (
+    "array", "ast", "base64", "binascii", "calendar", "cmath", "colorsys", "contextlib", "dataclasses", "datetime",
+    "decimal", "difflib", "fractions", "graphlib", "hashlib", "io", "json", "keyword", "numbers", "pprint",
+    "statistics", "struct", "textwrap", "types", "unicodedata", "zlib",
+)  # fmt: skip
+"""What else they may import."""
+
+MODULES = COMMON + FURTHER
+"""Modules a program may import. A zygote imports them before it loses the right to open files."""
+
+HELPERS = ("_strptime", "copyreg", "stringprep", "time", "unicodedata", "warnings")
+"""Modules that the interpreter's own C code imports in a program's name (``strptime``, ``strftime``, ``\\N{}``): a
+program may not name them, but such an import must find them."""
 
 CODECS = (
     "ascii", "latin-1", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be",

@@ -7,42 +7,35 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
-import signal
-from collections.abc import Set
-from dataclasses import dataclass
+import struct
 
 from . import landlock, seccomp
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Set
+
+    _Step = tuple[Callable[..., int], tuple[object, ...]]
+
 PROTECTIONS = (
-    "seccomp",
-    "landlock",
-    "rlimits",
-    "cpu-timer",
-    "non-dumpable",
-    "no-new-privileges",
-    "nobody",
-    "namespaces",
-)
-"""``namespaces`` is taken where it can be had and missed by nobody: the filter refuses what they would hide."""
+    "seccomp", "landlock", "rlimits", "cpu-timer", "non-dumpable", "no-new-privileges", "nobody", "namespaces",
+)  # fmt: skip
+"""``namespaces`` are taken where they can be had and missed by nobody: the filter refuses what they would hide."""
 
 NOBODY = 65_534
+SIGKILL, SIGPROF = 9, 27
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _CLONE_NEWUTS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWNET = 0x04000000, 0x08000000, 0x10000000, 0x40000000
+_CLOCK_PROCESS_CPUTIME = 2
+_TIMER_CALLS = {"x86_64": (222, 223), "aarch64": (107, 110)}  # timer_create, timer_settime
 _CAPABILITY_VERSION_3 = 0x20080522
+_RLIMIT_CPU, _RLIMIT_FSIZE, _RLIMIT_CORE, _RLIMIT_NPROC, _RLIMIT_NOFILE = 0, 1, 4, 6, 7
+_RLIMIT_MEMLOCK, _RLIMIT_AS, _RLIMIT_MSGQUEUE = 8, 9, 12
 
 
-@dataclass(frozen=True)
-class ChildLimits:
-    """What one child may use. ``memory_bytes`` is address space beyond what the zygote already has."""
-
-    cpu_ms: int
-    memory_bytes: int
-
-
-def load_libc() -> ctypes.CDLL:
-    """The C library of this process, with ``errno`` kept."""
-    return ctypes.CDLL(None, use_errno=True)
+def load_libc() -> ctypes.PyDLL:
+    """The C library of this process, called without giving up the interpreter's lock (there is one thread)."""
+    return ctypes.PyDLL(None, use_errno=True)
 
 
 def prefer_for_oom() -> None:
@@ -54,7 +47,7 @@ def prefer_for_oom() -> None:
         return
 
 
-def enter_zygote_cage(libc: ctypes.CDLL, leave_out: Set[str]) -> bool:
+def enter_zygote_cage(libc: ctypes.PyDLL, leave_out: Set[str]) -> bool:
     """Give up, once and for this process and all its children, what no program needs.
 
     Nothing here raises: what the kernel denies is missing from what the canaries then observe. Returns whether
@@ -73,41 +66,65 @@ def enter_zygote_cage(libc: ctypes.CDLL, leave_out: Set[str]) -> bool:
         landlock.deny_all(libc)
     if "non-dumpable" not in leave_out:  # after the change of user, which would make it dumpable again
         libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    if "rlimits" not in leave_out:
+        for kind in (_RLIMIT_FSIZE, _RLIMIT_CORE, _RLIMIT_MEMLOCK, _RLIMIT_MSGQUEUE):
+            libc.setrlimit(kind, struct.pack("@LL", 0, 0))
     return has_namespaces
 
 
-def enter_child_cage(
-    libc: ctypes.CDLL, limits: ChildLimits, base_bytes: int, bpf: bytes, leave_out: Set[str], zygote_pid: int
-) -> bool:
-    """Close the cage around this process. Returns False when a protection that was asked for did not take."""
-    libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != zygote_pid:  # the zygote died between the fork and the line above
-        os._exit(0)
-    if "rlimits" not in leave_out:
-        _set_rlimits(limits, base_bytes)
-    if "cpu-timer" not in leave_out:
-        seconds = limits.cpu_ms / 1000
-        signal.setitimer(signal.ITIMER_PROF, seconds, 0.05)
-    return "seccomp" in leave_out or not bpf or seccomp.install(bpf, libc)
+class ChildCage:
+    """The calls that close the cage around one child, prepared before the fork so that little is left to do after."""
+
+    def __init__(
+        self, libc: ctypes.PyDLL, cpu_ms: int, address_bytes: int, bpf: bytes, leave_out: Set[str], zygote_pid: int
+    ) -> None:
+        """``address_bytes`` is all the address space the child may have, ``bpf`` the filter ("" for none)."""
+        self.zygote_pid = zygote_pid
+        self.die_with_zygote: _Step = (libc.prctl, (_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+        self.steps: list[_Step] = []
+        if "rlimits" not in leave_out:
+            cpu_s = cpu_ms // 1000 + 1
+            for kind, soft, hard in (
+                (_RLIMIT_AS, address_bytes, address_bytes),
+                (_RLIMIT_CPU, cpu_s, cpu_s + 1),
+                (_RLIMIT_NPROC, 0, 0),
+                (_RLIMIT_NOFILE, 0, 0),
+            ):
+                self.steps.append((libc.setrlimit, (kind, struct.pack("@LL", soft, hard))))
+        if "cpu-timer" not in leave_out:
+            self.steps += _cpu_timer(libc, cpu_ms)
+        if "seccomp" not in leave_out and bpf:
+            self.steps.append(seccomp.installation(bpf, libc))
+
+    def close(self) -> bool:
+        """Close the cage around this process. Returns False when a protection did not take."""
+        call, arguments = self.die_with_zygote
+        call(*arguments)
+        if os.getppid() != self.zygote_pid:  # it died between the fork and the line above
+            os._exit(0)
+        for call, arguments in self.steps:  # noqa: SIM110 (the last one forbids whatever a generator might need)
+            if call(*arguments) != 0:
+                return False
+        return True
 
 
-def _set_rlimits(limits: ChildLimits, base_bytes: int) -> None:
-    space = base_bytes + limits.memory_bytes
-    cpu_s = limits.cpu_ms // 1000 + 1
-    for kind, soft, hard in (
-        (resource.RLIMIT_AS, space, space),
-        (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
-        (resource.RLIMIT_NPROC, 0, 0),
-        (resource.RLIMIT_NOFILE, 0, 0),
-        (resource.RLIMIT_FSIZE, 0, 0),
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_MEMLOCK, 0, 0),
-        (resource.RLIMIT_MSGQUEUE, 0, 0),
-    ):
-        resource.setrlimit(kind, (soft, hard))
+def _cpu_timer(libc: ctypes.PyDLL, cpu_ms: int) -> list[_Step]:
+    """Have the kernel kill the process, by SIGPROF, when it has used ``cpu_ms`` of CPU.
+
+    A timer on the process's CPU clock and not ``setitimer``: that one counts ticks, and so also the time that a
+    virtual machine was not given. A process's first timer has number 0.
+    """
+    create, settime = _TIMER_CALLS[seccomp.machine() or "x86_64"]
+    event = struct.pack("=QiiQQQQQQ", 0, SIGPROF, 0, 0, 0, 0, 0, 0, 0)
+    times = struct.pack("=qqqq", 0, 50_000_000, cpu_ms // 1000, cpu_ms % 1000 * 1_000_000)
+    number = ctypes.create_string_buffer(8)
+    return [
+        (libc.syscall, (create, _CLOCK_PROCESS_CPUTIME, event, number)),
+        (libc.syscall, (settime, 0, 0, times, None)),
+    ]
 
 
-def _leave_namespaces(libc: ctypes.CDLL) -> bool:
+def _leave_namespaces(libc: ctypes.PyDLL) -> bool:
     """Enter a network, IPC and host-name space of our own; unprivileged processes go through a user namespace."""
     spaces = _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS
     if os.getuid() != 0:
@@ -115,7 +132,14 @@ def _leave_namespaces(libc: ctypes.CDLL) -> bool:
     return bool(libc.unshare(ctypes.c_int(spaces)) == 0)
 
 
-def _drop_capabilities(libc: ctypes.CDLL) -> None:
+def _drop_capabilities(libc: ctypes.PyDLL) -> None:
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     libc.capset(header, nothing)
+
+
+def has_no_capabilities(libc: ctypes.PyDLL) -> bool:
+    """Tell whether this process has no capability at all."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    return libc.capget(header, sets) == 0 and not any(sets)

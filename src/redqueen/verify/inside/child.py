@@ -6,16 +6,17 @@ By the time anything here runs, the cage is closed. Records go to one pipe, each
 
 from __future__ import annotations
 
-import ast
-import builtins
-import json
+import marshal
 import os
 import sys
-from types import CodeType, ModuleType
-from typing import NoReturn, TypedDict
 
-from . import gate, inputs
+from . import gate, inputs, syntax
 from .encode import NotPlain, TooLarge, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+    from typing import NoReturn
 
 PROGRAM_NAME = "program"
 """What ``__name__`` is for a program: it was imported, not started, so its main block does not run."""
@@ -24,15 +25,15 @@ PROGRAM_NAME = "program"
 _FILE_NAME = "<program\ud800>"
 _RECURSION_LIMIT = 1_000  # frames that the program has for itself
 _type_name = type.__dict__["__name__"].__get__  # immune to metaclasses
+_ModuleType = type(sys)
 
 
 class Replies:
-    """Writes records to the judge. Holds back one megabyte to give up when memory has run out."""
+    """Writes records to the judge. The last words are ready before the program can have used up all memory."""
 
     def __init__(self, fd: int, nonce: str) -> None:
         self.fd = fd
         self.nonce = nonce
-        self.reserve = bytearray(1 << 20)
         self.memory_record = self.frame("memory", "MemoryError", "")
         self.end_record = self.frame("end", "", "")
 
@@ -48,83 +49,101 @@ class Replies:
             data = data[os.write(self.fd, data) :]
 
 
-class _Job(TypedDict):
-    nonce: str
-    code: str
-    inputs: list[tuple[str, str]]
-    mode: str
-    entry: str
-    gate: bool
-    max_chars: int
+class Job:
+    """What the judge wrote: the program, its inputs and how to run them (see ``runs.Job``)."""
+
+    __slots__ = ("code", "entry", "gated", "inputs", "loose", "max_chars", "nonce", "stop_early")
+
+    def __init__(self, body: bytes) -> None:
+        """Read the judge's own bytes, which it made with ``marshal`` for this interpreter's twin."""
+        (
+            self.nonce,
+            self.code,
+            self.inputs,
+            self.stop_early,
+            self.entry,
+            self.gated,
+            self.max_chars,
+            self.loose,
+        ) = marshal.loads(body)
 
 
-def run_job(job_bytes: bytes, reply_fd: int) -> NoReturn:
+def run_job(body: bytes, reply_fd: int) -> NoReturn:
     """Run the job and leave this process without clean-up (nothing a program registered is ever called)."""
-    job: _Job = json.loads(job_bytes)
-    replies = Replies(reply_fd, job["nonce"])
+    job = Job(body)
+    replies = Replies(reply_fd, job.nonce)
     try:
-        code = _compile(job["code"], job["gate"], replies)
+        code = compile_program(job, replies)
         if code is not None:
-            _run_inputs(job, code, replies)
+            run_inputs(job, code, replies)
         replies.write(replies.end_record)
     except MemoryError:
-        replies.reserve = bytearray()
+        sys.modules.pop(PROGRAM_NAME, None)  # what it still holds
         replies.write(replies.memory_record)
         replies.write(replies.end_record)
     os._exit(0)
 
 
-def _compile(source: str, gated: bool, replies: Replies) -> CodeType | None:
+def compile_program(job: Job, replies: Replies) -> CodeType | None:
     """Parse, screen and compile. On a refusal write its record and return None."""
     try:
-        tree = ast.parse(source, _FILE_NAME)
-        if gated:
+        tree = syntax.parse(job.code, _FILE_NAME)
+        if job.gated:
             refusal = gate.screen(tree)
             if refusal:
                 replies.send("forbidden", "gate", refusal)
                 return None
         replies.send("flags", "unordered" if gate.uses_hash_order(tree) else "")
-        return compile(tree, _FILE_NAME, "exec", dont_inherit=True)  # type: ignore[no-any-return]
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        # The parser says MemoryError for nesting it cannot hold, ValueError for NUL and lone surrogates.
+        return syntax.to_code(tree, _FILE_NAME)
+    except syntax.UNPARSABLE as error:
         replies.send("syntax", class_name(error))
         return None
 
 
-def _run_inputs(job: _Job, code: CodeType, replies: Replies) -> None:
-    stop_early = job["mode"] == "all"
-    for entry in job["inputs"]:
-        kind, detail, text = _run_one(code, job, entry)
-        replies.send(kind, detail, text)
-        if stop_early and kind != "ok":
+def run_inputs(job: Job, code: CodeType, replies: Replies) -> None:
+    """Run the program afresh on each input and write a record for each."""
+    for form, text in job.inputs:
+        kind, detail, output = _run_one(code, job, form, text)
+        replies.send(kind, detail, output)
+        if job.stop_early and kind != "ok":
             return
 
 
-def _run_one(code: CodeType, job: _Job, entry: tuple[str, str]) -> tuple[str, str, str]:
+def load_program(code: CodeType, gated: bool) -> dict[str, object]:
+    """Execute a program's module code in a new namespace and return that. Raises whatever the program raises."""
+    module = _ModuleType(PROGRAM_NAME)
+    namespace = module.__dict__
+    namespace["__builtins__"] = gate.program_builtins() if gated else vars(sys.modules["builtins"])
+    sys.modules[PROGRAM_NAME] = module
+    sys.setrecursionlimit(_RECURSION_LIMIT + _depth())
+    exec(code, namespace)
+    return namespace
+
+
+def _run_one(code: CodeType, job: Job, form: str, text: str) -> tuple[str, str, str]:
     """Run the program afresh on one input. Returns (verdict, detail, canonical text)."""
-    arguments = inputs.parse(entry[1], literal=entry[0] == "literal")
+    arguments = inputs.parse(text, literal=form == "literal")
     if arguments is None:
         return "invalid-input", "", ""
-    module = ModuleType(PROGRAM_NAME)
-    namespace = module.__dict__
-    namespace["__builtins__"] = gate.program_builtins() if job["gate"] else dict(vars(builtins))
-    sys.modules[PROGRAM_NAME] = module
     gate.forget_violations()
-    sys.setrecursionlimit(_RECURSION_LIMIT + _depth())
     try:
-        exec(code, namespace)
-        function = namespace.get(job["entry"])
+        function = load_program(code, job.gated).get(job.entry)
         if function is None:
             return "error", "NameError", "no entry function"
-        value = function(*arguments[0], **arguments[1])
+        value = function(*arguments[0], **arguments[1])  # type: ignore[operator]
     except MemoryError:
         raise
     except BaseException as error:
         return ("forbidden", "gate", gate.violation()) if gate.violation() else ("error", class_name(error), "")
     if gate.violation():
         return "forbidden", "gate", gate.violation()
+    return encode_value(value, job.max_chars, job.loose)
+
+
+def encode_value(value: object, max_chars: int, loose: bool) -> tuple[str, str, str]:
+    """Returns (verdict, detail, canonical text) of a value."""
     try:
-        return "ok", "", encode(value, job["max_chars"])
+        return "ok", "", encode(value, max_chars, loose)
     except TooLarge:
         return "too-large", "output", ""
     except NotPlain:

@@ -8,14 +8,13 @@ program gets note a violation, and a noted violation stands even if the program 
 
 from __future__ import annotations
 
-import ast
+import _ast as ast
 import builtins
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from types import ModuleType
 
 from .allowed import (
     CLOCK_ATTRIBUTES,
+    HELPERS,
     MODULES,
     ONLY_NAMES,
     PLAIN_DUNDER_NAMES,
@@ -24,6 +23,14 @@ from .allowed import (
     REFUSED_NAMES,
     SEEDED_ONLY,
 )
+from .syntax import walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import ModuleType as Module
+
+ModuleType = type(sys)
 
 _ALLOWED_MODULES = frozenset(MODULES)
 
@@ -34,7 +41,7 @@ class _Refused(Exception):
 
 def screen(tree: ast.AST) -> str:
     """Return why the program is refused, or "" when it is not. The modules it may use must have been imported."""
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     try:
         imports = _Imports(nodes)
         bound = _bound_names(nodes)
@@ -96,6 +103,8 @@ def check_member(module_name: str, name: str) -> None:
         raise _Refused(f"{module_name}.{name[:80]}")
     if module_name in ONLY_NAMES and name not in ONLY_NAMES[module_name]:
         raise _Refused(f"{module_name}.{name[:80]}")
+    if module_name not in sys.modules:  # named in a way that the judge, choosing the zygote, could not read
+        raise _Refused(f"import of {module_name}")
     member = vars(sys.modules[module_name]).get(name)
     if isinstance(member, ModuleType) and f"{module_name}.{name}" not in _ALLOWED_MODULES:
         raise _Refused(f"{module_name}.{name[:80]}")
@@ -215,7 +224,7 @@ _SET_METHODS = frozenset({"intersection", "union", "difference", "symmetric_diff
 
 def uses_hash_order(tree: ast.AST) -> bool:
     """Tell whether sets or hashes appear, so that agreement under two hash seeds would prove little."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Set | ast.SetComp) or (isinstance(node, ast.Name) and node.id in _SET_NAMES):
             return True
         if isinstance(node, ast.Attribute) and node.attr in _SET_METHODS:
@@ -289,10 +298,13 @@ def _import(
     locals_: Mapping[str, object] | None = None,
     fromlist: Sequence[str] | None = (),
     level: int = 0,
-) -> ModuleType:
-    if level or name not in _ALLOWED_MODULES:
+) -> Module:
+    if level or (name not in _ALLOWED_MODULES and name not in HELPERS):
         _violate(f"import of {name[:80]}")
-    return sys.modules[name if fromlist else name.split(".")[0]]
+    found = sys.modules.get(name if fromlist else name.split(".")[0])
+    if found is None:
+        raise ImportError(name)
+    return found
 
 
 def _refuser(name: str) -> object:

@@ -7,8 +7,15 @@ is meant. Nothing that can compute for long, amplify or name anything else is le
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable
+import _ast as ast
+
+from . import syntax
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Arguments = tuple[tuple[object, ...], dict[str, object]]
 
 _CONSTRUCTORS: dict[str, Callable[..., object]] = {
     "dict": dict, "list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "range": range,
@@ -27,8 +34,6 @@ _STRING_METHODS = (
 )
 _MAX_DEPTH = 100
 
-Arguments = tuple[tuple[object, ...], dict[str, object]]
-
 
 class _NotAllowed(Exception):
     pass
@@ -42,12 +47,12 @@ def parse(text: str, literal: bool) -> Arguments | None:
     """Return the arguments, or None when the text is no argument list of plain values."""
     source = f"_collect({text}\n)"
     try:
-        tree: ast.Expression = ast.parse(source, "<input>", "eval")
+        tree = syntax.parse(source, "<input>", "eval")
         if not literal:
             _check_call(tree)
         names = {"__builtins__": {}, "_collect": _collect, **_CONSTRUCTORS}
-        return eval(compile(tree, "<input>", "eval", dont_inherit=True), names)  # type: ignore[no-any-return]
-    except (SyntaxError, ValueError, RecursionError, OverflowError, TypeError, MemoryError, _NotAllowed):
+        return eval(syntax.to_code(tree, "<input>", "eval"), names)  # type: ignore[no-any-return]
+    except (*syntax.UNPARSABLE, TypeError, _NotAllowed):
         return None
 
 

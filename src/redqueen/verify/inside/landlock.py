@@ -15,13 +15,13 @@ _NET_RIGHTS = 0b11  # bind and connect, over TCP
 _SCOPES = 0b11  # abstract sockets and signals stay within the domain
 
 
-def abi(libc: ctypes.CDLL) -> int:
+def abi(libc: ctypes.PyDLL) -> int:
     """The kernel's Landlock ABI version, 0 where there is none."""
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION_FLAG))
     return max(0, int(version))
 
 
-def deny_all(libc: ctypes.CDLL) -> int:
+def deny_all(libc: ctypes.PyDLL) -> int:
     """Deny every file, TCP port and scope that this kernel lets us deny. Returns the ABI in force, 0 if none.
 
     Needs no-new-privileges.

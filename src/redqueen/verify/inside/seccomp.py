@@ -8,9 +8,12 @@ catch and hide.
 from __future__ import annotations
 
 import ctypes
-import platform
+import os
 import struct
-from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 KILL_PROCESS = 0x80000000
 ALLOW = 0x7FFF0000
@@ -43,7 +46,8 @@ _MADVISE_PLAIN = (4, 8, 14)  # don't need, free, huge page
 
 def machine() -> str:
     """The machine name in the filter's tables (``x86_64``, ``aarch64``) or "" where the filter has no numbers."""
-    name = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    name = os.uname().machine.lower()
+    name = {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
     return name if name in AUDIT_ARCH and struct.calcsize("P") == 8 else ""
 
 
@@ -66,12 +70,12 @@ def build_filter(arch: str, write_fd: int, read_fd: int = -1) -> bytes:
     return b"".join(code)
 
 
-def install(program: bytes, libc: ctypes.CDLL) -> bool:
-    """Put the filter on this thread for good. Needs no-new-privileges. Returns whether the kernel took it."""
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
-    fprog = ctypes.create_string_buffer(header, len(header))
-    return bool(libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.c_void_p(ctypes.addressof(fprog)), 0, 0) == 0)
+def installation(program: bytes, libc: ctypes.PyDLL) -> tuple[Callable[..., int], tuple[object, ...]]:
+    """The call, and its arguments, that puts the filter on this thread for good (0: done). Needs no-new-privileges."""
+    instructions = ctypes.create_string_buffer(program, len(program))
+    fprog = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
+    # The last argument is not read by the kernel: it keeps the instructions alive as long as the call.
+    return libc.prctl, (_PR_SET_SECCOMP, _MODE_FILTER, fprog, 0, instructions)
 
 
 def allowed(arch: str) -> Mapping[str, int]:

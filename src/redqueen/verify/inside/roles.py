@@ -1,0 +1,130 @@
+"""The two children of a unit test: the player holds the program, the tester holds the tests, and neither the other's.
+
+The tester's ``candidate`` is a stand-in: each call goes as literals to the judge, which has the player make it. So
+the program never sees an expected value, and an assertion only ever compares plain values in a process that the
+program is not in.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import child, inputs
+from .encode import NotPlain, TooLarge, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+TOLD_FD = 4
+_LENGTH_BYTES = 4
+
+
+def play_role(body: bytes, reply_fd: int) -> NoReturn:
+    """Be the child that the job asks for: ``tester`` when it has no inputs, else ``player``."""
+    job = child.Job(body)
+    replies = child.Replies(reply_fd, job.nonce)
+    try:
+        if job.inputs == ("tester",):
+            _be_tester(job, replies)
+        else:
+            _be_player(job, replies)
+        replies.write(replies.end_record)
+    except MemoryError:
+        sys.modules.pop(child.PROGRAM_NAME, None)
+        replies.write(replies.memory_record)
+        replies.write(replies.end_record)
+    os._exit(0)
+
+
+def _be_player(job: child.Job, replies: child.Replies) -> None:
+    """Load the program once, then make the calls one is told, until told nothing more."""
+    code = child.compile_program(job, replies)
+    if code is None:
+        return
+    try:
+        function = child.load_program(code, job.gated).get(job.entry)
+    except MemoryError:
+        raise
+    except BaseException as error:
+        replies.send("error", child.class_name(error))
+        return
+    if function is None:
+        replies.send("error", "NameError", "no entry function")
+        return
+    replies.send("ready")
+    while (text := _told()) is not None:
+        arguments = inputs.parse(text, literal=True)
+        if arguments is None:
+            replies.send("invalid-input")
+            continue
+        try:
+            value = function(*arguments[0], **arguments[1])  # type: ignore[operator]
+        except MemoryError:
+            raise
+        except BaseException as error:
+            replies.send("error", child.class_name(error))
+            continue
+        replies.send(*child.encode_value(value, job.max_chars, job.loose))
+
+
+def _be_tester(job: child.Job, replies: child.Replies) -> None:
+    """Run the tests against the stand-in and say whether they passed."""
+
+    def candidate(*args: object, **kwargs: object) -> object:
+        try:
+            parts = [encode(value, job.max_chars, loose=True) for value in args]
+            parts += [f"{name}={encode(value, job.max_chars, loose=True)}" for name, value in kwargs.items()]
+        except (NotPlain, TooLarge):
+            raise TypeError("a test called with something that is no plain value") from None
+        replies.send("call", "", ", ".join(parts))
+        answer = _told()
+        if answer is None:
+            raise RuntimeError("no answer")
+        if answer[0] == "!":
+            raise _exception(answer[1:])
+        told = inputs.parse(answer[1:], literal=True)
+        if told is None:
+            raise RuntimeError("no answer")
+        return told[0][0]
+
+    code = child.compile_program(job, replies)
+    if code is None:
+        return
+    namespace: dict[str, object] = {"__builtins__": vars(sys.modules["builtins"]), "__name__": child.PROGRAM_NAME}
+    try:
+        exec(code, namespace)
+        namespace[job.entry] = namespace["candidate"] = candidate
+        run = namespace.get("run_tests")
+        run()  # type: ignore[operator, misc]
+    except MemoryError:
+        raise
+    except BaseException as error:
+        replies.send("failed", child.class_name(error))
+        return
+    replies.send("passed")
+
+
+def _exception(name: str) -> Exception:
+    """An exception of the builtin class of that name, as the program raised it in the other child."""
+    kind = vars(sys.modules["builtins"]).get(name)
+    return kind() if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError(name)
+
+
+def _told() -> str | None:
+    """Read one message: its length, then its text. None: there are no more."""
+    head = _read_exactly(_LENGTH_BYTES)
+    if len(head) < _LENGTH_BYTES:
+        return None
+    return _read_exactly(int.from_bytes(head, "little")).decode("utf-8")
+
+
+def _read_exactly(num_bytes: int) -> bytes:
+    data = b""
+    while len(data) < num_bytes:
+        chunk = os.read(TOLD_FD, num_bytes - len(data))
+        if not chunk:
+            break
+        data += chunk
+    return data
