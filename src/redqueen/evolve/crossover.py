@@ -1,8 +1,9 @@
 """Crossover by whole layers, whole components and linear combination: X2, X3, X4, X5, X8, and the controls.
 
-In delta space a combination is one of dW: the factors are set side by side, [c1 B1, c2 B2] and [A1; A2], and the rank
-2r product is cut back to r by SVD. In factor space A and B are combined each for itself, which is another child for
-every writing of the same parents. X2 and X3 take the same things in both. At share 0 (X4: eta 1) the child is parent 1.
+In delta space a combination is one of dW: both parents are written in common bases, their cores combined, and the
+result, of rank 2r, is cut back to r by SVD. In factor space A and B are combined each for itself, which is another
+child for every writing of the same parents. X2 and X3 take the same things in both spaces. At share 0 (X4: eta 1) the
+child is parent 1.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import balanced, revived, spectrum, truncated
+from redqueen.evolve.spectrum import balanced, cut, joint, revived, spectrum
 from redqueen.evolve.variation import Space, Variation, better_first, check_range, uniform
 from redqueen.population.genotype import Factors, Genotype, clone, inner_products
 
@@ -128,9 +129,9 @@ def svd_subspace(
         raise ValueError(f"num_leading {k} is not in 1..{rank}")
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        first, second = (spectrum(a, b, rank) for a, b in stacked)
-        a1, b1 = balanced(replace(first, u=first.u[:, :, :k], s=first.s[:, :k], vh=first.vh[:, :k]))
-        a2, b2 = balanced(replace(second, u=second.u[:, :, k:], s=second.s[:, k:], vh=second.vh[:, k:]))
+        first, second = (spectrum(factors) for factors in stacked)
+        a1, b1 = balanced(replace(first, u=first.u[:, :, :k], s=first.s[:, :k], v=first.v[:, :, :k]))
+        a2, b2 = balanced(replace(second, u=second.u[:, :, k:], s=second.s[:, k:], v=second.v[:, :, k:]))
         return revived(torch.cat([a1, a2], dim=1), torch.cat([b1, b2], dim=2), rng)
 
     return Variation(map_stacks(parents, change), {"num_leading": float(k)})
@@ -202,11 +203,12 @@ def combined(
     def change(names: Names, stacked: list[Factors]) -> Factors:
         (a1, b1), (a2, b2) = stacked
         pairs = [weights[name] if isinstance(weights, dict) else weights for name in names]
-        c1, c2 = torch.tensor(pairs, dtype=a1.dtype).T[:, :, None, None]
+        c1, c2 = torch.tensor(pairs, dtype=torch.float64).T[:, :, None, None]
         if space == "factor":
+            c1, c2 = c1.to(a1.dtype), c2.to(a1.dtype)
             return revived(c1 * a1 + c2 * a2, c1 * b1 + c2 * b2, rng)
-        wide_a, wide_b = torch.cat([a1, a2], dim=1), torch.cat([c1 * b1, c2 * b2], dim=2)
-        return revived(*truncated(wide_a, wide_b, a1.shape[1]), rng)
+        pair = joint(stacked)
+        return revived(*balanced(cut(pair, c1 * pair.cores[0] + c2 * pair.cores[1], a1.shape[1])), rng)
 
     return map_stacks(parents, change)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import from_core, joint_cores, revived, spectrum, truncated
+from redqueen.evolve.spectrum import balanced, columns, cut, in_singular_bases, joint, revived, rows, spectrum
 from redqueen.evolve.variation import Space, Variation, check_range
 from redqueen.population.genotype import Factors, Genotype
 
@@ -81,7 +81,8 @@ def dare(
     def change(names: Names, stacked: list[Factors]) -> Factors:
         rank = stacked[0][0].shape[1]
         if space == "delta":
-            return revived(*truncated(*dare_wide(stacked, rng, constants), rank), rng)
+            wide = joint(dare_parts(stacked, rng, constants))
+            return revived(*balanced(cut(wide, wide.cores[0] + wide.cores[1], rank)), rng)
         (a1, b1), (a2, b2) = ([_dropped(part, constants.drop_frac, rng) for part in pair] for pair in stacked)
         w = constants.share_frac
         return revived((1 - w) * a1 + w * a2, (1 - w) * b1 + w * b2, rng)
@@ -89,15 +90,14 @@ def dare(
     return Variation(map_stacks(parents, change), asdict(constants))
 
 
-def dare_wide(stacked: Sequence[Factors], rng: torch.Generator, constants: DareConstants) -> Factors:
-    """X1 in delta space before the cut: wide factors A (L, 2r, in), B (L, out, 2r) of the dropped and rescaled mean."""
-    wide_a, wide_b = [], []
-    for (a, b), weight in zip(stacked, (1 - constants.share_frac, constants.share_frac), strict=True):
-        parts = spectrum(a, b, a.shape[1])
-        rows = (parts.s[:, :, None] * parts.vh) @ parts.q_in.mT
-        wide_a.append(_dropped(rows, constants.drop_frac, rng))
-        wide_b.append(parts.q_out @ (weight * parts.u))
-    return torch.cat(wide_a, dim=1), torch.cat(wide_b, dim=2)
+def dare_parts(stacked: Sequence[Factors], rng: torch.Generator, constants: DareConstants) -> list[Factors]:
+    """X1 in delta space before the cut: each parent weighted, dropped and rescaled, as (A, B); the child is their sum."""
+    parts = []
+    for factors, weight in zip(stacked, (1 - constants.share_frac, constants.share_frac), strict=True):
+        spec = spectrum(factors)
+        coordinates = rows(replace(spec, v=spec.v * (weight * spec.s)[:, None, :]))
+        parts.append((_dropped(coordinates, constants.drop_frac, rng), columns(spec)))
+    return parts
 
 
 def ties(
@@ -162,8 +162,8 @@ def _entrywise(
         (a1, b1), (a2, b2) = stacked
         if space == "factor":
             return revived(merge(a1, a2), merge(b1, b2), rng)
-        joint = joint_cores(*stacked)
-        return revived(*from_core(joint, merge(*joint.cores), a1.shape[1]), rng)
+        pair = in_singular_bases(joint(stacked))
+        return revived(*balanced(cut(pair, merge(*pair.cores), a1.shape[1])), rng)
 
     return map_stacks(parents, change)
 

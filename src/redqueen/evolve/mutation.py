@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import Spectrum, balanced, revived, spectrum
+from redqueen.evolve.spectrum import balanced, revived, spectrum
 from redqueen.evolve.variation import Space, Variation, check_range, normal_like
 from redqueen.population.genotype import Factors, Genotype
 
@@ -96,12 +96,10 @@ def spectral(
     """
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        parts = _spectrum_of(stacked[0])
-        z = normal_like(parts.s, rng)
-        turn_u = _cayley(parts.s, constants.mutation_std, rng)
-        turn_v = _cayley(parts.s, constants.mutation_std, rng)
-        scaled = parts.s * torch.exp(constants.mutation_std * z)
-        return revived(*balanced(replace(parts, u=parts.u @ turn_u, s=scaled, vh=turn_v @ parts.vh)), rng)
+        spec = spectrum(stacked[0])
+        scaled = spec.s * torch.exp(constants.mutation_std * normal_like(spec.s, rng))
+        turn_u, turn_v = (_cayley(spec.s, constants.mutation_std, rng) for _ in range(2))
+        return revived(*balanced(replace(spec, u=spec.u @ turn_u, s=scaled, v=spec.v @ turn_v)), rng)
 
     return Variation(map_stacks(parents, change), asdict(constants))
 
@@ -191,13 +189,13 @@ def redraw_weakest(
     num_redrawn = math.ceil(constants.redraw_frac * parents[0].rank - 1e-9)
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        parts = _spectrum_of(stacked[0])
-        a, b = balanced(parts)
+        spec = spectrum(stacked[0])
+        a, b = balanced(spec)
         new_a, new_b = normal_like(a[:, :num_redrawn], rng), normal_like(b[:, :, :num_redrawn], rng)
         # The weakest of the live ones: to redraw a dead component would change nothing.
-        first = ((parts.s > 0).sum(dim=1, keepdim=True) - num_redrawn).clamp(min=0)
+        first = ((spec.s > 0).sum(dim=1, keepdim=True) - num_redrawn).clamp(min=0)
         where = first + torch.arange(num_redrawn)
-        root = parts.s.gather(1, where).sqrt()
+        root = spec.s.gather(1, where).sqrt().to(a.dtype)
         new_a = new_a * (root / new_a.norm(dim=2))[:, :, None]
         new_b = new_b * (root / new_b.norm(dim=1))[:, None, :]
         a = a.scatter(1, where[:, :, None].expand_as(new_a), new_a)
@@ -221,12 +219,7 @@ def _noisy(
 
 def _writing(factors: Factors, space: Space) -> Factors:
     """The factors that the noise acts on: balanced in delta space, as they are in factor space."""
-    return balanced(_spectrum_of(factors)) if space == "delta" else factors
-
-
-def _spectrum_of(factors: Factors) -> Spectrum:
-    a, b = factors
-    return spectrum(a, b, a.shape[1])
+    return balanced(spectrum(factors)) if space == "delta" else factors
 
 
 def _std(part: Tensor) -> Tensor:

@@ -103,13 +103,11 @@ def inner_products(one: Genotype, other: Genotype) -> dict[str, float]:
     """
     if one.factors.keys() != other.factors.keys():
         raise ValueError("the genotypes do not adapt the same modules")
-    scale = one.scale * other.scale
+    r, scale = one.rank, one.scale * other.scale
     products = {}
     for name, (a1, b1) in one.factors.items():
         a2, b2 = other.factors[name]
-        gram_b = b1.double().T @ b2.double()
-        gram_a = a1.double() @ a2.double().T
-        products[name] = scale * float((gram_b * gram_a).sum())
+        products[name] = scale * float((gram_of_rows([a1, a2]) * gram_of_rows([b1.T, b2.T]))[:r, r:].sum())
     return products
 
 
@@ -154,6 +152,24 @@ def relative_change(child: Genotype, parent: Genotype) -> RelativeChange:
     return RelativeChange(_ratio(sum(gaps), sum(bases)), per_layer)
 
 
+def gram_of_rows(parts: Sequence[Tensor]) -> Tensor:
+    """The Gram matrix (k, k) in float64 of the k rows of all ``parts`` (r_i, n) together.
+
+    Block by block of columns, so that the float64 copy stays in the processor's cache.
+    """
+    num_rows, num_columns = sum(part.shape[0] for part in parts), parts[0].shape[1]
+    block = min(num_columns, 2048)
+    wide = torch.empty(num_rows, block, dtype=torch.float64, device=parts[0].device)
+    gram = torch.zeros(num_rows, num_rows, dtype=torch.float64, device=parts[0].device)
+    for start in range(0, num_columns, block):
+        piece, row = wide[:, : min(block, num_columns - start)], 0
+        for part in parts:
+            piece[row : row + part.shape[0]] = part[:, start : start + block]
+            row += part.shape[0]
+        gram += piece @ piece.T
+    return gram
+
+
 def _squares(one: Genotype, other: Genotype) -> dict[str, tuple[float, float]]:
     """|dW_one - dW_other|^2 (never below 0) and |dW_other|^2 of each module.
 
@@ -164,29 +180,12 @@ def _squares(one: Genotype, other: Genotype) -> dict[str, tuple[float, float]]:
     r, squares = one.rank, {}
     for name, (a1, b1) in one.factors.items():
         a2, b2 = other.factors[name]
-        products = _gram(a1, a2) * _gram(b1.T, b2.T)
+        products = gram_of_rows([a1, a2]) * gram_of_rows([b1.T, b2.T])
         own, others, crossed = products[:r, :r].sum(), products[r:, r:].sum(), products[:r, r:].sum()
         base = float(others) * other.scale**2
         gap = float(own) * one.scale**2 + base - 2 * float(crossed) * one.scale * other.scale
         squares[name] = (max(0.0, gap), max(0.0, base))
     return squares
-
-
-def _gram(one: Tensor, other: Tensor) -> Tensor:
-    """The Gram matrix of the rows of one (r1, n) and other (r2, n) together, (r1 + r2, r1 + r2) in float64.
-
-    Block by block of columns, so that the float64 copy stays in the processor's cache.
-    """
-    num_rows, num_columns = one.shape[0], one.shape[1]
-    block = min(num_columns, 4096)
-    wide = torch.empty(num_rows + other.shape[0], block, dtype=torch.float64)
-    gram = torch.zeros(wide.shape[0], wide.shape[0], dtype=torch.float64)
-    for start in range(0, num_columns, block):
-        part = wide[:, : min(block, num_columns - start)]
-        part[:num_rows] = one[:, start : start + block]
-        part[num_rows:] = other[:, start : start + block]
-        gram += part @ part.T
-    return gram
 
 
 def _ratio(gap_square: float, base_square: float) -> float:
