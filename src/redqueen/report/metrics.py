@@ -56,7 +56,9 @@ METRICS: dict[str, Metric] = {
         "paths",
         "One more than the number of decisions in the program, mean over valid tasks: how many ways lead through it.",
     ),
-    "curriculum/lines": Metric("Lines", "lines", "Lines of program text, mean over valid tasks."),
+    "curriculum/lines": Metric(
+        "Lines", "lines", "Lines of the program that are neither blank nor comment, mean over valid tasks."
+    ),
     "curriculum/variables": Metric("Variables", "names", "Distinct variables in the program, mean over valid tasks."),
     "curriculum/coverage": Metric(
         "Coverage", "distinct tasks", "How many tasks that behave differently have been posed so far.", "up"

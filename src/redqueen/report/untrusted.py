@@ -60,6 +60,6 @@ def _without_towers(text: str) -> str:
         return text
     pieces, run = [], 0
     for character in text:
-        run = run + 1 if unicodedata.combining(character) else 0
+        run = run + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
         pieces.append(character if run <= MAX_MARKS else f"⟨U+{ord(character):04X}⟩")
     return "".join(pieces)

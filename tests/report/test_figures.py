@@ -1,0 +1,148 @@
+"""The figures hold the journal's numbers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_run import build_run
+
+from redqueen.journal import Journal
+from redqueen.report.figure import Figure, lines_of, running_mean
+from redqueen.report.population_figures import MAX_MATRIX_SIDE
+from redqueen.report.sections import sections_of
+from redqueen.report.side_by_side import arm_rows, comparison_section
+from redqueen.report.view import read_run
+from redqueen.store import JOURNAL
+
+
+def figures_of(run_dir: Path) -> dict[str, Figure]:
+    return {figure.id: figure for section in sections_of(read_run(run_dir)) for figure in section.figures}
+
+
+def part(figure: Figure, name: str) -> dict[str, Any]:
+    return next(series for series in figure.chart["series"] if series["name"] == name)
+
+
+def test_a_population_has_every_figure(population_dir: Path) -> None:
+    race = {"solve-rate", "validity", "ratings-teacher", "ratings-student", "matchups"}
+    curriculum = {"ast-depth", "cyclomatic", "lines", "variables", "coverage", "unique"}
+    fitness = {"fitness-time", "fitness-members", "fitness-kinds", "fitness-strata"}
+    behaviour = {"entropy", "lengths", "thought", "rewards", "rejections"}
+    assert set(figures_of(population_dir)) == race | curriculum | fitness | behaviour | {
+        "lineage",
+        "phase-times",
+        "gradients",
+    }
+
+
+def test_the_single_arm_has_no_ratings_no_matchups_no_lineage(single_dir: Path) -> None:
+    shown = set(figures_of(single_dir))
+    assert not shown & {"ratings-teacher", "ratings-student", "matchups", "lineage"}
+    assert {"solve-rate", "validity", "ast-depth", "fitness-time", "entropy"} <= shown
+
+
+def test_every_figure_says_its_unit_and_what_it_shows(population_dir: Path) -> None:
+    for figure in figures_of(population_dir).values():
+        assert figure.unit and figure.text.endswith("."), figure.id
+
+
+def test_each_step_of_the_solve_rate_is_drawn_as_it_is_in_the_journal(population_dir: Path) -> None:
+    with Journal.open(population_dir / JOURNAL, read_only=True) as journal:
+        rows = journal.query("SELECT step, value FROM metric WHERE name = 'solve/rate' ORDER BY step")
+    drawn = part(figures_of(population_dir)["solve-rate"], "all kinds, each step")
+    assert drawn["points"] == [[row["step"], row["value"]] for row in rows]
+
+
+def test_ratings_break_where_a_child_takes_a_place_over(population_dir: Path) -> None:
+    view = read_run(population_dir)
+    figure = figures_of(population_dir)["ratings-teacher"]
+    num_births = sum(1 for row, _ in view.births if row["child"].startswith("T"))
+    breaks = sum(value is None for line in figure.chart["series"] for _, value in line["points"])
+    assert num_births == 6 and breaks == num_births
+    bands = sum(len(line["bands"]) for line in figure.chart["series"])
+    assert bands == 4 + num_births
+    first = next(row for row in view.ratings if row["individual"] == "T1" and row["step"] == 1)
+    low, high = first["mu"] - first["sigma"], first["mu"] + first["sigma"]
+    assert part(figure, "T1")["bands"][0][1] == [1, low, high]
+
+
+def test_the_matchup_matrix_holds_solve_rates_weighted_by_tasks(population_dir: Path) -> None:
+    chart = figures_of(population_dir)["matchups"].chart
+    with Journal.open(population_dir / JOURNAL, read_only=True) as journal:
+        rows = journal.query(
+            "SELECT sum(solve_frac * num_tasks) / sum(num_tasks) AS rate, sum(num_tasks) AS num FROM match "
+            "WHERE teacher = 'T1' AND student = 'S1'"
+        )
+    column, row = chart["columns"].index("S1"), chart["rows"].index("T1")
+    [cell] = [cell for cell in chart["cells"] if cell[:2] == [column, row]]
+    assert cell[2] == pytest.approx(rows[0]["rate"]) and cell[3] == rows[0]["num"]
+
+
+def test_the_lineage_has_every_life_and_a_link_to_every_parent(population_dir: Path) -> None:
+    view = read_run(population_dir)
+    chart = figures_of(population_dir)["lineage"].chart
+    assert chart["rows"] == ["T1", "T2", "T3", "T4", "S1", "S2", "S3", "S4"]
+    assert len(chart["lives"]) == 8 + len(view.births)
+    assert len(chart["links"]) == sum(len(parents) for _, parents in view.births)
+    for row, _ in view.births:
+        gone = next(life for life in chart["lives"] if life["id"] == row["replaced"])
+        child = next(life for life in chart["lives"] if life["id"] == row["child"])
+        assert gone["end"] == child["start"] == row["step"] and gone["row"] == child["row"] and not gone["alive"]
+
+
+def test_members_are_compared_with_the_base_in_both_modes(population_dir: Path) -> None:
+    chart = figures_of(population_dir)["fitness-members"].chart
+    assert chart["categories"][0] == "base" and len(chart["categories"]) == 5
+    assert [series["name"] for series in chart["series"]] == ["sampled at temperature 1", "greedy"]
+    assert all(low <= mean <= high for series in chart["series"] for mean, low, high in series["values"])
+
+
+def test_rejections_are_all_counted(population_dir: Path) -> None:
+    chart = figures_of(population_dir)["rejections"].chart
+    with Journal.open(population_dir / JOURNAL, read_only=True) as journal:
+        [row] = journal.query("SELECT count(*) AS num FROM candidate WHERE verdict != 'ok'")
+    assert sum(value for series in chart["series"] for _, value in series["points"]) == row["num"]
+
+
+def test_large_populations_are_drawn_in_summary(tmp_path: Path) -> None:
+    run = build_run(tmp_path / "large", 4, 30, 30, tasks_per_match=3, num_attempts=2, evolve_every=2)
+    figures = figures_of(run)
+    assert [series["name"] for series in figures["ratings-teacher"].chart["series"]] == ["middle", "best", "worst"]
+    assert len(figures["matchups"].chart["rows"]) == MAX_MATRIX_SIDE
+    assert "latest born" in figures["matchups"].text
+
+
+def test_a_run_with_only_its_first_state_has_no_figure_of_steps(tmp_path: Path) -> None:
+    figures = figures_of(build_run(tmp_path / "new", 0))
+    assert set(figures) == {"ratings-teacher", "ratings-student"}
+
+
+def test_running_means_by_hand() -> None:
+    series = [(1, 1.0), (2, None), (3, 3.0), (4, 5.0)]
+    assert running_mean(series, 1) == [(1, 2.0), (3, 3.0), (4, 4.0)]
+
+
+def test_short_series_are_drawn_as_they_are_and_long_ones_thin_under_their_mean() -> None:
+    assert [line["name"] for line in lines_of("x", [(n, 1.0) for n in range(29)], 0)] == ["x"]
+    assert [line["name"] for line in lines_of("x", [(n, 1.0) for n in range(30)], 0)] == ["x", "x, each step"]
+
+
+def test_runs_side_by_side_share_a_colour_by_arm_and_differ_in_dash(
+    population_dir: Path, single_dir: Path, tmp_path: Path
+) -> None:
+    views = [read_run(run) for run in (population_dir, build_run(tmp_path / "seed1", 12, rng_seed=1), single_dir)]
+    section = comparison_section(views)
+    solve = next(figure for figure in section.figures if figure.id == "compare-solve-rate")
+    looks = [(series["name"], series["color"], series["dash"]) for series in solve.chart["series"]]
+    assert looks == [("population-seed0", 0, 0), ("seed1", 0, 1), ("single-seed0", 1, 0)]
+    end = next(figure for figure in section.figures if figure.id == "compare-fitness-end")
+    assert end.chart["categories"] == ["population-seed0", "seed1", "single-seed0"]
+
+
+def test_the_spread_over_runs_of_an_arm_is_their_range(population_dir: Path, single_dir: Path, tmp_path: Path) -> None:
+    views = [read_run(run) for run in (population_dir, build_run(tmp_path / "seed1", 12, rng_seed=1), single_dir)]
+    rows = {(row.measure, row.arm): row for row in arm_rows(views)}
+    row = rows["change against the base, sampled", "4T+4S"]
+    assert row.num_runs == 2 and row.lowest < row.mean < row.highest
+    assert row.mean == pytest.approx((row.lowest + row.highest) / 2)
+    assert rows["change against the base, sampled", "single"].num_runs == 1

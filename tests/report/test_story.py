@@ -1,0 +1,148 @@
+"""The words at the head of the report say what the rows say, and no more."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from synthetic_run import Measured, founders
+
+from redqueen.journal import EvaluationRecord, Journal, RunRecord, TaskRecord
+from redqueen.nouns import Task
+from redqueen.report.fitness import comparisons
+from redqueen.report.story import rolling, signs_of_collapse, start_and_end, tell
+from redqueen.report.view import RunView, read_run
+from redqueen.store import JOURNAL
+
+Scores = Mapping[str, tuple[float, float, float]]
+
+
+def run_with(
+    folder: Path,
+    scores: Scores,
+    mode: str = "sampled",
+    num_steps: int = 20,
+    metrics: Mapping[str, list[float]] | None = None,
+    repeat: bool = False,
+) -> RunView:
+    """Write a 1T+1S run whose last step has these scores (mean, low, high) and these metrics, one value a step."""
+    series = {"solve/rate": [0.5] * num_steps, "propose/valid_frac": [0.9] * num_steps, **(metrics or {})}
+    with Journal.create(folder / JOURNAL, RunRecord("r", "1T+1S", 3)) as journal:
+        with journal.step(0) as tx:
+            tx.add_individuals(founders(1, 1))
+        for step in range(1, num_steps + 1):
+            with journal.step(step) as tx:
+                tx.add_metrics({name: values[step - 1] for name, values in series.items()})
+                task = Task(f"t{step}", "T1", "S1", "code_o", "def f(x): return x", ("1",), ("1",))
+                tx.add_tasks([TaskRecord(task, Measured(3 + step, 1, 1, 1, 9.0), "same" if repeat else str(step))])
+                if step == num_steps:
+                    tx.add_evaluations(
+                        EvaluationRecord(who, "held-out", "all", "all", mode, 1200, *score)  # type: ignore[arg-type]
+                        for who, score in scores.items()
+                    )
+    return read_run(folder)
+
+
+BASE = (0.42, 0.40, 0.44)
+
+
+@pytest.mark.parametrize(
+    ("students", "verdict", "headline"),
+    [
+        ((0.50, 0.48, 0.52), "better", "Better than the base model; no sign of collapse"),
+        ((0.45, 0.43, 0.47), "unclear", "No clear change against the base model; no sign of collapse"),
+        ((0.36, 0.34, 0.38), "worse", "Worse than the base model; no sign of collapse"),
+        ((0.46, 0.44, 0.48), "unclear", "No clear change against the base model; no sign of collapse"),
+    ],
+)
+def test_a_change_is_called_one_only_when_the_intervals_do_not_overlap(
+    tmp_path: Path, students: tuple[float, float, float], verdict: str, headline: str
+) -> None:
+    view = run_with(tmp_path, {"base": BASE, "students": students})
+    [comparison] = comparisons(view)
+    assert comparison.verdict == verdict
+    assert tell(view).headline == headline
+
+
+def test_the_sentence_has_both_numbers_with_their_intervals(tmp_path: Path) -> None:
+    view = run_with(tmp_path, {"base": BASE, "students": (0.5, 0.48, 0.52), "change": (0.08, 0.06, 0.1)})
+    assert tell(view).sentences[0] == (
+        "The students' mean, sampled at temperature 1, solves 50.0 % (48.0 to 52.0) of the frozen suite 'held-out' "
+        "after step 20, the base model 42.0 % (40.0 to 44.0): better, for the 95 % intervals in brackets do not "
+        "overlap. Paired item by item the change is +8.0 points (+6.0 to +10.0)."
+    )
+
+
+def test_without_a_row_for_the_mean_the_members_are_averaged_with_their_intervals(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / JOURNAL, RunRecord("r", "1T+2S", 3)) as journal, journal.step(0) as tx:
+        tx.add_individuals(founders(1, 2))
+        scores = {"base": BASE, "S1": (0.5, 0.46, 0.54), "S2": (0.6, 0.58, 0.62)}
+        tx.add_evaluations(EvaluationRecord(who, "x", "all", "all", "greedy", 9, *s) for who, s in scores.items())
+    [comparison] = comparisons(read_run(tmp_path))
+    assert (comparison.members.mean, comparison.members.low, comparison.members.high) == pytest.approx(
+        (0.55, 0.52, 0.58)
+    )
+
+
+def test_a_run_that_was_not_evaluated_claims_nothing_about_progress(tmp_path: Path) -> None:
+    story = tell(run_with(tmp_path, {}))
+    assert story.headline == "External fitness was not measured; no sign of collapse"
+    assert "nothing is known about progress" in story.sentences[0]
+
+
+def test_three_steps_are_too_few_to_speak_of_collapse(tmp_path: Path) -> None:
+    story = tell(run_with(tmp_path, {"base": BASE, "students": (0.5, 0.48, 0.52)}, num_steps=3))
+    assert story.headline == "Better than the base model"
+    assert story.sentences[-1].startswith("Fewer than 10 steps are too few")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "sign"),
+    [
+        ("solve/rate", [0.5] * 10 + [0.95] * 10, "the tasks became trivial (solve rate 0.95 over 10 steps)"),
+        ("solve/rate", [0.5] * 10 + [0.02] * 10, "the tasks became impossible (solve rate 0.02 over 10 steps)"),
+        ("propose/valid_frac", [0.9] * 10 + [0.3] * 10, "proposals broke down (only 30 % valid over 10 steps)"),
+        ("propose/entropy", [1.0] * 10 + [0.05] * 10, "the teachers' entropy is gone (1.00 to 0.05 nats a token)"),
+    ],
+)
+def test_each_way_to_collapse_is_named(tmp_path: Path, name: str, values: list[float], sign: str) -> None:
+    view = run_with(tmp_path, {}, metrics={name: values})
+    assert signs_of_collapse(view) == [sign]
+    assert tell(view).headline.endswith("signs of collapse")
+
+
+def test_teachers_that_repeat_themselves_are_named(tmp_path: Path) -> None:
+    signs = signs_of_collapse(run_with(tmp_path, {}, repeat=True))
+    assert signs == ["the teachers repeat themselves (only 0 % of the last tasks were new)"]
+
+
+def test_one_bad_step_is_no_collapse(tmp_path: Path) -> None:
+    assert signs_of_collapse(run_with(tmp_path, {}, metrics={"solve/rate": [0.5] * 19 + [1.0]})) == []
+
+
+def test_a_run_in_which_nothing_was_ever_solved_or_valid_is_told(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / JOURNAL, RunRecord("r", "1T+1S", 3)) as journal:
+        for step in range(3):
+            with journal.step(step) as tx:
+                tx.add_metrics({"solve/rate": float("nan"), "propose/valid_frac": 0.0})
+    assert "No attempt was judged." in tell(read_run(tmp_path)).sentences
+
+
+def test_the_curriculum_is_told_from_its_first_and_last_tenth(tmp_path: Path) -> None:
+    told = " ".join(tell(run_with(tmp_path, {})).sentences)
+    assert "depth of the syntax tree 4.5 to 22.5" in told  # means of steps 1-2 and 19-20
+    assert "20 distinct tasks were posed in all" in told
+
+
+def test_rolling_means_and_ends_by_hand() -> None:
+    assert rolling([1, 2, 3, 4], 2) == [1.5, 2.5, 3.5]
+    assert rolling([1, 2], 10) == [1.5]
+    assert rolling([]) == []
+    assert start_and_end([5]) is None
+    assert start_and_end([1, 2, 9]) == (1, 9)
+    assert start_and_end(list(range(20))) == (0.5, 18.5)
+
+
+def test_the_single_arm_is_told_without_ratings(single_dir: Path) -> None:
+    view = read_run(single_dir)
+    told = " ".join(tell(view).sentences)
+    assert view.is_single and "One adapter plays both roles" in told and "The adapter, sampled" in told
