@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils.logging import disable_progress_bar
 
 from redqueen.config import EMBEDDED, Config
 from redqueen.domains.prompt_format import PromptFormat
@@ -125,6 +126,7 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     folder = str(embedded_folder()) if name == EMBEDDED else name
     if looks_like_path(name) and not Path(name).is_dir():
         raise UserError(f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded")
+    disable_progress_bar()  # it would write over ours
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")

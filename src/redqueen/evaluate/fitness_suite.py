@@ -228,5 +228,5 @@ def _nan_mean(stacked: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _seed(rng_seed: int, slot: int, number: int) -> int:
-    """Derive the seed of one request, the same whatever else is scored beside it; 63 bits."""
-    return int(np.random.SeedSequence([rng_seed, slot, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    """Derive the seed of one request, the same whatever else is scored beside it; 63 bits. The bare base is slot -1."""
+    return int(np.random.SeedSequence([rng_seed, slot + 1, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -34,7 +34,7 @@ class Recipe:
     """Step size of embeddings and norms."""
     weight_decay: float = 0.05
     warmup_steps: int = 60
-    decay_frac: float = 0.35
+    decay_frac: float = 0.6475
     """Last part of the schedule, over which both step sizes fall linearly to zero."""
     vocabulary_programs: int = 10_000
     max_grad_norm: float = 1.0
