@@ -203,6 +203,14 @@ def test_the_first_difference_is_named_with_its_row_and_column(tmp_path: Path) -
     assert said.startswith("table attempt, row seq=5: text is '<answer>3</answer>' in the first journal and ")
 
 
+def test_times_may_come_after_the_step_and_are_no_part_of_a_comparison(tmp_path: Path) -> None:
+    new_journal(tmp_path / "one", 1).close()
+    with new_journal(tmp_path / "two", 1) as journal:
+        journal.add_timings(1, {"checkpoint": 0.25})
+        assert read.timing_series(journal) == {"solve": [(1, 1.0)], "checkpoint": [(1, 0.25)]}
+    assert diff(tmp_path / "one", tmp_path / "two") is None
+
+
 def test_a_missing_row_is_named_with_the_journal_that_has_it(tmp_path: Path) -> None:
     new_journal(tmp_path / "long", 3).close()
     new_journal(tmp_path / "short", 2).close()

@@ -92,7 +92,7 @@ class Checkpoint:
                 "resume with the version of redqueen that wrote it."
             )
         step, fingerprints = manifest.get("step"), manifest.get("files")
-        if not isinstance(fingerprints, dict) or path.name != _name(step):
+        if not isinstance(fingerprints, dict) or not isinstance(step, int) or path.name != _name(step):
             raise DamagedCheckpoint(f"{MANIFEST} is not what was written")
         for name in (TENSORS, STATE):
             if not (path / name).is_file():
@@ -145,8 +145,8 @@ def remove_after(folder: Path, step: int) -> None:
                 _delete(path)
 
 
-def _name(step: object) -> str:
-    return f"step-{step:06d}" if isinstance(step, int) else ""
+def _name(step: int) -> str:
+    return f"step-{step:06d}"
 
 
 def _write_files(aside: Path, step: int, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,11 @@ class Journal:
             self.connection.execute(
                 "INSERT INTO session (started_at_s, after_step) VALUES (?, ?)", (started_at_s, after_step)
             )
+
+    def add_timings(self, step: int, seconds: Mapping[str, float]) -> None:
+        """Add wall-clock seconds by phase to a step that is stored already (its checkpoint comes after its commit)."""
+        with naming_the_journal(self.path), self._transaction():
+            StepWriter(self.connection, step).add_timings(seconds)
 
     def query(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
         """Run a SELECT and return its rows as plain dicts. Values go in as parameters, never into the text."""

@@ -234,7 +234,7 @@
           { type: "line", shape: { x1, y1: y, x2, y2: y }, style: { stroke: color, lineWidth: life.alive ? 5 : 3, opacity: life.alive ? 0.75 : 0.4 } },
           { ...birthShape(family, x1, y), style: { fill: color, stroke: page.card, lineWidth: 1 } },
         ];
-        if (family && x2 - x1 > 24) {
+        if (family && x2 - x1 > 12 + 6.5 * life.operator.length) {
           children.push({ type: "text", style: { text: life.operator, x: x1 + 9, y: y - 16, fill: page.ink, fontSize: 11 } });
         }
         return { type: "group", children };
