@@ -5,7 +5,8 @@ compares the canonical texts it returns. Identity is by type and value (``True``
 ``0.0`` differ), sets and dicts do not depend on the order in which they were written, and nothing is ever cut short.
 
 Plain values: int, float, bool, str, None, and list, tuple, dict and set of them. The ``wide`` reader also knows bytes
-and the infinities, which a program may return to whoever runs it but which are no part of a task. NaN is never read.
+and the infinities, which a program may return to whoever runs it but which are no part of a task; the ``loose``
+reader knows complex numbers as well, which a few benchmarks use. NaN is never read.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _NUMBER = re.compile(
     r"|[0-9](?:_?[0-9])*[eE][+-]?[0-9](?:_?[0-9])*)"
     r"|(?P<int>[1-9](?:_?[0-9])*|0(?:_?0)*)"
 )
+_FLOAT = r"(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?"
+_COMPLEX = re.compile(rf"[+-]?(?:{_FLOAT} ?[+-] ?)?{_FLOAT}[jJ](?![\w.])")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STRING = re.compile(
     r"(?P<prefix>[rRuUbB]{0,2})(?:"
@@ -58,13 +61,15 @@ _SIMPLE_ESCAPES = {
 _Value = tuple[str, str]
 
 
-def canonical(text: str, wide: bool = False, keep_order: bool = False, max_chars: int = MAX_CHARS) -> str:
+def canonical(
+    text: str, wide: bool = False, loose: bool = False, keep_order: bool = False, max_chars: int = MAX_CHARS
+) -> str:
     """Return the canonical text of one literal.
 
     ``keep_order`` leaves the entries of sets and dicts in the order they were written (for inputs, where a program
     may depend on it). Time is linear in the text for a bounded depth. Raises ``LiteralError``.
     """
-    reader = _Reader(text, wide, keep_order, max_chars)
+    reader = _Reader(text, wide, loose, keep_order, max_chars)
     first = reader.value(0)[0]
     if reader.pos == len(text):
         return first
@@ -75,12 +80,14 @@ def canonical(text: str, wide: bool = False, keep_order: bool = False, max_chars
     return f"({first},)" if len(shown) == 1 else "(" + ", ".join(shown) + ")"
 
 
-def canonical_args(text: str, wide: bool = False, keep_order: bool = True, max_chars: int = MAX_CHARS) -> str:
+def canonical_args(
+    text: str, wide: bool = False, loose: bool = False, keep_order: bool = True, max_chars: int = MAX_CHARS
+) -> str:
     """Return the canonical text of an argument list, as it stands between the brackets of a call.
 
     Positional and keyword arguments, every value a literal; ``""`` is the empty list. Raises ``LiteralError``.
     """
-    reader = _Reader(text, wide, keep_order, max_chars)
+    reader = _Reader(text, wide, loose, keep_order, max_chars)
     return reader.arguments()
 
 
@@ -95,11 +102,12 @@ def is_canonical(text: str, wide: bool = False, max_chars: int = MAX_CHARS) -> b
 class _Reader:
     """One pass over one text: ``pos`` only ever moves forward."""
 
-    def __init__(self, text: str, wide: bool, keep_order: bool, max_chars: int) -> None:
+    def __init__(self, text: str, wide: bool, loose: bool, keep_order: bool, max_chars: int) -> None:
         if len(text) > max_chars:
             raise LiteralError(f"longer than {max_chars} characters", too_large=True)
         self.text = text
-        self.wide = wide
+        self.wide = wide or loose
+        self.loose = loose
         self.keep_order = keep_order
         self.pos = 0
         self.skip()
@@ -136,11 +144,21 @@ class _Reader:
             self.skip()
             return _OPENERS[char](self, depth + 1)
         if (char and char in "+-.") or "0" <= char <= "9":
-            return self.number()
+            return self.complex_number() if self.loose else self.number()
         match = _STRING.match(self.text, self.pos)
         if match:
             return self.strings(match)
         return self.word()
+
+    def complex_number(self) -> _Value:
+        """A number that may be imaginary, or be followed by an imaginary part."""
+        match = _COMPLEX.match(self.text, self.pos)
+        if match is None:
+            return self.number()
+        self.pos = match.end()
+        self.skip()
+        text = repr(complex(match.group().replace(" ", "")))
+        return text, text
 
     def number(self) -> _Value:
         sign = self.peek() if self.peek() in ("+", "-") else ""

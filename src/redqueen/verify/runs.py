@@ -18,6 +18,7 @@ _CAGE_FAILED_STATUS = 97
 _WARM_BYTES = 12 << 20  # resident in a child that has done nothing yet
 _ITEM_KINDS = frozenset({"ok", "error", "forbidden", "too-large", "invalid-input", "invalid-output"})
 _MAX_DETAIL_CHARS = 200
+_MAX_HEADER_BYTES = 512
 _MAX_REPLY_BYTES = 8 << 20
 
 
@@ -32,7 +33,7 @@ class Job:
     """
 
     code: str
-    inputs: tuple[tuple[str, str], ...]
+    inputs: tuple[tuple[str, str], ...] | tuple[str, ...]
     mode: str
     cpu_ms: int
     wall_ms: int
@@ -44,13 +45,13 @@ class Job:
     kind: str = "full"
     avoid: frozenset[int] = frozenset()
 
-    def request(self, job_id: int, nonce: str) -> bytes:
+    def request(self, job_id: int, nonce: str, want: int = wire.RUN) -> bytes:
         """The job as a frame for a zygote."""
         stop_early = self.mode == "all"
         fields = (nonce, self.code, self.inputs, stop_early, self.entry, self.gated, self.max_output_chars, self.loose)
         body = marshal.dumps(fields)
         reply_bytes = min(_MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
-        header = wire.RequestHeader(len(body), job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, reply_bytes)
+        header = wire.RequestHeader(len(body), job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, reply_bytes, want)
         return header.pack() + body
 
 
@@ -91,7 +92,7 @@ class Run:
 def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, seed: int) -> Run:
     """Turn a zygote's reply into a ``Run``."""
     cpu_ms = header.cpu_us / 1000
-    verdict, detail = _death(job, header)
+    verdict, detail = death(job, header)
     if verdict == "ok" and not payload:
         verdict, detail = "no-result", "the child ended without a word"
     records = _read_records(payload, nonce)
@@ -103,7 +104,7 @@ def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, see
     return _complete(job, records[0], cpu_ms, seed)
 
 
-def _death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
+def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
     """The verdict that the child's end alone decides, ("ok", "") when it ended by itself and well."""
     status = header.wait_status
     if header.stopped == wire.NOT_STARTED:
@@ -136,6 +137,30 @@ def _clock_or_memory(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
 _Record = tuple[str, str, str]
 
 
+def split_record(data: bytes | bytearray, nonce: str, start: int = 0) -> tuple[str, str, str, int] | str:
+    """Read the record that begins at ``start``: (kind, detail, text, where the next one begins).
+
+    Returns ``more`` when it is not all there yet, ``forged`` when it is no record of ours.
+    """
+    end = data.find(b"\n", start, start + _MAX_HEADER_BYTES)
+    if end < 0:
+        return "more" if len(data) - start < _MAX_HEADER_BYTES else "forged"
+    words = bytes(data[start:end]).split(b" ")
+    if len(words) != 4 or words[0] != nonce.encode() or not words[3].isdigit() or len(words[3]) > 8:
+        return "forged"
+    size = int(words[3])
+    if len(data) < end + size + 2:
+        return "more"
+    if data[end + 1 + size] != ord("\n"):
+        return "forged"
+    try:
+        kind, detail = words[1].decode("ascii"), words[2].decode("ascii")
+        text = bytes(data[end + 1 : end + 1 + size]).decode("utf-8")
+    except UnicodeDecodeError:
+        return "forged"
+    return kind, "" if detail == "-" else detail, text, end + 2 + size
+
+
 def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], bool] | None:
     """Split a payload into (kind, detail, text) records and whether the last word came. None: not in our form.
 
@@ -144,24 +169,15 @@ def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], bool] | No
     records: list[_Record] = []
     position = 0
     while position < len(payload):
-        end = payload.find(b"\n", position, position + 512)
-        words = payload[position:end].split(b" ") if end >= 0 else []
-        if len(words) != 4 or words[0] != nonce.encode() or not words[3].isdigit() or len(words[3]) > 8:
-            return (records, False) if records and len(payload) - position < 512 else None
-        size = int(words[3])
-        if len(payload) < end + size + 2:
+        found = split_record(payload, nonce, position)
+        if found == "forged":
+            return None
+        if isinstance(found, str):
             return records, False
-        if payload[end + 1 + size : end + 2 + size] != b"\n":
-            return None
-        try:
-            kind, detail = words[1].decode("ascii"), words[2].decode("ascii")
-            text = payload[end + 1 : end + 1 + size].decode("utf-8")
-        except UnicodeDecodeError:
-            return None
-        position = end + 2 + size
+        kind, detail, text, position = found
         if kind == "end":
             return (records, True) if position == len(payload) else None
-        records.append((kind, "" if detail == "-" else detail, text))
+        records.append((kind, detail, text))
     return records, False
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import child, inputs
+from . import child, inputs, syntax
 from .encode import NotPlain, TooLarge, encode
 
 TYPE_CHECKING = False
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 TOLD_FD = 4
 _LENGTH_BYTES = 4
+NO_MORE = b"\xff\xff\xff\xff"
+"""In place of a length: nothing more will be told."""
 
 
 def play_role(body: bytes, reply_fd: int) -> NoReturn:
-    """Be the child that the job asks for: ``tester`` when it has no inputs, else ``player``."""
+    """Be the child that the job's inputs ask for: ("tester", helpers of the tests) or ("player",)."""
     job = child.Job(body)
     replies = child.Replies(reply_fd, job.nonce)
     try:
-        if job.inputs == ("tester",):
+        if job.inputs[0] == "tester":
             _be_tester(job, replies)
         else:
             _be_player(job, replies)
@@ -61,12 +63,12 @@ def _be_player(job: child.Job, replies: child.Replies) -> None:
             continue
         try:
             value = function(*arguments[0], **arguments[1])  # type: ignore[operator]
+            said = child.encode_value(value, job.max_chars, job.loose)
         except MemoryError:
             raise
         except BaseException as error:
-            replies.send("error", child.class_name(error))
-            continue
-        replies.send(*child.encode_value(value, job.max_chars, job.loose))
+            said = ("error", child.class_name(error), "")
+        replies.send(*said)
 
 
 def _be_tester(job: child.Job, replies: child.Replies) -> None:
@@ -92,12 +94,12 @@ def _be_tester(job: child.Job, replies: child.Replies) -> None:
     code = child.compile_program(job, replies)
     if code is None:
         return
-    namespace: dict[str, object] = {"__builtins__": vars(sys.modules["builtins"]), "__name__": child.PROGRAM_NAME}
     try:
-        exec(code, namespace)
+        namespace = child.load_program(
+            syntax.to_code(syntax.parse(job.inputs[1], "<helpers>"), "<helpers>"), gated=False
+        )
         namespace[job.entry] = namespace["candidate"] = candidate
-        run = namespace.get("run_tests")
-        run()  # type: ignore[operator, misc]
+        exec(code, namespace)
     except MemoryError:
         raise
     except BaseException as error:
@@ -115,7 +117,7 @@ def _exception(name: str) -> Exception:
 def _told() -> str | None:
     """Read one message: its length, then its text. None: there are no more."""
     head = _read_exactly(_LENGTH_BYTES)
-    if len(head) < _LENGTH_BYTES:
+    if len(head) < _LENGTH_BYTES or head == NO_MORE:
         return None
     return _read_exactly(int.from_bytes(head, "little")).decode("utf-8")
 

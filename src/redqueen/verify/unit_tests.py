@@ -1,0 +1,305 @@
+"""Unit-test problems (HumanEval, MBPP): the tests run in one caged child, the program in another.
+
+In the tests' process the program is a stand-in. Each call of it travels as canonical literals through the judge, which
+reads and rewrites every value, to the program's process, and its value travels back the same way. So no program sees
+an expected value, none can redefine what ``==`` or ``assert`` mean to the tests, and the word "passed" comes, under
+a nonce, from a process that never held any untrusted code.
+"""
+
+from __future__ import annotations
+
+import secrets
+import select
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from redqueen.errors import UserError
+from redqueen.nouns import Grade
+from redqueen.verify.inside import wire
+from redqueen.verify.inside.roles import NO_MORE
+from redqueen.verify.literals import LiteralError, canonical, canonical_args
+from redqueen.verify.records import Limits
+from redqueen.verify.runs import Job, death, split_record
+from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
+
+TEST_LIMITS = Limits(
+    cpu_ms=10_000, accept_cpu_ms=10_000, wall_ms=30_000, memory_bytes=1 << 30, max_output_chars=1 << 20
+)
+"""Benchmarks are written for machines that wait: seconds, not milliseconds (ours)."""
+_GRACE_S = 2.0
+_MAX_SAID_BYTES = 64 << 20
+_TRIES = 2
+
+
+@dataclass(frozen=True)
+class UnitTest:
+    """One program and the tests it must pass.
+
+    ``tests`` are Python statements; ``entry`` and ``candidate`` both name the program's function in them.
+    ``helpers`` is code that the tests need beside it (HumanEval's prompt defines some). Tests and helpers are trusted;
+    ``code`` is not.
+    """
+
+    id: str
+    code: str
+    tests: str
+    entry: str
+    helpers: str = ""
+
+
+class UnitTester:
+    """Grades programs by unit tests, ``workers`` problems at a time. Use it as a context manager."""
+
+    def __init__(self, workers: int = 2, limits: Limits = TEST_LIMITS, settings: ZygoteSettings | None = None) -> None:
+        if workers < 1:
+            raise UserError("a unit tester needs workers >= 1")
+        self._duets = [_Duet(limits, settings or ZygoteSettings()) for _ in range(workers)]
+
+    def __enter__(self) -> UnitTester:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for duet in self._duets:
+            duet.close()
+
+    def grade(self, tests: Sequence[UnitTest]) -> list[Grade]:
+        """Grade each program, in order. ``ok`` with ``correct`` False: it ran, and a test failed (detail: how)."""
+        num_duets = len(self._duets)
+
+        def work(index: int) -> list[Grade]:
+            return [self._duets[index].grade(test) for test in tests[index::num_duets]]
+
+        with ThreadPoolExecutor(num_duets) as threads:
+            shares = list(threads.map(work, range(num_duets)))
+        return [shares[i % num_duets][i // num_duets] for i in range(len(tests))]
+
+
+class _Lost(Exception):
+    """A zygote of the duet died or talked nonsense."""
+
+
+class _Voice:
+    """One child of a conversation, as the judge hears it: records under its nonce, then how it ended."""
+
+    def __init__(self, zygote: ZygoteHandle, job: Job, job_id: int) -> None:
+        self.zygote = zygote
+        self.job = job
+        self.job_id = job_id
+        self.nonce = secrets.token_hex(8)
+        self.heard = bytearray()
+        self.end: wire.ReplyHeader | None = None
+        self.is_forged = False
+        zygote.queue_bytes(job.request(job_id, self.nonce, wire.CONVERSE))
+
+    def listen(self) -> None:
+        """Take in what has arrived. Raises ``_Lost``."""
+        if not self.zygote.receive():
+            raise _Lost
+        while (reply := self.zygote.next_reply()) is not None:
+            header, said = reply
+            if header.job_id != self.job_id:
+                raise _Lost
+            self.heard += said
+            if header.stopped != wire.SAYS:
+                self.end = header
+        if self.zygote.is_garbled:
+            raise _Lost
+
+    def next_record(self) -> tuple[str, str, str] | None:
+        """The next thing the child said, or None. Anything that is no record of ours marks it as forged."""
+        found = split_record(self.heard, self.nonce)
+        if found == "forged":
+            self.is_forged = True
+            return None
+        if isinstance(found, str):
+            return None
+        kind, detail, text, size = found
+        del self.heard[:size]
+        return kind, detail, text
+
+    def tell(self, message: bytes) -> None:
+        header = wire.RequestHeader(len(message), self.job_id, 0, 0, 0, 0, wire.TELL)
+        self.zygote.queue_bytes(header.pack() + message)
+
+    def tell_text(self, text: str) -> None:
+        data = text.encode("utf-8")
+        self.tell(len(data).to_bytes(4, "little") + data)
+
+
+class _Duet:
+    """Two zygotes that work on one problem at a time: one for the program, one for the tests."""
+
+    def __init__(self, limits: Limits, settings: ZygoteSettings) -> None:
+        self.limits = limits
+        self.settings = settings
+        self.zygotes: list[ZygoteHandle] = []
+        self.next_job_id = 1
+
+    def close(self) -> None:
+        for zygote in self.zygotes:
+            zygote.end()
+        self.zygotes.clear()
+
+    def grade(self, test: UnitTest) -> Grade:
+        """Grade one program; a lost zygote is replaced and the problem tried once more."""
+        for _ in range(_TRIES):
+            try:
+                self._start()
+                return self._play(test)
+            except (_Lost, OSError):
+                self.close()
+        return Grade(False, "infra", "its zygote was lost", lost=True)
+
+    def _start(self) -> None:
+        while len(self.zygotes) < 2:
+            zygote = start_zygote("full", len(self.zygotes), self.settings)
+            self.zygotes.append(zygote)
+            zygote.wait_hello()
+
+    def _job(self, code: str, role: tuple[str, ...], entry: str) -> Job:
+        limits = self.limits
+        return Job(
+            code=code,
+            inputs=role,
+            mode="each",
+            cpu_ms=limits.cpu_ms,
+            wall_ms=limits.wall_ms,
+            memory_bytes=limits.memory_bytes,
+            max_output_chars=limits.max_output_chars,
+            entry=entry,
+            gated=False,
+            loose=True,
+        )
+
+    def _play(self, test: UnitTest) -> Grade:
+        player = _Voice(self.zygotes[0], self._job(test.code, ("player",), test.entry), self.next_job_id)
+        tester = _Voice(self.zygotes[1], self._job(test.tests, ("tester", test.helpers), test.entry), self.next_job_id)
+        self.next_job_id += 1
+        game = _Game(player, tester, self.limits.max_output_chars)
+        deadline_s = time.monotonic() + self.limits.wall_ms / 1000 + _GRACE_S
+        while not (player.end and tester.end):
+            game.go_on()
+            self._wait(deadline_s, (player, tester))
+        game.go_on()
+        return game.grade()
+
+    def _wait(self, deadline_s: float, voices: tuple[_Voice, ...]) -> None:
+        left_s = deadline_s - time.monotonic()
+        open_voices = [voice for voice in voices if voice.end is None]
+        if not open_voices:
+            return
+        unsent = [voice.zygote.socket for voice in voices if voice.zygote.has_unsent]
+        ready, _, _ = select.select([voice.zygote.socket for voice in open_voices], unsent, [], max(0.0, left_s))
+        if left_s <= 0:
+            raise _Lost
+        for voice in voices:
+            voice.zygote.flush()
+            if voice.zygote.socket in ready:
+                voice.listen()
+
+
+class _Game:
+    """The state of one problem: who is waiting for whom, and what has been decided."""
+
+    def __init__(self, player: _Voice, tester: _Voice, max_chars: int) -> None:
+        self.player = player
+        self.tester = tester
+        self.max_chars = max_chars
+        self.call = ""  # a call of the tests that the player has not been told yet
+        self.has_call = False
+        self.is_ready = False
+        self.outcome: Grade | None = None
+
+    def go_on(self) -> None:
+        """Act on everything that both have said so far."""
+        while (record := self.tester.next_record()) is not None:
+            self.hear_tester(*record)
+        while (record := self.player.next_record()) is not None:
+            self.hear_player(*record)
+        if self.has_call and self.is_ready:
+            self.has_call = False
+            self.player.tell_text(self.call)
+        if self.player.is_forged:
+            self.decide(Grade(False, "bad-frame", "not a reply of ours"))
+        if self.player.end is not None and self.outcome is None:
+            verdict, detail = death(self.player.job, self.player.end)
+            if verdict == "ok":
+                verdict, detail = "no-result", "the program ended during the tests"
+            self.decide(Grade(False, verdict, detail, lost=verdict == "infra"))
+
+    def decide(self, grade: Grade) -> None:
+        """Settle the grade, once, and let both children end."""
+        if self.outcome is None:
+            self.outcome = grade
+            self.player.tell(NO_MORE)
+            self.tester.tell(NO_MORE)
+
+    def hear_tester(self, kind: str, detail: str, text: str) -> None:
+        if kind == "call":
+            try:
+                self.call = canonical_args(text, loose=True, max_chars=self.max_chars)
+            except LiteralError as error:
+                self.decide(Grade(False, "infra", f"the tests call with {error}", lost=True))
+                return
+            self.has_call = True
+        elif kind == "passed":
+            self.decide(Grade(True, "ok"))
+        elif kind == "failed":
+            self.decide(Grade(False, "ok", detail))
+        elif kind in ("syntax", "memory"):
+            self.decide(Grade(False, "infra", f"the tests end with {kind} {detail}", lost=True))
+
+    def hear_player(self, kind: str, detail: str, text: str) -> None:
+        if kind == "ready":
+            self.is_ready = True
+        elif kind == "ok" and self.is_ready:
+            try:
+                self.tester.tell_text("=" + canonical(text, loose=True, keep_order=True, max_chars=self.max_chars))
+            except LiteralError:
+                self.decide(Grade(False, "invalid-output", "not canonical"))
+        elif kind in ("error", "invalid-output", "too-large") and self.is_ready:
+            self.tester.tell_text("!" + (detail if kind == "error" else "TypeError"))
+        elif kind == "error":
+            missing = text == "no entry function"
+            self.decide(Grade(False, "syntax" if missing else "error", "no entry function" if missing else detail))
+        elif kind in ("syntax", "memory"):
+            self.decide(Grade(False, kind, detail))
+        elif kind not in ("flags", "end"):
+            self.decide(Grade(False, "bad-frame", "not a reply of ours"))
+
+    def grade(self) -> Grade:
+        """The grade, when both children have ended."""
+        if self.outcome is None and self.tester.end is not None:
+            verdict, detail = death(self.tester.job, self.tester.end)
+            return Grade(False, "infra", f"the tests ended with {verdict} {detail}", lost=True)
+        return self.outcome or Grade(False, "infra", "no outcome", lost=True)
+
+
+def human_eval_test(item: dict[str, str], completion: str) -> UnitTest:
+    """A HumanEval item (``task_id, prompt, entry_point, test``) with a completion of its prompt, as a ``UnitTest``."""
+    return UnitTest(
+        id=item["task_id"],
+        code=item["prompt"] + completion,
+        tests=item["test"] + "\ncheck(candidate)\n",
+        entry=item["entry_point"],
+        helpers=item["prompt"],
+    )
+
+
+def mbpp_test(item: dict[str, str], code: str) -> UnitTest:
+    """An MBPP item (``task_id, entry_point, assertion, canonical_solution``) with a program for it, as a ``UnitTest``.
+
+    The tests of some items use ``math``, or what the reference solution imports.
+    """
+    helpers = "import math\n" + item["canonical_solution"]
+    return UnitTest(item["task_id"], code, item["assertion"], item["entry_point"], helpers)
+
+
+def with_code(test: UnitTest, code: str) -> UnitTest:
+    """The same tests for another program."""
+    return replace(test, code=code)
