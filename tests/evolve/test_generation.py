@@ -60,7 +60,7 @@ def test_when_all_are_broken_founders_take_their_places() -> None:
 
 
 def test_the_parents_of_a_generation_all_stay_alive() -> None:
-    births = planned(8, selection="rank_weighted", replaced_frac=0.5)
+    births = planned(8, selection="rank", replaced_frac=0.5)
     leaving = {birth.replaced for birth in births}
     assert leaving == {"S0", "S1", "S2", "S3"}
     assert not leaving & {parent for birth in births for parent in birth.parents}

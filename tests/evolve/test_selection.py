@@ -19,7 +19,7 @@ def test_truncation_takes_the_fittest_in_order() -> None:
     assert select_parents("truncation", FITNESS, 2, rng()) == [1, 3]
 
 
-@pytest.mark.parametrize("rule", ["truncation", "tournament", "rank_weighted"])
+@pytest.mark.parametrize("rule", ["truncation", "tournament", "rank"])
 def test_parents_are_distinct_and_the_fittest_comes_first(rule: str) -> None:
     generator = rng()
     for _ in range(50):
@@ -41,7 +41,7 @@ def test_a_tournament_of_two_never_takes_the_worst_but_takes_the_others() -> Non
 
 def test_rank_weights_are_four_three_two_one() -> None:
     generator = rng()
-    drawn = Counter(select_parents("rank_weighted", FITNESS, 1, generator)[0] for _ in range(4000))
+    drawn = Counter(select_parents("rank", FITNESS, 1, generator)[0] for _ in range(4000))
     assert [drawn[i] / 4000 for i in (1, 3, 0, 2)] == pytest.approx([0.4, 0.3, 0.2, 0.1], abs=0.03)
 
 
@@ -55,7 +55,7 @@ def test_more_parents_than_candidates_are_refused() -> None:
 
 
 def test_an_unknown_selection_is_named_with_the_choices() -> None:
-    with pytest.raises(ValueError, match="truncation, tournament, rank_weighted"):
+    with pytest.raises(ValueError, match="truncation, tournament, rank"):
         select_parents("roulette", FITNESS, 1, rng())
 
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-Selection = Literal["truncation", "tournament", "rank_weighted"]
-SELECTIONS: tuple[Selection, ...] = ("truncation", "tournament", "rank_weighted")
+Selection = Literal["truncation", "tournament", "rank"]
+SELECTIONS: tuple[Selection, ...] = ("truncation", "tournament", "rank")
 
 
 def select_parents(
@@ -21,7 +21,7 @@ def select_parents(
     """The indices of ``num_parents`` distinct parents, the fittest of them first.
 
     ``truncation`` takes the fittest (paper). ``tournament`` takes the best of ``tournament_size`` drawn at random,
-    again for each parent among those left. ``rank_weighted`` draws with weight n for the best down to 1 for the worst
+    again for each parent among those left. ``rank`` draws with weight n for the best down to 1 for the worst
     (both ours). Raises ValueError for an unknown rule or too few candidates.
     """
     if rule not in SELECTIONS:

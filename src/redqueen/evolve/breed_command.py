@@ -1,0 +1,112 @@
+"""Breeding outside a run: operators on anybody's PEFT adapters, and the table of operators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from redqueen.errors import UserError
+from redqueen.evolve.operators import OPERATORS, Operator, apply, constants_of, find
+from redqueen.evolve.peft_folder import Adapter, read_adapter, write_adapter
+from redqueen.evolve.variation import SPACES, Space
+
+_MUST_AGREE = ("base_model_name_or_path", "r", "lora_alpha", "use_rslora", "use_dora", "fan_in_fan_out")
+
+
+def breed_folders(
+    operator: str,
+    parents: Sequence[Path],
+    space: str,
+    seed: int,
+    fitness: Sequence[float] | None,
+    out: Path,
+) -> dict[str, Any]:
+    """Make one child from PEFT folders and write it to ``out``, which PEFT then loads.
+
+    Returns, ready for JSON, ``operator``, ``space``, ``seed``, ``parents``, ``constants``, ``relative_change``
+    (``overall`` and each module, against the first parent) and ``seconds`` (the operator, without files). The same is
+    written beside the child as ``breeding.json``. ``fitness`` is one number a parent; without it they count as equal.
+    Raises UserError for anything that does not fit, and then nothing is written.
+    """
+    chosen = find(operator)
+    space_name = _check_arguments(chosen, parents, space, seed, fitness, out)
+    adapters = [read_adapter(Path(folder)) for folder in parents]
+    for other in adapters[1:]:
+        _check_fit(adapters[0], other)
+    start = time.perf_counter()
+    child = apply(chosen, [a.genotype for a in adapters], fitness or [0.0] * len(adapters), seed, space_name)
+    seconds = time.perf_counter() - start
+    record = {
+        "operator": operator,
+        "space": space,
+        "seed": seed,
+        "parents": [str(folder) for folder in parents],
+        "fitness": list(fitness) if fitness else None,
+        "constants": child.constants,
+        "relative_change": {"overall": child.change.overall, **child.change.per_layer},
+        "seconds": round(seconds, 4),
+    }
+    write_adapter(out, adapters[0].config, child.genotype, record)
+    return record
+
+
+def operators_table() -> str:
+    """All operators with name, parents, formula, constants and ground, one block each, as text."""
+    lines = []
+    for operator in OPERATORS.values():
+        constants = ", ".join(f"{name} {value:g}" for name, value in constants_of(operator).items())
+        spaces = "delta, factor" if operator.spaces_differ else "the same in both spaces"
+        parents = f"{operator.num_parents} parent{'s' if operator.num_parents > 1 else ''}"
+        lines.append(f"{operator.id:12} {operator.name} ({operator.family}, {parents}; {spaces})")
+        lines.append(f"{'':12} {operator.formula}")
+        lines.append(f"{'':12} {f'constants: {constants}; ' if constants else ''}ground: {operator.ground}")
+    return "\n".join(lines)
+
+
+def _check_arguments(
+    operator: Operator,
+    parents: Sequence[Path],
+    space: str,
+    seed: int,
+    fitness: Sequence[float] | None,
+    out: Path,
+) -> Space:
+    """What can be said before a file is read; returns the space by its type."""
+    if len(parents) != operator.num_parents:
+        raise UserError(f"--parents: {operator.id} takes {operator.num_parents} folder(s), {len(parents)} given")
+    if fitness and len(fitness) != len(parents):
+        raise UserError(f"--fitness: give one number a parent, {len(parents)} in all; {len(fitness)} given")
+    if fitness and any(value != value for value in fitness):
+        raise UserError("--fitness: NaN is no fitness; give a number")
+    if not 0 <= seed < 2**63:
+        raise UserError(f"--seed {seed} is out of range: give a whole number from 0 to 2^63 - 1")
+    resolved = [Path(folder).resolve() for folder in parents]
+    if len(set(resolved)) < len(resolved):
+        raise UserError(f"--parents: {parents[0]} is given twice; a crossover needs two different adapters")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"--out {out} exists already: choose a folder to be made")
+    named = next((known for known in SPACES if known == space), None)
+    if named is None:
+        raise UserError(f"--space {space!r} is unknown: choose {' or '.join(SPACES)}")
+    return named
+
+
+def _check_fit(one: Adapter, other: Adapter) -> None:
+    """Refuse parents that are not adapters of one kind on one base."""
+    for name in _MUST_AGREE:
+        first, second = one.config.get(name), other.config.get(name)
+        if (first or None) != (second or None):
+            raise UserError(
+                f"--parents: {name} is {first!r} in {one.folder} and {second!r} in {other.folder}; "
+                "only adapters of the same rank, alpha and base can be crossed"
+            )
+    differ = sorted(one.genotype.factors.keys() ^ other.genotype.factors.keys())
+    if differ:
+        raise UserError(
+            f"--parents: only one of {one.folder} and {other.folder} adapts {differ[0]}; targets must agree"
+        )
+    for name, pair in one.genotype.factors.items():
+        if any(x.shape != y.shape for x, y in zip(pair, other.genotype.factors[name], strict=True)):
+            raise UserError(f"--parents: {name} has another size in {other.folder} than in {one.folder}: another base")
