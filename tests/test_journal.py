@@ -249,6 +249,13 @@ def test_one_may_read_while_another_writes(tmp_path: Path) -> None:
         assert read.last_step(reader) == 2
 
 
+def test_a_reader_leaves_nothing_beside_the_journal(tmp_path: Path) -> None:
+    new_journal(tmp_path / "j.sqlite", 1).close()
+    with Journal.open(tmp_path / "j.sqlite", read_only=True) as reader:
+        assert read.last_step(reader) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["j.sqlite"]
+
+
 def test_a_reader_cannot_write(tmp_path: Path) -> None:
     new_journal(tmp_path / "j.sqlite", 1).close()
     with (

@@ -98,9 +98,9 @@ def test_three_steps_are_too_few_to_speak_of_collapse(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "values", "sign"),
     [
-        ("solve/rate", [0.5] * 10 + [0.95] * 10, "the tasks became trivial (solve rate 0.95 over 10 steps)"),
-        ("solve/rate", [0.5] * 10 + [0.02] * 10, "the tasks became impossible (solve rate 0.02 over 10 steps)"),
-        ("propose/valid_frac", [0.9] * 10 + [0.3] * 10, "proposals broke down (only 30 % valid over 10 steps)"),
+        ("solve/rate", [0.5] * 10 + [0.95] * 10, "the tasks were trivial (solve rate 0.95 over 10 steps)"),
+        ("solve/rate", [0.5] * 10 + [0.02] * 10, "the tasks were impossible (solve rate 0.02 over 10 steps)"),
+        ("propose/valid_frac", [0.9] * 10 + [0.3] * 10, "most proposals were invalid (only 30 % valid over 10 steps)"),
         ("propose/entropy", [1.0] * 10 + [0.05] * 10, "the teachers' entropy is gone (1.00 to 0.05 nats a token)"),
     ],
 )
@@ -119,12 +119,17 @@ def test_one_bad_step_is_no_collapse(tmp_path: Path) -> None:
     assert signs_of_collapse(run_with(tmp_path, {}, metrics={"solve/rate": [0.5] * 19 + [1.0]})) == []
 
 
-def test_a_run_in_which_nothing_was_ever_solved_or_valid_is_told(tmp_path: Path) -> None:
+def test_a_run_without_one_valid_task_is_told_as_collapse(tmp_path: Path) -> None:
     with Journal.create(tmp_path / JOURNAL, RunRecord("r", "1T+1S", 3)) as journal:
-        for step in range(3):
+        for step in range(12):
             with journal.step(step) as tx:
                 tx.add_metrics({"solve/rate": float("nan"), "propose/valid_frac": 0.0})
-    assert "No attempt was judged." in tell(read_run(tmp_path)).sentences
+    story = tell(read_run(tmp_path))
+    assert story.headline == "External fitness was not measured; signs of collapse"
+    assert "No attempt was judged." in story.sentences
+    assert story.sentences[-1] == (
+        "Signs of collapse: no attempt was ever judged; most proposals were invalid (only 0 % valid over 10 steps)."
+    )
 
 
 def test_the_curriculum_is_told_from_its_first_and_last_tenth(tmp_path: Path) -> None:

@@ -30,15 +30,21 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open without any write. In a folder that cannot be written to, a write-ahead journal opens only as immutable,
-    which is right exactly when no log lies beside it (nobody is writing)."""
+    """Open a journal that this connection will not change.
+
+    It is opened as for writing, so that SQLite may tidy its log away at the end, with every change forbidden. Where the
+    folder cannot be written to, SQLite opens a journal with a log only as immutable, which is right exactly when the
+    log is empty: nobody is writing.
+    """
     address = path.resolve().as_uri()
-    connection = sqlite3.connect(f"{address}?mode=ro", uri=True, isolation_level=None, timeout=10.0)
+    connection = sqlite3.connect(f"{address}?mode=rw", uri=True, isolation_level=None, timeout=10.0)
     try:
+        connection.execute("PRAGMA query_only = ON")
         connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
     except sqlite3.OperationalError:
         connection.close()
-        if Path(f"{path}-wal").exists():
+        log = Path(f"{path}-wal")
+        if log.exists() and log.stat().st_size:
             raise
         connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, isolation_level=None)
     return connection

@@ -46,16 +46,20 @@ def tell(view: RunView) -> Story:
 
 
 def signs_of_collapse(view: RunView) -> list[str]:
-    """Return one sentence for each sign that learning broke down (no sign: an empty list)."""
+    """Return a phrase for each sign that learning broke down, judged on stretches of ten steps (no sign: [])."""
+    if not _is_long_enough(view):
+        return []
     signs = []
     solve = rolling(view.values("solve/rate"))
+    if not solve:
+        signs.append("no attempt was ever judged")
     if solve and max(solve) > SOLVE_HIGH_FRAC:
-        signs.append(f"the tasks became trivial (solve rate {max(solve):.2f} over {_stretch(view)} steps)")
+        signs.append(f"the tasks were trivial (solve rate {max(solve):.2f} over {WINDOW_STEPS} steps)")
     if solve and min(solve) < SOLVE_LOW_FRAC:
-        signs.append(f"the tasks became impossible (solve rate {min(solve):.2f} over {_stretch(view)} steps)")
+        signs.append(f"the tasks were impossible (solve rate {min(solve):.2f} over {WINDOW_STEPS} steps)")
     valid = rolling(view.values("propose/valid_frac"))
     if valid and min(valid) < VALIDITY_LOW_FRAC:
-        signs.append(f"proposals broke down (only {100 * min(valid):.0f} % valid over {_stretch(view)} steps)")
+        signs.append(f"most proposals were invalid (only {100 * min(valid):.0f} % valid over {WINDOW_STEPS} steps)")
     new = _new_frac_at_the_end(view)
     if new is not None and new < NEW_LOW_FRAC:
         signs.append(f"the teachers repeat themselves (only {100 * new:.0f} % of the last tasks were new)")
@@ -179,7 +183,7 @@ def _collapse_sentence(view: RunView, signs: Sequence[str]) -> str:
     if not _is_long_enough(view):
         return f"Fewer than {WINDOW_STEPS} steps are too few to tell whether learning holds or collapses."
     return (
-        f"No sign of collapse: over {_stretch(view)} steps at a time the solve rate stayed between {SOLVE_LOW_FRAC} "
+        f"No sign of collapse: over {WINDOW_STEPS} steps at a time the solve rate stayed between {SOLVE_LOW_FRAC} "
         f"and {SOLVE_HIGH_FRAC} and validity above {100 * VALIDITY_LOW_FRAC:.0f} %, and the teachers kept writing new "
         "tasks."
     )
@@ -193,8 +197,4 @@ def _new_frac_at_the_end(view: RunView) -> float | None:
 
 
 def _is_long_enough(view: RunView) -> bool:
-    return len(view.values("solve/rate")) >= WINDOW_STEPS
-
-
-def _stretch(view: RunView) -> int:
-    return min(WINDOW_STEPS, len(view.values("solve/rate")))
+    return view.last_step >= WINDOW_STEPS

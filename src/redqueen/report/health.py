@@ -1,0 +1,242 @@
+"""Health of the co-evolution: has the race stopped, does it run in circles, forget, narrow, or idle?
+
+Five ailments of competitive co-evolution, each a pure function on plain numbers, and plain-language warnings. None of
+them shows in a training reward: both sides can be paid well while nothing is learned. Ground: the ailments are the
+field's (Watson and Pollack 2001; Ficici 2004); the measures and thresholds are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Disengagement:
+    """Shares of tasks, in [0, 1], that every attempt solved (``won_frac``) or none (``lost_frac``): no gradient in them."""
+
+    won_frac: float
+    lost_frac: float
+
+
+@dataclass(frozen=True)
+class Cycling:
+    """How far payoffs are from one ladder of strength.
+
+    ``residual_frac``: the share of the payoffs' variation, in [0, 1], that no strength of teacher plus strength of
+    student explains, sampling noise taken off. ``reversal_frac``: of all comparisons of two teachers by two students,
+    the share in which the students disagree about which teacher is the harder.
+    """
+
+    residual_frac: float
+    reversal_frac: float
+
+
+@dataclass(frozen=True)
+class Stability:
+    """A window of generations: ``solve_spread`` (standard deviation of the mean solve rate), its mean, and the relative
+    change of the progress measure from the window's first half to its second."""
+
+    solve_mean_frac: float
+    solve_spread: float
+    progress_frac: float
+
+
+@dataclass(frozen=True)
+class Health:
+    """One generation's check-up; a field is None where there is nothing to measure it on."""
+
+    disengagement: Disengagement | None = None
+    cycling: Cycling | None = None
+    forgetting_frac: float | None = None
+    weight_diversity: float | None = None
+    behaviour_diversity: float | None = None
+    stability: Stability | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where a warning begins. Ours: chosen so that a healthy small run stays silent."""
+
+    disengaged_frac: float = 0.8
+    """Share of tasks that all or none of the attempts solved."""
+    residual_frac: float = 0.5
+    """Share of payoff variation off the ladder."""
+    forgetting_frac: float = 0.2
+    """Lost score against past members."""
+    weight_diversity: float = 0.1
+    """Mean distance over what independent adapters have."""
+    behaviour_diversity: float = 0.05
+    """Mean disagreement of two members."""
+    solve_spread: float = 0.03
+    """Standard deviation of the solve rate over the window, below which it counts as flat."""
+    progress_frac: float = 0.03
+    """Relative change of the progress measure, below which it counts as none."""
+
+
+def disengagement(solve_rates: Sequence[float]) -> Disengagement | None:
+    """Shares of tasks that all attempts solved, and none. ``solve_rates`` in [0, 1], one a task; None without tasks."""
+    if not solve_rates:
+        return None
+    rates = np.asarray(solve_rates, dtype=np.float64)
+    return Disengagement(float((rates >= 1).mean()), float((rates <= 0).mean()))
+
+
+def cycling(scores: Matrix, num_attempts: Matrix | None = None) -> Cycling | None:
+    """How far a payoff matrix is from one ladder. ``scores`` (teachers, students) in [0, 1], NaN where they never met.
+
+    The ladder is the least-squares fit score = strength of teacher + strength of student over the known cells.
+    ``num_attempts`` (teachers, students) takes off the residual that binomial noise p (1 - p) / n alone would leave.
+    None when no two teachers have met the same two students, which is the least a circle needs.
+    """
+    known = ~np.isnan(scores)
+    reversals = _reversals(scores, known)
+    if reversals is None:
+        return None
+    at_teacher, at_student = np.nonzero(known)
+    observed = scores[known]
+    design = np.zeros((observed.size, sum(scores.shape)))
+    design[np.arange(observed.size), at_teacher] = 1
+    design[np.arange(observed.size), scores.shape[0] + at_student] = 1
+    fit, _, degrees, _ = np.linalg.lstsq(design, observed, rcond=None)
+    residual = float(((observed - design @ fit) ** 2).sum())
+    total = float(((observed - observed.mean()) ** 2).sum())
+    noise = 0.0
+    if num_attempts is not None:
+        variance = observed * (1 - observed) / np.maximum(1, num_attempts[known])
+        noise = float(variance.mean())
+    own = max(0.0, residual - noise * (observed.size - int(degrees)))
+    everything = max(0.0, total - noise * (observed.size - 1))
+    # A matrix without any variation beyond noise has no circle in it.
+    return Cycling(min(1.0, own / everything) if everything > 1e-12 else 0.0, reversals)
+
+
+def forgetting(then: Mapping[str, float], now: Mapping[str, float]) -> float | None:
+    """Mean lost score against past opponents: the mean over them of max(0, score then - score now), in [0, 1].
+
+    Keys are the ids of the hall of fame; a score is that of today's population (or of one member), higher is better.
+    None when no opponent stands in both.
+    """
+    both = then.keys() & now.keys()
+    if not both:
+        return None
+    return sum(max(0.0, then[name] - now[name]) for name in both) / len(both)
+
+
+def weight_diversity(distances: Matrix, norms: Sequence[float]) -> float | None:
+    """Mean pairwise distance of dW over sqrt(2) times the root mean square norm: 0 copies, about 1 independent adapters.
+
+    ``distances`` (n, n) and ``norms`` (n) as ``population.genotype`` gives them. None for fewer than two members or when
+    all are still the base model.
+    """
+    size = float(np.sqrt(np.mean(np.square(norms)))) if len(norms) else 0.0
+    mean = _mean_pairwise(distances)
+    return None if mean is None or size == 0 else mean / (np.sqrt(2) * size)
+
+
+def behaviour_diversity(distances: Matrix) -> float | None:
+    """Mean pairwise behaviour distance, in [0, 1]; None for fewer than two members or no known pair."""
+    return _mean_pairwise(distances)
+
+
+def solving_distances(solve_rates: Matrix) -> Matrix:
+    """Students' behaviour distances (n, n): mean |difference| of solve rates over the tasks both attempted, NaN if none.
+
+    ``solve_rates`` is (n students, tasks), NaN where a student was not asked.
+    """
+    n = solve_rates.shape[0]
+    result = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i):
+            gap = np.abs(solve_rates[i] - solve_rates[j])
+            known = gap[~np.isnan(gap)]
+            result[i, j] = result[j, i] = known.mean() if known.size else np.nan
+    return result
+
+
+def proposing_distances(class_counts: Matrix) -> Matrix:
+    """Teachers' behaviour distances (n, n): total variation between the classes of tasks they write, NaN without tasks.
+
+    ``class_counts`` is (n teachers, classes): how many tasks of each behaviour class a teacher has written.
+    """
+    totals = class_counts.sum(axis=1, keepdims=True)
+    shares = np.divide(class_counts, totals, out=np.full(class_counts.shape, np.nan), where=totals > 0)
+    result = np.abs(shares[:, None, :] - shares[None, :, :]).sum(axis=2) / 2
+    np.fill_diagonal(result, 0.0)
+    return result
+
+
+def stability(solve_rates: Sequence[float], progress: Sequence[float], num_generations: int = 6) -> Stability | None:
+    """The last ``num_generations`` >= 2: is the solve rate flat while nothing moves on?
+
+    ``solve_rates`` in [0, 1] and ``progress`` (> 0, any measure that should grow: covered behaviour classes, structural
+    complexity, external fitness), one a generation in order of time. None while the run is shorter than the window.
+    """
+    if num_generations < 2 or min(len(solve_rates), len(progress)) < num_generations:
+        return None
+    rates = np.asarray(solve_rates[-num_generations:], dtype=np.float64)
+    recent = np.asarray(progress[-num_generations:], dtype=np.float64)
+    before, after = recent[: num_generations // 2].mean(), recent[num_generations // 2 :].mean()
+    change = (after - before) / abs(before) if before else float(after != before)
+    return Stability(float(rates.mean()), float(rates.std()), float(change))
+
+
+def warnings(health: Health, limits: Limits | None = None) -> list[str]:
+    """What is wrong, in plain words, worst first; empty when nothing is."""
+    at = limits or Limits()
+    found = []
+    if health.disengagement is not None:
+        won, lost = health.disengagement.won_frac, health.disengagement.lost_frac
+        if won >= at.disengaged_frac:
+            found.append(f"Disengagement: {won:.0%} of the tasks are solved by every attempt; teachers are too easy.")
+        elif lost >= at.disengaged_frac:
+            found.append(f"Disengagement: {lost:.0%} of the tasks are solved by no attempt; teachers are too hard.")
+        elif won + lost >= at.disengaged_frac:
+            found.append(f"Disengagement: {won + lost:.0%} of the tasks are solved always or never; few teach anything.")
+    if health.forgetting_frac is not None and health.forgetting_frac >= at.forgetting_frac:
+        lost_score = f"{health.forgetting_frac:.0%}"
+        found.append(f"Forgetting: against past members the score has fallen by {lost_score}; what was learned is lost.")
+    if health.weight_diversity is not None and health.weight_diversity < at.weight_diversity:
+        share = f"{health.weight_diversity:.0%}"
+        found.append(f"Loss of diversity: adapters are {share} as far apart as independent ones; they are near copies.")
+    if health.behaviour_diversity is not None and health.behaviour_diversity < at.behaviour_diversity:
+        share = f"{health.behaviour_diversity:.0%}"
+        found.append(f"Loss of diversity: two members differ in {share} of what they do; a population of one.")
+    if health.cycling is not None and health.cycling.residual_frac >= at.residual_frac:
+        share = f"{health.cycling.residual_frac:.0%}"
+        found.append(f"Cycling: {share} of who beats whom is off any ladder of strength; ratings mislead selection.")
+    if health.stability is not None and _idles(health.stability, health.disengagement, at):
+        rate = f"{health.stability.solve_mean_frac:.0%}"
+        found.append(f"Mediocre stability: the solve rate stays at {rate} and nothing moves on; both sides have settled.")
+    return found
+
+
+def _idles(window: Stability, engaged: Disengagement | None, at: Limits) -> bool:
+    """Flat, without progress, and yet engaged: a disengaged race has its own warning."""
+    disengaged = engaged is not None and engaged.won_frac + engaged.lost_frac >= at.disengaged_frac
+    return window.solve_spread < at.solve_spread and window.progress_frac < at.progress_frac and not disengaged
+
+
+def _reversals(scores: Matrix, known: NDArray[np.bool_]) -> float | None:
+    """Share of (two teachers, two students) in which the students rank the teachers in opposite order; ties agree."""
+    num_compared = num_reversed = 0
+    for i in range(scores.shape[0]):
+        for k in range(i):
+            shared = known[i] & known[k]
+            harder = np.sign(scores[i, shared] - scores[k, shared])
+            num_students = harder.size
+            num_compared += num_students * (num_students - 1) // 2
+            num_reversed += int((harder > 0).sum()) * int((harder < 0).sum())
+    return num_reversed / num_compared if num_compared else None
+
+
+def _mean_pairwise(distances: Matrix) -> float | None:
+    """The mean over the known pairs above the diagonal."""
+    values = distances[np.triu_indices(distances.shape[0], k=1)]
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if values.size else None
