@@ -13,18 +13,14 @@ KINDS: dict[str, tuple[str, ...]] = {"plain": (), "common": COMMON, "full": (*CO
 """The modules that each kind of zygote imports."""
 
 _WORD = re.compile(r"\w+")
-_IMPORT = re.compile(r"\bimport\b")
 # Codecs and the table of character names are imported by the interpreter itself when these words need them.
-_FULL_WORDS = frozenset(FURTHER) | frozenset(HELPERS) | {"encode", "decode", "codecs", "bytes", "bytearray"}
+_CODEC_WORDS = frozenset({"encode", "decode", "bytes", "bytearray"})
+_FULL_WORDS = frozenset(FURTHER) | frozenset(HELPERS) | _CODEC_WORDS
 
 
 def kind_for(code: str) -> str:
     """The smallest kind that has every module the text could name. Looks at words, not at syntax: too large is safe."""
-    if "\\N{" in code or (_IMPORT.search(code) and not code.isascii()):
-        return "full"
-    if not _IMPORT.search(code) and "code" not in code:
-        return "plain"
     words = set(_WORD.findall(code))
-    if words & _FULL_WORDS:
-        return "full"
-    return "common" if "import" in words else "plain"
+    if "import" not in words:
+        return "full" if words & _CODEC_WORDS or "\\N{" in code else "plain"
+    return "full" if words & _FULL_WORDS or "\\N{" in code or not code.isascii() else "common"

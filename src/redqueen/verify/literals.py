@@ -88,6 +88,7 @@ def canonical_args(
     Positional and keyword arguments, every value a literal; ``""`` is the empty list. Raises ``LiteralError``.
     """
     reader = _Reader(text, wide, loose, keep_order, max_chars)
+    reader.infinite = loose  # a caller cannot write it, but a benchmark's call may hand it on
     return reader.arguments()
 
 
@@ -108,6 +109,7 @@ class _Reader:
         self.text = text
         self.wide = wide or loose
         self.loose = loose
+        self.infinite = self.wide
         self.keep_order = keep_order
         self.pos = 0
         self.skip()
@@ -168,7 +170,7 @@ class _Reader:
         minus = "-" if sign == "-" else ""
         match = _NUMBER.match(self.text, self.pos)
         if match is None:
-            if self.wide and _NAME.match(self.text, self.pos) and self.text.startswith("inf", self.pos):
+            if self.infinite and self.text.startswith("inf", self.pos):
                 self.pos += 3
                 self.skip()
                 return minus + "inf", minus + "inf"
@@ -218,7 +220,7 @@ class _Reader:
     def word(self) -> _Value:
         match = _NAME.match(self.text, self.pos)
         name = match.group() if match else ""
-        if match is None or (name not in _WORDS and not (self.wide and name == "inf")):
+        if match is None or (name not in _WORDS and not (self.infinite and name == "inf")):
             raise self.fail()
         self.pos = match.end()
         self.skip()

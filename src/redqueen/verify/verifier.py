@@ -29,7 +29,8 @@ class Verifier:
     ``workers``: programs at a time (cores to use). ``num_seeds``: hash seeds a program must agree under (four at the
     least where sets appear). ``num_inputs`` and ``num_shown``: pairs of an induction task, and how many the solver
     sees. ``allow_weak`` runs even where no system-call filter can be had. ``gated`` False leaves the static gate out.
-    ``settings`` is for the cage's own tests. Raises UserError where no sandbox can be had.
+    ``settings`` is for the cage's own tests; ``warn`` False leaves the warning of weakness to the caller. Raises
+    UserError where no sandbox can be had.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Verifier:
         num_inputs: int = 10,
         gated: bool = True,
         settings: ZygoteSettings | None = None,
+        warn: bool = True,
     ) -> None:
         if not sys.platform.startswith("linux"):
             raise UserError(_NO_LINUX)
@@ -55,17 +57,19 @@ class Verifier:
         observed = self._pool.observed()
         self.protection = protection_level(observed)
         if not observed["seccomp"]:
-            self._refuse_or_warn(allow_weak)
+            self._refuse_or_warn(allow_weak, warn)
         self.rules = Rules(self.limits, num_seeds, self.protection, gated)
 
-    def _refuse_or_warn(self, allow_weak: bool) -> None:
+    def _refuse_or_warn(self, allow_weak: bool, warn: bool) -> None:
         if not allow_weak:
             self.close()
             raise UserError(
                 "the sandbox has no system-call filter here, so hostile programs could do harm: "
                 "run on a kernel with seccomp, or set allow_weak (--allow-weak) if you trust every program"
             )
-        warnings.warn(f"untrusted programs run with weak protection ({self.protection})", RuntimeWarning, stacklevel=3)
+        if warn:
+            weakness = f"untrusted programs run with weak protection ({self.protection})"
+            warnings.warn(weakness, RuntimeWarning, stacklevel=3)
 
     def __enter__(self) -> Verifier:
         return self

@@ -10,8 +10,8 @@ COMMON = (
 
 FURTHER = (
     "array", "ast", "base64", "binascii", "calendar", "cmath", "colorsys", "contextlib", "dataclasses", "datetime",
-    "decimal", "difflib", "fractions", "graphlib", "hashlib", "io", "json", "keyword", "numbers", "pprint",
-    "statistics", "struct", "textwrap", "types", "unicodedata", "zlib",
+    "decimal", "difflib", "fractions", "graphlib", "hashlib", "io", "json", "json.decoder", "keyword", "numbers",
+    "pprint", "statistics", "struct", "textwrap", "types", "unicodedata", "zlib",
 )  # fmt: skip
 """What else they may import."""
 
@@ -25,7 +25,7 @@ program may not name them, but such an import must find them."""
 CODECS = (
     "ascii", "latin-1", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be",
     "cp437", "cp1252", "iso8859-15", "unicode-escape", "raw-unicode-escape", "hex", "base64", "rot13", "zlib", "quopri",
-    "punycode", "idna",
+    "punycode", "idna", "utf-7", "koi8-r", "cp1251", "cp1250", "mac-roman", "shift-jis", "gbk", "big5", "euc-kr",
 )  # fmt: skip
 
 ONLY_NAMES = {

@@ -40,6 +40,7 @@ class _Encoder:
     def __init__(self, max_chars: int, loose: bool) -> None:
         self.left_chars = max_chars
         self.loose = loose
+        self.open: set[int] = set()  # the containers we are inside of
 
     def spend(self, text: str) -> str:
         self.left_chars -= len(text) + 2
@@ -65,12 +66,19 @@ class _Encoder:
             if not self.loose:
                 raise NotPlain
             return self.spend(repr(value)) if kind is complex else self.text(_as_container(value), depth)
+        if id(value) in self.open:
+            raise NotPlain  # it holds itself
         if depth >= MAX_DEPTH:
             raise TooLarge
         self.spend("")
-        if kind is dict:
-            return self.dict_text(value, depth + 1)  # type: ignore[arg-type]
-        parts = [self.text(item, depth + 1) for item in value]  # type: ignore[attr-defined]
+        self.open.add(id(value))
+        inside = self.dict_text if kind is dict else self.sequence_text
+        text = inside(kind, value, depth + 1)  # type: ignore[operator]
+        self.open.discard(id(value))
+        return text
+
+    def sequence_text(self, kind: type, value: list[object], depth: int) -> str:
+        parts = [self.text(item, depth) for item in value]
         if kind is list:
             return "[" + ", ".join(parts) + "]"
         if kind is tuple:
@@ -79,7 +87,7 @@ class _Encoder:
             parts.sort()
         return "{" + ", ".join(parts) + "}" if parts else "set()"
 
-    def dict_text(self, value: dict[object, object], depth: int) -> str:
+    def dict_text(self, kind: type, value: dict[object, object], depth: int) -> str:
         pairs = [(self.text(key, depth), self.text(item, depth)) for key, item in value.items()]
         if not self.loose:
             pairs.sort()

@@ -22,6 +22,7 @@ _CONSTRUCTORS: dict[str, Callable[..., object]] = {
 }  # fmt: skip
 _STRING_METHODS = (
     "capitalize",
+    "join",
     "lower",
     "lstrip",
     "rstrip",
@@ -33,6 +34,8 @@ _STRING_METHODS = (
     "upper",
 )
 _MAX_DEPTH = 100
+_MAX_REPEATS = 100
+_INFINITY = float("inf")  # its name stands in canonical texts; the judge lets it through where it is wanted
 
 
 class _NotAllowed(Exception):
@@ -50,7 +53,7 @@ def parse(text: str, literal: bool) -> Arguments | None:
         tree = syntax.parse(source, "<input>", "eval")
         if not literal:
             _check_call(tree)
-        names = {"__builtins__": {}, "_collect": _collect, **_CONSTRUCTORS}
+        names = {"__builtins__": {}, "_collect": _collect, "inf": _INFINITY, **_CONSTRUCTORS}
         return eval(syntax.to_code(tree, "<input>", "eval"), names)  # type: ignore[no-any-return]
     except (*syntax.UNPARSABLE, TypeError, _NotAllowed):
         return None
@@ -88,14 +91,28 @@ def _check(node: ast.expr, depth: int) -> None:
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         if not (isinstance(node.operand, ast.Constant) and type(node.operand.value) in (int, float)):
             raise _NotAllowed
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        for side in (node.left, node.right):
-            if not (isinstance(side, ast.Constant) and isinstance(side.value, str)):
-                raise _NotAllowed
+    elif isinstance(node, ast.BinOp):
+        _check_operation(node)
     elif isinstance(node, ast.Call):
         _check_constructor(node, depth)
     else:
         raise _NotAllowed
+
+
+def _check_operation(node: ast.BinOp) -> None:
+    """Two strings joined, or a string or a list of constants repeated a few times."""
+    if isinstance(node.op, ast.Add) and _is_constant(node.left, str) and _is_constant(node.right, str):
+        return
+    repeats = node.right.value if _is_constant(node.right, int) else -1  # type: ignore[attr-defined]
+    is_list = isinstance(node.left, ast.List) and all(isinstance(item, ast.Constant) for item in node.left.elts)
+    if not (
+        isinstance(node.op, ast.Mult) and 0 <= repeats <= _MAX_REPEATS and (is_list or _is_constant(node.left, str))
+    ):
+        raise _NotAllowed
+
+
+def _is_constant(node: ast.expr, kind: type) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is kind
 
 
 def _check_constructor(node: ast.Call, depth: int) -> None:

@@ -253,6 +253,8 @@ def main() -> None:
     os.chdir("/")
     sys.path.clear()
     sys.path_importer_cache.clear()
+    sys.path_hooks.clear()
+    sys.meta_path.clear()  # what is not imported yet is not there: no file is ever asked for
     sys.argv = [""]
     zygote.has_namespaces = cage.enter_zygote_cage(zygote.libc, zygote.leave_out)
     gc.freeze()

@@ -1,0 +1,218 @@
+"""The commands ``redqueen verify`` and ``redqueen grade``: JSON lines in, JSON lines out, in the same order.
+
+A line that cannot be used gets the verdict ``invalid-input`` with its number, and the rest go on. Files are worked
+through in portions, so memory does not grow with them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TextIO, TypeVar, get_args
+
+from redqueen.errors import UserError
+from redqueen.nouns import Grade, Kind, Task
+from redqueen.verify.literals import LiteralError, canonical, canonical_args
+from redqueen.verify.protections import ProtectionReport, make_report
+from redqueen.verify.records import Limits, Program, Result
+from redqueen.verify.verifier import Verifier
+
+_PORTION_LINES = 512
+_MAX_LINE_CHARS = 8 << 20
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+class _BadLine(Exception):
+    """A line that cannot be used; says why."""
+
+
+def verify_file(
+    path: Path, out: TextIO, workers: int = 2, cpu_ms: int = 100, num_seeds: int = 2, allow_weak: bool = False
+) -> Counter[str]:
+    """Verify the programs of a file of lines ``{"id", "code", "input"}``.
+
+    Writes lines ``{"id", "verdict", "output", "detail"}`` to ``out``, in order (``output`` is null unless ``ok``).
+    Returns how often each verdict was given. Raises UserError for a bad file or flag.
+    """
+
+    def show(result: Result) -> dict[str, object]:
+        output = result.outputs[0] if result.outputs else None
+        return {"id": result.id, "verdict": result.verdict, "output": output, "detail": result.detail}
+
+    def refuse(name: object, why: str) -> dict[str, object]:
+        return {"id": name, "verdict": "invalid-input", "output": None, "detail": why}
+
+    with _verifier(workers, cpu_ms, num_seeds, allow_weak) as verifier:
+        return _work_through(path, out, _read_program, verifier.run, show, refuse)
+
+
+def grade_file(
+    path: Path, out: TextIO, workers: int = 2, cpu_ms: int = 100, num_seeds: int = 2, allow_weak: bool = False
+) -> Counter[str]:
+    """Grade the answers of a file of lines ``{"id", "kind", "code", "input", "output", "hidden", "answer"}``.
+
+    ``code_o`` needs ``output`` and ``answer`` (a literal); ``code_i`` needs ``code``, ``output`` and ``answer`` (an
+    argument list); ``code_f`` needs ``hidden`` (pairs ``[input, output]``) and ``answer`` (a program). A null answer
+    is ``unparsable``. Writes lines ``{"id", "correct", "verdict", "detail"}``; returns and raises as ``verify_file``.
+    """
+
+    def grade(pairs: list[tuple[Task, str | None]]) -> list[tuple[str, Grade]]:
+        grades = verifier.grade(pairs)
+        return [(task.id, grade) for (task, _), grade in zip(pairs, grades, strict=True)]
+
+    def show(graded: tuple[str, Grade]) -> dict[str, object]:
+        name, grade = graded
+        return {"id": name, "correct": grade.correct, "verdict": grade.verdict, "detail": grade.detail}
+
+    def refuse(name: object, why: str) -> dict[str, object]:
+        return {"id": name, "correct": False, "verdict": "invalid-input", "detail": why}
+
+    with _verifier(workers, cpu_ms, num_seeds, allow_weak) as verifier:
+        return _work_through(path, out, _read_answer, grade, show, refuse)
+
+
+def protections() -> ProtectionReport:
+    """Start the sandbox once and report which protections were seen to hold (for ``redqueen doctor``)."""
+    try:
+        with Verifier(workers=1, allow_weak=True, warn=False) as verifier:
+            return make_report(verifier.protections())
+    except UserError as error:
+        return make_report({}, str(error))
+
+
+def _verifier(workers: int, cpu_ms: int, num_seeds: int, allow_weak: bool) -> Verifier:
+    if not 10 <= cpu_ms <= 60_000:
+        raise UserError(f"--cpu-ms {cpu_ms}: give a CPU limit from 10 to 60000 milliseconds")
+    if not 1 <= workers <= 256:
+        raise UserError(f"--workers {workers}: give a number of workers from 1 to 256")
+    if not 1 <= num_seeds <= 16:
+        raise UserError(f"--seeds {num_seeds}: give a number of hash seeds from 1 to 16")
+    limits = Limits(cpu_ms=cpu_ms, accept_cpu_ms=cpu_ms)
+    return Verifier(workers=workers, limits=limits, num_seeds=num_seeds, allow_weak=allow_weak)
+
+
+def _work_through(
+    path: Path,
+    out: TextIO,
+    read: Callable[[dict[str, object]], Item],
+    work: Callable[[list[Item]], list[Outcome]],
+    show: Callable[[Outcome], dict[str, object]],
+    refuse: Callable[[object, str], dict[str, object]],
+) -> Counter[str]:
+    """Read, work and write portion by portion. Returns how often each verdict was given."""
+    counts: Counter[str] = Counter()
+    for portion in _portions(path):
+        refused: list[dict[str, object] | None] = []
+        names: list[object] = []
+        items: list[Item] = []
+        for number, line in portion:
+            name: object = None
+            try:
+                fields = _read_object(line)
+                name = fields.get("id")
+                items.append(read(fields))
+                refused.append(None)
+            except _BadLine as bad:
+                refused.append(refuse(name, f"line {number}: {bad}"))
+            names.append(name)
+        done = iter(work(items))
+        lines = [
+            {**show(next(done)), "id": name} if line is None else line
+            for name, line in zip(names, refused, strict=True)
+        ]
+        counts.update(str(line["verdict"]) for line in lines)
+        _write(out, lines)
+    return counts
+
+
+def _write(out: TextIO, lines: Iterable[dict[str, object]]) -> None:
+    try:
+        out.writelines(json.dumps(line) + "\n" for line in lines)
+        out.flush()
+    except OSError as error:
+        raise UserError(
+            f"the results could not be written ({error.strerror}): make room or choose another place"
+        ) from None
+
+
+def _portions(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """The file's lines with their numbers, blank ones left out, some hundred at a time."""
+    portion: list[tuple[int, str]] = []
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    portion.append((number, line))
+                if len(portion) == _PORTION_LINES:
+                    yield portion
+                    portion = []
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); give a file of JSON lines") from None
+    if portion:
+        yield portion
+
+
+def _read_object(line: str) -> dict[str, object]:
+    if len(line) > _MAX_LINE_CHARS:
+        raise _BadLine(f"longer than {_MAX_LINE_CHARS} characters")
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _BadLine("not JSON") from None
+    if not isinstance(fields, dict):
+        raise _BadLine("not a JSON object")
+    return fields
+
+
+def _text(fields: dict[str, object], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise _BadLine(f'the field "{name}" must be a text')
+    return value
+
+
+def _id(fields: dict[str, object]) -> str:
+    value = fields.get("id")
+    if not isinstance(value, str | int):
+        raise _BadLine('the field "id" must be a text or a number')
+    return str(value)
+
+
+def _read_program(fields: dict[str, object]) -> Program:
+    return Program(_id(fields), _text(fields, "code"), (_text(fields, "input"),))
+
+
+def _read_answer(fields: dict[str, object]) -> tuple[Task, str | None]:
+    name = _id(fields)
+    kind = fields.get("kind")
+    if kind not in get_args(Kind):
+        raise _BadLine('the field "kind" must be code_o, code_i or code_f')
+    answer = None if fields.get("answer") is None else _text(fields, "answer")
+    try:
+        if kind == "code_f":
+            pairs = _read_pairs(fields.get("hidden"))
+            inputs = tuple(canonical_args(given) for given, _ in pairs)
+            outputs = tuple(canonical(expected) for _, expected in pairs)
+        else:
+            inputs = (canonical_args(_text(fields, "input")),) if "input" in fields else ()
+            outputs = (canonical(_text(fields, "output")),)
+    except LiteralError as error:
+        raise _BadLine(f"an input or output is {error}") from None
+    code = _text(fields, "code") if kind == "code_i" else ""
+    return Task(name, "", "", kind, code, inputs, outputs), answer  # type: ignore[arg-type]
+
+
+def _read_pairs(hidden: object) -> list[tuple[str, str]]:
+    """Pairs ``[input, output]``, or objects with these fields."""
+    if not isinstance(hidden, list) or not hidden:
+        raise _BadLine('the field "hidden" must be a list of pairs [input, output]')
+    pairs = []
+    for entry in hidden:
+        pair = [entry.get("input"), entry.get("output")] if isinstance(entry, dict) else entry
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise _BadLine('the field "hidden" must be a list of pairs [input, output]')
+        pairs.append((pair[0], pair[1]))
+    return pairs
