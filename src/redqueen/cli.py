@@ -187,7 +187,9 @@ def tiny_train(
 
 @tiny.command("measure")
 def tiny_measure(
-    base: Annotated[Path | None, typer.Option(help="A folder that `tiny train` made; default: the shipped base.")] = None,
+    base: Annotated[
+        Path | None, typer.Option(help="A folder that `tiny train` made; default: the shipped base.")
+    ] = None,
     problems: Annotated[int, typer.Option(help="Fresh generator problems a level.")] = 60,
     out: Annotated[Path | None, typer.Option(help="Write the figures here as JSON too.")] = None,
 ) -> None:

@@ -1,7 +1,7 @@
 """The typed configuration: one section a stage; every field says unit, range and where its default comes from.
 
-Grounds: *paper* (a reader of the paper states it), *re-implementation*, *AZR* (Absolute Zero Reasoner's default), *ours*
-(the paper is silent or unknown). ``docs/paper_map.md`` lists them all. This module imports no torch.
+Grounds: *paper* (a reader of the paper states it), *re-implementation*, *AZR* (Absolute Zero Reasoner's default),
+*ours* (the paper is silent or unknown). ``docs/paper_map.md`` lists them all. This module imports no torch.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Section(BaseModel):
 class RunConfig(Section):
     """The run as a whole."""
 
-    name: str = Field("run", min_length=1, max_length=80, pattern=r"^[\w .+-]+$")
+    name: str = Field(default="run", min_length=1, max_length=80, pattern=r"^[\w .+-]+$")
     """Name shown in reports. Ours."""
-    rng_seed: int = Field(0, ge=0, lt=2**31)
+    rng_seed: int = Field(default=0, ge=0, lt=2**31)
     """Seed of every random stream. Ours."""
-    num_steps: int = Field(200, ge=1)
+    num_steps: int = Field(default=200, ge=1)
     """Steps of self-play. Paper: 200."""
-    num_threads: int = Field(0, ge=0)
+    num_threads: int = Field(default=0, ge=0)
     """CPU threads for tensor work; 0: all cores. The result depends on it in the last bits. Ours."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the base runs; auto: CUDA when there is one. Ours."""
-    checkpoint_every_steps: int = Field(10, ge=1)
+    checkpoint_every_steps: int = Field(default=10, ge=1)
     """Steps between checkpoints. Ours."""
-    num_checkpoints_kept: int = Field(2, ge=1)
+    num_checkpoints_kept: int = Field(default=2, ge=1)
     """Newest checkpoints kept. Ours."""
 
 
@@ -57,15 +57,15 @@ class ModelConfig(Section):
 class PopulationConfig(Section):
     """Who lives."""
 
-    num_teachers: int = Field(4, ge=0)
+    num_teachers: int = Field(default=4, ge=0)
     """Teachers. Paper: 4 (ablations 1 and 8)."""
-    num_students: int = Field(4, ge=0)
+    num_students: int = Field(default=4, ge=0)
     """Students. Paper: 4 (ablations 1 and 8)."""
     single: bool = False
     """One adapter plays both roles (AZR, the paper's baseline); then both numbers must be 1."""
-    lora_rank: int = Field(32, ge=1)
+    lora_rank: int = Field(default=32, ge=1)
     """Rank of every adapter. Paper: 32."""
-    lora_alpha: float = Field(64.0, gt=0)
+    lora_alpha: float = Field(default=64.0, gt=0)
     """Adapter scale is lora_alpha / lora_rank. Paper: 64."""
     lora_targets: str | tuple[str, ...] = "all-linear"
     """Adapted modules. Ours; consistent with the reported adapter size."""
@@ -96,46 +96,46 @@ class MatchConfig(Section):
 
     rule: Literal["pfsp", "uniform", "all_pairs"] = "pfsp"
     """Paper: prioritised fictitious self-play. The others are controls (ours)."""
-    pfsp_exponent: float = Field(1.0, ge=0)
+    pfsp_exponent: float = Field(default=1.0, ge=0)
     """Weight of a pair is (p (1 - p)) to this power. Re-implementation: 1."""
     rating_mu: float = 25.0
     """Mean of a newcomer's rating, in rating points. Paper (standard constants)."""
-    rating_sigma: float = Field(25.0 / 3, gt=0)
+    rating_sigma: float = Field(default=25.0 / 3, gt=0)
     """Standard deviation of a newcomer's rating. Paper (standard constants)."""
-    rating_beta: float = Field(25.0 / 6, gt=0)
+    rating_beta: float = Field(default=25.0 / 6, gt=0)
     """Spread of one performance. Paper (standard constants)."""
-    rating_tau: float = Field(25.0 / 300, ge=0)
+    rating_tau: float = Field(default=25.0 / 300, ge=0)
     """Drift of a skill between matches. Paper (standard constants)."""
-    draw_frac: float = Field(0.1, ge=0, lt=1)
+    draw_frac: float = Field(default=0.1, ge=0, lt=1)
     """Probability of a draw between equals. Standard constant of the rating system."""
-    payoff_decay_frac: float = Field(0.95, gt=0, le=1)
+    payoff_decay_frac: float = Field(default=0.95, gt=0, le=1)
     """Share of a payoff cell's weight kept each step. Ours."""
 
 
 class ProposeConfig(Section):
     """What teachers are asked for."""
 
-    num_code_o: int = Field(8, ge=0)
+    num_code_o: int = Field(default=8, ge=0)
     """Deduction proposals of each teacher a step. Ours (AZR: 64 of each kind)."""
-    num_code_i: int = Field(8, ge=0)
+    num_code_i: int = Field(default=8, ge=0)
     """Abduction proposals of each teacher a step. Ours (AZR: 64)."""
-    num_code_f: int = Field(8, ge=0)
+    num_code_f: int = Field(default=8, ge=0)
     """Induction proposals of each teacher a step. Ours (AZR: 64)."""
-    num_per_prompt: int = Field(4, ge=1)
+    num_per_prompt: int = Field(default=4, ge=1)
     """Proposals drawn from one prompt (it is read once). Ours."""
-    num_references: int = Field(6, ge=0)
+    num_references: int = Field(default=6, ge=0)
     """Reference programs in a proposal prompt. AZR: 6."""
-    temperature: float = Field(1.0, gt=0)
+    temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature. AZR: 1."""
-    top_p: float = Field(1.0, gt=0, le=1)
+    top_p: float = Field(default=1.0, gt=0, le=1)
     """Nucleus of sampling. AZR: 1."""
-    max_new_tokens: int = Field(8096, ge=1)
+    max_new_tokens: int = Field(default=8096, ge=1)
     """Longest proposal, in tokens. AZR: 8096."""
-    buffer_capacity: int = Field(1024, ge=8)
+    buffer_capacity: int = Field(default=1024, ge=8)
     """Tasks remembered for references; the oldest leave. Ours (AZR keeps the oldest instead)."""
     buffer_scope: Literal["shared", "per_teacher"] = "shared"
     """Whether all teachers draw references from one buffer. Ours."""
-    num_seed_proposals: int = Field(16, ge=0)
+    num_seed_proposals: int = Field(default=16, ge=0)
     """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours (AZR: a set)."""
     reject_duplicates: bool = True
     """Refuse a task whose program (up to names) and inputs are in the buffer or were proposed this step. Ours."""
@@ -144,17 +144,17 @@ class ProposeConfig(Section):
 class VerifyConfig(Section):
     """How untrusted programs are run."""
 
-    num_workers: int = Field(2, ge=1)
+    num_workers: int = Field(default=2, ge=1)
     """Sandboxed processes at a time. Ours."""
-    num_hash_seeds: int = Field(2, ge=1)
+    num_hash_seeds: int = Field(default=2, ge=1)
     """Hash seeds a program must agree under. Ours (more where sets appear)."""
-    accept_cpu_ms: int = Field(50, ge=1)
+    accept_cpu_ms: int = Field(default=50, ge=1)
     """CPU time within which a proposed program must finish, in milliseconds. Ours."""
-    kill_cpu_ms: int = Field(200, ge=1)
+    kill_cpu_ms: int = Field(default=200, ge=1)
     """CPU time after which any program is killed, in milliseconds. Ours."""
-    num_inputs: int = Field(10, ge=2)
+    num_inputs: int = Field(default=10, ge=2)
     """Pairs of an induction task. AZR: 10."""
-    num_shown: int = Field(5, ge=1)
+    num_shown: int = Field(default=5, ge=1)
     """Pairs of an induction task that the solver sees. AZR: the first half."""
     allow_weak: bool = False
     """Run even where no system-call filter can be had. Ours."""
@@ -171,15 +171,15 @@ class VerifyConfig(Section):
 class SolveConfig(Section):
     """How students answer."""
 
-    num_attempts: int = Field(8, ge=1)
+    num_attempts: int = Field(default=8, ge=1)
     """Attempts at each task: the solve rate's sample and the training group. AZR: 8."""
-    temperature: float = Field(1.0, gt=0)
+    temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature. AZR: 1."""
-    top_p: float = Field(1.0, gt=0, le=1)
+    top_p: float = Field(default=1.0, gt=0, le=1)
     """Nucleus of sampling. AZR: 1."""
-    max_new_tokens: int = Field(8096, ge=1)
+    max_new_tokens: int = Field(default=8096, ge=1)
     """Longest attempt, in tokens. AZR: 8096."""
-    max_rows: int = Field(512, ge=1)
+    max_rows: int = Field(default=512, ge=1)
     """Sequences decoded at a time. Ours."""
 
 
@@ -188,29 +188,29 @@ class LearnConfig(Section):
 
     estimator: Literal["reinforce_pp_baseline", "trr_pp", "grpo", "rloo"] = "reinforce_pp_baseline"
     """Paper: REINFORCE++ with a group baseline. ``trr_pp`` is AZR's; the others are offered."""
-    learning_rate: float = Field(2e-5, gt=0)
+    learning_rate: float = Field(default=2e-5, gt=0)
     """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that."""
     train_teachers: bool = True
     """False freezes the proposing role (a control). Ours."""
     train_students: bool = True
     """False freezes the solving role (a control). Ours."""
-    beta1: float = Field(0.9, ge=0, lt=1)
+    beta1: float = Field(default=0.9, ge=0, lt=1)
     """AdamW. Common default."""
-    beta2: float = Field(0.99, ge=0, lt=1)
+    beta2: float = Field(default=0.99, ge=0, lt=1)
     """AdamW. Ours: short runs want a shorter memory than 0.999."""
-    weight_decay: float = Field(0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0)
     """AdamW. Ours."""
-    clip: float = Field(0.2, gt=0)
+    clip: float = Field(default=0.2, gt=0)
     """Range of the importance ratio. AZR: 0.2."""
-    max_grad_norm: float = Field(1.0, gt=0)
+    max_grad_norm: float = Field(default=1.0, gt=0)
     """Gradient clipping, per member. Ours."""
-    micro_batch_tokens: int = Field(8192, ge=64)
+    micro_batch_tokens: int = Field(default=8192, ge=64)
     """Tokens of one forward and backward pass. Ours; affects speed and memory only."""
     gradient_checkpointing: bool = False
     """Trade time for memory on large models. Ours."""
-    unsolved_reward: float = Field(0.0, ge=-1, le=1)
+    unsolved_reward: float = Field(default=0.0, ge=-1, le=1)
     """Teacher's reward when nobody solved the task. Paper: 0 (AZR's code: -0.5)."""
-    certain_reward: float = Field(0.0, ge=-1, le=1)
+    certain_reward: float = Field(default=0.0, ge=-1, le=1)
     """Teacher's reward when every attempt solved it. Paper: 1 - s = 0 (AZR's code: -0.5)."""
 
 
@@ -219,17 +219,17 @@ class EvolveConfig(Section):
 
     enabled: bool = True
     """False: no replacement at all (the missing ablation). Ours."""
-    every_steps: int = Field(10, ge=1)
+    every_steps: int = Field(default=10, ge=1)
     """Steps between generations. Paper: 10."""
-    replaced_frac: float = Field(0.25, ge=0, lt=1)
+    replaced_frac: float = Field(default=0.25, ge=0, lt=1)
     """Share of each role replaced. Paper: 25 %."""
     operators: tuple[str, ...] = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
     """Enabled operators. Paper: these eight."""
-    crossover_frac: float = Field(0.5, ge=0, le=1)
+    crossover_frac: float = Field(default=0.5, ge=0, le=1)
     """Chance of crossover against mutation. Re-implementation: a fair coin."""
     selection: Literal["truncation", "tournament", "rank"] = "truncation"
     """Parent selection. Paper: the fittest survivors."""
-    tournament_size: int = Field(2, ge=1)
+    tournament_size: int = Field(default=2, ge=1)
     """Contestants of a tournament. Ours."""
     space: Literal["delta", "factor"] = "delta"
     """Whether operators act on the adapter's effect or on its factors as they happen to be written. Ours."""
@@ -244,11 +244,11 @@ class EvolveConfig(Section):
 class EvaluateConfig(Section):
     """External fitness on the frozen suite: reported, never selected on."""
 
-    every_steps: int = Field(0, ge=0)
+    every_steps: int = Field(default=0, ge=0)
     """Steps between evaluations; 0: only before the first step and after the last. Ours."""
-    num_samples: int = Field(2, ge=1)
+    num_samples: int = Field(default=2, ge=1)
     """Sampled attempts an item (greedy takes one more). Ours."""
-    max_items: int = Field(0, ge=0)
+    max_items: int = Field(default=0, ge=0)
     """Items scored, spread over the suite; 0: all. Ours."""
 
 

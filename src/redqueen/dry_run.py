@@ -65,7 +65,9 @@ def _base_shape(name: str) -> dict[str, Any] | None:
             raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
         return dict(json.loads(path.read_text()))
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        raise UserError(f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded")
+        raise UserError(
+            f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded"
+        )
     from huggingface_hub import try_to_load_from_cache
 
     cached = try_to_load_from_cache(name, "config.json")

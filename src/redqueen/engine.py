@@ -125,7 +125,9 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the base and its tokenizer: embedded, from a folder, or by name from the hub."""
     folder = str(embedded_folder()) if name == EMBEDDED else name
     if looks_like_path(name) and not Path(name).is_dir():
-        raise UserError(f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded")
+        raise UserError(
+            f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded"
+        )
     disable_progress_bar()  # it would write over ours
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)

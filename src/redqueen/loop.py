@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from redqueen.engine import Engine
 from redqueen.evolve.fitness import by_rating
@@ -18,7 +19,7 @@ from redqueen.evolve.generation import EvolutionRules, breed, plan
 from redqueen.learn.credit import Credit, assign_credit
 from redqueen.match import payoff
 from redqueen.match.pairing import pair
-from redqueen.match.rating import decide, update
+from redqueen.match.rating import Winner, decide, update
 from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task, UpdateStats
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.duplicates import reject_duplicates
@@ -36,7 +37,7 @@ class Game:
     match: Match
     num_tasks: int
     solve_frac: float | None
-    winner: str
+    winner: Winner | Literal["none"]
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,7 @@ def keep_score(matches: Sequence[Match], tasks: Sequence[Task], answered: Sequen
         pair_answers = [a for a in answered if (a.task.teacher, a.student.id) == (match.teacher, match.student)]
         grades = [a.outcomes[i].grade.correct for a in pair_answers for i in a.kept]
         solve_frac = sum(grades) / len(grades) if grades else None
+        winner: Winner | Literal["none"]
         if match.teacher == match.student or (num_tasks and not grades):
             winner = "none"  # the single agent plays no game against itself; lost attempts are no game
         else:

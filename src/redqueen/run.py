@@ -105,7 +105,9 @@ def load_run_config(folder: Path) -> Config:
     """Read the resolved config of a run directory. Raises UserError when it is none."""
     path = folder / CONFIG
     if not path.is_file():
-        raise UserError(f"{folder} is no run directory (it has no {CONFIG}): give the folder that `redqueen train` made")
+        raise UserError(
+            f"{folder} is no run directory (it has no {CONFIG}): give the folder that `redqueen train` made"
+        )
     try:
         return parse_config(json.loads(path.read_text()), str(path))
     except json.JSONDecodeError as error:
@@ -116,7 +118,9 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        raise UserError(f"--run-dir {folder} cannot be made ({error.strerror}): choose a folder you may write to") from None
+        raise UserError(
+            f"--run-dir {folder} cannot be made ({error.strerror}): choose a folder you may write to"
+        ) from None
 
 
 def _run_record(config: Config) -> RunRecord:
@@ -168,6 +172,7 @@ def _play(session: Session, state: State) -> Path:
         if state.step % config.run.checkpoint_every_steps == 0 or state.step == config.run.num_steps:
             with clock.phase("checkpoint"):
                 _save(session, state)
+            session.journal.add_timings(state.step, clock.take())
     path = session.folder / REPORT
     write_report([session.folder], path)
     return path
@@ -205,7 +210,8 @@ def _record(writer: StepWriter, before: State, report: StepReport, behaviours: s
         )
     )
     tasks = [verdict for verdict in report.judged if isinstance(verdict, Task)]
-    records = [TaskRecord(task, measure(task.code), behaviour_key(task)) for task in tasks]
+    measures = [measure(task.code) for task in tasks]
+    records = [TaskRecord(t, measured, behaviour_key(t)) for t, measured in zip(tasks, measures, strict=True)]
     writer.add_tasks(records)
     writer.add_attempts(
         AttemptRecord(outcome, reward, advantage)
@@ -215,7 +221,6 @@ def _record(writer: StepWriter, before: State, report: StepReport, behaviours: s
         for outcome, reward, advantage in zip(answered.outcomes, rewards, advantages, strict=True)
     )
     behaviours |= {record.behaviour for record in records}
-    measures = [record.measures for record in records if record.measures is not None]
     metrics = step_metrics(report, before.individuals, measures, len(behaviours))
     writer.add_metrics(metrics)
     return metrics
@@ -234,4 +239,3 @@ def _save(session: Session, state: State) -> None:
     tensors |= {f"learner.{name}": tensor for name, tensor in engine.learner.state_dict().items()}
     kept = session.config.run.num_checkpoints_kept
     Checkpoint.save(session.folder / CHECKPOINTS, state.step, tensors, {"state": state_to_plain(state)}, kept)
-

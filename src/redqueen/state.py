@@ -71,7 +71,8 @@ def state_to_plain(state: State) -> dict[str, Any]:
 def state_from_plain(plain: dict[str, Any]) -> State:
     """Read back what ``state_to_plain`` wrote."""
     people = tuple(
-        Individual(**{**i, "rating": Rating(**i["rating"]), "parents": tuple(i["parents"])}) for i in plain["individuals"]
+        Individual(**{**i, "rating": Rating(**i["rating"]), "parents": tuple(i["parents"])})
+        for i in plain["individuals"]
     )
     tasks = tuple(
         Task(**{**t, "inputs": tuple(t["inputs"]), "outputs": tuple(t["outputs"])}) for t in plain["buffer"]["tasks"]

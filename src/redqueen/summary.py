@@ -71,7 +71,9 @@ def _solving_metrics(report: StepReport) -> dict[str, float]:
         "reward/student_mean": mean(r for row in report.credit.attempt_rewards for r in row if r is not None),
     }
     for kind in KINDS:
-        graded = [o.grade.correct for a in report.answered if a.task.kind == kind for o in a.outcomes if not o.grade.lost]
+        graded = [
+            o.grade.correct for a in report.answered if a.task.kind == kind for o in a.outcomes if not o.grade.lost
+        ]
         if graded:
             metrics[f"solve/rate/{kind}"] = mean(map(float, graded))
     return metrics

@@ -77,9 +77,7 @@ def student_records(
         records += _records(STUDENTS, mean)
         change = difference(mean, base_score, items, EVALUATION_SEED)
         gain = float(np.nanmean(np.array(mean.item_means) - np.array(base_score.item_means)))
-        records.append(
-            EvaluationRecord(CHANGE, SUITE, ALL, ALL, mean.mode, len(items), gain, change.low, change.high)
-        )
+        records.append(EvaluationRecord(CHANGE, SUITE, ALL, ALL, mean.mode, len(items), gain, change.low, change.high))
     return records
 
 

@@ -33,7 +33,10 @@ class Credit:
 
 
 def solve_fracs(answered: Sequence[Answered]) -> dict[str, float]:
-    """Return each task's solve rate in [0, 1]: the mean over the students that attempted it; no entry if all was lost."""
+    """Return each task's solve rate in [0, 1]: the mean over the students that attempted it.
+
+    A task has no entry when every attempt at it was lost.
+    """
     by_task: dict[str, list[float]] = defaultdict(list)
     for one in answered:
         if one.solve_frac is not None:

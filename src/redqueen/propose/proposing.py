@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from redqueen.config import ProposeConfig
@@ -57,7 +57,7 @@ def propose(
         for prompt in _prompts(teacher, buffer, config, prompt_format, tokenizer, streams)
     ]
     completions = sampler.sample([p.request for p in prompts])
-    proposals = []
+    proposals: list[Proposal] = []
     for prompt, group in zip(prompts, completions, strict=True):
         for completion in group:
             candidate_id = f"{streams.step}-{prompt.teacher.id}-{len(proposals)}"
@@ -108,15 +108,8 @@ def _read(
     tokenizer: PreTrainedTokenizerBase,
 ) -> Candidate:
     text = completion_text(tokenizer, completion)
-    head = {"id": candidate_id, "teacher": prompt.teacher.id, "student": student, "text": text}
+    written = Candidate(candidate_id, prompt.teacher.id, student, prompt.kind, text)
     if not completion.finished:
-        return Candidate(kind=prompt.kind, error="cut off at the token limit", **head)
+        return replace(written, error="cut off at the token limit")
     parsed = prompt_format.parse_proposal(prompt.kind, text, prompt.given)
-    return Candidate(
-        kind=prompt.kind,
-        code=parsed.code,
-        inputs=parsed.inputs,
-        message=parsed.message,
-        error=parsed.error,
-        **head,
-    )
+    return replace(written, code=parsed.code, inputs=parsed.inputs, message=parsed.message, error=parsed.error)

@@ -57,7 +57,9 @@ def solve(
         for (task, student), prompt in zip(pairs, prompts, strict=True)
     ]
     groups = sampler.sample(requests)
-    return [(task, student, prompt, group) for (task, student), prompt, group in zip(pairs, prompts, groups, strict=True)]
+    return [
+        (task, student, prompt, group) for (task, student), prompt, group in zip(pairs, prompts, groups, strict=True)
+    ]
 
 
 def grade(
@@ -71,7 +73,9 @@ def grade(
         [_read(task, student, completion, prompt_format, tokenizer) for completion in group]
         for task, student, _, group in sampled
     ]
-    grades = iter(verifier.grade([(task, a.answer) for (task, *_), group in zip(sampled, read, strict=True) for a in group]))
+    grades = iter(
+        verifier.grade([(task, a.answer) for (task, *_), group in zip(sampled, read, strict=True) for a in group])
+    )
     answered = []
     for (task, student, prompt, completions), attempts in zip(sampled, read, strict=True):
         outcomes = tuple(Outcome(attempt, next(grades)) for attempt in attempts)
@@ -90,5 +94,3 @@ def _read(
     parsed = prompt_format.parse_answer(task.kind, text)
     answer = parsed.answer if completion.finished else None
     return Attempt(task.id, student.id, text, answer, parsed.thought, len(completion.tokens))
-
-

@@ -153,7 +153,11 @@ class Writer:
                 (0.8, "strs", lambda: f"len({self.pick('strs')})"),
                 (1.2, "tup", lambda: f"{self.pick('tup')}[{r.choice(('0', '1', '-1'))}]"),
                 (1.2, "dict", lambda: f"{self.pick('dict')}.get({self.key()}, {self.small(0, 3)})"),
-                (0.8, "dict", lambda: r.choice(("len({})", "sum({}.values())", "max({}.values())")).format(self.pick("dict"))),
+                (
+                    0.8,
+                    "dict",
+                    lambda: r.choice(("len({})", "sum({}.values())", "max({}.values())")).format(self.pick("dict")),
+                ),
                 (0.8, "int", lambda: f"{r.choice(('max', 'min'))}({self.int_atom()}, {self.int_atom()})"),
                 (0.6, "int", lambda: f"abs({e('int', depth - 1)})"),
                 (0.7, "int", lambda: f"{self.int_atom()} if {self.bool_expr(0)} else {self.int_atom()}"),
@@ -175,7 +179,9 @@ class Writer:
     def element_test(self, v: str) -> str:
         r = self.rng
         bound = self.int_atom() if r.random() < 0.4 else self.small(0, 6)
-        return r.choice((f"{v} > {bound}", f"{v} < {bound}", f"{v} % 2 == {r.randint(0, 1)}", f"{v} != {bound}", f"{v} >= {bound}"))
+        return r.choice(
+            (f"{v} > {bound}", f"{v} < {bound}", f"{v} % 2 == {r.randint(0, 1)}", f"{v} != {bound}", f"{v} >= {bound}")
+        )
 
     def bool_expr(self, depth: int = 0) -> str:
         r = self.rng
@@ -195,13 +201,21 @@ class Writer:
                 (1, "str", lambda: f"{r.choice(LETTERS)!r} in {self.pick('str')}"),
                 (0.7, "str", lambda: f"{self.pick('str')}[{r.choice(('0', '-1'))}] == {r.choice(LETTERS)!r}"),
                 (0.5, "str", lambda: f"{self.pick('str')}.{r.choice(('isdigit', 'isalpha', 'islower', 'isupper'))}()"),
-                (0.5, "str", lambda: f"{self.pick('str')}.{r.choice(('startswith', 'endswith'))}({r.choice(LETTERS)!r})"),
+                (
+                    0.5,
+                    "str",
+                    lambda: f"{self.pick('str')}.{r.choice(('startswith', 'endswith'))}({r.choice(LETTERS)!r})",
+                ),
                 (0.7, "str", lambda: f"len({self.pick('str')}) {r.choice(('>', '<', '=='))} {self.small(2, 4)}"),
                 (0.7, "dict", lambda: f"{self.key()} {r.choice(('in', 'not in'))} {self.pick('dict')}"),
                 (1, "bool", lambda: r.choice(("{}", "not {}")).format(self.pick("bool"))),
                 (0.5, "bool", lambda: f"{self.pick('bool')} {r.choice(('and', 'or'))} {self.bool_expr(0)}"),
                 (0.5, "int", lambda: f"{compare()} {r.choice(('and', 'or'))} {compare()}"),
-                (0.3, "ints", lambda: f"{r.choice(('any', 'all'))}(v > {self.small(0, 5)} for v in {self.pick('ints')})"),
+                (
+                    0.3,
+                    "ints",
+                    lambda: f"{r.choice(('any', 'all'))}(v > {self.small(0, 5)} for v in {self.pick('ints')})",
+                ),
             ]
         )
 
@@ -214,14 +228,26 @@ class Writer:
                 (2, "str", lambda: f"{s()} + {self.expr('str', 0)}"),
                 (0.5, "str", lambda: f"{self.expr('str', 0)} + {s()}"),
                 (1.2, "str", lambda: f"{s()}[::-1]"),
-                (1.5, "str", lambda: f"{s()}{r.choice(('[1:]', '[:-1]', '[:2]', '[-2:]', '[2:]', '[::2]', '[0]', '[-1]'))}"),
-                (1.2, "str", lambda: f"{s()}.{r.choice(('upper', 'lower', 'title', 'capitalize', 'swapcase', 'strip'))}()"),
+                (
+                    1.5,
+                    "str",
+                    lambda: f"{s()}{r.choice(('[1:]', '[:-1]', '[:2]', '[-2:]', '[2:]', '[::2]', '[0]', '[-1]'))}",
+                ),
+                (
+                    1.2,
+                    "str",
+                    lambda: f"{s()}.{r.choice(('upper', 'lower', 'title', 'capitalize', 'swapcase', 'strip'))}()",
+                ),
                 (1, "str", lambda: f"{s()}.replace({r.choice(LETTERS)!r}, {r.choice((*LETTERS, ''))!r})"),
                 (0.7, "str", lambda: f"{s()} * {self.small(2, 3)}"),
                 (1, "int", lambda: f"str({self.expr('int', depth - 1)})"),
                 (1, "strs", lambda: f"{sep()}.join({self.expr('strs', 0)})"),
                 (0.6, "str", lambda: f"''.join(sorted({s()}))"),
-                (0.6, "str", lambda: f"''.join(c for c in {s()} if c {r.choice(('!=', '>', '<'))} {r.choice(LETTERS)!r})"),
+                (
+                    0.6,
+                    "str",
+                    lambda: f"''.join(c for c in {s()} if c {r.choice(('!=', '>', '<'))} {r.choice(LETTERS)!r})",
+                ),
                 (0.6, "ints", lambda: f"{sep()}.join(str(v) for v in {self.pick('ints')})"),
                 (0.5, "strs", lambda: f"{self.pick('strs')}[{r.choice(('0', '-1'))}]"),
                 (0.5, "str", lambda: f"{s()} if {self.bool_expr(0)} else {self.expr('str', 0)}"),
@@ -234,7 +260,11 @@ class Writer:
         xs = lambda: self.pick("ints")  # noqa: E731
         return self.choose(
             [
-                (1.5, "ints", lambda: f"{xs()} + {self.expr('ints', 0) if r.random() < 0.5 else '[' + self.int_atom() + ']'}"),
+                (
+                    1.5,
+                    "ints",
+                    lambda: f"{xs()} + {self.expr('ints', 0) if r.random() < 0.5 else '[' + self.int_atom() + ']'}",
+                ),
                 (1, "ints", lambda: f"{xs()}[::-1]"),
                 (1.5, "ints", lambda: f"{xs()}{r.choice(('[1:]', '[:-1]', '[:2]', '[-2:]', '[2:]', '[::2]', '[:3]'))}"),
                 (0.8, "int", lambda: f"list(range({self.pick('int')}))"),
@@ -243,12 +273,30 @@ class Writer:
                 (3, "ints", self.comprehension),
                 (0.4, "ints", lambda: f"{xs()} * 2"),
                 (0.6, "strs", lambda: f"[len(w) for w in {self.pick('strs')}]"),
-                (0.6, "str", lambda: f"[{r.choice(('i', 'i + 1'))} for i, c in enumerate({self.pick('str')}) if c == {r.choice(LETTERS)!r}]"),
+                (
+                    0.6,
+                    "str",
+                    lambda: (
+                        f"[{r.choice(('i', 'i + 1'))} for i, c in enumerate({self.pick('str')})"
+                        f" if c == {r.choice(LETTERS)!r}]"
+                    ),
+                ),
                 (0.6, "dict", lambda: f"{r.choice(('list', 'sorted'))}({self.pick('dict')}.values())"),
                 (0.5, "tup", lambda: f"list({self.pick('tup')})"),
                 (0.7, "int", lambda: f"[{self.int_atom()}, {self.int_atom()}]"),
-                (0.6, "int", lambda: f"[{r.choice(('i', 'i * 2', 'i * i', 'i + 1'))} for i in range({self.pick('int')})]"),
-                (0.4, "ints", lambda: f"[{r.choice(('x + y', 'x * y', 'x - y', 'max(x, y)'))} for x, y in zip({xs()}, {self.atom('ints')})]"),
+                (
+                    0.6,
+                    "int",
+                    lambda: f"[{r.choice(('i', 'i * 2', 'i * i', 'i + 1'))} for i in range({self.pick('int')})]",
+                ),
+                (
+                    0.4,
+                    "ints",
+                    lambda: (
+                        f"[{r.choice(('x + y', 'x * y', 'x - y', 'max(x, y)'))}"
+                        f" for x, y in zip({xs()}, {self.atom('ints')})]"
+                    ),
+                ),
                 (0.2, None, lambda: self.atom("ints")),
             ]
         )
@@ -260,7 +308,17 @@ class Writer:
         if v in self.scope.types:
             v = "v"
         operand = self.int_atom() if r.random() < 0.5 else self.small(1, 5)
-        body = r.choice((v, f"{v} + {operand}", f"{v} * {self.small(2, 3)}", f"{v} - {operand}", f"{v} % {self.small(2, 5)}", f"{v} * {v}", f"abs({v})"))
+        body = r.choice(
+            (
+                v,
+                f"{v} + {operand}",
+                f"{v} * {self.small(2, 3)}",
+                f"{v} - {operand}",
+                f"{v} % {self.small(2, 5)}",
+                f"{v} * {v}",
+                f"abs({v})",
+            )
+        )
         test = f" if {self.element_test(v)}" if body == v or r.random() < 0.45 else ""
         return f"[{body} for {v} in {source}{test}]"
 
@@ -272,9 +330,27 @@ class Writer:
                 (1, "str", lambda: f"list({self.pick('str')})"),
                 (0.7, "str", lambda: f"sorted(set({self.pick('str')}))"),
                 (0.8, "str", lambda: f"{self.pick('str')}.split({r.choice(LETTERS)!r})"),
-                (1, "str", lambda: f"[c {r.choice(('* 2', '+ ' + repr(r.choice(LETTERS))))} for c in {self.pick('str')}]"),
-                (1.5, "strs", lambda: f"[w{r.choice(('[::-1]', '.upper()', '[0]', '[1:]', ' + ' + repr(r.choice(LETTERS))))} for w in {ws()}]"),
-                (1, "strs", lambda: f"[w for w in {ws()} if {r.choice(('len(w) > 2', 'len(w) < 4', repr(r.choice(LETTERS)) + ' in w'))}]"),
+                (
+                    1,
+                    "str",
+                    lambda: f"[c {r.choice(('* 2', '+ ' + repr(r.choice(LETTERS))))} for c in {self.pick('str')}]",
+                ),
+                (
+                    1.5,
+                    "strs",
+                    lambda: (
+                        f"[w{r.choice(('[::-1]', '.upper()', '[0]', '[1:]', ' + ' + repr(r.choice(LETTERS))))}"
+                        f" for w in {ws()}]"
+                    ),
+                ),
+                (
+                    1,
+                    "strs",
+                    lambda: (
+                        f"[w for w in {ws()}"
+                        f" if {r.choice(('len(w) > 2', 'len(w) < 4', repr(r.choice(LETTERS)) + ' in w'))}]"
+                    ),
+                ),
                 (0.8, "strs", lambda: f"sorted({ws()}{r.choice(('', ', key=len', ', reverse=True'))})"),
                 (0.6, "strs", lambda: f"{ws()}{r.choice(('[::-1]', '[1:]', '[:2]'))}"),
                 (0.6, "strs", lambda: f"{ws()} + [{self.expr('str', 0)}]"),
@@ -285,7 +361,6 @@ class Writer:
         )
 
     def tup_expr(self, depth: int) -> str:
-        r = self.rng
         return self.choose(
             [
                 (2, None, lambda: f"({self.expr('int', depth - 1)}, {self.expr('int', depth - 1)})"),
@@ -304,7 +379,11 @@ class Writer:
                 (1, "str", lambda: "{{c: {0}.count(c) for c in {0}}}".format(self.pick("str"))),
                 (1, "ints", lambda: f"{{v: v {r.choice(('* 2', '+ 1', '* v', '% 3'))} for v in {self.pick('ints')}}}"),
                 (1, "strs", lambda: f"{{w: len(w) for w in {self.pick('strs')}}}"),
-                (1.2, "dict", lambda: f"{{k: v {r.choice(('+ 1', '* 2', '- 1'))} for k, v in {self.pick('dict')}.items()}}"),
+                (
+                    1.2,
+                    "dict",
+                    lambda: f"{{k: v {r.choice(('+ 1', '* 2', '- 1'))} for k, v in {self.pick('dict')}.items()}}",
+                ),
                 (0.8, "dict", lambda: f"{{k: v for k, v in {self.pick('dict')}.items() if v > {self.small(0, 5)}}}"),
                 (0.7, "strs", lambda: f"dict(zip({self.pick('strs')}, {self.atom('ints')}))"),
                 (0.5, None, lambda: f"{{{self.key()}: {self.int_atom()}}}"),
@@ -315,7 +394,9 @@ class Writer:
 
     def assign(self, pad: str) -> list[str]:
         """Bind a new variable."""
-        type_: Type = self.rng.choices(("int", "str", "ints", "strs", "bool", "tup", "dict"), (7, 3, 5, 1.2, 0.8, 0.8, 0.9))[0]
+        type_: Type = self.rng.choices(
+            ("int", "str", "ints", "strs", "bool", "tup", "dict"), (7, 3, 5, 1.2, 0.8, 0.8, 0.9)
+        )[0]
         value = self.expr(type_, 2 if self.level >= 3 and self.rng.random() < 0.3 else 1)
         name = self.new_name(type_)
         self.declare(name, type_)
@@ -360,7 +441,9 @@ class Writer:
                     )
                 )
             case "strs":
-                return r.choice((f"{name}.append({self.expr('str', 0)})", f"{name} = {self.strs_expr(1)}", f"{name}.reverse()"))
+                return r.choice(
+                    (f"{name}.append({self.expr('str', 0)})", f"{name} = {self.strs_expr(1)}", f"{name}.reverse()")
+                )
             case "bool":
                 return f"{name} = {self.bool_expr(1)}"
             case "tup":
@@ -408,7 +491,9 @@ class Writer:
             acc = r.choice(existing)
         else:
             acc = self.new_name(acc_type)
-            start = {"int": r.choice(("0", "0", "0", "1")), "ints": "[]", "str": "''", "dict": "{}", "strs": "[]"}[acc_type]
+            start = {"int": r.choice(("0", "0", "0", "1")), "ints": "[]", "str": "''", "dict": "{}", "strs": "[]"}[
+                acc_type
+            ]
             lines.append(f"{pad}{acc} = {start}")
         head, loop_vars, source = self.loop_head(acc)
         lines.append(f"{pad}{head}")
@@ -429,6 +514,7 @@ class Writer:
         """Return the loop's head, its variables with types, and the variable it iterates over ("" if none)."""
         r = self.rng
         known = {t: [v for v, u in self.scope.types.items() if u == t and v != acc] for t in NAMES}
+
         def loop_name(*options: str) -> str:
             return r.choice([o for o in options if o not in self.scope.types and o != acc] or ["z"])
 
@@ -447,6 +533,7 @@ class Writer:
             choices.append((6, lambda: over("ints", "int", ("x", "v", "y", "e"))))
             choices.append((2, lambda: enumerated("ints", "int", r.choice(("x", "v")))))
         if len(known["ints"]) >= 2:
+
             def zipped() -> tuple[str, list[tuple[str, Type]], str]:
                 first, second = r.sample(known["ints"], 2)
                 u, v = loop_name("x", "u"), loop_name("y", "v")
@@ -459,6 +546,7 @@ class Writer:
         if known["strs"]:
             choices.append((3, lambda: over("strs", "str", ("w", "t"))))
         if known["dict"]:
+
             def items() -> tuple[str, list[tuple[str, Type]], str]:
                 source = self.pick("dict") or ""
                 return f"for k, v in {source}.items():", [("k", "str"), ("v", "int")], source
@@ -558,7 +646,10 @@ class Writer:
         type_: Type = r.choices(("str", "int", "bool"), (2, 2, 1))[0]
         lines = []
         for word in ("if", *(["elif"] if r.random() < 0.5 else [])):
-            lines += [f"{pad}{word} {self.bool_expr(1)}:", f"{pad}    return {self.expr(type_, 0 if r.random() < 0.5 else 1)}"]
+            lines += [
+                f"{pad}{word} {self.bool_expr(1)}:",
+                f"{pad}    return {self.expr(type_, 0 if r.random() < 0.5 else 1)}",
+            ]
         if r.random() < 0.3:
             return [*lines, f"{pad}else:", f"{pad}    return {self.expr(type_, 1)}"]
         return [*lines, f"{pad}return {self.expr(type_, 1)}"]
@@ -568,13 +659,24 @@ class Writer:
         name, type_ = r.choice(loop_vars)
         if type_ == "int":
             bound = self.int_atom() if r.random() < 0.5 else self.small(1, 6)
-            options = [f"{name} > {bound}", f"{name} < {bound}", f"{name} % 2 == {r.randint(0, 1)}", f"{name} % 3 == {r.randint(0, 1)}", f"{name} != {bound}"]
+            options = [
+                f"{name} > {bound}",
+                f"{name} < {bound}",
+                f"{name} % 2 == {r.randint(0, 1)}",
+                f"{name} % 3 == {r.randint(0, 1)}",
+                f"{name} != {bound}",
+            ]
             if acc_type == "int":
                 options += [f"{name} > {acc}", f"{acc} < {bound}", f"{acc} % 2 == 0"]
             if acc_type == "ints":
                 options += [f"{name} not in {acc}", f"len({acc}) < {self.small(2, 3)}"]
             return r.choice(options)
-        options = [f"{name} == {r.choice(LETTERS)!r}", f"{name} > {r.choice(LETTERS)!r}", f"{name} in {''.join(r.sample(LETTERS, 3))!r}", f"{name} in 'aeo'"]
+        options = [
+            f"{name} == {r.choice(LETTERS)!r}",
+            f"{name} > {r.choice(LETTERS)!r}",
+            f"{name} in {''.join(r.sample(LETTERS, 3))!r}",
+            f"{name} in 'aeo'",
+        ]
         if acc_type in ("strs", "str"):
             options.append(f"{name} not in {acc}")
         return r.choice(options)
@@ -586,10 +688,25 @@ class Writer:
         ints = [n for n, t in loop_vars if t == "int"]
         number = {"int": name, "str": f"len({name})"}.get(type_, name)
         if len(ints) == 2 and r.random() < 0.6:
-            number = r.choice((f"{ints[0]} * {ints[1]}", f"{ints[0]} + {ints[1]}", f"{ints[0]} - {ints[1]}", f"max({ints[0]}, {ints[1]})"))
+            number = r.choice(
+                (
+                    f"{ints[0]} * {ints[1]}",
+                    f"{ints[0]} + {ints[1]}",
+                    f"{ints[0]} - {ints[1]}",
+                    f"max({ints[0]}, {ints[1]})",
+                )
+            )
         elif type_ == "int" and r.random() < 0.45:
             operand = self.int_atom() if r.random() < 0.5 else self.small(1, 4)
-            number = r.choice((f"{name} * {self.small(2, 3)}", f"{name} + {operand}", f"{name} - {operand}", f"{name} % {self.small(2, 4)}", f"{name} * {name}"))
+            number = r.choice(
+                (
+                    f"{name} * {self.small(2, 3)}",
+                    f"{name} + {operand}",
+                    f"{name} - {operand}",
+                    f"{name} % {self.small(2, 4)}",
+                    f"{name} * {name}",
+                )
+            )
         if self.scope.helper and self.scope.helper[1:] == ("int", "int") and type_ == "int" and r.random() < 0.7:
             number = f"{self.scope.helper[0]}({name})"
         text = name if type_ == "str" else f"str({name})"
@@ -624,9 +741,22 @@ class Writer:
                 changed = r.choice((text, text, f"{text} * 2", f"{text}.upper()", f"{text} + '-'"))
                 return r.choice((f"{acc} += {changed}", f"{acc} = {changed} + {acc}"))
             case "strs":
-                return r.choice((f"{acc}.append({text})", f"{acc}.append({text}.upper())", f"{acc}.append({text} + {text})", f"{acc} = [{text}] + {acc}"))
+                return r.choice(
+                    (
+                        f"{acc}.append({text})",
+                        f"{acc}.append({text}.upper())",
+                        f"{acc}.append({text} + {text})",
+                        f"{acc} = [{text}] + {acc}",
+                    )
+                )
             case "dict":
-                return r.choice((f"{acc}[{name}] = {acc}.get({name}, 0) + 1", f"{acc}[{name}] = {number}", f"{acc}[{name}] = len({acc})"))
+                return r.choice(
+                    (
+                        f"{acc}[{name}] = {acc}.get({name}, 0) + 1",
+                        f"{acc}[{name}] = {number}",
+                        f"{acc}[{name}] = len({acc})",
+                    )
+                )
             case _:
                 raise ValueError(acc_type)
 
@@ -638,7 +768,8 @@ class Writer:
         acc = self.new_name("int")
         if xs and (n is None or r.random() < 0.35):
             lines = [f"{pad}{acc} = 0", f"{pad}while {r.choice((xs, f'len({xs}) > 1'))}:"]
-            lines.append(f"{pad}    {r.choice((f'{acc} += {xs}.pop()', f'{acc} = {xs}.pop(0) - {acc}', f'{acc} += {xs}.pop(0) * 2'))}")
+            steps = (f"{acc} += {xs}.pop()", f"{acc} = {xs}.pop(0) - {acc}", f"{acc} += {xs}.pop(0) * 2")
+            lines.append(f"{pad}    {r.choice(steps)}")
         elif n:
             kind = r.random()
             start = r.choice(("0", "0", "1"))
@@ -648,9 +779,16 @@ class Writer:
             elif kind < 0.65:
                 step = r.choice((f"{acc} += {n}", f"{acc} += 2", f"{acc} = {n} - {acc}"))
                 down = r.choice((f"{n} -= {self.small(1, 4)}", f"{n} //= 2"))
-                lines = [f"{pad}{acc} = {start}", f"{pad}while {n} > {r.choice(('0', '1', '2'))}:", f"{pad}    {step}", f"{pad}    {down}"]
+                lines = [
+                    f"{pad}{acc} = {start}",
+                    f"{pad}while {n} > {r.choice(('0', '1', '2'))}:",
+                    f"{pad}    {step}",
+                    f"{pad}    {down}",
+                ]
             else:
-                grow = r.choice((f"{acc} += {self.small(2, 4)}", f"{acc} = {acc} * 2 + 1", f"{acc} *= 2", f"{acc} += {acc}"))
+                grow = r.choice(
+                    (f"{acc} += {self.small(2, 4)}", f"{acc} = {acc} * 2 + 1", f"{acc} *= 2", f"{acc} += {acc}")
+                )
                 lines = [f"{pad}{acc} = {self.small(1, 2)}", f"{pad}while {acc} < {n}:", f"{pad}    {grow}"]
         else:
             return self.loop(pad)
@@ -680,7 +818,16 @@ class Writer:
         """Write ``def g(x)`` before ``f``."""
         r = self.rng
         name = r.choice(("g", "h"))
-        arg, res = r.choice((("int", "int"), ("int", "int"), ("int", "int"), ("str", "str"), ("ints", "int"), ("ints", "ints"), ("int", "bool")))
+        shapes: tuple[tuple[Type, Type], ...] = (
+            ("int", "int"),
+            ("int", "int"),
+            ("int", "int"),
+            ("str", "str"),
+            ("ints", "int"),
+            ("ints", "ints"),
+            ("int", "bool"),
+        )
+        arg, res = r.choice(shapes)
         inner = Writer(r, 1)
         p = NAMES[arg][0] if arg != "int" else r.choice(("x", "n", "a"))
         inner.declare(p, arg)
@@ -700,14 +847,16 @@ class Writer:
         num_params = r.choices((1, 2, 3), (5, 5, 1))[0]
         params: list[tuple[str, Type]] = []
         for _ in range(num_params):
-            type_: Type = r.choices(("int", "str", "ints", "strs", "bool", "tup", "dict"), (6, 4, 6, 1, 0.4, 0.8, 1.1))[0]
+            weights = (6, 4, 6, 1, 0.4, 0.8, 1.1)
+            type_: Type = r.choices(("int", "str", "ints", "strs", "bool", "tup", "dict"), weights)[0]
             name = self.new_name(type_)
             params.append((self.declare(name, type_), type_))
         lines: list[str] = []
         early: Type | None = None
         if self.level >= 2 and r.random() < 0.1:
-            early = r.choice([t for _, t in params])
-            lines += self.early_return("    ", early)
+            returned: Type = r.choice([t for _, t in params])
+            early = returned
+            lines += self.early_return("    ", returned)
         ending = r.random()
         if early is None and ending < (0.0, 0.06, 0.14, 0.2, 0.14, 0.12)[self.level]:
             for _ in range(max(0, self.num_statements() - 1 - (self.level >= 4))):
@@ -766,14 +915,18 @@ def write_value(rng: Random, type_: Type) -> object:
     """Return a random small argument of this type."""
     match type_:
         case "int":
-            return rng.choice((rng.randint(0, 9), rng.randint(0, 9), rng.randint(0, 5), rng.randint(-5, 20), rng.randint(10, 60)))
+            return rng.choice(
+                (rng.randint(0, 9), rng.randint(0, 9), rng.randint(0, 5), rng.randint(-5, 20), rng.randint(10, 60))
+            )
         case "bool":
             return rng.random() < 0.5
         case "str":
             return _write_text(rng)
         case "ints":
             high = rng.choice((5, 9, 9, 9, 20))
-            return [rng.randint(-3 if rng.random() < 0.3 else 0, high) for _ in range(rng.choice((1, 2, 3, 3, 4, 4, 5)))]
+            return [
+                rng.randint(-3 if rng.random() < 0.3 else 0, high) for _ in range(rng.choice((1, 2, 3, 3, 4, 4, 5)))
+            ]
         case "strs":
             return [_write_text(rng) for _ in range(rng.choice((1, 2, 2, 3)))]
         case "tup":

@@ -86,7 +86,7 @@ def measure_solving(
             result["thought_frac"] = fmean(float(t) for row in attempts for _, t in row)
             direct = [[(c, t) for c, t in row if not t] for row in attempts]
             result["direct"] = accuracy(direct, clusters)
-            levels = defaultdict(list)
+            levels: dict[int, list[bool]] = defaultdict(list)
             for problem, row in zip(problems, attempts, strict=True):
                 levels[problem.level] += [c for c, _ in row]
             result["habit by level"] = {str(level): round(fmean(map(float, v)), 3) for level, v in levels.items()}
@@ -172,8 +172,9 @@ def constructs_of(code: str) -> set[str]:
     names = {
         ast.For: "for", ast.While: "while", ast.If: "if", ast.IfExp: "conditional expression",
         ast.ListComp: "list comprehension", ast.DictComp: "dict comprehension", ast.GeneratorExp: "generator",
-        ast.Slice: "slice", ast.Dict: "dict", ast.Tuple: "tuple", ast.List: "list", ast.AugAssign: "augmented assignment",
-        ast.BoolOp: "and/or", ast.Compare: "comparison", ast.Break: "break", ast.Continue: "continue",
+        ast.Slice: "slice", ast.Dict: "dict", ast.Tuple: "tuple", ast.List: "list",
+        ast.AugAssign: "augmented assignment", ast.BoolOp: "and/or", ast.Compare: "comparison",
+        ast.Break: "break", ast.Continue: "continue",
     }  # fmt: skip
     tree = ast.parse(code)
     found = {names[type(n)] for n in ast.walk(tree) if type(n) in names}
@@ -185,8 +186,5 @@ def task_of(problem: Problem, kind: Kind, name: str) -> Task:
     """Return a generated problem as a task of this kind."""
     outputs = tuple(run.result for run in problem.runs)
     if kind == "code_f":
-        return Task(
-            name, "generator", "", kind, problem.code, problem.inputs, outputs, problem.message, NUM_SHOWN
-        )
+        return Task(name, "generator", "", kind, problem.code, problem.inputs, outputs, problem.message, NUM_SHOWN)
     return Task(name, "generator", "", kind, problem.code, problem.inputs[:1], outputs[:1])
-

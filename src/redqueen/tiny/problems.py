@@ -17,7 +17,15 @@ MAX_CODE_CHARS = 420
 WASTE_FRAC = 0.06
 """Programs with code that cannot reach the result are kept this often: real code has some."""
 _SELF_COMPARISON = re.compile(r"\b(\w+) (?:[-<>%]|//|==|!=|<=|>=|and|or|if|in) \1\b|\bif (\w+) else \2\b")
-_KIND_WORDS = {"int": "int", "bool": "bool", "str": "str", "ints": "list", "strs": "list", "tup": "tuple", "dict": "dict"}
+_KIND_WORDS = {
+    "int": "int",
+    "bool": "bool",
+    "str": "str",
+    "ints": "list",
+    "strs": "list",
+    "tup": "tuple",
+    "dict": "dict",
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,9 @@ class Problem:
     message: str
 
 
-def write_problem(rng: Random, level: int, held_out: Set[str] = frozenset(), num_inputs: int = NUM_INPUTS) -> Problem | None:
+def write_problem(
+    rng: Random, level: int, held_out: Set[str] = frozenset(), num_inputs: int = NUM_INPUTS
+) -> Problem | None:
     """Write one problem of this level, or None when the draw gave no useful program.
 
     Useful: parses, wastes nothing (every variable is read), runs on the inputs within the tracing bounds, and its
@@ -88,7 +98,11 @@ def _message(tree: ast.Module, types: tuple[Type, ...], result: str) -> str:
     for word, node_type in (("for", ast.For), ("while", ast.While), ("if", ast.If)):
         if any(isinstance(n, node_type) for n in nodes):
             words.append(word)
-    calls = [n.func.id if isinstance(n.func, ast.Name) else n.func.attr for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, (ast.Name, ast.Attribute))]
+    calls = [
+        n.func.id if isinstance(n.func, ast.Name) else n.func.attr
+        for n in nodes
+        if isinstance(n, ast.Call) and isinstance(n.func, (ast.Name, ast.Attribute))
+    ]
     words += list(dict.fromkeys(c for c in calls if c not in ("g", "h")))[:3]
     takes = ", ".join(_KIND_WORDS[t] for t in types)
     return f"{takes} -> {type(value).__name__}" + (": " + ", ".join(words) if words else "")

@@ -8,7 +8,6 @@ not learnable in a prototype). Never call this on text that a model wrote: that 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
 
@@ -39,7 +38,8 @@ class _Instrument(ast.NodeTransformer):
 
     def _note(self, names: list[str]) -> list[ast.stmt]:
         return [
-            ast.Expr(ast.Call(ast.Name("_note", ast.Load()), [ast.Constant(n), ast.Name(n, ast.Load())], [])) for n in names
+            ast.Expr(ast.Call(ast.Name("_note", ast.Load()), [ast.Constant(n), ast.Name(n, ast.Load())], []))
+            for n in names
         ]
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -118,7 +118,7 @@ def run(code: CodeType, arguments: tuple[object, ...]) -> Run:
     scope: dict[str, object] = {"_note": note, "_test": test, "_result": result}
     exec(code, scope)  # trusted: written by our own generator
     f = scope["f"]
-    assert isinstance(f, Callable)  # type: ignore[arg-type]
+    assert callable(f)
     value = f(*arguments)
     trace = ";".join(events)
     if len(trace) > MAX_TRACE_CHARS:

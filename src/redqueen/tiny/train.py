@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Set
 from pathlib import Path
+from typing import cast
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -45,7 +46,8 @@ class Trainer:
             self.tokenizer.save_pretrained(folder)
             (folder / "recipe.json").write_text(json.dumps(dataclasses.asdict(recipe), indent=2))
         torch.manual_seed(recipe.rng_seed)
-        self.model = build_model(recipe, self.tokenizer).to(self.device)
+        self.model = build_model(recipe, self.tokenizer)
+        cast(torch.nn.Module, self.model).to(self.device)
         hidden = [p for n, p in self.model.named_parameters() if p.ndim == 2 and "embed" not in n]
         others = [p for n, p in self.model.named_parameters() if p.ndim != 2 or "embed" in n]
         self.muon = torch.optim.Muon(
@@ -173,9 +175,7 @@ def save_model(model: Qwen3ForCausalLM, path: Path) -> None:
     save_file(state, path, metadata={"format": "pt"})
 
 
-def train_base(
-    folder: Path, num_steps: int | None, device: str, compiled: bool, report: Callable[[str], None]
-) -> None:
+def train_base(folder: Path, num_steps: int | None, device: str, compiled: bool, report: Callable[[str], None]) -> None:
     """Train by the recipe in ``folder`` (going on where it was) and write the model to ``folder/base``."""
     recipe = Recipe() if num_steps is None else dataclasses.replace(Recipe(), num_steps=num_steps)
     trainer = Trainer(recipe, folder, held_out_skeletons(SUITES), device)
