@@ -158,7 +158,7 @@ def test_entrywise_crossovers_see_parents_in_unlike_directions_apart() -> None:
 
 def test_a_copy_is_the_first_parent_in_other_memory() -> None:
     parent = adapter(0)
-    child = crossed_copy = apply(find("copy_parent"), [parent], [0.0], 0).genotype
+    child = apply(find("copy_parent"), [parent], [0.0], 0).genotype
     assert distance(child, parent) == 0.0
-    crossed_copy.factors[NAME][0].zero_()
+    child.factors[NAME][0].zero_()
     assert float(parent.factors[NAME][0].norm()) > 0

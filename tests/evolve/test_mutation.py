@@ -48,9 +48,8 @@ def test_m1_log_singular_values_move_with_standard_deviation_e() -> None:
 def test_m2_leaves_all_but_a_third_of_the_modules_bit_for_bit() -> None:
     parent = adapter(2)
     child = child_of("M2", parent, layer_frac=0.33)
-    same = [
-        n for n in SHAPES if all(torch.equal(x, y) for x, y in zip(child.factors[n], parent.factors[n], strict=True))
-    ]
+    pairs = {name: zip(child.factors[name], parent.factors[name], strict=True) for name in SHAPES}
+    same = [name for name, pair in pairs.items() if all(torch.equal(x, y) for x, y in pair)]
     assert len(same) == 2
 
 

@@ -91,7 +91,7 @@ def dare(
 
 
 def dare_parts(stacked: Sequence[Factors], rng: torch.Generator, constants: DareConstants) -> list[Factors]:
-    """X1 in delta space before the cut: each parent's (A, B), weighted, dropped and rescaled; their sum is the child."""
+    """X1 in delta space before the cut: the parents' (A, B), weighted, dropped, rescaled; their sum is the child."""
     parts = []
     for factors, weight in zip(stacked, (1 - constants.share_frac, constants.share_frac), strict=True):
         spec = spectrum(factors)

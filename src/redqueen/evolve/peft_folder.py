@@ -39,8 +39,8 @@ class Adapter:
 def read_adapter(folder: Path) -> Adapter:
     """Read a LoRA adapter of one rank for all modules.
 
-    Raises UserError, naming folder and remedy, for: a missing or unreadable file, another kind of adapter, DoRA and other
-    tensors beside the LoRA factors, ranks or alphas that differ from module to module, shapes that do not fit, NaN.
+    Raises UserError, naming folder and remedy, for: a missing or unreadable file, another kind of adapter, tensors
+    beside the LoRA factors (DoRA), ranks or alphas that differ from module to module, shapes that do not fit, NaN.
     """
     config = _read_config(folder)
     factors = _pair_up(folder, _read_tensors(folder))
@@ -50,7 +50,7 @@ def read_adapter(folder: Path) -> Adapter:
         raise UserError(f"{folder / WEIGHTS_NAME}: {error}") from error
     if genotype.rank != config["r"]:
         raise UserError(
-            f"{folder}: {CONFIG_NAME} says rank {config['r']} but the weights have rank {genotype.rank}; export it again"
+            f"{folder}: {CONFIG_NAME} says rank {config['r']}, the weights have rank {genotype.rank}; save it again"
         )
     if not is_finite(genotype):
         raise UserError(f"{folder / WEIGHTS_NAME} holds NaN or infinity: a broken adapter cannot breed, choose another")

@@ -18,7 +18,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Disengagement:
-    """Shares of tasks, in [0, 1], that every attempt solved (``won_frac``) or none (``lost_frac``): no gradient in them."""
+    """Shares of tasks, in [0, 1], that every attempt solved (``won_frac``) or none did (``lost_frac``): no gradient."""
 
     won_frac: float
     lost_frac: float
@@ -39,8 +39,11 @@ class Cycling:
 
 @dataclass(frozen=True)
 class Stability:
-    """A window of generations: ``solve_spread`` (standard deviation of the mean solve rate), its mean, and the relative
-    change of the progress measure from the window's first half to its second."""
+    """A window of generations.
+
+    ``solve_mean_frac`` and ``solve_spread``: mean and standard deviation of the solve rate. ``progress_frac``: relative
+    change of the progress measure from the window's first half to its second.
+    """
 
     solve_mean_frac: float
     solve_spread: float
@@ -111,9 +114,8 @@ def cycling(scores: Matrix, num_attempts: Matrix | None = None) -> Cycling | Non
         variance = observed * (1 - observed) / np.maximum(1, num_attempts[known])
         noise = float(variance.mean())
     own = max(0.0, residual - noise * (observed.size - int(degrees)))
-    everything = max(0.0, total - noise * (observed.size - 1))
-    # A matrix without any variation beyond noise has no circle in it.
-    return Cycling(min(1.0, own / everything) if everything > 1e-12 else 0.0, reversals)
+    # Over all the variation, noise included: where there is nothing but noise this is near 0, not 0 / 0.
+    return Cycling(own / total if total > 1e-12 else 0.0, reversals)
 
 
 def forgetting(then: Mapping[str, float], now: Mapping[str, float]) -> float | None:
@@ -129,10 +131,10 @@ def forgetting(then: Mapping[str, float], now: Mapping[str, float]) -> float | N
 
 
 def weight_diversity(distances: Matrix, norms: Sequence[float]) -> float | None:
-    """Mean pairwise distance of dW over sqrt(2) times the root mean square norm: 0 copies, about 1 independent adapters.
+    """Mean pairwise distance of dW over sqrt(2) times the root mean square norm: 0 for copies, about 1 if independent.
 
-    ``distances`` (n, n) and ``norms`` (n) as ``population.genotype`` gives them. None for fewer than two members or when
-    all are still the base model.
+    ``distances`` (n, n) and ``norms`` (n) as ``population.genotype`` gives them. None for fewer than two members or
+    when all are still the base model.
     """
     size = float(np.sqrt(np.mean(np.square(norms)))) if len(norms) else 0.0
     mean = _mean_pairwise(distances)
@@ -145,7 +147,7 @@ def behaviour_diversity(distances: Matrix) -> float | None:
 
 
 def solving_distances(solve_rates: Matrix) -> Matrix:
-    """Students' behaviour distances (n, n): mean |difference| of solve rates over the tasks both attempted, NaN if none.
+    """Students' behaviour distances (n, n): mean |difference| of solve rates over tasks both attempted, NaN if none.
 
     ``solve_rates`` is (n students, tasks), NaN where a student was not asked.
     """
@@ -197,10 +199,10 @@ def warnings(health: Health, limits: Limits | None = None) -> list[str]:
         elif lost >= at.disengaged_frac:
             found.append(f"Disengagement: {lost:.0%} of the tasks are solved by no attempt; teachers are too hard.")
         elif won + lost >= at.disengaged_frac:
-            found.append(f"Disengagement: {won + lost:.0%} of the tasks are solved always or never; few teach anything.")
+            found.append(f"Disengagement: {won + lost:.0%} of the tasks are solved always or never; few teach.")
     if health.forgetting_frac is not None and health.forgetting_frac >= at.forgetting_frac:
         lost_score = f"{health.forgetting_frac:.0%}"
-        found.append(f"Forgetting: against past members the score has fallen by {lost_score}; what was learned is lost.")
+        found.append(f"Forgetting: against past members the score fell by {lost_score}; what was learned is lost.")
     if health.weight_diversity is not None and health.weight_diversity < at.weight_diversity:
         share = f"{health.weight_diversity:.0%}"
         found.append(f"Loss of diversity: adapters are {share} as far apart as independent ones; they are near copies.")
@@ -212,7 +214,7 @@ def warnings(health: Health, limits: Limits | None = None) -> list[str]:
         found.append(f"Cycling: {share} of who beats whom is off any ladder of strength; ratings mislead selection.")
     if health.stability is not None and _idles(health.stability, health.disengagement, at):
         rate = f"{health.stability.solve_mean_frac:.0%}"
-        found.append(f"Mediocre stability: the solve rate stays at {rate} and nothing moves on; both sides have settled.")
+        found.append(f"Mediocre stability: the solve rate stays at {rate} and nothing moves on; both have settled.")
     return found
 
 
