@@ -17,6 +17,9 @@ from redqueen.errors import UserError
 
 EMBEDDED = "embedded"
 
+OPERATORS = (*(f"M{i}" for i in range(1, 7)), *(f"X{i}" for i in range(1, 10)), "copy_parent", "linear_0_5")
+"""Ids of the evolutionary operators (``redqueen operators`` lists them); a test holds them to those of ``evolve``."""
+
 
 class Section(BaseModel):
     """What all sections share: unknown fields are refused, values do not change."""
@@ -107,7 +110,7 @@ class MatchConfig(Section):
     rating_tau: float = Field(default=25.0 / 300, ge=0)
     """Drift of a skill between matches. Paper (standard constants)."""
     draw_frac: float = Field(default=0.1, ge=0, lt=1)
-    """Probability of a draw between equals. Standard constant of the rating system."""
+    """Probability of a draw between equals. Ours: the rating system's usual value."""
     payoff_decay_frac: float = Field(default=0.95, gt=0, le=1)
     """Share of a payoff cell's weight kept each step. Ours."""
 
@@ -130,7 +133,9 @@ class ProposeConfig(Section):
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Nucleus of sampling. AZR: 1."""
     max_new_tokens: int = Field(default=8096, ge=1)
-    """Longest proposal, in tokens. AZR: 8096."""
+    """Longest proposal, in tokens; at most half of the base's positions. AZR: 8096."""
+    max_prompt_tokens: int = Field(6144, ge=16)
+    """Longest proposal prompt, in tokens; references that do not fit are left out. AZR: 6144."""
     buffer_capacity: int = Field(default=1024, ge=8)
     """Tasks remembered for references; the oldest leave. Ours (AZR keeps the oldest instead)."""
     buffer_scope: Literal["shared", "per_teacher"] = "shared"
@@ -178,7 +183,9 @@ class SolveConfig(Section):
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Nucleus of sampling. AZR: 1."""
     max_new_tokens: int = Field(default=8096, ge=1)
-    """Longest attempt, in tokens. AZR: 8096."""
+    """Longest attempt, in tokens; at most half of the base's positions. AZR: 8096."""
+    max_prompt_tokens: int = Field(6144, ge=16)
+    """Longest solving prompt, in tokens; a task that needs more is rejected. AZR: 6144."""
     max_rows: int = Field(default=512, ge=1)
     """Sequences decoded at a time. Ours."""
 
@@ -240,6 +247,15 @@ class EvolveConfig(Section):
     child_moments: Literal["reset", "inherit"] = "reset"
     """A newborn's optimiser state. Ours."""
 
+    @model_validator(mode="after")
+    def _known_operators(self) -> EvolveConfig:
+        unknown = [name for name in self.operators if name not in OPERATORS]
+        if unknown:
+            raise ValueError(f"operators names {unknown[0]!r}, which is none; choose from {', '.join(OPERATORS)}")
+        if self.enabled and not self.operators:
+            raise ValueError("operators is empty: name at least one, or set enabled = false")
+        return self
+
 
 class EvaluateConfig(Section):
     """External fitness on the frozen suite: reported, never selected on."""
@@ -269,6 +285,8 @@ class Config(Section):
     @model_validator(mode="after")
     def _something_to_propose(self) -> Config:
         propose = self.propose
+        if (propose.temperature, propose.top_p) != (self.solve.temperature, self.solve.top_p):
+            raise ValueError("propose and solve must have equal temperature and top_p: the learner knows one policy")
         if propose.num_code_o + propose.num_code_i + propose.num_code_f == 0:
             raise ValueError("propose asks for no task of any kind: set one of num_code_o, num_code_i, num_code_f")
         return self

@@ -19,6 +19,7 @@ from redqueen.domains.prompts_chat import ChatFormat
 from redqueen.domains.prompts_compact import CompactFormat
 from redqueen.errors import UserError
 from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
+from redqueen.limits import TextLimits, fit_limits
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
@@ -41,10 +42,11 @@ class Engine:
     solver: TorchSampler
     learner: TorchLearner
     verifier: Verifier
+    limits: TextLimits
 
     def sampler(self, temperature: float) -> TorchSampler:
         """Return a solver at another temperature (0 is greedy): what evaluation uses."""
-        return _sampler(self.bank, self.tokenizer, self.config.solve.max_new_tokens, temperature, 1.0, self.config)
+        return _sampler(self.bank, self.tokenizer, self.limits.solve_new_tokens, temperature, 1.0, self.config)
 
 
 @contextmanager
@@ -67,7 +69,7 @@ def open_engine(config: Config) -> Iterator[Engine]:
         population.lora_targets,
         config.run.rng_seed,
     )
-    propose, solve = config.propose, config.solve
+    propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     settings = LearnerSettings(
         lr=learn.learning_rate,
         betas=(learn.beta1, learn.beta2),
@@ -86,10 +88,11 @@ def open_engine(config: Config) -> Iterator[Engine]:
             tokenizer=tokenizer,
             prompt_format=choose_format(config),
             bank=bank,
-            proposer=_sampler(bank, tokenizer, propose.max_new_tokens, propose.temperature, propose.top_p, config),
-            solver=_sampler(bank, tokenizer, solve.max_new_tokens, solve.temperature, solve.top_p, config),
+            proposer=_sampler(bank, tokenizer, limits.propose_new_tokens, propose.temperature, propose.top_p, config),
+            solver=_sampler(bank, tokenizer, limits.solve_new_tokens, solve.temperature, solve.top_p, config),
             learner=learner,
             verifier=verifier,
+            limits=limits,
         )
 
 

@@ -24,6 +24,7 @@ from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task,
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.duplicates import reject_duplicates
 from redqueen.propose.proposing import Proposal, propose
+from redqueen.propose.too_long import reject_too_long
 from redqueen.solve.solving import Answered, grade, solve
 from redqueen.state import State, rating_constants
 from redqueen.streams import Streams
@@ -129,15 +130,17 @@ def write_proposals(
 ) -> list[Proposal]:
     """Phase 2. Each teacher writes its batch of tasks of three kinds, shown references from the buffer."""
     seams = (engine.proposer, engine.prompt_format, engine.tokenizer)
-    return propose(teachers, opponents, buffer, engine.config.propose, *seams, streams)
+    limit = engine.limits.propose_prompt_tokens
+    return propose(teachers, opponents, buffer, engine.config.propose, *seams, streams, limit)
 
 
 def judge(candidates: list[Candidate], buffer: TaskBuffer, engine: Engine) -> list[Task | Rejection]:
-    """Phase 3. Run every candidate in the sandbox; only what is valid and new goes on."""
+    """Phase 3. Run every candidate in the sandbox; only what is valid, new and short enough to ask goes on."""
     judged = engine.verifier.check(candidates)
     if engine.config.propose.reject_duplicates:
-        judged = reject_duplicates(candidates, judged, buffer.tasks)
-    return judged
+        judged = reject_duplicates(candidates, judged, buffer.asked)
+    limit = engine.limits.solve_prompt_tokens
+    return reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limit)
 
 
 def keep_score(matches: Sequence[Match], tasks: Sequence[Task], answered: Sequence[Answered]) -> list[Game]:
@@ -177,9 +180,10 @@ def mark_broken(state: State, updates: Sequence[UpdateStats]) -> frozenset[str]:
 
 
 def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, list[Birth], list[Individual]]:
-    """Phase 6, every k steps. Replace the weakest of each role by children bred from the fittest survivors."""
+    """Phase 5, every k steps. Replace the weakest of each role by children bred from the fittest survivors."""
     config = engine.config.evolve
-    if not config.enabled or state.step % config.every_steps:
+    last = state.step == engine.config.run.num_steps  # a child born now would be judged without having learned
+    if not config.enabled or state.step % config.every_steps or last:
         return state, [], []
     rules = evolution_rules(engine)
     fitness = by_rating(state.individuals)
@@ -187,7 +191,9 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, list[
     newborns: list[Individual] = []
     for role in ("teacher", "student"):
         members = [i for i in state.individuals if i.role == role]
-        planned = plan(members, fitness, rules, streams.rng("evolve", role), state.broken) if len(members) > 1 else []
+        alone_and_well = len(members) < 2 and not any(i.id in state.broken for i in members)
+        rng = streams.rng("evolve", role)
+        planned = [] if alone_and_well else plan(members, fitness, rules, rng, state.broken)
         genotypes = {i.id: engine.bank.genotype(i.slot) for i in members if planned}
         for birth in planned:
             known = {i.id: i for i in members}

@@ -62,7 +62,11 @@ def state_to_plain(state: State) -> dict[str, Any]:
     return {
         "step": state.step,
         "individuals": [asdict(i) for i in state.individuals],
-        "buffer": {"capacity": state.buffer.capacity, "tasks": [asdict(t) for t in state.buffer.tasks]},
+        "buffer": {
+            "capacity": state.buffer.capacity,
+            "tasks": [asdict(t) for t in state.buffer.tasks],
+            "asked": list(state.buffer.asked),
+        },
         "payoff": to_plain(state.payoff),
         "broken": sorted(state.broken),
     }
@@ -77,5 +81,5 @@ def state_from_plain(plain: dict[str, Any]) -> State:
     tasks = tuple(
         Task(**{**t, "inputs": tuple(t["inputs"]), "outputs": tuple(t["outputs"])}) for t in plain["buffer"]["tasks"]
     )
-    buffer = TaskBuffer(plain["buffer"]["capacity"], tasks)
+    buffer = TaskBuffer(plain["buffer"]["capacity"], tasks, tuple(plain["buffer"]["asked"]))
     return State(plain["step"], people, buffer, from_plain(plain["payoff"]), frozenset(plain["broken"]))

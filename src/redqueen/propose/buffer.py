@@ -26,6 +26,10 @@ IDENTITY = Task(
 """AZR's seed: the identity program."""
 
 
+ASKED_PER_PLACE = 16
+"""How many past tasks are remembered for each place of the buffer, to refuse repetitions (ours)."""
+
+
 def program_key(task: Task) -> str:
     """Return a digest equal for tasks whose programs are alike up to names and layout."""
     return _digest(normalise(task.code))
@@ -43,16 +47,21 @@ def behaviour_key(task: Task) -> str:
 
 @dataclass(frozen=True)
 class TaskBuffer:
-    """Tasks in order of arrival, oldest first; at most ``capacity`` of them."""
+    """Tasks in order of arrival, oldest first; at most ``capacity`` of them.
+
+    ``asked`` holds the keys of what was asked so far, also of tasks that are not kept (at most ``ASKED_PER_PLACE``
+    times ``capacity``; the oldest are forgotten).
+    """
 
     capacity: int
     tasks: tuple[Task, ...] = (IDENTITY,)
+    asked: tuple[str, ...] = ()
 
     def add(self, new: Iterable[Task]) -> TaskBuffer:
         """Return the buffer with the new tasks at its end: none alike in program or in behaviour to one before it."""
         programs = {program_key(t) for t in self.tasks}
         behaviours = {behaviour_key(t) for t in self.tasks}
-        kept = list(self.tasks)
+        kept, new = list(self.tasks), list(new)
         for task in new:
             program, behaviour = program_key(task), behaviour_key(task)
             if program in programs or behaviour in behaviours:
@@ -60,7 +69,10 @@ class TaskBuffer:
             programs.add(program)
             behaviours.add(behaviour)
             kept.append(task)
-        return TaskBuffer(self.capacity, tuple(kept[-self.capacity :]))
+        asked = dict.fromkeys([*self.asked, *map(task_key, new)])
+        return TaskBuffer(
+            self.capacity, tuple(kept[-self.capacity :]), tuple(asked)[-ASKED_PER_PLACE * self.capacity :]
+        )
 
     def view(self, teacher: str | None) -> Sequence[Task]:
         """Return what a teacher may see: all tasks (None), or its own and the seed."""

@@ -9,10 +9,13 @@ from redqueen.propose.buffer import task_key
 
 
 def reject_duplicates(
-    candidates: Sequence[Candidate], judged: Sequence[Task | Rejection], known: Iterable[Task]
+    candidates: Sequence[Candidate], judged: Sequence[Task | Rejection], asked: Iterable[str]
 ) -> list[Task | Rejection]:
-    """Turn repeated tasks into rejections with the reason ``duplicate``; the first of equal ones stays."""
-    seen = {task_key(task) for task in known}
+    """Turn repeated tasks into rejections with the reason ``duplicate``; the first of equal ones stays.
+
+    ``asked`` are the keys of earlier tasks (``TaskBuffer.asked``).
+    """
+    seen = set(asked)
     result: list[Task | Rejection] = []
     for candidate, verdict in zip(candidates, judged, strict=True):
         if isinstance(verdict, Task):

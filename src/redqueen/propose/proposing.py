@@ -46,15 +46,17 @@ def propose(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
     streams: Streams,
+    max_prompt_tokens: int,
 ) -> list[Proposal]:
     """Return all teachers' proposals: teachers in order, kinds in order, unparsable ones included.
 
-    ``opponents`` maps a teacher's id to the students it meets this step.
+    ``opponents`` maps a teacher's id to the students it meets this step. References that would make a prompt longer
+    than ``max_prompt_tokens`` are left out.
     """
     prompts = [
         prompt
         for teacher in teachers
-        for prompt in _prompts(teacher, buffer, config, prompt_format, tokenizer, streams)
+        for prompt in _prompts(teacher, buffer, config, prompt_format, tokenizer, streams, max_prompt_tokens)
     ]
     completions = sampler.sample([p.request for p in prompts])
     proposals: list[Proposal] = []
@@ -74,6 +76,7 @@ def _prompts(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
     streams: Streams,
+    max_prompt_tokens: int,
 ) -> list[_Prompt]:
     """Return one teacher's prompts; each draws its own references."""
     tasks = buffer.view(teacher.id if config.buffer_scope == "per_teacher" else None)
@@ -88,10 +91,13 @@ def _prompts(
             rng = streams.rng("references", teacher.id, kind, start)
             references = draw_references(tasks, config.num_references, rng)
             given = draw_given(tasks, kind, rng)
-            text = prompt_format.propose(kind, references, given)
+            prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
+            while references and len(prompt) > max_prompt_tokens:
+                references = references[:-1]
+                prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
             request = Request(
                 slot=teacher.slot,
-                prompt=prompt_format.encode(tokenizer, text),
+                prompt=prompt,
                 num_samples=min(config.num_per_prompt, wanted[kind] - start),
                 rng_seed=streams.seed("propose", teacher.id, kind, start),
             )

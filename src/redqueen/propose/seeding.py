@@ -8,6 +8,7 @@ from redqueen.config import ProposeConfig
 from redqueen.engine import Engine
 from redqueen.nouns import Individual, Task
 from redqueen.propose.proposing import propose
+from redqueen.propose.too_long import reject_too_long
 from redqueen.state import State
 from redqueen.streams import Streams
 
@@ -28,7 +29,11 @@ def grow_seed_buffer(state: State, engine: Engine) -> State:
     )
     founder: Individual = replace(state.teachers[0], id=SEED_AUTHOR)
     seams = (engine.proposer, engine.prompt_format, engine.tokenizer)
-    streams = Streams(engine.config.run.rng_seed, 0)
-    proposals = propose([founder], {SEED_AUTHOR: ()}, state.buffer, wanted, *seams, streams)
-    judged = engine.verifier.check([p.candidate for p in proposals])
+    streams, limits = Streams(engine.config.run.rng_seed, 0), engine.limits
+    proposals = propose(
+        [founder], {SEED_AUTHOR: ()}, state.buffer, wanted, *seams, streams, limits.propose_prompt_tokens
+    )
+    candidates = [p.candidate for p in proposals]
+    judged = engine.verifier.check(candidates)
+    judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limits.solve_prompt_tokens)
     return replace(state, buffer=state.buffer.add(v for v in judged if isinstance(v, Task)))

@@ -24,14 +24,38 @@ from redqueen.tiny.problems import Problem, fresh_input, write_problem
 from redqueen.tiny.tracing import PROGRAM_ERRORS, TooMuch, instrument, run
 
 THINK_HABIT_FRAC = 0.12
-PROGRAM_WEIGHT = 0.4
-"""Program text is mostly chance; its gradient is noise beside that of answers, so it counts less."""
-LEVEL_WEIGHTS = (1.0, 1.3, 1.5, 1.5, 1.2)
 NUM_SHOWN = 5
 IDENTITY = "def f(x):\n    return x"
 
 Segment = tuple[str, float]
 """A stretch of text and the weight of its tokens in the loss."""
+
+
+@dataclass(frozen=True)
+class Mix:
+    """What a stretch of the corpus is made of.
+
+    ``level_weights``: how often each of the five levels is drawn. ``proposal_frac``: chance that a problem is used as
+    a proposal too. ``program_weight``: weight of program text in the loss; it is mostly chance, and its gradient noise
+    beside that of answers, so it counts less.
+    """
+
+    level_weights: tuple[float, ...]
+    proposal_frac: float
+    program_weight: float
+
+
+MIXES: tuple[tuple[int, Mix], ...] = (
+    (0, Mix((1.0, 1.3, 1.5, 1.5, 1.2), 0.4, 0.4)),
+    (1920, Mix((1.4, 2.0, 1.8, 0.8, 0.3), 0.6, 0.8)),
+)
+"""(first batch, mix). The first stretch is broad; the second drills what a model of this size can master (a base that
+met mostly long programs had learned too little of the short ones when a third of the steps were over)."""
+
+
+def mix_at(index: int) -> Mix:
+    """Return the mix of batch ``index``."""
+    return [mix for first, mix in MIXES if first <= index][-1]
 
 
 @dataclass(frozen=True)
@@ -45,9 +69,10 @@ class Sample:
 class Author:
     """Writes samples; every choice comes from ``rng``."""
 
-    def __init__(self, rng: Random, held_out: Set[str] = frozenset()) -> None:
+    def __init__(self, rng: Random, held_out: Set[str] = frozenset(), mix: Mix = MIXES[-1][1]) -> None:
         self.rng = rng
         self.held_out = held_out
+        self.mix = mix
 
     def problem(self, level: int) -> Problem:
         """Write one problem of this level, drawing until one is useful."""
@@ -59,12 +84,12 @@ class Author:
     def samples(self) -> list[Sample]:
         """Write one problem and return the samples made from it."""
         r = self.rng
-        level = r.choices(LEVELS, LEVEL_WEIGHTS)[0]
+        level = r.choices(LEVELS, self.mix.level_weights)[0]
         problem = self.problem(level)
         result = [self.solving(problem)]
         if r.random() < (0.8 if level <= 3 else 0.4):
             result.append(self.induction(problem))
-        if r.random() < 0.4:
+        if r.random() < self.mix.proposal_frac:
             result.append(self.proposal(problem))
         if r.random() < 0.12:
             result.append(self.input_proposal(problem))
@@ -119,7 +144,9 @@ class Author:
     def induction(self, problem: Problem) -> Sample:
         """Shown pairs and a hint (left out at times) to the program."""
         hint = problem.message if self.rng.random() < 0.6 else ""
-        pairs = "".join(f"{IN}{i}{OUT}{r.result}" for i, r in list(zip(problem.inputs, problem.runs, strict=True))[:NUM_SHOWN])
+        pairs = "".join(
+            f"{IN}{i}{OUT}{r.result}" for i, r in list(zip(problem.inputs, problem.runs, strict=True))[:NUM_SHOWN]
+        )
         return Sample(f"{BOS}{MSG}{hint}{pairs}{ANSWER['code_f']}", (((problem.code + EOS, 1.0),),))
 
     def proposal(self, problem: Problem) -> Sample:
@@ -135,14 +162,16 @@ class Author:
         new = NEW[r.choice(("code_o", "code_i"))]
         segments: list[Segment] = []
         for code, input_ in references:
-            segments += [(REF, 0.0), (f"{code}{IN}{input_}", PROGRAM_WEIGHT)]
-        segments += [(new, 0.0), (f"{problem.code}{IN}{problem.inputs[0]}{EOS}", PROGRAM_WEIGHT)]
+            segments += [(REF, 0.0), (f"{code}{IN}{input_}", self.mix.program_weight)]
+        segments += [(new, 0.0), (f"{problem.code}{IN}{problem.inputs[0]}{EOS}", self.mix.program_weight)]
         return Sample(BOS, (tuple(segments),))
 
     def input_proposal(self, problem: Problem) -> Sample:
         """A given program to a hint and ten inputs."""
         inputs = "".join(IN + i for i in problem.inputs)
-        return Sample(f"{BOS}{problem.code}{NEW['code_f']}", (((f"{problem.message}{inputs}{EOS}", PROGRAM_WEIGHT),),))
+        return Sample(
+            f"{BOS}{problem.code}{NEW['code_f']}", (((f"{problem.message}{inputs}{EOS}", self.mix.program_weight),),)
+        )
 
 
 def _opening(weight: float) -> Segment:
@@ -183,7 +212,7 @@ class Corpus(Dataset[Batch]):
     def __getitem__(self, index: int) -> Batch:
         if index >= self.num_batches:
             raise IndexError(index)
-        author = Author(Random(f"corpus/{self.rng_seed}/{index}"), self.held_out)
+        author = Author(Random(f"corpus/{self.rng_seed}/{index}"), self.held_out, mix_at(index))
         groups: list[Group] = []
         weights: list[list[list[float]]] = []
         room = int(self.num_rows * self.row_tokens * 0.96)  # what first fit fills
@@ -196,7 +225,10 @@ class Corpus(Dataset[Batch]):
                 weights.append(encoded[1])
                 room -= len(encoded[0].prompt) + sum(map(len, encoded[0].completions))
         packed = pack(groups, self.row_tokens, int(self.tokenizer.pad_token_id))  # type: ignore[arg-type]
-        flat = [weights[g][c][o] for g, c, o in zip(packed.group.tolist(), packed.completion.tolist(), packed.offset.tolist(), strict=True)]
+        flat = [
+            weights[g][c][o]
+            for g, c, o in zip(packed.group.tolist(), packed.completion.tolist(), packed.offset.tolist(), strict=True)
+        ]
         return Batch(packed, torch.from_numpy(np.asarray(flat, dtype=np.float32)))
 
     def _encode(self, sample: Sample) -> tuple[Group, list[list[float]]] | None:
