@@ -138,10 +138,10 @@ class _Reader:
             raise self.fail()
 
     def value(self, depth: int) -> _Value:
-        if depth > MAX_DEPTH:
-            raise LiteralError(f"nested deeper than {MAX_DEPTH}", too_large=True)
         char = self.peek()
         if char in _OPENERS and char:
+            if depth >= MAX_DEPTH:
+                raise LiteralError(f"nested deeper than {MAX_DEPTH}", too_large=True)
             self.pos += 1
             self.skip()
             return _OPENERS[char](self, depth + 1)

@@ -73,7 +73,7 @@ class _Encoder:
         self.spend("")
         self.open.add(id(value))
         inside = self.dict_text if kind is dict else self.sequence_text
-        text = inside(kind, value, depth + 1)  # type: ignore[operator]
+        text = inside(kind, value, depth + 1)  # type: ignore[arg-type]
         self.open.discard(id(value))
         return text
 
