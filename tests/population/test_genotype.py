@@ -89,7 +89,9 @@ def test_pairwise_distances_are_symmetric_with_a_zero_diagonal() -> None:
         assert matrix[i][i] == 0.0
         for j in range(3):
             assert matrix[i][j] == matrix[j][i]
-    assert matrix[0][2] == pytest.approx(distance(members[0], members[2]))
+            assert matrix[i][j] == pytest.approx(distance(members[i], members[j]))
+    with pytest.raises(ValueError, match="same rank"):
+        pairwise_distances([adapter(0), adapter(0, rank=2)])
 
 
 def test_factors_that_do_not_fit_are_named() -> None:

@@ -13,7 +13,7 @@ from redqueen.evolve import crossover as cross
 from redqueen.evolve import crossover_entries as entries
 from redqueen.evolve import mutation as mutate
 from redqueen.evolve.variation import SPACES, Space, Variation
-from redqueen.population.genotype import Genotype, RelativeChange, layer_norms, relative_change, same_shape
+from redqueen.population.genotype import Genotype, RelativeChange, layer_norms, on_cpu, relative_change, same_shape
 
 Family = Literal["mutation", "crossover", "control"]
 
@@ -184,6 +184,7 @@ def apply(
 ) -> Child:
     """Make one child; the same seed gives the same child.
 
+    The child is made on the CPU, wherever the parents are, so that a seed means the same on every device.
     ``fitness`` has one number a parent and only X4 reads it. ``preserve_norm`` rescales each module to the mean |dW| of
     the parents. Raises ValueError for the wrong number of parents, parents of different shape, or an unknown space.
     """
@@ -193,6 +194,7 @@ def apply(
         raise ValueError(f"unknown space {space!r}: choose one of {', '.join(SPACES)}")
     if not all(same_shape(parents[0], other) for other in parents[1:]):
         raise ValueError("the parents differ in modules, shapes, rank or alpha")
+    parents = [on_cpu(parent) for parent in parents]
     rng = torch.Generator().manual_seed(rng_seed)
     with torch.no_grad():
         made = operator.apply(parents, fitness, rng, space, operator.constants)

@@ -87,12 +87,17 @@ def clone(genotype: Genotype) -> Genotype:
     return Genotype(factors, genotype.alpha)
 
 
+def on_cpu(genotype: Genotype) -> Genotype:
+    """The genotype with its factors in main memory; those that are there already are shared, not copied."""
+    return Genotype({name: (a.cpu(), b.cpu()) for name, (a, b) in genotype.factors.items()}, genotype.alpha)
+
+
 def fresh_like(genotype: Genotype, rng: torch.Generator) -> Genotype:
-    """A founder in the same shape: A uniform in +-1 / sqrt(in) as PEFT draws it, B zero. dW = 0: it *is* the base."""
+    """A founder in the same shape, on the CPU: A uniform in +-1 / sqrt(in) as PEFT draws it, B zero, so dW = 0."""
     factors = {}
     for name, (a, b) in genotype.factors.items():
         noise = 2 * torch.rand(a.shape, generator=rng) - 1
-        factors[name] = ((noise / math.sqrt(a.shape[1])).to(a.dtype), torch.zeros_like(b))
+        factors[name] = ((noise / math.sqrt(a.shape[1])).to(a.dtype), torch.zeros(b.shape, dtype=b.dtype))
     return Genotype(factors, genotype.alpha)
 
 
@@ -132,12 +137,23 @@ def distance(one: Genotype, other: Genotype) -> float:
 
 
 def pairwise_distances(genotypes: Sequence[Genotype]) -> list[list[float]]:
-    """The symmetric (n, n) matrix of ``distance``, with zeros on its diagonal."""
-    matrix = [[0.0] * len(genotypes) for _ in genotypes]
-    for i, one in enumerate(genotypes):
-        for j in range(i):
-            matrix[i][j] = matrix[j][i] = distance(one, genotypes[j])
-    return matrix
+    """The symmetric (n, n) matrix of ``distance``, with zeros on its diagonal; one pass over the factors for all pairs.
+
+    Raises ValueError when the genotypes do not have the same modules and rank.
+    """
+    n, r = len(genotypes), genotypes[0].rank
+    if any(other.factors.keys() != genotypes[0].factors.keys() or other.rank != r for other in genotypes):
+        raise ValueError("the genotypes do not adapt the same modules at the same rank")
+    products = torch.zeros(n, n, dtype=torch.float64)
+    for name in genotypes[0].names:
+        gram_a = gram_of_rows([genotype.factors[name][0] for genotype in genotypes])
+        gram_b = gram_of_rows([genotype.factors[name][1].T for genotype in genotypes])
+        products += (gram_a * gram_b).view(n, r, n, r).sum(dim=(1, 3)).cpu()
+    scales = torch.tensor([genotype.scale for genotype in genotypes], dtype=torch.float64)
+    products *= scales[:, None] * scales[None, :]
+    squares = products.diagonal()
+    gaps = (squares[:, None] + squares[None, :] - products - products.T).clamp(min=0).sqrt()
+    return gaps.fill_diagonal_(0.0).tolist()
 
 
 def relative_change(child: Genotype, parent: Genotype) -> RelativeChange:
