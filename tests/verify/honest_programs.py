@@ -118,7 +118,9 @@ def f(x):
         """
 import string, textwrap, difflib, calendar, base64, binascii, struct, zlib, hashlib, array, cmath, unicodedata
 def f(x):
-    return [string.digits[:2], calendar.isleap(2024), base64.b64encode(b'a').decode(), hashlib.md5(b'a').hexdigest()[:4], struct.unpack('<H', b'\\x01\\x00')[0], unicodedata.name('a'), '\\N{BULLET}']
+    return [string.digits[:2], calendar.isleap(2024), base64.b64encode(b'a').decode(),
+            hashlib.md5(b'a').hexdigest()[:4],
+            struct.unpack('<H', b'\\x01\\x00')[0], unicodedata.name('a'), '\\N{BULLET}']
 """,
         "3",
         "['01', True, 'YQ==', '0cc1', 1, 'LATIN SMALL LETTER A', '•']",

@@ -54,7 +54,7 @@ def test_what_is_impure_is_refused_with_a_reason(code: str) -> None:
         "def f(id, input):\n    return id + input",
         "for id in range(3):\n    print(id)",
         "def open(x):\n    return x\nopen(3)",
-        "class A:\n    def __init__(self):\n        self.__x = 1\n    def name(self):\n        return self.__class__.__name__",
+        "class A:\n    def __init__(self):\n        self.__x = 1\n        self.name = self.__class__.__name__",
         "import random\nrandom.seed(7)\nrandom.random()", "import random\nr = random.Random(3)\nr.random()",
         "from random import seed, randint\nseed(1)\nrandint(1, 2)",
         "import datetime\ndatetime.datetime(2020, 1, 1).isoformat()", "x.now()",

@@ -106,6 +106,8 @@ class _Reader:
     def __init__(self, text: str, wide: bool, loose: bool, keep_order: bool, max_chars: int) -> None:
         if len(text) > max_chars:
             raise LiteralError(f"longer than {max_chars} characters", too_large=True)
+        if "\0" in text:
+            raise LiteralError("a NUL character")
         self.text = text
         self.wide = wide or loose
         self.loose = loose

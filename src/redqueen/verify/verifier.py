@@ -83,6 +83,11 @@ class Verifier:
         """End all processes of this verifier."""
         self._pool.close()
 
+    @property
+    def num_jobs(self) -> int:
+        """How many children have been asked for so far."""
+        return self._pool.next_job_id - 1
+
     def protections(self) -> dict[str, bool]:
         """What the canaries saw hold on every zygote, by name."""
         return self._pool.observed()

@@ -93,8 +93,9 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
             if refusal:
                 replies.send("forbidden", "gate", refusal)
                 return None
+        code = syntax.to_code(tree, _FILE_NAME)
         replies.send("flags", "unordered" if gate.uses_hash_order(tree) else "")
-        return syntax.to_code(tree, _FILE_NAME)
+        return code
     except syntax.UNPARSABLE as error:
         replies.send("syntax", class_name(error))
         return None
