@@ -192,6 +192,7 @@ def tiny_measure(
     ] = None,
     problems: Annotated[int, typer.Option(help="Fresh generator problems a level.")] = 60,
     out: Annotated[Path | None, typer.Option(help="Write the figures here as JSON too.")] = None,
+    card: Annotated[Path | None, typer.Option(help="Training folder: write the model card into its base/.")] = None,
 ) -> None:
     """Measure what the base can do on fresh generator problems: the figures of its model card."""
     from redqueen.tiny.measure import measure_base
@@ -199,3 +200,8 @@ def tiny_measure(
     figures = measure_base(base, problems, lambda line: print(line, flush=True))
     if out:
         out.write_text(json.dumps(figures, indent=2) + "\n")
+    if card:
+        from redqueen.tiny.card import write_card
+
+        recipe, progress = (json.loads((card / name).read_text()) for name in ("recipe.json", "progress.json"))
+        print(write_card(card / "base", recipe, progress, figures))

@@ -1,0 +1,86 @@
+"""The embedded base's model card: recipe, tokens seen, loss curve and measured capabilities, written from the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from redqueen.tiny.corpus import MIXES, THINK_HABIT_FRAC
+
+CURVE_POINTS = 16
+
+
+def write_card(folder: Path, recipe: dict[str, Any], progress: dict[str, Any], figures: dict[str, Any]) -> Path:
+    """Write ``README.md`` into a model folder; ``figures`` come from ``measure.measure_base``."""
+    path = folder / "README.md"
+    path.write_text("\n".join([_head(progress), _recipe(recipe), _curve(progress), _figures(figures)]))
+    return path
+
+
+def _head(progress: dict[str, Any]) -> str:
+    return f"""# The embedded base
+
+A causal language model of 2.9 million parameters (Qwen3 architecture, fp16 on disk) that writes and runs small Python
+programs. It was trained from nothing by `redqueen tiny train` on programs written by redqueen's own generator, and on
+nothing else: {progress["tokens_seen"] / 1e6:.1f} million tokens in {progress["step"]:,} steps. The programs of the
+held-out suite were kept out of its corpus, up to renaming. Licence: MIT.
+
+It is meant for self-play on a laptop. By habit a solver answers at once; in about {THINK_HABIT_FRAC:.0%} of its
+answers it first writes a trace of the execution. Reinforcement can find out that this pays. It knows only the compact
+prompt format (`src/redqueen/domains/prompts_compact.py`) and speaks no natural language.
+"""
+
+
+def _recipe(recipe: dict[str, Any]) -> str:
+    rows = "\n".join(f"| {name} | {value} |" for name, value in recipe.items())
+    mixes = "\n".join(
+        f"- from batch {first}: levels 1 to 5 in proportion {mix.level_weights}, proposals from "
+        f"{mix.proposal_frac:.0%} of the problems, program text at weight {mix.program_weight}"
+        for first, mix in MIXES
+    )
+    return f"## Recipe\n\n`redqueen tiny train --out DIR`\n\n| field | value |\n|---|---|\n{rows}\n\n{mixes}\n"
+
+
+def _curve(progress: dict[str, Any]) -> str:
+    curve = progress["curve"]
+    shown = curve[:: max(1, len(curve) // CURVE_POINTS)]
+    if shown[-1] != curve[-1]:
+        shown.append(curve[-1])
+    rows = "\n".join(f"| {tokens / 1e6:.1f} | {loss:.3f} |" for tokens, loss in shown)
+    return (
+        "## Loss\n\nWeighted cross-entropy on the running batches. A new mix shifts the level, so the curve has a step "
+        f"there.\n\n| tokens, millions | loss, nats a token |\n|---|---|\n{rows}\n"
+    )
+
+
+def _figures(figures: dict[str, Any]) -> str:
+    lines = [
+        "## What it can do",
+        "",
+        f"`redqueen tiny measure --problems {figures['problems_per_level']}`: fresh generator problems, "
+        f"{figures['problems_per_level']} a level, {figures['attempts']} attempts each at temperature 1 (greedy: one); "
+        "95 % intervals from a bootstrap over problems.",
+        "",
+        "| | valid | distinct programs | proposals |",
+        "|---|---|---|---|",
+    ]
+    for kind in ("code_o", "code_i", "code_f"):
+        row = figures["propose"][kind]
+        lines.append(f"| propose {kind} | {row['valid_frac']:.1%} | {row['distinct_programs']} | {row['proposals']} |")
+    lines += ["", "| solving | code_o | code_i | code_f |", "|---|---|---|---|"]
+    for name in ("habit", "habit greedy", "direct", "forced thought", "forced thought greedy"):
+        cells = [_interval(figures[kind].get(name)) for kind in ("code_o", "code_i", "code_f")]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    thoughts = " | ".join(f"{figures[kind]['thought_frac']:.1%}" for kind in ("code_o", "code_i", "code_f"))
+    lines.append(f"| share that thinks by habit | {thoughts} |")
+    lines += ["", "| by habit, level | code_o | code_i | code_f |", "|---|---|---|---|"]
+    for level in sorted(figures["code_o"]["habit by level"]):
+        cells = [f"{figures[kind]['habit by level'][level]:.1%}" for kind in ("code_o", "code_i", "code_f")]
+        lines.append(f"| {level} | {' | '.join(cells)} |")
+    constructs = ", ".join(f"{name} {count}" for name, count in figures["propose"]["constructs"].items())
+    lines += ["", f"Valid code_o and code_i proposals that use each construct: {constructs}.", ""]
+    return "\n".join(lines)
+
+
+def _interval(cell: dict[str, float] | None) -> str:
+    return "-" if cell is None else f"{cell['mean']:.1%} ({cell['low']:.1%} to {cell['high']:.1%})"
