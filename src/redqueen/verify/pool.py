@@ -51,25 +51,27 @@ _Over = tuple[_Pending, Run]
 class Pool:
     """Zygotes under different hash seeds, of which at most ``workers`` are busy at a time."""
 
-    def __init__(self, workers: int, settings: ZygoteSettings) -> None:
+    def __init__(self, workers: int, num_seeds: int, first_kind: str, settings: ZygoteSettings) -> None:
         self.workers = workers
+        self.first_kind = first_kind
         self.settings = settings
         self.zygotes: dict[_Place, ZygoteHandle] = {}
         self.waiting: collections.deque[_Pending] = collections.deque()
         self.sent: dict[_Place, collections.deque[tuple[int, _Pending]]] = {}
         self.next_job_id = 1
         self.num_starts = 0
-        self._num_base = max(2, workers)
+        self._num_base = max(workers, min(2, num_seeds))
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
         self._failures = 0
         self._retry_at_s = 0.0
 
     def start(self) -> None:
-        """Start one zygote for each worker, and at least two. Raises UserError when they do not come up."""
+        """Start one zygote of the first kind for each worker, and two where there are two hash seeds to try; others
+        start when they are needed. Raises UserError when these do not come up."""
         try:
             for seed in range(self._num_base):
-                self._adopt(start_zygote("plain", seed, self.settings))
+                self._adopt(start_zygote(self.first_kind, seed, self.settings))
             for zygote in self.zygotes.values():
                 zygote.wait_hello()
         except OSError as error:

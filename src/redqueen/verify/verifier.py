@@ -52,7 +52,7 @@ class Verifier:
         self.limits = limits or Limits()
         self.num_inputs = num_inputs
         self.num_shown = num_shown
-        self._pool = Pool(workers, settings or ZygoteSettings())
+        self._pool = Pool(workers, num_seeds, "plain" if gated else "full", settings or ZygoteSettings())
         self._pool.start()
         observed = self._pool.observed()
         self.protection = protection_level(observed)

@@ -1,0 +1,205 @@
+"""Chaos: processes killed and stopped, no descriptors, no disk, many threads. Every task gets exactly one verdict."""
+
+import contextlib
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from redqueen.errors import UserError
+from redqueen.verify import Limits, Program, Result, Verifier
+from redqueen.verify.commands import verify_file
+
+HONEST = "def f(x):\n    return x + 1"
+
+
+def pids(verifier: Verifier) -> list[int]:
+    for _ in range(9):
+        with contextlib.suppress(RuntimeError):  # the dict changed while we looked
+            return [zygote.process.pid for zygote in verifier._pool.zygotes.values()]
+    return []
+
+
+def run_under_attack(num_programs: int, num_kills: int, num_stops: int, pause_s: float) -> list[Result]:
+    """Run programs while another thread kills and stops zygotes. Returns the results, in order."""
+    rng = random.Random(5)
+    signals = [signal.SIGKILL] * num_kills + [signal.SIGSTOP] * num_stops
+    rng.shuffle(signals)
+    over = threading.Event()
+    with Verifier(workers=2, limits=Limits(wall_ms=1_500)) as verifier:
+        started = verifier._pool.num_starts
+
+        def attack() -> None:
+            for number in signals:
+                if over.wait(pause_s):
+                    return
+                found = pids(verifier)
+                with contextlib.suppress(ProcessLookupError):
+                    if found:
+                        os.kill(rng.choice(found), number)
+
+        attacker = threading.Thread(target=attack)
+        attacker.start()
+        results = verifier.run([Program(str(i), HONEST, (str(i),)) for i in range(num_programs)])
+        over.set()
+        attacker.join()
+        assert verifier._pool.num_starts > started
+        # And it goes on working afterwards.
+        assert verifier.run([Program("after", HONEST, ("1",))])[0].verdict in ("ok", "infra")
+    return results
+
+
+def check_one_verdict_each(results: list[Result], num_programs: int) -> None:
+    assert [result.id for result in results] == [str(i) for i in range(num_programs)]
+    for i, result in enumerate(results):
+        assert (result.verdict, result.outputs) == ("ok", (str(i + 1),)) or result.verdict == "infra"
+    assert sum(result.verdict == "ok" for result in results) >= 0.9 * num_programs
+
+
+def test_zygotes_that_are_killed_or_stopped_are_replaced_and_no_task_is_lost() -> None:
+    check_one_verdict_each(run_under_attack(150, num_kills=4, num_stops=1, pause_s=0.1), 150)
+
+
+@pytest.mark.slow
+def test_a_batch_of_two_thousand_survives_forty_kills_and_eight_stops() -> None:
+    start_s = time.monotonic()
+    check_one_verdict_each(run_under_attack(2_000, num_kills=40, num_stops=8, pause_s=0.15), 2_000)
+    assert time.monotonic() - start_s < 180
+
+
+def test_a_stopped_zygote_holds_its_task_no_longer_than_the_deadline_and_two_seconds() -> None:
+    with Verifier(workers=1, num_seeds=1, limits=Limits(wall_ms=1_000)) as verifier:
+        os.kill(pids(verifier)[0], signal.SIGSTOP)
+        start_s = time.monotonic()
+        result = verifier.run([Program("a", HONEST, ("1",))])[0]
+        # The first try hangs until its deadline and the watchdog's grace; starting anew is what the second one costs.
+        assert time.monotonic() - start_s < 1 + 2 + 30 * is_crowded()
+        assert result.verdict == "ok"
+
+
+def is_crowded() -> bool:
+    """Whether other work leaves this machine little time, so that a clock on the wall proves nothing."""
+    return os.getloadavg()[0] > 1.5 * (os.cpu_count() or 1)
+
+
+def test_a_shortage_of_descriptors_costs_no_task_its_verdict() -> None:
+    with Verifier(workers=2) as verifier:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        os.kill(pids(verifier)[0], signal.SIGKILL)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
+            hoard = []
+            with contextlib.suppress(OSError):
+                while True:
+                    hoard.append(os.open(os.devnull, os.O_RDONLY))
+            results = verifier.run([Program(str(i), HONEST, ("1",)) for i in range(6)])
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for fd in hoard:
+                os.close(fd)
+        assert [result.id for result in results] == [str(i) for i in range(6)]
+        assert {result.verdict for result in results} <= {"ok", "infra"}
+        assert verifier.run([Program("after", HONEST, ("1",))])[0].verdict == "ok"
+
+
+def test_a_full_disk_stops_the_command_with_one_clear_sentence(tmp_path: Path) -> None:
+    given = tmp_path / "programs.jsonl"
+    given.write_text('{"id": 1, "code": "def f(x): return x", "input": "1"}\n')
+    with open("/dev/full", "w") as full, pytest.raises(UserError, match="could not be written"):
+        verify_file(given, full)
+
+
+def test_the_verifier_itself_writes_nothing_to_disk(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "from redqueen.verify import Program, Verifier\n"
+        "with Verifier(workers=1) as v: print(v.run([Program('a', 'def f(x): return x', ('1',))])[0].verdict)\n"
+    )
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout == "ok\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_nothing_is_left_when_the_process_that_verifies_is_killed() -> None:
+    code = (
+        "from redqueen.verify import Limits, Program, Verifier\n"
+        "v = Verifier(workers=2, limits=Limits(cpu_ms=60000, wall_ms=60000))\n"
+        "print(*[z.process.pid for z in v._pool.zygotes.values()], flush=True)\n"
+        "v.run([Program(str(i), 'def f(x):\\n    while True: pass', ('1',)) for i in range(4)])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        zygotes = [int(word) for word in process.stdout.readline().split()]
+        time.sleep(1)
+        children = [int(pid) for zygote in zygotes for pid in children_of(zygote)]
+        process.kill()
+    assert len(zygotes) == 2
+    deadline_s = time.monotonic() + 30
+    while any(is_alive(pid) for pid in zygotes + children) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert not any(is_alive(pid) for pid in zygotes + children)
+
+
+def children_of(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+
+
+def test_it_serves_many_threads_and_outlives_the_one_that_started_it() -> None:
+    made: list[Verifier] = []
+    starter = threading.Thread(target=lambda: made.append(Verifier(workers=2)))
+    starter.start()
+    starter.join()
+    answers: dict[int, str] = {}
+
+    def ask(i: int) -> None:
+        answers[i] = made[0].run([Program(str(i), HONEST, (str(i),))])[0].outputs[0]
+
+    with made[0]:
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert made[0]._pool.num_starts == 0
+    assert answers == {i: str(i + 1) for i in range(12)}
+
+
+def test_importing_it_imports_no_torch_and_nothing_else_that_is_heavy() -> None:
+    code = (
+        "import sys, redqueen.verify, redqueen.verify.commands, redqueen.verify.measures, redqueen.verify.unit_tests\n"
+        "print(sorted({'torch', 'transformers', 'numpy', 'pydantic', 'typer'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_many_tasks() -> None:
+    def resident_kb(pid: int) -> int:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4
+
+    with Verifier(workers=2) as verifier:
+        programs = [Program(str(i), f"def f(x):\n    return x + {i}", ("1",)) for i in range(4_000)]
+        verifier.run(programs)
+        before = [resident_kb(pid) for pid in [os.getpid(), *pids(verifier)]]
+        for _ in range(3):
+            verifier.run(programs)
+        after = [resident_kb(pid) for pid in [os.getpid(), *pids(verifier)]]
+    assert all(b - a < 3_000 for a, b in zip(before, after, strict=True))

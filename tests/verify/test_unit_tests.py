@@ -1,0 +1,115 @@
+"""Unit-test problems: gold answers pass, spoiled ones and cheats do not."""
+
+from collections.abc import Iterator
+
+import pytest
+from verify_data import DATA, read_lines
+
+from redqueen.verify import Limits
+from redqueen.verify.unit_tests import UnitTest, UnitTester, human_eval_test, mbpp_test
+
+TESTS = """
+def check(candidate):
+    assert candidate(2) == 4, "GOLD-7f3a91"
+    assert candidate([1, 2]) == [1, 2, 1, 2]
+    assert abs(candidate(0.5) - 1.0) < 1e-6
+check(candidate)
+"""
+
+
+@pytest.fixture(scope="module")
+def tester() -> Iterator[UnitTester]:
+    limits = Limits(cpu_ms=1_000, wall_ms=20_000, memory_bytes=256 << 20, max_output_chars=1 << 18)
+    with UnitTester(workers=1, limits=limits) as running:
+        yield running
+
+
+def test_a_right_program_passes_and_a_wrong_one_does_not(tester: UnitTester) -> None:
+    grades = tester.grade(
+        [
+            UnitTest(
+                "right", "def double(x):\n    return x * 2 if not isinstance(x, list) else x + x", TESTS, "double"
+            ),
+            UnitTest("wrong", "def double(x):\n    return 4", TESTS, "double"),
+            UnitTest("raises", "def double(x):\n    raise ValueError", TESTS, "double"),
+        ]
+    )
+    assert [(grade.correct, grade.verdict, grade.detail) for grade in grades] == [
+        (True, "ok", ""),
+        (False, "ok", "AssertionError"),
+        (False, "ok", "ValueError"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class E:\n    def __eq__(self, o): return True\n    def __sub__(self, o): return 0\ndef f(x):\n    return E()",
+        "class L(list):\n    def __eq__(self, o): return True\ndef f(x):\n    return L()",
+        "import builtins\nbuiltins.AssertionError = type('A', (), {})\ndef f(x):\n    return None",
+        "import sys\ndef f(x):\n    sys.exit(0)",
+        "import os\ndef f(x):\n    os._exit(0)",
+        "import os\ndef f(x):\n    os.write(3, b'0' * 16 + b' passed - 0\\n\\n')\n    os._exit(0)",
+        "def f(x):\n    import sys\n    fr = sys._getframe()\n    while fr:\n        for v in fr.f_locals.values():\n"
+        "            if hasattr(v, 'send') and hasattr(v, 'nonce'):\n                v.send('passed')\n"
+        "        fr = fr.f_back\n    return 0",
+        "import sys\ndef f(x):\n    sys.settrace(lambda *a: None)\n    return True",
+        "def f(x):\n    while True: pass",
+        "def f(x):\n    return 'a' * 10**10",
+        "def g(x):\n    return x",
+        "def f(x: retur",
+        "import unittest.mock\ndef f(x):\n    return unittest.mock.ANY",
+    ],
+)
+def test_no_cheat_passes(code: str, tester: UnitTester) -> None:
+    grade = tester.grade([UnitTest("cheat", code, TESTS, "f")])[0]
+    assert not grade.correct and not grade.lost
+
+
+def test_the_program_never_sees_an_expected_value(tester: UnitTester) -> None:
+    hunt = (
+        "import gc, sys\n"
+        "def f(x):\n"
+        "    fr = sys._getframe()\n"
+        "    while fr:\n"
+        "        if 'GOLD' + '-7f3a91' in repr((fr.f_locals, fr.f_code.co_consts)): return 'found'\n"
+        "        fr = fr.f_back\n"
+        "    for o in gc.get_objects():\n"
+        "        if type(o) is dict and 'check' in o: return 'found'\n"
+        "    return 'not found'\n"
+    )
+    tests = "def check(candidate):\n    assert candidate(1) == 'not found', 'GOLD-7f3a91'\ncheck(candidate)"
+    assert tester.grade([UnitTest("hunt", hunt, tests, "f")])[0].correct
+
+
+def test_broken_tests_are_the_judges_trouble_and_not_the_programs(tester: UnitTester) -> None:
+    grade = tester.grade([UnitTest("broken", "def f(x):\n    return x", "def check(:", "f")])[0]
+    assert (grade.correct, grade.lost) == (False, True)
+
+
+def test_gold_answers_of_humaneval_pass_and_spoiled_ones_do_not(tester: UnitTester) -> None:
+    items = read_lines(DATA / "benchmarks" / "humaneval.jsonl.gz")
+    some = [items[i] for i in (0, 2, 32, 38, 50, 95, 137, 160)]
+    gold = [human_eval_test(item, str(item["canonical_solution"])) for item in some]  # type: ignore[arg-type]
+    spoiled = [human_eval_test(item, "    return None\n") for item in some]  # type: ignore[arg-type]
+    grades = tester.grade([*gold, *spoiled])
+    assert [grade.correct for grade in grades] == [True] * len(some) + [False] * len(some)
+
+
+def test_gold_answers_of_mbpp_pass(tester: UnitTester) -> None:
+    items = {str(item["task_id"]): item for item in read_lines(DATA / "benchmarks" / "mbpp_plus.jsonl.gz")}
+    # Complex numbers, a match object, a Counter, closeness by ``math``.
+    some = [items[name] for name in ("Mbpp/2", "Mbpp/120", "Mbpp/124", "Mbpp/590", "Mbpp/737")]
+    gold = [mbpp_test(item, str(item["canonical_solution"])) for item in some]  # type: ignore[arg-type]
+    assert [grade.correct for grade in tester.grade(gold)] == [True] * len(some)
+
+
+@pytest.mark.slow
+def test_every_gold_answer_of_humaneval_and_mbpp_passes() -> None:
+    evals = read_lines(DATA / "benchmarks" / "humaneval.jsonl.gz")
+    mbpp = read_lines(DATA / "benchmarks" / "mbpp_plus.jsonl.gz")
+    tests = [human_eval_test(item, str(item["canonical_solution"])) for item in evals]  # type: ignore[arg-type]
+    tests += [mbpp_test(item, str(item["canonical_solution"])) for item in mbpp]  # type: ignore[arg-type]
+    with UnitTester(workers=2) as tester:
+        grades = tester.grade(tests)
+    assert [test.id for test, grade in zip(tests, grades, strict=True) if not grade.correct] == []
