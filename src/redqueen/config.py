@@ -134,7 +134,7 @@ class ProposeConfig(Section):
     """Nucleus of sampling. AZR: 1."""
     max_new_tokens: int = Field(default=8096, ge=1)
     """Longest proposal, in tokens; at most half of the base's positions. AZR: 8096."""
-    max_prompt_tokens: int = Field(6144, ge=16)
+    max_prompt_tokens: int = Field(default=6144, ge=16)
     """Longest proposal prompt, in tokens; references that do not fit are left out. AZR: 6144."""
     buffer_capacity: int = Field(default=1024, ge=8)
     """Tasks remembered for references; the oldest leave. Ours (AZR keeps the oldest instead)."""
@@ -184,7 +184,7 @@ class SolveConfig(Section):
     """Nucleus of sampling. AZR: 1."""
     max_new_tokens: int = Field(default=8096, ge=1)
     """Longest attempt, in tokens; at most half of the base's positions. AZR: 8096."""
-    max_prompt_tokens: int = Field(6144, ge=16)
+    max_prompt_tokens: int = Field(default=6144, ge=16)
     """Longest solving prompt, in tokens; a task that needs more is rejected. AZR: 6144."""
     max_rows: int = Field(default=512, ge=1)
     """Sequences decoded at a time. Ours."""

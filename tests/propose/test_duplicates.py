@@ -1,0 +1,51 @@
+"""Refusing what was asked before."""
+
+from redqueen.nouns import Candidate, Kind, Rejection, Task
+from redqueen.propose.buffer import TaskBuffer, task_key
+from redqueen.propose.duplicates import reject_duplicates
+
+DOUBLE = "def f(x):\n    return x * 2\n"
+RENAMED = "def f(n):\n    return n * 2\n"
+
+
+def candidate(name: str) -> Candidate:
+    return Candidate(name, "T1", "S1", "code_o", "text")
+
+
+def task(name: str, code: str = DOUBLE, input_: str = "1", kind: Kind = "code_o") -> Task:
+    return Task(name, "T1", "S1", kind, code, (input_,), ("2",))
+
+
+def reasons(judged: list[Task | Rejection], asked: list[Task]) -> list[str]:
+    candidates = [candidate(str(i)) for i in range(len(judged))]
+    result = reject_duplicates(candidates, judged, map(task_key, asked))
+    assert [r.candidate.id for r in result if isinstance(r, Rejection) and r.reason == "duplicate"] == [
+        str(i) for i, r in enumerate(result) if isinstance(r, Rejection) and r.reason == "duplicate"
+    ]
+    return [r.reason if isinstance(r, Rejection) else "ok" for r in result]
+
+
+def test_a_task_that_was_asked_before_is_refused_also_under_other_names() -> None:
+    assert reasons([task("a"), task("b", RENAMED)], [task("old")]) == ["duplicate", "duplicate"]
+
+
+def test_of_equal_tasks_in_one_step_the_first_stays() -> None:
+    assert reasons([task("a"), task("b", RENAMED), task("c", input_="2")], []) == ["ok", "duplicate", "ok"]
+
+
+def test_the_same_program_asked_in_another_way_is_another_task() -> None:
+    assert (
+        reasons([task("a"), task("b", kind="code_i"), task("c", input_="3")], [task("old", input_="9")]) == ["ok"] * 3
+    )
+
+
+def test_what_was_rejected_already_keeps_its_reason_and_blocks_nothing() -> None:
+    bad = Rejection(candidate("x"), "syntax")
+    assert reasons([bad, task("a")], []) == ["syntax", "ok"]
+
+
+def test_what_was_asked_is_remembered_though_the_buffer_did_not_keep_it() -> None:
+    buffer = TaskBuffer(8).add([task("a"), task("b", input_="2")])
+    assert [t.id for t in buffer.tasks] == ["seed", "a"]  # b is the same program
+    result = reject_duplicates([candidate("c")], [task("c", RENAMED, input_="2")], buffer.asked)
+    assert isinstance(result[0], Rejection) and result[0].reason == "duplicate"

@@ -1,0 +1,207 @@
+"""The config: what may be written, what is refused and in which words, and that every field says its ground."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from redqueen.config import Config, load_config, parse_config
+from redqueen.errors import UserError
+
+CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+GROUND = re.compile(r"\b(paper|AZR|re-implementation|ours|common default|standard constant)", re.IGNORECASE)
+
+
+def sections() -> list[tuple[str, type[BaseModel]]]:
+    found = [(name, field.annotation) for name, field in Config.model_fields.items()]
+    return [(name, model) for name, model in found if isinstance(model, type) and issubclass(model, BaseModel)]
+
+
+def fields() -> list[tuple[str, str]]:
+    return [
+        (f"{section}.{name}", field.description or "")
+        for section, model in sections()
+        for name, field in model.model_fields.items()
+    ]
+
+
+def refusal(data: dict[str, Any]) -> str:
+    with pytest.raises(UserError) as caught:
+        parse_config(data, "my.toml")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_shipped_config_loads(path: Path) -> None:
+    config = load_config(path)
+    assert config.run.name == path.stem
+    assert config.propose.num_code_o > 0
+
+
+def test_the_shipped_configs_are_the_four_that_the_readme_names() -> None:
+    assert {"paper-7b", "population", "single", "smoke"} <= {path.stem for path in CONFIGS}
+
+
+def test_the_defaults_are_a_valid_config_and_survive_a_round_trip_through_json_values() -> None:
+    config = load_config(None)
+    assert config.population.arm == "4T+4S"
+    assert parse_config(config.model_dump(mode="json"), "again") == config
+
+
+def test_the_single_arm_has_one_member_and_the_population_one_for_each_role() -> None:
+    single = parse_config({"population": {"single": True, "num_teachers": 1, "num_students": 1}}, "x").population
+    assert (single.arm, single.num_members) == ("single", 1)
+    mixed = parse_config({"population": {"num_teachers": 3, "num_students": 5}}, "x").population
+    assert (mixed.arm, mixed.num_members) == ("3T+5S", 8)
+
+
+@pytest.mark.parametrize(("name", "text"), fields(), ids=lambda value: value if "." in value[:40] else "")
+def test_every_field_says_in_its_docstring_what_it_is_and_on_which_ground_its_default_stands(
+    name: str, text: str
+) -> None:
+    assert text, f"{name} has no docstring"
+    assert GROUND.search(text), f"{name} does not say where its default comes from: {text}"
+
+
+def test_an_unknown_section_is_refused_with_the_sections_there_are() -> None:
+    text = refusal({"evolution": {"enabled": False}})
+    assert "there is no section evolution" in text
+    assert "evolve" in text.split("the sections are", 1)[1]
+
+
+def test_an_unknown_field_is_refused_with_the_fields_its_section_has() -> None:
+    text = refusal({"propose": {"temprature": 0.5}})
+    assert text.startswith("my.toml: there is no field propose.temprature")
+    assert "temperature" in text.split("; propose has", 1)[1]
+
+
+def test_a_wrong_type_is_refused_with_the_field_and_what_was_given() -> None:
+    text = refusal({"run": {"num_steps": "many"}})
+    assert "run.num_steps" in text and "integer" in text and "'many'" in text
+
+
+def test_a_section_that_is_no_table_is_refused_by_name() -> None:
+    assert "run" in refusal({"run": 3})
+
+
+@pytest.mark.parametrize(
+    ("section", "field", "value", "limit"),
+    [
+        ("run", "num_steps", 0, "greater than or equal to 1"),
+        ("run", "rng_seed", 2**31, "less than 2147483648"),
+        ("propose", "temperature", 0.0, "greater than 0"),
+        ("evolve", "replaced_frac", 1.0, "less than 1"),
+        ("learn", "estimator", "ppo", "reinforce_pp_baseline"),
+        ("match", "draw_frac", -0.1, "greater than or equal to 0"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_with_the_field_its_range_and_what_was_given(
+    section: str, field: str, value: Any, limit: str
+) -> None:
+    text = refusal({section: {field: value}})
+    assert f"{section}.{field}" in text and limit in text and repr(value) in text
+
+
+def test_a_population_without_teachers_is_refused_with_the_reason() -> None:
+    assert "num_teachers must be at least 1: somebody has to write the tasks" in refusal(
+        {"population": {"num_teachers": 0}}
+    )
+
+
+def test_a_population_without_students_is_refused_with_the_reason() -> None:
+    assert "num_students must be at least 1: somebody has to solve the tasks" in refusal(
+        {"population": {"num_students": 0}}
+    )
+
+
+def test_a_single_agent_with_other_numbers_than_one_is_refused_with_the_numbers_to_set() -> None:
+    text = refusal({"population": {"single": True}})
+    assert "set num_teachers = 1 and num_students = 1" in text
+
+
+def test_a_config_that_asks_for_no_task_of_any_kind_is_refused_with_the_fields_to_set() -> None:
+    text = refusal({"propose": {"num_code_o": 0, "num_code_i": 0, "num_code_f": 0}})
+    assert "propose asks for no task" in text and "num_code_f" in text
+
+
+def test_showing_all_pairs_of_an_induction_task_is_refused() -> None:
+    assert "some pairs stay hidden" in refusal({"verify": {"num_inputs": 5, "num_shown": 5}})
+
+
+def test_accepting_programs_that_would_be_killed_is_refused() -> None:
+    assert "accept_cpu_ms must not be above kill_cpu_ms" in refusal({"verify": {"accept_cpu_ms": 300}})
+
+
+def test_several_faults_are_all_named_in_one_line() -> None:
+    text = refusal({"run": {"num_steps": 0}, "solve": {"top_p": 2}})
+    assert "run.num_steps" in text and "solve.top_p" in text
+    assert "\n" not in text
+
+
+def test_a_missing_file_is_named_with_a_path_that_would_do(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no config file at .*nowhere\.toml: give a path such as configs/"):
+        load_config(tmp_path / "nowhere.toml")
+
+
+def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot be read .*give a TOML file"):
+        load_config(tmp_path)
+
+
+def test_a_file_that_is_no_toml_is_named_with_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_text("[run]\nnum_steps = \n")
+    with pytest.raises(UserError, match=r"broken\.toml is not valid TOML: .*line 2"):
+        load_config(path)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "binary.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match=r"binary\.toml cannot be read"):
+        load_config(path)
+
+
+def test_a_set_option_goes_over_the_file_and_is_read_as_toml(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("[run]\nnum_steps = 7\nrng_seed = 3\n")
+    config = load_config(
+        path, ["run.num_steps=9", "evolve.enabled=false", 'evolve.operators=["M1", "X2"]', "learn.learning_rate=1e-4"]
+    )
+    assert (config.run.num_steps, config.run.rng_seed) == (9, 3)
+    assert config.evolve.enabled is False
+    assert config.evolve.operators == ("M1", "X2")
+    assert config.learn.learning_rate == 1e-4
+
+
+def test_a_set_option_that_is_no_toml_value_is_taken_as_text() -> None:
+    config = load_config(None, ["run.name=my run", "model.base=Qwen/Qwen2.5-Coder-7B", "match.rule = uniform"])
+    assert config.run.name == "my run"
+    assert config.model.base == "Qwen/Qwen2.5-Coder-7B"
+    assert config.match.rule == "uniform"
+
+
+@pytest.mark.parametrize("text", ["run.num_steps", "num_steps=3", "a.b.c=3", ".=3", "run.=3", ""])
+def test_a_set_option_of_another_shape_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UserError, match=r"write it as section\.field=value, for example --set run\.num_steps=50"):
+        load_config(None, [text])
+
+
+def test_a_set_option_for_an_unknown_field_is_refused_like_one_in_the_file() -> None:
+    with pytest.raises(UserError, match=r"there is no field run\.steps; run has name"):
+        load_config(None, ["run.steps=3"])
+
+
+def test_a_set_option_into_something_that_is_no_section_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "flat.toml"
+    path.write_text("run = 3\n")
+    with pytest.raises(UserError, match=r"--set run\.num_steps=5: run is not a section"):
+        load_config(path, ["run.num_steps=5"])
+
+
+def test_a_config_does_not_change_once_it_is_read() -> None:
+    config = load_config(None)
+    with pytest.raises(ValueError, match="frozen"):
+        config.run.num_steps = 3  # type: ignore[misc]

@@ -1,0 +1,55 @@
+"""The state of a run: who is there at the beginning, and what a checkpoint keeps of it."""
+
+import json
+from dataclasses import replace
+
+from redqueen.config import Config, parse_config
+from redqueen.match import payoff
+from redqueen.nouns import Individual, Rating, Task
+from redqueen.propose.buffer import IDENTITY, TaskBuffer
+from redqueen.state import State, found, state_from_plain, state_to_plain
+
+
+def config_of(**population: object) -> Config:
+    return parse_config({"population": population}, "test")
+
+
+def test_founders_are_teachers_then_students_in_the_slots_of_the_bank() -> None:
+    state = found(config_of(num_teachers=2, num_students=3))
+    assert [(i.id, i.role, i.slot) for i in state.individuals] == [
+        ("T1", "teacher", 0),
+        ("T2", "teacher", 1),
+        ("S1", "student", 2),
+        ("S2", "student", 3),
+        ("S3", "student", 4),
+    ]
+    assert {i.rating for i in state.individuals} == {Rating(25.0, 25.0 / 3)}
+    assert [i.id for i in state.teachers] == ["T1", "T2"]
+    assert [i.id for i in state.students] == ["S1", "S2", "S3"]
+    assert state.by_id()["S2"].slot == 3
+
+
+def test_the_single_agent_is_one_member_that_is_teacher_and_student() -> None:
+    state = found(config_of(num_teachers=1, num_students=1, single=True))
+    assert [(i.id, i.role, i.slot) for i in state.individuals] == [("A1", "both", 0)]
+    assert state.teachers == state.students == state.individuals
+
+
+def test_a_run_begins_with_the_identity_program_and_no_games() -> None:
+    state = found(Config())
+    assert state.step == 0
+    assert state.buffer == TaskBuffer(1024, (IDENTITY,))
+    assert state.payoff.cells == {} and state.broken == frozenset()
+
+
+def test_a_state_comes_back_from_its_checkpoint_exactly() -> None:
+    child = Individual("T2.10", "teacher", 1, Rating(25.1 / 3, 0.1 + 0.2), 10, ("T1", "T3"), "X2")
+    founder = Individual("S1", "student", 2, Rating(31.0, 7.0))
+    task = Task(
+        "1-T1-0", "T1", "S1", "code_f", "def f(x):\n    return 'é\\n'\n", ("1", "2"), ("'a'", "{1: (2,)}"), "hint", 1
+    )
+    games = payoff.record(payoff.PayoffMatrix(0.9), [("T2.10", "S1", 1 / 3)])
+    state = State(17, (child, founder), TaskBuffer(64, (IDENTITY, task), ("one", "two")), games, frozenset({"S1"}))
+    read = state_from_plain(json.loads(json.dumps(state_to_plain(state))))
+    assert read == state
+    assert read != replace(state, step=18)
