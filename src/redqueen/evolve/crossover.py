@@ -9,16 +9,16 @@ child is parent 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import balanced, cut, joint, revived, spectrum
+from redqueen.evolve.spectrum import balanced, cut, in_singular_bases, joint, revived, spectrum
 from redqueen.evolve.variation import Space, Variation, better_first, check_range, uniform
-from redqueen.population.genotype import Factors, Genotype, clone, inner_products
+from redqueen.population.genotype import Factors, Genotype, clone
 
 Weights = tuple[float, float]
 
@@ -178,37 +178,35 @@ def slerp(
     space between the two A, and between the two B). Parallel, opposite or empty modules are combined linearly.
     Ground: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
     """
-    t = constants.share_frac
-    if space == "factor":
-
-        def change(names: Names, stacked: list[Factors]) -> Factors:
-            (a1, b1), (a2, b2) = stacked
-            return revived(_slerp_parts(a1, a2, t), _slerp_parts(b1, b2, t), rng)
-
-        return Variation(map_stacks(parents, change), asdict(constants))
-    crossed = inner_products(parents[0], parents[1])
-    squares = [inner_products(parent, parent) for parent in parents]
-    weights = {name: slerp_weights(crossed[name], squares[0][name], squares[1][name], t) for name in crossed}
-    return Variation(combined(parents, rng, space, weights), asdict(constants))
+    child = merged(parents, lambda x, y: _on_arc(x, y, constants.share_frac), space, rng)
+    return Variation(child, asdict(constants))
 
 
-def combined(
-    parents: Sequence[Genotype], rng: torch.Generator, space: Space, weights: Weights | dict[str, Weights]
+def combined(parents: Sequence[Genotype], rng: torch.Generator, space: Space, weights: Weights) -> Genotype:
+    """c1 dW1 + c2 dW2 cut to the parents' rank (delta), or c1 A1 + c2 A2 and c1 B1 + c2 B2 (factor)."""
+    return merged(parents, lambda x, y: weights[0] * x + weights[1] * y, space, rng)
+
+
+def merged(
+    parents: Sequence[Genotype],
+    merge: Callable[[Tensor, Tensor], Tensor],
+    space: Space,
+    rng: torch.Generator,
+    singular_bases: bool = False,
 ) -> Genotype:
-    """c1 dW1 + c2 dW2 cut to the parents' rank (delta), or c1 A1 + c2 A2 and c1 B1 + c2 B2 (factor).
+    """Merge two parents by a rule on matrices (L, m, n): on A and on B (factor), or on cores, cut to rank (delta).
 
-    ``weights`` is one pair for all modules or one for each name.
+    A rule that looks at single entries needs ``singular_bases``, lest the entries depend on how a parent is written.
     """
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         (a1, b1), (a2, b2) = stacked
-        pairs = [weights[name] if isinstance(weights, dict) else weights for name in names]
-        c1, c2 = torch.tensor(pairs, dtype=torch.float64).T[:, :, None, None]
         if space == "factor":
-            c1, c2 = c1.to(a1.dtype), c2.to(a1.dtype)
-            return revived(c1 * a1 + c2 * a2, c1 * b1 + c2 * b2, rng)
+            return revived(merge(a1, a2), merge(b1, b2), rng)
         pair = joint(stacked)
-        return revived(*balanced(cut(pair, c1 * pair.cores[0] + c2 * pair.cores[1], a1.shape[1])), rng)
+        if singular_bases:
+            pair = in_singular_bases(pair)
+        return revived(*balanced(cut(pair, merge(*pair.cores), a1.shape[1])), rng)
 
     return map_stacks(parents, change)
 
@@ -224,8 +222,8 @@ def slerp_weights(product: float, square_one: float, square_two: float, t: float
     return math.sin((1 - t) * omega) / math.sin(omega), math.sin(t * omega) / math.sin(omega)
 
 
-def _slerp_parts(one: Tensor, other: Tensor, t: float) -> Tensor:
-    """``slerp_weights`` on each layer's factor, flattened: (L, m, n) and (L, m, n) to (L, m, n)."""
+def _on_arc(one: Tensor, other: Tensor, t: float) -> Tensor:
+    """The point at ``t`` on the arc between each layer's two matrices, (L, m, n) and (L, m, n) to (L, m, n)."""
     product, square_one, square_two = ((x * y).sum(dim=(1, 2)) for x, y in ((one, other), (one, one), (other, other)))
     rows = zip(product.tolist(), square_one.tolist(), square_two.tolist(), strict=True)
     pairs = [slerp_weights(p, x, y, t) for p, x, y in rows]

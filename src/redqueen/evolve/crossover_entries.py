@@ -9,14 +9,15 @@ at most 2r x 2r). In factor space they are the entries of A and of B as written.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch import Tensor
 
+from redqueen.evolve.crossover import merged
 from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import balanced, columns, cut, in_singular_bases, joint, revived, rows, spectrum
+from redqueen.evolve.spectrum import Joint, balanced, cut, joint, revived, rows, with_rows
 from redqueen.evolve.variation import Space, Variation, check_range
 from redqueen.population.genotype import Factors, Genotype
 
@@ -81,7 +82,7 @@ def dare(
     def change(names: Names, stacked: list[Factors]) -> Factors:
         rank = stacked[0][0].shape[1]
         if space == "delta":
-            wide = joint(dare_parts(stacked, rng, constants))
+            wide = dare_wide(stacked, rng, constants)
             return revived(*balanced(cut(wide, wide.cores[0] + wide.cores[1], rank)), rng)
         (a1, b1), (a2, b2) = ([_dropped(part, constants.drop_frac, rng) for part in pair] for pair in stacked)
         w = constants.share_frac
@@ -90,14 +91,15 @@ def dare(
     return Variation(map_stacks(parents, change), asdict(constants))
 
 
-def dare_parts(stacked: Sequence[Factors], rng: torch.Generator, constants: DareConstants) -> list[Factors]:
-    """X1 in delta space before the cut: the parents' (A, B), weighted, dropped, rescaled; their sum is the child."""
-    parts = []
-    for factors, weight in zip(stacked, (1 - constants.share_frac, constants.share_frac), strict=True):
-        spec = spectrum(factors)
+def dare_wide(stacked: Sequence[Factors], rng: torch.Generator, constants: DareConstants) -> Joint:
+    """X1 in delta space before the cut: the parents, weighted, dropped and rescaled; their sum is the child."""
+    pair, left, dropped = joint(stacked), [], []
+    for core, weight in zip(pair.cores, (1 - constants.share_frac, constants.share_frac), strict=True):
+        spec = cut(pair, core, stacked[0][0].shape[1])
         coordinates = rows(replace(spec, v=spec.v * (weight * spec.s)[:, None, :]))
-        parts.append((_dropped(coordinates, constants.drop_frac, rng), columns(spec)))
-    return parts
+        dropped.append(_dropped(coordinates, constants.drop_frac, rng))
+        left.append(spec.u)
+    return with_rows(pair, left, dropped)
 
 
 def ties(
@@ -112,7 +114,7 @@ def ties(
         keep = constants.keep_frac
         return _elected_mean(_trimmed(one, keep), _trimmed(other, keep), constants.share_frac)
 
-    return Variation(_entrywise(parents, merge, space, rng), asdict(constants))
+    return Variation(merged(parents, merge, space, rng, singular_bases=True), asdict(constants))
 
 
 def della(
@@ -129,7 +131,7 @@ def della(
         first, second = (_dropped(part, _drop_by_rank(part, low, high), rng) for part in (one, other))
         return _elected_mean(first, second, constants.share_frac)
 
-    return Variation(_entrywise(parents, merge, space, rng), asdict(constants))
+    return Variation(merged(parents, merge, space, rng, singular_bases=True), asdict(constants))
 
 
 def fisher(
@@ -150,28 +152,13 @@ def fisher(
         total = weight_one + weight_other
         return torch.where(total > 0, (weight_one * one + weight_other * other) / total, torch.zeros_like(one))
 
-    return Variation(_entrywise(parents, merge, space, rng), asdict(constants))
-
-
-def _entrywise(
-    parents: Sequence[Genotype], merge: Callable[[Tensor, Tensor], Tensor], space: Space, rng: torch.Generator
-) -> Genotype:
-    """Merge entries (L, m, n) of the two parents: of the joint cores (delta) or of A and of B (factor)."""
-
-    def change(names: Names, stacked: list[Factors]) -> Factors:
-        (a1, b1), (a2, b2) = stacked
-        if space == "factor":
-            return revived(merge(a1, a2), merge(b1, b2), rng)
-        pair = in_singular_bases(joint(stacked))
-        return revived(*balanced(cut(pair, merge(*pair.cores), a1.shape[1])), rng)
-
-    return map_stacks(parents, change)
+    return Variation(merged(parents, merge, space, rng, singular_bases=True), asdict(constants))
 
 
 def _dropped(part: Tensor, drop_frac: float | Tensor, rng: torch.Generator) -> Tensor:
     """Zero entries with probability ``drop_frac`` (a number, or one for each entry) and rescale the others to match."""
-    kept = torch.rand(part.shape, generator=rng) >= drop_frac
-    return part * kept / (1 - drop_frac)
+    kept = (torch.rand(part.shape, generator=rng) >= drop_frac).to(part.dtype)
+    return part * kept.div_(1 - drop_frac)
 
 
 def _trimmed(part: Tensor, keep_frac: float) -> Tensor:

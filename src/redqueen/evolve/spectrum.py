@@ -34,12 +34,13 @@ class Joint:
     """One or two adapters of L layers in one pair of orthonormal bases: dW_i = Q_out core_i Q_in^T.
 
     ``parts`` are the factors (A (L, r, in), B (L, out, r)), k columns in all. Q_out = [B1 B2] mix_out with mix_out
-    (L, k, m), and Q_in = [A1; A2]^T mix_in with mix_in (L, k, m); each core is (L, m, m). Small tensors are float64;
-    where the factors are linearly dependent the surplus basis vectors are zero.
+    (L, k, m), and Q_in = [A1; A2]^T mix_in with mix_in (L, k, m); each core is (L, m, m). The other way round [B1 B2] =
+    Q_out tri_out. Small tensors are float64; where factors are linearly dependent the surplus basis vectors are zero.
     """
 
     parts: tuple[Factors, ...]
     mix_out: Tensor
+    tri_out: Tensor
     mix_in: Tensor
     cores: tuple[Tensor, ...]
 
@@ -62,9 +63,20 @@ def joint(parts: Sequence[Factors]) -> Joint:
     mix_out, tri_out = _orthonormal([b.mT for _, b in parts])
     mix_in, tri_in = _orthonormal([a for a, _ in parts])
     rank = parts[0][0].shape[1]
-    slices = [slice(i * rank, (i + 1) * rank) for i in range(len(parts))]
-    cores = tuple(tri_out[:, :, columns] @ tri_in[:, :, columns].mT for columns in slices)
-    return Joint(tuple(parts), mix_out, mix_in, cores)
+    blocks = zip(tri_out.split(rank, dim=2), tri_in.split(rank, dim=2), strict=True)
+    return Joint(tuple(parts), mix_out, tri_out, mix_in, tuple(t_out @ t_in.mT for t_out, t_in in blocks))
+
+
+def with_rows(basis: Joint, left: Sequence[Tensor], new_rows: Sequence[Tensor]) -> Joint:
+    """New adapters ([B1 B2] left_i) rows_i, in the output basis of ``basis`` and an input basis of their own.
+
+    left_i is (L, k, r) in coordinates of the factors, as ``Spectrum.u``; rows_i is (L, r, in).
+    """
+    mix_in, tri_in = _orthonormal(new_rows)
+    blocks = zip(left, tri_in.split(new_rows[0].shape[1], dim=2), strict=True)
+    cores = tuple(basis.tri_out @ u @ t_in.mT for u, t_in in blocks)
+    parts = tuple((a, b) for a, (_, b) in zip(new_rows, basis.parts, strict=True))
+    return Joint(parts, basis.mix_out, basis.tri_out, mix_in, cores)
 
 
 def in_singular_bases(pair: Joint) -> Joint:
@@ -77,7 +89,7 @@ def in_singular_bases(pair: Joint) -> Joint:
     left = torch.linalg.eigh(first @ first.mT + second @ second.mT).eigenvectors.flip(-1)
     right = torch.linalg.eigh(first.mT @ first + second.mT @ second).eigenvectors.flip(-1)
     cores = (left.mT @ first @ right, left.mT @ second @ right)
-    return Joint(pair.parts, pair.mix_out @ left, pair.mix_in @ right, cores)
+    return Joint(pair.parts, pair.mix_out @ left, left.mT @ pair.tri_out, pair.mix_in @ right, cores)
 
 
 def cut(basis: Joint, core: Tensor, rank: int) -> Spectrum:
