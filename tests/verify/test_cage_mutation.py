@@ -12,7 +12,7 @@ import pytest
 from test_hostile_corpus import as_program, is_right
 from verify_data import HOST_MODULES
 
-from redqueen.verify import Verifier
+from redqueen.verify import Limits, Verifier
 from redqueen.verify.inside.cage import PROTECTIONS
 from redqueen.verify.zygotes import ZygoteSettings
 
@@ -60,8 +60,15 @@ def test_without_one_protection_a_program_of_the_corpus_fails(
 
 def try_cage(row: dict[str, object], leave_out: frozenset[str]) -> tuple[dict[str, bool], bool]:
     """What the canaries see without these protections, and whether the program comes out right."""
-    settings = ZygoteSettings(leave_out=leave_out, preload=HOST_MODULES)
-    with Verifier(workers=1, num_seeds=1, gated=False, allow_weak=True, warn=False, settings=settings) as verifier:
+    with Verifier(
+        workers=1,
+        limits=Limits(wall_ms=60_000),  # so that CPU time alone decides, on a crowded machine too
+        num_seeds=1,
+        gated=False,
+        allow_weak=True,
+        warn=False,
+        settings=ZygoteSettings(leave_out=leave_out, preload=HOST_MODULES),
+    ) as verifier:
         result = verifier.run([as_program(row)])[0]
         # An endless loop that is stopped, but only after many times its share of the CPU, was not stopped in time.
         in_time = result.cpu_ms < 3 * verifier.limits.cpu_ms

@@ -70,13 +70,15 @@ def test_the_program_never_sees_an_expected_value(tester: UnitTester) -> None:
     hunt = (
         "import gc, sys\n"
         "def f(x):\n"
-        "    fr = sys._getframe()\n"
+        "    gold = ''.join(['GO', 'LD-', '7f3a91'])\n"
+        "    fr = sys._getframe().f_back\n"
         "    while fr:\n"
-        "        if 'GOLD' + '-7f3a91' in repr((fr.f_locals, fr.f_code.co_consts)): return 'found'\n"
+        "        if gold in repr((fr.f_locals, fr.f_code.co_consts)): return 'found'\n"
         "        fr = fr.f_back\n"
-        "    for o in gc.get_objects():\n"
-        "        if type(o) is dict and 'check' in o: return 'found'\n"
-        "    return 'not found'\n"
+        "    seen = [o for o in gc.get_objects() if type(o) in (dict, list, tuple)]\n"
+        "    texts = [s for o in seen for s in (o.values() if type(o) is dict else o) if type(s) is str]\n"
+        "    found = [s for s in texts if gold in s]\n"
+        "    return 'found' if [s for s in found if s is not gold] else 'not found'\n"
     )
     tests = "def check(candidate):\n    assert candidate(1) == 'not found', 'GOLD-7f3a91'\ncheck(candidate)"
     assert tester.grade([UnitTest("hunt", hunt, tests, "f")])[0].correct

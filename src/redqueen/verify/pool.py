@@ -92,6 +92,7 @@ class Pool:
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
         """Run all generators to their end. Returns their answers in the order of ``work``."""
         with self._lock:
+            self._failures, self._retry_at_s = 0, 0.0  # what the machine had no room for last time is tried afresh
             return self._drive(iter(work))
 
     def _drive(self, work: Iterator[Jobs[Answer]]) -> list[Answer]:

@@ -64,8 +64,8 @@ def enter_zygote_cage(libc: ctypes.PyDLL, leave_out: Set[str]) -> bool:
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if "landlock" not in leave_out:
         landlock.deny_all(libc)
-    if "non-dumpable" not in leave_out:  # after the change of user, which would make it dumpable again
-        libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    # After the change of user, which sets it too, by rules of the kernel's own.
+    libc.prctl(_PR_SET_DUMPABLE, int("non-dumpable" in leave_out), 0, 0, 0)
     if "rlimits" not in leave_out:
         for kind in (_RLIMIT_FSIZE, _RLIMIT_CORE, _RLIMIT_MEMLOCK, _RLIMIT_MSGQUEUE):
             libc.setrlimit(kind, struct.pack("@LL", 0, 0))
