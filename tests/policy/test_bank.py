@@ -73,6 +73,7 @@ def test_a_row_of_the_bare_base_ignores_the_members_beside_it() -> None:
     torch.testing.assert_close(logits_of(bank, tokens, [BASE_SLOT, 1, 2])[0], base[0])
 
 
+@settings(deadline=None)
 @given(slots=st.lists(st.integers(0, 7), min_size=1, max_size=40), tokens=st.integers(1, 50))
 def test_blocks_hold_one_member_each_and_give_every_row_back(slots: list[int], tokens: int) -> None:
     layout = lay_out(slots, tokens, torch.device("cpu"))

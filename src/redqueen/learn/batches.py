@@ -1,16 +1,22 @@
-"""From rollouts to micro-batches: packed rows of several members, with what the loss needs for each token."""
+"""From rollouts to micro-batches: every prompt once for its completions, members side by side.
+
+A member's groups follow each other in one stream of tokens, which is cut into short rows of one owner. Rows only say
+whose adapter runs; who attends to whom is planned apart (``tree_attention``), so a group may run over many rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from redqueen.nouns import Rollout
-from redqueen.policy.packing import Group, Pack, pack
+from redqueen.policy.tree_attention import Run, TreePlan, plan_tree
+
+ROW_TOKENS = 64
+"""Length of a row: long enough for a matrix product of its own, short enough that a member's last row wastes little."""
 
 
 @dataclass(frozen=True)
@@ -24,21 +30,45 @@ class MemberData:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """One forward and backward pass: ``tokens``, ``positions`` (rows, length), ``mask`` (rows, 1, length, length).
+class Branch:
+    """One completion to learn from: its advantage, the weight of each token, and the sampler's log-probabilities."""
 
-    ``owners``: the slot of each row. Flat, one entry for each of n completion tokens: the hidden state at (``row``,
-    ``source``) predicts the token at (``row``, ``target``); its ``advantages``, ``old_logprobs`` and ``weights``
-    (1 / the member's tokens) are fp32.
+    tokens: tuple[int, ...]
+    advantage: float
+    weight: float
+    logprobs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A prompt with as many of its completions as one micro-batch takes."""
+
+    slot: int
+    prompt: tuple[int, ...]
+    branches: tuple[Branch, ...]
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens to run: the prompt once and every completion."""
+        return len(self.prompt) + sum(len(b.tokens) for b in self.branches)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One forward and backward pass: ``tokens``, ``positions`` (rows, length); ``owners``: the slot of each row.
+
+    Flat, one entry for each of n completion tokens: the hidden state at ``source`` (rows and length as one line)
+    predicts the token id ``target`` of the member ``slot``; its ``advantages``, ``old_logprobs`` and ``weights`` (1 /
+    the member's tokens) are fp32.
     """
 
     tokens: Tensor
     positions: Tensor
-    mask: Tensor
+    tree: TreePlan
     owners: list[int]
-    row: Tensor
     source: Tensor
     target: Tensor
+    slot: Tensor
     advantages: Tensor
     old_logprobs: Tensor
     weights: Tensor
@@ -48,11 +78,11 @@ class Batch:
         return Batch(
             self.tokens.to(device),
             self.positions.to(device),
-            self.mask.to(device),
+            self.tree.to(device),
             self.owners,
-            self.row.to(device),
             self.source.to(device),
             self.target.to(device),
+            self.slot.to(device),
             self.advantages.to(device),
             self.old_logprobs.to(device),
             self.weights.to(device),
@@ -60,14 +90,16 @@ class Batch:
 
 
 def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:
-    """Gather rollouts by slot, ascending. Completions without tokens teach nothing and are dropped.
+    """Gather rollouts by slot, ascending.
 
-    Raises ValueError when a rollout has not one advantage for each completion.
+    Raises ValueError when a rollout has not one advantage for each completion, or an empty prompt.
     """
     found: dict[int, list[Rollout]] = {}
     for rollout in rollouts:
         if len(rollout.advantages) != len(rollout.completions):
             raise ValueError("a rollout needs one advantage for each completion")
+        if not rollout.prompt:
+            raise ValueError("a rollout needs a prompt of at least one token")
         found.setdefault(rollout.slot, []).append(rollout)
     members = []
     for slot, own in sorted(found.items()):
@@ -78,58 +110,84 @@ def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:
     return members
 
 
-def batches_of(members: Sequence[MemberData], row_tokens: int, micro_batch_tokens: int, pad_id: int) -> Iterator[Batch]:
-    """Cut the members' rollouts into micro-batches, rows of one member beside each other.
-
-    A completion with advantage 0 has an exactly zero gradient and is left out (it still counts in the mean). Rows that
-    must be longer than ``row_tokens`` are packed on their own, so that the others are not padded to their length.
-    """
-    usual: list[tuple[Group, list[tuple[float, float, tuple[float, ...]]]]] = []
-    long: list[tuple[Group, list[tuple[float, float, tuple[float, ...]]]]] = []
-    for member in members:
-        for rollout in member.rollouts:
-            pairs = zip(rollout.completions, rollout.advantages, strict=True)
-            kept = [(c, a) for c, a in pairs if c.tokens and a != 0.0]
-            if not kept:
-                continue
-            group = Group(rollout.prompt, tuple(c.tokens for c, _ in kept), member.slot)
-            facts = [(a, 1.0 / member.num_tokens, c.logprobs) for c, a in kept]
-            longest = len(rollout.prompt) + max(len(c.tokens) for c, _ in kept)
-            (usual if longest <= row_tokens else long).append((group, facts))
-    for chosen in (usual, long):
-        if chosen:
-            packed = pack([group for group, _ in chosen], row_tokens, pad_id)
-            yield from _micro_batches(packed, [facts for _, facts in chosen], micro_batch_tokens)
-
-
-def _micro_batches(
-    packed: Pack, facts: list[list[tuple[float, float, tuple[float, ...]]]], micro_batch_tokens: int
+def batches_of(
+    members: Sequence[MemberData], micro_batch_tokens: int, pad_id: int, dtype: torch.dtype
 ) -> Iterator[Batch]:
-    """Order a pack's rows by owner and cut them to the token budget."""
-    start = np.cumsum([0] + [len(f) for f in facts])
-    flat = [fact for group in facts for fact in group]
-    advantage = torch.tensor([a for a, _, _ in flat], dtype=torch.float32)
-    weight = torch.tensor([w for _, w, _ in flat], dtype=torch.float32)
-    logprob_start = torch.from_numpy(np.cumsum([0] + [len(lp) for _, _, lp in flat])[:-1].astype(np.int64))
-    logprob = torch.tensor([x for _, _, lp in flat for x in lp], dtype=torch.float32)
-    which = torch.from_numpy(start)[packed.group] + packed.completion
-    order = torch.argsort(packed.owner, stable=True)
-    rows_at_once = max(1, micro_batch_tokens // packed.tokens.shape[1])
-    for first in range(0, len(order), rows_at_once):
-        rows = order[first : first + rows_at_once]
-        new_row = torch.full((len(order),), -1, dtype=torch.int64)
-        new_row[rows] = torch.arange(len(rows))
-        mine = (new_row[packed.row] >= 0).nonzero()[:, 0]
-        at = which[mine]
-        yield Batch(
-            tokens=packed.tokens[rows],
-            positions=packed.positions[rows],
-            mask=replace(packed, segment=packed.segment[rows], branch=packed.branch[rows]).mask(),
-            owners=packed.owner[rows].tolist(),
-            row=new_row[packed.row[mine]],
-            source=packed.source[mine],
-            target=packed.target[mine],
-            advantages=advantage[at],
-            old_logprobs=logprob[logprob_start[at] + packed.offset[mine]],
-            weights=weight[at],
-        )
+    """Cut the members' rollouts into micro-batches of about ``micro_batch_tokens``, one member after the other.
+
+    A prompt and one completion that are longer are run all the same. ``dtype`` is that of the model's attention.
+    """
+    waiting: list[Piece] = []
+    size = 0
+    for member in members:
+        for piece in pieces_of(member, micro_batch_tokens):
+            if waiting and size + piece.num_tokens > micro_batch_tokens:
+                yield _lay_out(waiting, pad_id, dtype)
+                waiting, size = [], 0
+            waiting.append(piece)
+            size += piece.num_tokens
+    if waiting:
+        yield _lay_out(waiting, pad_id, dtype)
+
+
+def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
+    """Cut a member's groups where they exceed ``most_tokens``, repeating the prompt.
+
+    A completion with advantage 0 has an exactly zero gradient and is left out (it still counts in the mean), and so is
+    one without tokens.
+    """
+    for rollout in member.rollouts:
+        current: list[Branch] = []
+        size = len(rollout.prompt)
+        for completion, advantage in zip(rollout.completions, rollout.advantages, strict=True):
+            if not completion.tokens or advantage == 0.0:
+                continue
+            if current and size + len(completion.tokens) > most_tokens:
+                yield Piece(member.slot, rollout.prompt, tuple(current))
+                current, size = [], len(rollout.prompt)
+            current.append(Branch(completion.tokens, advantage, 1.0 / member.num_tokens, completion.logprobs))
+            size += len(completion.tokens)
+        if current:
+            yield Piece(member.slot, rollout.prompt, tuple(current))
+
+
+def _lay_out(pieces: Sequence[Piece], pad_id: int, dtype: torch.dtype) -> Batch:
+    """Put pieces of one member after the other in a stream, each member's stream filled up to whole rows."""
+    tokens: list[int] = []
+    positions: list[int] = []
+    owners: list[int] = []
+    runs: list[Run] = []
+    source: list[int] = []
+    branches: list[Branch] = []
+    slots: list[int] = []
+    for i, piece in enumerate(pieces):
+        prompt = Run(len(tokens), len(piece.prompt))
+        runs.append(prompt)
+        tokens += piece.prompt
+        positions += range(prompt.length)
+        for branch in piece.branches:
+            start, length = len(tokens), len(branch.tokens)
+            runs.append(Run(start, length, prompt))
+            tokens += branch.tokens
+            positions += range(prompt.length, prompt.length + length)
+            source += [prompt.start + prompt.length - 1, *range(start, start + length - 1)]
+            branches.append(branch)
+            slots += [piece.slot] * length
+        if i + 1 == len(pieces) or pieces[i + 1].slot != piece.slot:
+            tail = -len(tokens) % ROW_TOKENS
+            tokens += [pad_id] * tail
+            positions += [0] * tail
+            owners += [piece.slot] * (len(tokens) // ROW_TOKENS - len(owners))
+    shape = (len(owners), ROW_TOKENS)
+    return Batch(
+        tokens=torch.tensor(tokens).view(shape),
+        positions=torch.tensor(positions).view(shape),
+        tree=plan_tree(runs, *shape, dtype),
+        owners=owners,
+        source=torch.tensor(source),
+        target=torch.tensor([t for b in branches for t in b.tokens]),
+        slot=torch.tensor(slots),
+        advantages=torch.tensor([b.advantage for b in branches for _ in b.tokens], dtype=torch.float32),
+        old_logprobs=torch.tensor([x for b in branches for x in b.logprobs], dtype=torch.float32),
+        weights=torch.tensor([b.weight for b in branches for _ in b.tokens], dtype=torch.float32),
+    )

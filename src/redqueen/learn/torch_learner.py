@@ -30,9 +30,9 @@ class LearnerSettings:
     those of the sampling policy (right when the sampler shares the weights: the ratio is 1 and rounding differences
     between sampling and training cannot clip anything); "sampler" takes those recorded by the sampler (an
     off-policy correction, for an engine elsewhere). ``temperature`` must be the sampler's (0 counts as 1).
-    ``row_tokens``: length of packed rows; ``micro_batch_tokens``: tokens (padding included) in one forward and backward
-    pass; ``logit_chunk_tokens``: tokens whose logits exist at a time. ``members_at_once``: members whose gradients
-    are held at a time (0: all). ``checkpointing``: keep only layer boundaries and compute each layer twice.
+    ``micro_batch_tokens``: tokens in one forward and backward pass, shared prompts counted once;
+    ``logit_chunk_tokens``: tokens whose logits exist at a time. ``members_at_once``: members whose gradients are held
+    at a time (0: all). ``checkpointing``: keep only layer boundaries and compute each layer twice.
     """
 
     lr: float = 1e-3
@@ -43,7 +43,6 @@ class LearnerSettings:
     clip: float = 0.2
     old_logprobs: Literal["recompute", "sampler"] = "recompute"
     temperature: float = 1.0
-    row_tokens: int = 512
     micro_batch_tokens: int = 8192
     logit_chunk_tokens: int = 4096
     members_at_once: int = 0
@@ -108,15 +107,17 @@ class TorchLearner:
         gradients = torch.zeros(len(members), self.bank.num_parameters, device=device)
         losses, clipped = torch.zeros(len(members), device=device), torch.zeros(len(members), device=device)
         place = {member.slot: i for i, member in enumerate(members)}
+        place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)
+        place_of[list(place)] = torch.tensor(list(place.values()))
+        place_of = place_of.to(device)
         self.base.model.train(s.checkpointing)
-        for batch in batches_of(members, s.row_tokens, s.micro_batch_tokens, s.pad_id):
+        for batch in batches_of(members, s.micro_batch_tokens, s.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
             route = self.bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
             with self.bank.routed(route), self.base.autocast():
-                hidden = self.base.hidden(batch.tokens, batch.positions, batch.mask)
-                predicting = hidden[batch.row, batch.source]
-                member_of = torch.tensor([place[o] for o in batch.owners], device=device)[batch.row]
-                signal = self._hidden_gradient(predicting.detach(), batch, member_of, losses, clipped)
+                hidden = self.base.hidden(batch.tokens, batch.positions, tree=batch.tree)
+                predicting = hidden.reshape(-1, hidden.shape[-1])[batch.source]
+                signal = self._hidden_gradient(predicting.detach(), batch, place_of[batch.slot], losses, clipped)
                 predicting.backward(signal)
             slots = sorted(set(batch.owners))
             self.bank.collect_gradients(route, gradients, [place[slot] for slot in slots])
@@ -132,8 +133,7 @@ class TorchLearner:
         for chunk in _chunks(len(hidden), self.settings.logit_chunk_tokens):
             leaf = hidden[chunk].requires_grad_()
             logits = self.base.logits(leaf) / temperature
-            targets = batch.tokens[batch.row[chunk], batch.target[chunk]]
-            new = torch.log_softmax(logits, dim=-1).gather(1, targets[:, None])[:, 0]
+            new = torch.log_softmax(logits, dim=-1).gather(1, batch.target[chunk, None])[:, 0]
             old = new.detach() if self.settings.old_logprobs == "recompute" else batch.old_logprobs[chunk]
             token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.settings.clip)
             weighted = token_loss * batch.weights[chunk]

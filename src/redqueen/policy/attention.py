@@ -18,6 +18,8 @@ from transformers import AttentionInterface, AttentionMaskInterface, PretrainedC
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from redqueen.policy.tree_attention import TreePlan, tree_attention
+
 ATTENTION_NAME = "redqueen"
 
 
@@ -36,17 +38,20 @@ def attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     prefix_cache: PrefixCache | None = None,
+    tree: TreePlan | None = None,
     **kwargs: object,
 ) -> tuple[Tensor, None]:
-    """Attend as the model asks: through ``prefix_cache`` while decoding, else plain scaled dot-product attention.
+    """Attend through ``prefix_cache`` while decoding, along ``tree`` in packed rows, else plainly as the model asks.
 
     The signature, open ``kwargs`` included, is the one transformers calls. ``query`` (rows, heads, length, head_dim).
     Returns (rows, length, heads, head_dim).
     """
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    if tree is not None:
+        return tree_attention(query, key, value, tree, scale), None
     if prefix_cache is None or not prefix_cache.decoding:
         plain: Callable[..., tuple[Tensor, None]] = sdpa_attention_forward
         return plain(module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs)
-    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     return prefix_cache.attend(cast(int, module.layer_idx), query, scale), None
 
 

@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 
 from redqueen.errors import UserError
 from redqueen.policy.attention import ATTENTION_NAME, PrefixCache, register_attention
+from redqueen.policy.tree_attention import TreePlan
 
 Precision = Literal["fp32", "bf16"]
 
@@ -50,12 +51,19 @@ class Base:
             yield
 
     def hidden(
-        self, tokens: Tensor, positions: Tensor, mask: Tensor | None, prefix_cache: PrefixCache | None = None
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        prefix_cache: PrefixCache | None = None,
+        tree: TreePlan | None = None,
     ) -> Tensor:
         """Return the decoder's last hidden states (rows, length, width) for ``tokens`` at ``positions`` (rows, length).
 
-        ``mask`` is None (causal) or boolean (rows, 1, length, length), True where a query may look.
+        Attention is causal, or goes through ``prefix_cache`` where that is decoding, or along ``tree``.
         """
+        own_way = tree is not None or (prefix_cache is not None and prefix_cache.decoding)
+        # Any four-dimensional mask keeps the library from making one where ours is in the cache or the plan.
+        mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device) if own_way else None
         output = self.decoder(
             input_ids=tokens,
             position_ids=positions,
@@ -63,6 +71,7 @@ class Base:
             past_key_values=prefix_cache,
             use_cache=False,
             prefix_cache=prefix_cache,
+            tree=tree,
         )
         return cast(Tensor, output.last_hidden_state)
 
@@ -129,7 +138,7 @@ def _check_head(base: Base) -> None:
     tokens = torch.arange(4, device=base.device)[None]
     with base.autocast():
         whole = cast(nn.Module, base.model)(input_ids=tokens, use_cache=False).logits.float()
-        ours = base.logits(base.hidden(tokens, torch.arange(4, device=base.device)[None], None))
+        ours = base.logits(base.hidden(tokens, torch.arange(4, device=base.device)[None]))
     if not torch.allclose(whole, ours, rtol=5e-2, atol=5e-2 * float(whole.abs().max())):
         raise UserError(
             f"base model type {base.model.config.model_type!r} scales or caps its logits, which is not supported; "

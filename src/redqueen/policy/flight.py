@@ -157,7 +157,7 @@ class Flight:
         self.prompt_tokens_read += tokens.numel()
         positions = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
         self.cache.decoding, self.cache.filling = False, places
-        return self._run_decoder(tokens, positions, None)
+        return self.base.hidden(tokens, positions, self.cache)
 
     def forward(self) -> Tensor:
         """Run the last token of every row; return hidden states (rows, hidden)."""
@@ -166,12 +166,7 @@ class Flight:
         self.cache.decoding, self.cache.reading = True, self._reading()
         self._longest = min(self._longest + 1, self.max_new_tokens)
         positions = self.prompt_len + self.count - 1
-        # Any four-dimensional mask keeps the library from making one; ours is in the reading.
-        no_mask = self.alive.new_ones(1, 1, 1, 1)
-        return self._run_decoder(self.last[:, None], positions[:, None], no_mask)[:, 0]
-
-    def _run_decoder(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
-        return self.base.hidden(tokens, positions, mask, self.cache)
+        return self.base.hidden(self.last[:, None], positions[:, None], self.cache)[:, 0]
 
     def next_noise(self, rows: Tensor | None) -> Tensor:
         """The uniform numbers (n,) for the next token of ``rows`` (None: all)."""

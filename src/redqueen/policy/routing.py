@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BLOCK_COST_TOKENS = 16
-"""What one more block costs, in tokens of padding: the reading of a member's factors once more (measured on CPU)."""
+# What a layout costs beside its products, in tokens' worth of products (measured on a CPU at rank 16, width 192).
+BLOCK_COST_TOKENS = 8  # one more matrix in a batched product
+COPY_COST_TOKENS = 64  # a member's factors once more, where it has several blocks
+GATHER_COST_TOKENS = 2  # for each token, where rows must be brought into blocks and back
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,13 @@ def lay_out(row_slots: Sequence[int], tokens_per_row: int, device: torch.device)
     """
     rows = np.asarray(row_slots, dtype=np.int64)
     slots, member, counts = np.unique(rows, return_inverse=True, return_counts=True)
-    width = _best_width(counts, tokens_per_row)
+    order = np.argsort(member, kind="stable")
+    is_sorted = bool((order == np.arange(len(rows))).all())
+    width = _best_width(counts, tokens_per_row, is_sorted)
     blocks_of = -(-counts // width)
     num_blocks = int(blocks_of.sum())
     block_member = np.repeat(np.arange(len(slots)), blocks_of)
     first_place = np.concatenate([[0], np.cumsum(blocks_of)[:-1]]) * width
-    order = np.argsort(member, kind="stable")
     rank_in_member = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     scatter = np.empty(len(rows), dtype=np.int64)
     scatter[order] = first_place[member[order]] + rank_in_member
@@ -78,12 +81,18 @@ def lay_out(row_slots: Sequence[int], tokens_per_row: int, device: torch.device)
     )
 
 
-def _best_width(counts: np.ndarray, tokens_per_row: int) -> int:
-    """Rows a block that cost least: padding against the number of blocks."""
+def _best_width(counts: np.ndarray, tokens_per_row: int, is_sorted: bool) -> int:
+    """Rows a block that cost least: padding, blocks, copies of factors, and the gathering of rows."""
     largest = int(counts.max())
     candidates = sorted({largest, *counts.tolist(), *(1 << k for k in range(largest.bit_length()))})
 
     def cost(width: int) -> int:
-        return int((-(-counts // width)).sum()) * (width * tokens_per_row + BLOCK_COST_TOKENS)
+        num_blocks = int((-(-counts // width)).sum())
+        total = num_blocks * (width * tokens_per_row + BLOCK_COST_TOKENS)
+        if num_blocks > len(counts):
+            total += num_blocks * COPY_COST_TOKENS
+        if not is_sorted or num_blocks * width > counts.sum():
+            total += GATHER_COST_TOKENS * int(counts.sum()) * tokens_per_row
+        return total
 
     return min(candidates, key=cost)

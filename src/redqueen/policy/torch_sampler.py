@@ -129,7 +129,7 @@ class TorchSampler:
     def _append(self, flight: Flight, logits: Tensor, rows: Tensor | None) -> None:
         noise = flight.next_noise(rows)
         tokens, logprobs, entropy = draw(logits, noise, self.temperature, self.top_p)
-        flight.append(rows, tokens, logprobs, entropy, torch.isin(tokens, self.end_tokens))
+        flight.append(rows, tokens, logprobs, entropy, (tokens[:, None] == self.end_tokens).any(dim=1))
 
     def _jobs(self, requests: Sequence[Request]) -> list[Job]:
         """Cut requests into groups of at most ``max_rows`` rows, longest prompts first, members together."""

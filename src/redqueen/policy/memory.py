@@ -1,0 +1,196 @@
+"""What a population needs of memory, said before anything is loaded, and refused early when it cannot fit.
+
+Weights, factors, moments and the key-value cache are counted exactly from the model's shape. Activations are counted
+from the tensors that a decoder layer keeps for its backward pass (attention and MLP inputs and outputs, norms in fp32),
+which holds within about a third. Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
+
+from redqueen.errors import UserError
+from redqueen.policy.attention import kv_shape
+from redqueen.policy.bank import find_targets
+
+if TYPE_CHECKING:
+    from redqueen.config import Config
+
+FP32_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Work:
+    """The sizes that memory depends on.
+
+    ``sample_rows`` sequences are decoded at a time, each up to ``prompt_tokens`` of prompt, shared by
+    ``samples_per_prompt`` of them, and ``new_tokens`` of its own; the learner runs ``micro_batch_tokens`` at a time,
+    holding gradients of ``members_at_once`` members (0: all).
+    """
+
+    num_members: int
+    lora_rank: int
+    lora_targets: str | Sequence[str]
+    bf16: bool
+    on_cuda: bool
+    sample_rows: int
+    prompt_tokens: int
+    samples_per_prompt: int
+    new_tokens: int
+    micro_batch_tokens: int
+    checkpointing: bool = False
+    members_at_once: int = 0
+    logit_chunk_tokens: int = 4096
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Bytes by what they hold. Sampling and learning take turns: ``cache`` and the learner's parts are not added up."""
+
+    base_bytes: int
+    factors_bytes: int
+    moments_bytes: int
+    gradients_bytes: int
+    activations_bytes: int
+    cache_bytes: int
+
+    @property
+    def peak_bytes(self) -> int:
+        """What is held at once at worst: weights, factors and moments with either the learner's parts or the cache."""
+        learning = self.gradients_bytes + self.activations_bytes
+        return self.base_bytes + self.factors_bytes + self.moments_bytes + max(learning, self.cache_bytes)
+
+    def lines(self) -> list[str]:
+        """Return one line for each part and one for the peak."""
+        parts = [f"{f.name.removesuffix('_bytes')}: {_readable(getattr(self, f.name))}" for f in fields(self)]
+        return [*parts, f"peak: {_readable(self.peak_bytes)}"]
+
+
+def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
+    """Return the plan for a model of ``shape`` (the contents of its config.json). No weights are made.
+
+    Raises UserError when the shape is of no known causal language model or the targets name none of its layers.
+    """
+    model, config = _skeleton(shape)
+    targets = find_targets(model, work.lora_targets)
+    per_member = sum(work.lora_rank * (m.in_features + m.out_features) for m in targets.values())
+    compute_bytes = 2 if work.bf16 else FP32_BYTES
+    base = 0
+    linears = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear)}
+    linears.discard(id(model.get_output_embeddings().weight))
+    for parameter in model.parameters():
+        small = work.bf16 and (work.on_cuda or id(parameter) in linears)
+        base += parameter.numel() * (2 if small else FP32_BYTES)
+    gathered = work.members_at_once or work.num_members
+    kv_heads, head_dim = kv_shape(config)
+    per_token = 2 * config.num_hidden_layers * kv_heads * head_dim * compute_bytes
+    prompts = -(-work.sample_rows // work.samples_per_prompt)
+    cache = per_token * (prompts * work.prompt_tokens + work.sample_rows * work.new_tokens)
+    cache += work.sample_rows * work.new_tokens * 16  # tokens, log-probabilities and noise
+    cache += work.sample_rows * int(config.vocab_size) * FP32_BYTES * 4  # logits, probabilities and their sums
+    activations = work.micro_batch_tokens * _activation_bytes_per_token(config, work, compute_bytes)
+    activations += min(work.logit_chunk_tokens, work.micro_batch_tokens) * int(config.vocab_size) * FP32_BYTES * 3
+    activations += gathered * per_member * compute_bytes * 2  # the factors in compute dtype and their gradients
+    return MemoryPlan(
+        base_bytes=base,
+        factors_bytes=work.num_members * per_member * FP32_BYTES,
+        moments_bytes=2 * work.num_members * per_member * FP32_BYTES,
+        gradients_bytes=gathered * per_member * FP32_BYTES,
+        activations_bytes=activations,
+        cache_bytes=cache,
+    )
+
+
+def refuse_if_too_large(memory: MemoryPlan, available_bytes: int, where: str) -> None:
+    """Raise UserError, with what to lower, when ``memory`` does not fit into ``available_bytes`` of ``where``."""
+    if memory.peak_bytes <= available_bytes:
+        return
+    resident = memory.base_bytes + memory.factors_bytes + memory.moments_bytes
+    if resident > available_bytes:
+        remedy = "lower population.lora_rank or the number of members, or take a smaller base"
+    elif memory.cache_bytes > memory.gradients_bytes + memory.activations_bytes:
+        remedy = "lower solve.max_rows or max_new_tokens"
+    else:
+        remedy = "lower learn.micro_batch_tokens or set learn.gradient_checkpointing = true"
+    raise UserError(
+        f"the run needs {_readable(memory.peak_bytes)} and {where} has {_readable(available_bytes)} ({remedy})"
+    )
+
+
+def available_bytes(device: torch.device) -> int:
+    """Return the memory that is free for a run on ``device``: of the GPU, or of the machine."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    with open("/proc/meminfo") as file:
+        values = dict(line.split(":", 1) for line in file)
+    return int(values["MemAvailable"].split()[0]) * 1024
+
+
+def work_of(config: Config, shape: dict[str, Any]) -> Work:
+    """Return the sizes of a configured run. Prompts are taken to fill what the positions leave, at most 1024 tokens."""
+    on_cuda = config.run.device == "cuda" or (config.run.device == "auto" and torch.cuda.is_available())
+    new_tokens = max(config.propose.max_new_tokens, config.solve.max_new_tokens)
+    positions = int(shape.get("max_position_embeddings", 1 << 30))
+    population, solve, learn = config.population, config.solve, config.learn
+    return Work(
+        num_members=population.num_members,
+        lora_rank=population.lora_rank,
+        lora_targets=population.lora_targets,
+        bf16=config.model.precision == "bf16",
+        on_cuda=on_cuda,
+        sample_rows=solve.max_rows,
+        prompt_tokens=max(1, min(1024, positions - new_tokens)),
+        samples_per_prompt=min(solve.num_attempts, config.propose.num_per_prompt),
+        new_tokens=new_tokens,
+        micro_batch_tokens=learn.micro_batch_tokens,
+        checkpointing=learn.gradient_checkpointing,
+    )
+
+
+def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
+    """Return the lines of the plan for a configured run on a base of ``shape``."""
+    return plan(shape, work_of(config, shape)).lines()
+
+
+def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
+    """Build the model without memory behind its weights."""
+    if "model_type" not in shape:
+        raise UserError("the base's config.json names no model_type; give a Hugging Face causal language model")
+    options = {k: v for k, v in shape.items() if k not in ("model_type", "architectures")}
+    try:
+        config = AutoConfig.for_model(shape["model_type"], **options)
+        with torch.device("meta"):
+            return AutoModelForCausalLM.from_config(config), config
+    except ValueError as error:
+        first = str(error).strip().splitlines()[0]
+        raise UserError(f"the base's config.json is of no causal language model known here: {first}") from None
+
+
+def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_bytes: int) -> int:
+    """Bytes that the backward pass needs of one token, over all layers."""
+    hidden, inner = int(config.hidden_size), int(config.intermediate_size)
+    kv_heads, head_dim = kv_shape(config)
+    queries, keys = int(config.num_attention_heads) * head_dim, kv_heads * head_dim
+    # Two norms in fp32 with their inputs and outputs; the MLP's gate, up and products; attention's inputs and output.
+    layer = 2 * hidden * (3 * FP32_BYTES + compute_bytes)
+    layer += 4 * inner * compute_bytes
+    layer += (4 * queries + 6 * keys) * compute_bytes + 2 * (queries + keys) * FP32_BYTES
+    if work.checkpointing:
+        return int(config.num_hidden_layers) * hidden * compute_bytes + layer
+    return int(config.num_hidden_layers) * layer
+
+
+def _readable(num_bytes: int) -> str:
+    """``1.5 GB``, in powers of 1000."""
+    value = float(num_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB"

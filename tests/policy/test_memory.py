@@ -1,0 +1,134 @@
+"""The memory plan against what is really allocated."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from tiny_models import CONFIGS, tiny_bank
+
+from redqueen.config import Config
+from redqueen.errors import UserError
+from redqueen.policy.attention import PrefixCache
+from redqueen.policy.memory import MemoryPlan, Work, available_bytes, plan, plan_memory, refuse_if_too_large
+
+WORK = Work(
+    num_members=3,
+    lora_rank=4,
+    lora_targets="all-linear",
+    bf16=False,
+    on_cuda=False,
+    sample_rows=6,
+    prompt_tokens=10,
+    samples_per_prompt=2,
+    new_tokens=32,
+    micro_batch_tokens=256,
+)
+
+QWEN_7B = {
+    "model_type": "qwen2",
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "vocab_size": 152064,
+    "tie_word_embeddings": False,
+}
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_weights_factors_and_moments_are_counted_exactly(architecture: str) -> None:
+    bank = tiny_bank(architecture)
+    memory = plan(CONFIGS[architecture].to_dict(), WORK)
+    assert memory.base_bytes == sum(p.numel() * 4 for p in bank.base.model.parameters())
+    assert memory.factors_bytes == bank.flat.numel() * 4
+    assert memory.moments_bytes == 2 * memory.factors_bytes
+
+
+def test_the_cache_is_counted_as_it_is_allocated() -> None:
+    config = CONFIGS["qwen3"]
+    cache = PrefixCache(config, 3, 10, 6, 32, torch.float32, torch.device("cpu"))
+    stores = (*cache.prompt_k, *cache.prompt_v, *cache.own_k, *cache.own_v)
+    allocated = sum(store.numel() * 4 for store in stores)
+    counted = plan(config.to_dict(), WORK).cache_bytes
+    assert counted == allocated + 6 * 32 * 16 + 6 * 61 * 4 * 4
+
+
+@contextmanager
+def counting_saved_bytes() -> Iterator[dict[int, int]]:
+    """Collect what autograd keeps, one entry for each storage."""
+    kept: dict[int, int] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        yield kept
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen3", "mistral"])
+def test_activations_are_estimated_within_a_third(architecture: str) -> None:
+    bank = tiny_bank(architecture)
+    tokens = torch.zeros(4, 64, dtype=torch.int64)
+    positions = torch.arange(64).expand(4, 64)
+    route = bank.route([0, 1, 2, 0], tokens_per_row=64, train=True)
+    with counting_saved_bytes() as kept, bank.routed(route):
+        bank.base.hidden(tokens, positions)
+    constant = {p.untyped_storage().data_ptr() for p in bank.base.model.parameters()}
+    constant |= {leaf.untyped_storage().data_ptr() for leaf in (*route.down, *route.up)}
+    measured = sum(size for pointer, size in kept.items() if pointer not in constant)
+    memory = plan(CONFIGS[architecture].to_dict(), WORK)
+    factors = 3 * bank.num_parameters * 4 * 2
+    logits = 256 * 61 * 4 * 3
+    assert memory.activations_bytes - factors - logits == pytest.approx(measured, rel=0.35)
+
+
+def test_a_7b_model_with_a_hundred_members_is_planned_without_being_made() -> None:
+    memory = plan(QWEN_7B, Work(100, 32, "all-linear", True, True, 256, 1024, 8, 1024, 8192, True, 8))
+    assert memory.base_bytes == pytest.approx(15.2e9, rel=0.01)
+    assert memory.factors_bytes == pytest.approx(100 * 323e6, rel=0.01)
+
+
+def test_what_cannot_fit_is_refused_with_what_to_lower() -> None:
+    fits = MemoryPlan(100, 10, 20, 10, 50, 40)
+    refuse_if_too_large(fits, 190, "the GPU")
+    with pytest.raises(UserError, match=r"190 B and the GPU has 189 B.*micro_batch_tokens"):
+        refuse_if_too_large(fits, 189, "the GPU")
+    with pytest.raises(UserError, match="max_rows"):
+        refuse_if_too_large(MemoryPlan(100, 10, 20, 10, 50, 400), 189, "the GPU")
+    with pytest.raises(UserError, match="lora_rank"):
+        refuse_if_too_large(fits, 120, "the GPU")
+
+
+def test_a_configured_run_says_what_it_needs_part_by_part() -> None:
+    lines = plan_memory(Config(), QWEN_7B)
+    assert [line.split(":")[0] for line in lines] == [
+        "base",
+        "factors",
+        "moments",
+        "gradients",
+        "activations",
+        "cache",
+        "peak",
+    ]
+    assert all(line.endswith("B") for line in lines)
+
+
+def test_a_shape_that_is_no_language_model_is_refused() -> None:
+    with pytest.raises(UserError, match="model_type"):
+        plan({}, WORK)
+    with pytest.raises(UserError, match="no causal language model"):
+        plan({"model_type": "vit"}, WORK)
+
+
+def test_this_machine_has_memory() -> None:
+    assert available_bytes(torch.device("cpu")) > 1 << 20
+
+
+def test_checkpointing_needs_less() -> None:
+    shape = CONFIGS["qwen3"].to_dict()
+    without = plan(shape, WORK).activations_bytes
+    assert plan(shape, Work(**vars(WORK) | {"checkpointing": True})).activations_bytes < without

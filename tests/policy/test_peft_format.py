@@ -1,0 +1,106 @@
+"""PEFT's files, both ways: the same logits there and here."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from tiny_models import CONFIGS, tiny_bank, tiny_model
+
+from redqueen.errors import UserError
+from redqueen.policy.bank import AdapterBank
+from redqueen.policy.base import freeze
+from redqueen.policy.peft_format import CONFIG_FILE, WEIGHTS_FILE, export_peft, import_peft
+
+TOKENS = torch.randint(0, 61, (2, 9), generator=torch.Generator().manual_seed(0))
+
+
+def routed_logits(bank: AdapterBank, slot: int) -> torch.Tensor:
+    with torch.no_grad(), bank.routed([slot, slot]):
+        return bank.base.model(TOKENS).logits
+
+
+def saved_by_peft(folder: Path, **options: object) -> torch.Tensor:
+    """Save a random PEFT adapter into ``folder``; return the logits that PEFT computes with it."""
+    settings: dict = {"r": 4, "lora_alpha": 8, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+    model = get_peft_model(tiny_model(), LoraConfig(**settings | options))
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.3)
+    model.save_pretrained(folder)
+    with torch.no_grad():
+        return model.eval()(TOKENS).logits
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_an_exported_member_gives_the_same_logits_in_peft(architecture: str, tmp_path: Path) -> None:
+    bank = tiny_bank(architecture)
+    export_peft(bank, 1, tmp_path / "member", "somewhere/base")
+    model = PeftModel.from_pretrained(tiny_model(architecture), tmp_path / "member").eval()
+    with torch.no_grad():
+        theirs = model(TOKENS).logits
+    torch.testing.assert_close(routed_logits(bank, 1), theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_an_adapter_saved_by_peft_gives_the_same_logits_here(tmp_path: Path) -> None:
+    theirs = saved_by_peft(tmp_path)
+    bank = tiny_bank()
+    bank.load(2, import_peft(tmp_path))
+    torch.testing.assert_close(routed_logits(bank, 2), theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_an_adapter_of_another_alpha_gives_the_same_logits_here(tmp_path: Path) -> None:
+    theirs = saved_by_peft(tmp_path, lora_alpha=6)
+    bank = tiny_bank()
+    bank.load(0, import_peft(tmp_path))
+    torch.testing.assert_close(routed_logits(bank, 0), theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_export_and_import_give_the_very_same_factors(tmp_path: Path) -> None:
+    bank = tiny_bank()
+    export_peft(bank, 2, tmp_path, "base")
+    back = import_peft(tmp_path)
+    bank.load(0, back)
+    assert back.alpha == bank.alpha
+    assert torch.equal(bank.flat[0], bank.flat[2])
+
+
+def test_modules_that_share_an_ending_with_others_are_named_in_full(tmp_path: Path) -> None:
+    base = freeze(tiny_model())
+    bank = AdapterBank(base, 1, rank=2, targets=["layers.0.self_attn.q_proj"])
+    export_peft(bank, 0, tmp_path, "base")
+    config = json.loads((tmp_path / CONFIG_FILE).read_text())
+    assert config["target_modules"] == ["model.layers.0.self_attn.q_proj"]
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"use_rslora": True}, "use_rslora"),
+        ({"rank_pattern": {"q_proj": 2}}, "rank_pattern"),
+        ({"alpha_pattern": {"q_proj": 2}}, "alpha_pattern"),
+        ({"use_dora": True}, "use_dora"),
+        ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
+        ({"bias": "all"}, "bias"),
+    ],
+)
+def test_what_is_more_than_plain_lora_is_refused_by_name(options: dict, field: str, tmp_path: Path) -> None:
+    saved_by_peft(tmp_path, **options)
+    with pytest.raises(UserError, match=f"{field} = .* not supported"):
+        import_peft(tmp_path)
+
+
+def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"adapter_config.json is missing"):
+        import_peft(tmp_path)
+    export_peft(tiny_bank(), 0, tmp_path, "base")
+    (tmp_path / WEIGHTS_FILE).write_bytes(b"not safetensors")
+    with pytest.raises(UserError, match=r"adapter_model.safetensors cannot be read"):
+        import_peft(tmp_path)
+    (tmp_path / WEIGHTS_FILE).unlink()
+    with pytest.raises(UserError, match=r"adapter_model.safetensors is missing"):
+        import_peft(tmp_path)
+    (tmp_path / CONFIG_FILE).write_text("{")
+    with pytest.raises(UserError, match="is no JSON"):
+        import_peft(tmp_path)
