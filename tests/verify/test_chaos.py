@@ -16,6 +16,7 @@ import pytest
 from redqueen.errors import UserError
 from redqueen.verify import Limits, Program, Result, Verifier
 from redqueen.verify.commands import verify_file
+from redqueen.verify.programs import verify_program
 
 HONEST = "def f(x):\n    return x + 1"
 
@@ -183,6 +184,44 @@ def test_it_serves_many_threads_and_outlives_the_one_that_started_it() -> None:
             thread.join()
         assert made[0]._pool.num_starts == 0
     assert answers == {i: str(i + 1) for i in range(12)}
+
+
+def test_a_batch_that_is_interrupted_leaves_nothing_for_the_next_one() -> None:
+    class Stop(Exception):
+        pass
+
+    def programs() -> list[Program]:
+        return [Program(str(i), HONEST, (str(i),)) for i in range(30)]
+
+    with Verifier(workers=2) as verifier:
+        seen = []
+
+        def stumble() -> object:
+            for program in programs():
+                seen.append(program)
+                if len(seen) == 40:
+                    raise Stop
+                yield verify_program(program, verifier.rules)
+
+        verifier._pool.drive(stumble())
+        with pytest.raises(Stop):
+            verifier._pool.drive(stumble())
+        results = verifier.run(programs()[:10])
+        assert [result.outputs for result in results] == [(str(i + 1),) for i in range(10)]
+
+
+def test_signals_that_the_caller_ignores_or_blocks_still_stop_programs() -> None:
+    code = (
+        "import signal\n"
+        "for number in (signal.SIGCHLD, signal.SIGPROF, signal.SIGXCPU, signal.SIGSYS):\n"
+        "    signal.signal(number, signal.SIG_IGN)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n"
+        "from redqueen.verify import Program, Verifier\n"
+        "with Verifier(workers=1) as v:\n"
+        "    print(v.protection, v.run([Program('a', 'def f(x):\\n    while True: pass', ('1',))])[0].verdict)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.endswith("timeout\n") and "cpu-timer" not in done.stdout, done.stderr
 
 
 def test_importing_it_imports_no_torch_and_nothing_else_that_is_heavy() -> None:

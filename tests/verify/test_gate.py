@@ -100,6 +100,11 @@ def test_what_syntax_cannot_show_is_refused_when_it_happens_even_if_it_is_caught
     assert run_one(code).verdict == "forbidden"
 
 
+def test_no_clock_is_reached_through_the_imports_of_the_interpreter_itself(run_one: Callable[..., Result]) -> None:
+    code = "def f(x):\n    t = globals()['__builtins__']['__import__']('time')\n    return t.time()"
+    assert run_one(code).verdict == "error"
+
+
 def test_the_detail_of_a_refusal_is_its_reason(run_one: Callable[..., Result]) -> None:
     assert run_one("import os\ndef f(x):\n    return 1").detail == "import of os"
 

@@ -116,7 +116,7 @@ def test_anything_else_that_computes_is_no_input(given: str, run_one: Callable[.
 
 
 def test_more_hash_seeds_are_tried_where_sets_appear(verifier: Verifier) -> None:
-    # Two seeds agree by chance half the time on the order of two strings; one program in sixteen slips past four.
+    # Two seeds agree by chance half the time on the order of two strings, eight once in a hundred times.
     programs = [Program(str(i), f"def f(x):\n    return list({{'left{i}', 'right{i}'}})", ("1",)) for i in range(24)]
     verdicts = [result.verdict for result in verifier.run(programs)]
-    assert verdicts.count("nondeterministic") >= 16
+    assert verdicts.count("nondeterministic") >= 22

@@ -93,7 +93,16 @@ class Pool:
         """Run all generators to their end. Returns their answers in the order of ``work``."""
         with self._lock:
             self._failures, self._retry_at_s = 0, 0.0  # what the machine had no room for last time is tried afresh
-            return self._drive(iter(work))
+            try:
+                return self._drive(iter(work))
+            finally:
+                self._abandon()
+
+    def _abandon(self) -> None:
+        """Forget what an interrupted drive left under way, with the zygotes that are at work on it."""
+        self.waiting.clear()
+        for place in [place for place, queue in self.sent.items() if queue]:
+            self._dismiss(place)
 
     def _drive(self, work: Iterator[Jobs[Answer]]) -> list[Answer]:
         answers: dict[int, Answer] = {}

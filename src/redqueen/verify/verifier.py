@@ -26,7 +26,7 @@ _NO_LINUX = (
 class Verifier:
     """Runs untrusted programs in caged processes. Use it as a context manager; one call at a time is served.
 
-    ``workers``: programs at a time (cores to use). ``num_seeds``: hash seeds a program must agree under (four at the
+    ``workers``: programs at a time (cores to use). ``num_seeds``: hash seeds a program must agree under (eight at the
     least where sets appear). ``num_inputs`` and ``num_shown``: pairs of an induction task, and how many the solver
     sees. ``allow_weak`` runs even where no system-call filter can be had. ``gated`` False leaves the static gate out.
     ``settings`` is for the cage's own tests; ``warn`` False leaves the warning of weakness to the caller. Raises

@@ -129,6 +129,11 @@ class ZygoteHandle:
         return words.splitlines()[-1][:300] if words else "no reason given"
 
 
+def _inherited() -> dict[str, str]:
+    """The variables without which some interpreters do not find themselves; the zygote clears them once it is up."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
+
+
 def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle:
     """Start a fresh interpreter of a kind (see ``kinds``) under the hash seed number ``seed``.
 
@@ -142,7 +147,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     try:
         process = subprocess.Popen(
             [settings.executable, "-s", "-S", "-P", "-B", "-c", _BOOT, str(theirs.fileno()), options, _CODE_FOLDER],
-            env={"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+            env={"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8", "TZ": "UTC", **_inherited()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -116,6 +116,8 @@ def load_program(code: CodeType, gated: bool) -> dict[str, object]:
     namespace = module.__dict__
     namespace["__builtins__"] = gate.program_builtins() if gated else vars(sys.modules["builtins"])
     sys.modules[PROGRAM_NAME] = module
+    if gated:
+        sys.modules["time"] = gate.clockless_time
     sys.setrecursionlimit(_RECURSION_LIMIT + _depth())
     exec(code, namespace)
     return namespace

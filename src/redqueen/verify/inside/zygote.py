@@ -236,12 +236,20 @@ def _warm_up() -> None:
     os.close(sink)
 
 
+def _reset_signals() -> None:
+    """Undo what the caller may have set: ignored and blocked signals are inherited, and ours must kill."""
+    for number in (_signal.SIGCHLD, _signal.SIGPROF, _signal.SIGXCPU, _signal.SIGSYS, _signal.SIGSEGV):
+        _signal.signal(number, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # an interrupt at the terminal is the judge's to act on
+
+
 def main() -> None:
     """Entry point of the fresh interpreter: ``argv`` holds the control socket's number and the settings."""
     control = int(sys.argv[1])
     os.set_blocking(control, True)
     modules, leave_out = marshal.loads(bytes.fromhex(sys.argv[2]))
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    _reset_signals()
     warnings.simplefilter("ignore")
     _import_all(modules)
     _warm_up()
