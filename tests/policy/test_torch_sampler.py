@@ -1,5 +1,7 @@
 """The sampler: the same tokens as plain decoding, whatever the batching."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from tiny_models import CONFIGS, tiny_bank
@@ -7,6 +9,7 @@ from tiny_models import CONFIGS, tiny_bank
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank
+from redqueen.policy.stopping import Stopper
 from redqueen.policy.torch_sampler import TorchSampler
 
 END = 3
@@ -117,6 +120,38 @@ def test_a_broken_member_spoils_nobody_elses_samples() -> None:
     mixed = sampler(bank, max_rows=4).sample(REQUESTS)
     del mixed[2]
     assert [[c.tokens for c in cs] for cs in mixed] == [[c.tokens for c in cs] for cs in expected]
+
+
+def letters(tokens: Sequence[int]) -> str:
+    """A toy tokenizer: tokens write one or two letters each."""
+    return "".join(chr(97 + t % 26) + ("z" if t > 40 else "") for t in tokens)
+
+
+@pytest.mark.parametrize("num_steps", [1, 5])
+def test_a_stop_string_ends_a_completion_at_the_token_that_completes_it(num_steps: int) -> None:
+    bank = tiny_bank()
+    free = TorchSampler(bank, max_new_tokens=20, end_tokens=[]).sample(REQUESTS)
+    strings = ["zb", "ab", "q"]
+    stopping = TorchSampler(bank, max_new_tokens=20, end_tokens=[], stopper=Stopper(strings, letters))
+    stopping.steps_between_looks = num_steps
+    stopped_early = 0
+    for whole, cut in zip(free, stopping.sample(REQUESTS), strict=True):
+        for one, other in zip(whole, cut, strict=True):
+            counts = [n for n in range(1, 21) if any(s in letters(one.tokens[:n]) for s in strings)]
+            expected = counts[0] if counts else 20
+            stopped_early += expected < 20
+            assert other.tokens == one.tokens[:expected]
+            assert other.finished == bool(counts)
+            assert len(other.logprobs) == expected
+    assert stopped_early >= 3
+
+
+def test_looking_less_often_changes_nothing() -> None:
+    bank = tiny_bank()
+    often, seldom = (TorchSampler(bank, max_new_tokens=40, end_tokens=range(5), max_rows=4) for _ in range(2))
+    seldom.steps_between_looks = 7
+    one, other = often.sample(REQUESTS), seldom.sample(REQUESTS)
+    assert [[c.tokens for c in cs] for cs in one] == [[c.tokens for c in cs] for cs in other]
 
 
 def test_nothing_asked_is_nothing_answered() -> None:

@@ -17,6 +17,7 @@ from redqueen.nouns import Completion
 from redqueen.policy.attention import PrefixCache, Reading
 from redqueen.policy.base import Base
 from redqueen.policy.draw import uniforms
+from redqueen.policy.stopping import Stopper
 
 _CHUNK = 32
 """Own caches are read and grown in steps of this many tokens."""
@@ -58,13 +59,14 @@ class Flight:
         self.prompt_len = torch.ones(num_rows, dtype=torch.int64, device=device)
         self.last = torch.zeros(num_rows, dtype=torch.int64, device=device)
         self.ended = torch.zeros(num_rows, dtype=torch.bool, device=device)
-        self.entropy = torch.zeros(num_rows, dtype=torch.float32, device=device)
+        self.entropy = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
         self.tokens = torch.zeros(num_rows, max_new_tokens, dtype=torch.int64, device=device)
         self.logprobs = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
         self.noise = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
         self._members: Tensor | None = None
         self._home: Tensor | None = None
         self._prompt_bias = torch.zeros(num_places, 1, 1, device=device)
+        self._own_length = self.own_tokens
         self._longest = 0  # an upper bound of ``count`` known without asking the device
 
     # Coming and going ------------------------------------------------------------------------------------------
@@ -102,7 +104,6 @@ class Flight:
         self.noise[index] = uniforms([job.rng_seed for job in jobs], samples, self.max_new_tokens, device)
         self.prompt_len[index] = torch.tensor([len(job.prompt) for job in jobs], device=device)
         self.count[index] = 0
-        self.entropy[index] = 0.0
         self.alive[index] = True
 
     def collect(self, found: dict[tuple[int, int], Completion]) -> None:
@@ -115,7 +116,9 @@ class Flight:
         counts = self.count[index].tolist()
         longest = max(counts)
         tokens, logprobs = self.tokens[index, :longest].tolist(), self.logprobs[index, :longest].tolist()
-        entropies, ended = self.entropy[index].tolist(), self.ended[index].tolist()
+        inside = torch.arange(self.max_new_tokens, device=self.base.device) < self.count[index, None]
+        entropies = torch.where(inside, self.entropy[index], 0.0).sum(dim=1).tolist()
+        ended = self.ended[index].tolist()
         for i, row in enumerate(done):
             job, n = self.row_job[row], counts[i]
             assert job is not None
@@ -146,9 +149,24 @@ class Flight:
             job.place = place
         self._regroup()
 
-    def look(self) -> None:
-        """Ask the device which rows are still being written."""
+    def look(self, stopper: Stopper | None = None, num_steps: int = 1) -> None:
+        """Ask the device which rows are still being written, and end those whose text has come to a stop string.
+
+        ``num_steps``: how many tokens may have been written since the last look.
+        """
+        if stopper is not None:
+            self._stop_at_strings(stopper, num_steps)
         self.num_alive = int(self.alive.sum())
+
+    def _stop_at_strings(self, stopper: Stopper, num_steps: int) -> None:
+        # A row may have ended by itself behind a stop string that it wrote since the last look.
+        occupied = torch.tensor([row for row, job in enumerate(self.row_job) if job is not None])
+        index = occupied.to(self.base.device)
+        counts, tokens = self.count[index].tolist(), self.tokens[index].tolist()
+        for row, count, written in zip(occupied.tolist(), counts, tokens, strict=True):
+            stop = stopper.first_stop(written[:count], num_steps)
+            if stop is not None:
+                self.count[row], self.alive[row], self.ended[row] = stop, False, True
 
     # Decoding --------------------------------------------------------------------------------------------------
 
@@ -159,12 +177,21 @@ class Flight:
         self.cache.decoding, self.cache.filling = False, places
         return self.base.hidden(tokens, positions, self.cache)
 
-    def forward(self) -> Tensor:
-        """Run the last token of every row; return hidden states (rows, hidden)."""
-        if self._longest > self.own_tokens:
+    def prepare(self, num_steps: int) -> bool:
+        """Make room for ``num_steps`` tokens in every row; return whether that changed any tensor's shape or place."""
+        before = self._own_length, self.own_tokens
+        needed = min(self._longest + num_steps - 1, self.max_new_tokens)
+        while needed > self.own_tokens:
             self._grow()
+        # On a CPU the shortest product is the fastest; on a GPU a length that stays can be recorded.
+        on_cpu = self.base.device.type == "cpu"
+        self._own_length = min(_rounded(needed, 8), self.own_tokens) if on_cpu else self.own_tokens
+        self._longest = min(self._longest + num_steps, self.max_new_tokens)
+        return before != (self._own_length, self.own_tokens)
+
+    def forward(self) -> Tensor:
+        """Run the last token of every row; return hidden states (rows, hidden). Call ``prepare`` before."""
         self.cache.decoding, self.cache.reading = True, self._reading()
-        self._longest = min(self._longest + 1, self.max_new_tokens)
         positions = self.prompt_len + self.count - 1
         return self.base.hidden(self.last[:, None], positions[:, None], self.cache)[:, 0]
 
@@ -181,7 +208,7 @@ class Flight:
         at = count.clamp(max=self.max_new_tokens - 1)
         self.tokens[rows, at] = torch.where(alive, tokens, self.tokens[rows, at])
         self.logprobs[rows, at] = torch.where(alive, logprobs, self.logprobs[rows, at])
-        self.entropy[rows] += torch.where(alive, entropy, 0.0)
+        self.entropy[rows, at] = torch.where(alive, entropy, self.entropy[rows, at])
         self.last[rows] = torch.where(alive, tokens, self.last[rows])
         self.ended[rows] = torch.where(alive, is_end, self.ended[rows])
         count = count + alive
@@ -190,8 +217,7 @@ class Flight:
 
     def _reading(self) -> Reading:
         heads, device = self.cache.kv_heads, self.base.device
-        length = min(_rounded(self._longest, 8), self.own_tokens)
-        inside = torch.arange(length, device=device) < self.count[:, None]
+        inside = torch.arange(self._own_length, device=device) < self.count[:, None]
         own_bias = torch.zeros(inside.shape, device=device).masked_fill_(~inside, -torch.inf)[:, None]
         block = torch.arange(self.num_rows * heads, device=device) * self.own_tokens
         place = block + (self.count - 1).clamp(min=0).repeat_interleave(heads)

@@ -16,9 +16,11 @@ from torch import Tensor
 
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
-from redqueen.policy.bank import AdapterBank
+from redqueen.policy.bank import AdapterBank, Route
 from redqueen.policy.draw import draw
 from redqueen.policy.flight import Flight, Job
+from redqueen.policy.step_graph import StepGraph
+from redqueen.policy.stopping import Stopper
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class TorchSampler:
     """Samples from the members of ``bank``.
 
     ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``top_p`` in (0, 1], ``end_tokens`` end a
-    completion (and belong to it), ``max_rows`` are decoded at a time, ``prefill_tokens`` of prompts are read at a time.
+    completion (and belong to it), and so do the strings of ``stopper``; ``max_rows`` are decoded at a time,
+    ``prefill_tokens`` of prompts are read at a time. ``cuda_graphs``: record decoding steps where the base is on a GPU.
     ``stats`` describes the last call.
     """
 
@@ -49,6 +52,8 @@ class TorchSampler:
         max_rows: int = 512,
         prefill_tokens: int = 8192,
         pad_id: int = 0,
+        stopper: Stopper | None = None,
+        cuda_graphs: bool = True,
     ) -> None:
         if max_new_tokens < 1 or max_rows < 1:
             raise UserError("max_new_tokens and max_rows must be at least 1")
@@ -58,8 +63,13 @@ class TorchSampler:
         self.max_new_tokens, self.temperature, self.top_p = max_new_tokens, temperature, top_p
         self.max_rows, self.prefill_tokens, self.pad_id = max_rows, prefill_tokens, pad_id
         self.end_tokens = torch.tensor(sorted(set(end_tokens)), dtype=torch.int64, device=self.base.device)
-        # Asking a CPU whether rows have ended is free; asking a GPU stalls it, so it runs ahead by a few steps.
-        self.steps_between_checks = 1 if self.base.device.type == "cpu" else 8
+        self.stopper = stopper
+        on_cpu = self.base.device.type == "cpu"
+        self.cuda_graphs = cuda_graphs and not on_cpu
+        # Asking a CPU whether rows have ended is free; asking a GPU stalls it, so it runs ahead by a few steps. There a
+        # change of shape also costs a new recording, so the batch shrinks less often.
+        self.steps_between_looks = 1 if on_cpu else 8
+        self.shrink_frac = 0.25 if on_cpu else 0.5
         self.stats = SamplerStats()
 
     @torch.inference_mode()
@@ -78,30 +88,38 @@ class TorchSampler:
 
     def _run(self, flight: Flight, queue: deque[Job], found: dict[tuple[int, int], Completion]) -> None:
         """Refill, decode, collect and shrink until nothing is left."""
-        route = None
+        route: Route | None = None
+        graph: StepGraph | None = None
+        num_steps = self.steps_between_looks
         steps = rows_run = 0
         while True:
             ended = flight.num_rows - flight.num_alive
-            if queue and (flight.num_alive == 0 or 4 * ended >= flight.num_rows):
+            if queue and (flight.num_alive == 0 or ended >= 0.25 * flight.num_rows):
                 flight.collect(found)
                 if admitted := flight.admit(queue):
                     self._prefill(flight, admitted)
-                    flight.look()
+                    flight.look(self.stopper)
                     route = None
                     continue  # a first token may already be an end token
             if flight.num_alive == 0:
                 break
-            if not queue and 4 * ended > flight.num_rows:
+            if not queue and ended > self.shrink_frac * flight.num_rows:
                 flight.collect(found)
                 flight.shrink()
                 route = None
+            moved = flight.prepare(num_steps)
+            fresh = route is None
             route = route or self.bank.route(flight.row_slots)
             with self.bank.routed(route):
-                for _ in range(self.steps_between_checks):
-                    self._decode_one(flight)
-            steps += self.steps_between_checks
-            rows_run += self.steps_between_checks * flight.num_rows
-            flight.look()
+                if fresh or moved:
+                    graph = None
+                elif self.cuda_graphs and graph is None:
+                    graph = StepGraph(lambda: self._decode_one(flight))
+                for _ in range(num_steps):
+                    graph.run() if graph else self._decode_one(flight)
+            steps += num_steps
+            rows_run += num_steps * flight.num_rows
+            flight.look(self.stopper, num_steps)
         flight.collect(found)
         new = sum(len(c.tokens) for c in found.values())
         self.stats = SamplerStats(flight.prompt_tokens_read, new, steps, rows_run)

@@ -1,0 +1,79 @@
+"""What the population engine's benchmarks share: the machine's description, interleaved timing, a table, the base."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+import transformers
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from redqueen.tiny import embedded_folder
+
+
+def machine() -> dict[str, object]:
+    """Describe what the figures were measured on."""
+    cpu = platform.processor()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
+        cpu = names[0] if names else cpu
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load_1min": round(os.getloadavg()[0], 2),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+
+
+def interleaved(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Time each job once a round, ``repeats`` rounds after one to warm up: slow drifts of the machine hit all alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    for repeat in range(repeats + 1):
+        for name, job in jobs.items():
+            synchronise()
+            start = time.perf_counter()
+            job()
+            synchronise()
+            if repeat:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def synchronise() -> None:
+    """Wait for a GPU, where there is one."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
+    """The median of the ratios of two jobs, round by round."""
+    return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
+
+
+def embedded_model() -> PreTrainedModel:
+    """Load the base that is shipped in the package, in fp32."""
+    return AutoModelForCausalLM.from_pretrained(embedded_folder(), dtype=torch.float32)
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print columns, numbers with four significant digits."""
+    texts = [[f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    widths = [max(len(line[i]) for line in [list(header), *texts]) for i in range(len(header))]
+    for line in [list(header), *texts]:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+
+
+def print_result(result: dict[str, object]) -> None:
+    """Print the JSON object that ends every benchmark."""
+    print(json.dumps(result | {"machine": machine()}))
