@@ -30,7 +30,7 @@ Overrides = Annotated[list[str] | None, typer.Option("--set", help="section.fiel
 def main() -> None:
     """Run the command line; a user's mistake is one sentence on standard error and exit code 2."""
     try:
-        app()
+        app(args=_repeat_flags(sys.argv[1:]))
     except UserError as error:
         print(f"redqueen: {error}", file=sys.stderr)
         sys.exit(2)
@@ -40,6 +40,21 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+
+
+def _repeat_flags(arguments: list[str]) -> list[str]:
+    """Let `--parents A B` stand for `--parents A --parents B`, and the same for --fitness (in `breed` alone)."""
+    if arguments[:1] != ["breed"]:
+        return arguments
+    result: list[str] = []
+    flag = ""
+    for argument in arguments:
+        if argument.startswith("--"):
+            flag = argument if argument in ("--parents", "--fitness") else ""
+            result += [] if flag else [argument]
+        else:
+            result += [flag, argument] if flag else [argument]
+    return result
 
 
 def _show_version(asked: bool) -> None:
@@ -147,6 +162,34 @@ def doctor() -> None:
         healthy &= ok
     if not healthy:
         raise typer.Exit(1)
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help='JSON lines {"id", "code", "input"}.')],
+    workers: Annotated[int, typer.Option(help="Programs at a time.")] = 2,
+    cpu_ms: Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")] = 100,
+    seeds: Annotated[int, typer.Option(help="Hash seeds a program must agree under.")] = 2,
+    allow_weak: Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")] = False,
+) -> None:
+    """Run untrusted programs in the sandbox: one JSON line of verdict and output for each, in order."""
+    from redqueen.verify.commands import verify_file
+
+    verify_file(file, sys.stdout, workers, cpu_ms, seeds, allow_weak)
+
+
+@app.command()
+def grade(
+    file: Annotated[Path, typer.Argument(help='JSON lines {"id", "kind", "code", "input", "output", ...}.')],
+    workers: Annotated[int, typer.Option(help="Programs at a time.")] = 2,
+    cpu_ms: Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")] = 100,
+    seeds: Annotated[int, typer.Option(help="Hash seeds a program must agree under.")] = 2,
+    allow_weak: Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")] = False,
+) -> None:
+    """Grade answers to code_o, code_i and code_f tasks: one JSON line of verdict for each, in order."""
+    from redqueen.verify.commands import grade_file
+
+    grade_file(file, sys.stdout, workers, cpu_ms, seeds, allow_weak)
 
 
 @app.command()

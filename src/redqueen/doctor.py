@@ -11,9 +11,8 @@ from pathlib import Path
 
 import torch
 
-from redqueen.errors import UserError
 from redqueen.tiny import embedded_folder
-from redqueen.verify import Verifier
+from redqueen.verify.commands import protections
 
 Line = tuple[str, str, bool]
 
@@ -37,10 +36,10 @@ def examine() -> Iterator[Line]:
 
 
 def _sandbox() -> Iterator[Line]:
-    try:
-        with Verifier(workers=1) as verifier:
-            yield "sandbox", verifier.protection, True
-            for name, holds in verifier.protections().items():
-                yield f"sandbox: {name}", "holds" if holds else "does not hold here", True
-    except UserError as error:
-        yield "sandbox", str(error), False
+    report = protections()
+    strong = report.level == "full" or report.level.startswith("partial")
+    yield "sandbox", f"{report.level} (as {report.user}, kernel {report.kernel}, {report.machine})", strong
+    for name, holds in report.observed.items():
+        yield f"sandbox: {name}", "holds" if holds else "does not hold here", True
+    for remark in report.remarks:
+        yield "sandbox", remark, strong

@@ -34,7 +34,7 @@ def _work(config: Config) -> list[str]:
     meetings = population.num_students if config.match.rule == "all_pairs" else 1
     attempts = proposals * meetings * solve.num_attempts
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
-    births = config.run.num_steps // config.evolve.every_steps if config.evolve.enabled else 0
+    births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
     return [
         f"# {config.population.arm}: {config.run.num_steps} steps, {births} generations",
         f"# a step: {proposals} proposals ({each} a teacher), at most {attempts} attempts",
