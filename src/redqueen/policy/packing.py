@@ -136,17 +136,17 @@ def _lay_out(groups: Sequence[Group], rows: list[_Row], pad_id: int) -> Pack:
                 links.append(np.stack([same * i, source, target, same * g, same * c, np.arange(n)]))
                 at = end
     flat = np.concatenate(links, axis=1) if links else np.zeros((6, 0), dtype=np.int64)
-    row, source, target, group, completion, offset = (torch.from_numpy(np.ascontiguousarray(a)) for a in flat)
+    index = [torch.from_numpy(np.ascontiguousarray(line)) for line in flat]
     return Pack(
         tokens=torch.from_numpy(tokens),
         positions=torch.from_numpy(positions),
         segment=torch.from_numpy(segment),
         branch=torch.from_numpy(branch),
         owner=torch.tensor([r.owner for r in rows], dtype=torch.int64),
-        row=row,
-        source=source,
-        target=target,
-        group=group,
-        completion=completion,
-        offset=offset,
+        row=index[0],
+        source=index[1],
+        target=index[2],
+        group=index[3],
+        completion=index[4],
+        offset=index[5],
     )
