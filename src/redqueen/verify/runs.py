@@ -130,7 +130,7 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
 
 def _clock_or_memory(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
     """A child that the clock stopped while it was filling its memory is named by the cause, not by the watchman."""
-    filled = header.peak_kb * 1024 >= job.memory_bytes // 2 + _WARM_BYTES
+    filled = header.peak_kb * 1024 >= job.memory_bytes // 4 + _WARM_BYTES
     return ("memory", "filling it took all its time") if filled else ("timeout", "cpu")
 
 

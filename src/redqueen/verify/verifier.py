@@ -88,6 +88,10 @@ class Verifier:
         """How many children have been asked for so far."""
         return self._pool.next_job_id - 1
 
+    def process_ids(self) -> list[int]:
+        """The zygotes' process ids, to watch what they use."""
+        return [zygote.process.pid for zygote in self._pool.zygotes.values()]
+
     def protections(self) -> dict[str, bool]:
         """What the canaries saw hold on every zygote, by name."""
         return self._pool.observed()

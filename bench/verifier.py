@@ -1,0 +1,170 @@
+"""How fast the verifier is, beside other ways of running programs, on this machine, in one run.
+
+Prints a table and, as its last line, one JSON object: medians of ``--repeats`` rounds. ``trivial_per_s``: isolated
+tasks a second, one child each; ``cruxeval_per_s``: programs a second verified under two hash seeds;
+``loops_per_s``: the same when one in twenty loops for ever; ``code_o_per_s``: literal answers graded;
+``measures_per_s``: programs measured. Baselines: a fresh interpreter for each program, ``pydantic-monty`` where it is
+installed, and ``exec`` in this process (no isolation at all: how the Absolute Zero Reasoner evaluates).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from redqueen.nouns import Task
+from redqueen.verify import Program, Verifier
+from redqueen.verify.measures import measure
+
+CRUXEVAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "benchmarks" / "cruxeval.jsonl.gz"
+TRIVIAL = "def f(x):\n    return x + {}"
+ENDLESS = "def f(x):\n    while True:\n        x += 1"
+STAND_INS = [  # where CRUXEval is not at hand
+    ("def f(text):\n    return ' '.join(sorted(text.split(), key=len))", "'some words of a line'"),
+    ("def f(n):\n    out = []\n    for i in range(n):\n        out.append((i * i) % 7)\n    return out", "12"),
+    ("def f(d):\n    return {v: k for k, v in d.items() if v}", "{'a': 1, 'b': 0, 'c': 3}"),
+]
+
+
+def cruxeval_programs(count: int) -> list[Program]:
+    """``count`` programs of CRUXEval, or of the stand-ins where it is not at hand."""
+    if CRUXEVAL.exists():
+        with gzip.open(CRUXEVAL, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        pairs = [(row["code"], row["input"]) for row in rows]
+    else:
+        pairs = STAND_INS
+    return [Program(str(i), *(pairs[i % len(pairs)][0], (pairs[i % len(pairs)][1],))) for i in range(count)]
+
+
+def per_second(work: Callable[[], None], count: int, repeats: int) -> float:
+    """The median rate of ``count`` items a ``work`` over ``repeats`` rounds."""
+    rates = []
+    for _ in range(repeats):
+        start_s = time.perf_counter()
+        work()
+        rates.append(count / (time.perf_counter() - start_s))
+    return statistics.median(rates)
+
+
+def resident_mb(pids: list[int]) -> float:
+    """Resident memory of these processes together, megabytes."""
+    pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids]
+    return sum(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def bench_verifier(workers: int, size: int, repeats: int, memory_tasks: int) -> dict[str, float]:
+    """The verifier's own figures."""
+    trivial = [Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(size)]
+    crux = cruxeval_programs(size)
+    loops = [Program(str(i), ENDLESS, ("1",)) if i % 20 == 0 else program for i, program in enumerate(crux)]
+    task = Task("t", "T", "S", "code_o", "", ("3",), ("[1, 2, 'abc', {'a': [1.5, None]}]",))
+    answers = [(task, f"[1, 2, 'abc', {{'a': [1.5, {i}]}}]") for i in range(20 * size)]
+    found: dict[str, float] = {}
+    with Verifier(workers=workers, num_seeds=1) as verifier:
+        found["trivial_per_s"] = per_second(lambda: check_ok(verifier, trivial), size, repeats)
+        if memory_tasks:
+            found |= bench_memory(verifier, memory_tasks)
+    with Verifier(workers=workers) as verifier:
+        verifier.run(crux)  # start every zygote that these programs need
+        found["cruxeval_per_s"] = per_second(lambda: check_ok(verifier, crux), size, repeats)
+        found["loops_per_s"] = per_second(lambda: check_ok(verifier, loops), size, repeats)
+        found["code_o_per_s"] = per_second(lambda: none_of(verifier.grade(answers)), len(answers), repeats)
+    codes = [program.code for program in crux]
+    found["measures_per_s"] = per_second(lambda: none_of([measure(code) for code in codes]), size, repeats)
+    return found
+
+
+def check_ok(verifier: Verifier, programs: list[Program]) -> None:
+    """Run programs, and refuse to time a verifier that does not work."""
+    verdicts = [result.verdict for result in verifier.run(programs)]
+    if verdicts.count("ok") < 0.9 * len(programs):
+        raise SystemExit(f"only {verdicts.count('ok')} of {len(programs)} programs were ok")
+
+
+def none_of(values: object) -> None:
+    """Throw values away."""
+
+
+def bench_memory(verifier: Verifier, count: int) -> dict[str, float]:
+    """Resident memory of judge and zygotes after 1 % and after all of ``count`` tasks."""
+
+    def run(first: int, last: int) -> float:
+        for start in range(first, last, 1_000):
+            verifier.run([Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(start, min(start + 1_000, last))])
+        return resident_mb([os.getpid(), *verifier.process_ids()])
+
+    before = run(0, count // 100)
+    return {"memory_tasks": count, "memory_before_mb": round(before, 1), "memory_after_mb": run(count // 100, count)}
+
+
+def bench_subprocess(programs: list[Program], flags: tuple[str, ...]) -> None:
+    """A fresh interpreter for each program."""
+    for program in programs:
+        source = f"{program.code}\nprint(repr(f({program.inputs[0]})))"
+        subprocess.run([sys.executable, *flags, "-c", source], capture_output=True)
+
+
+def bench_exec(programs: list[Program]) -> None:
+    """No isolation: text and answer evaluated in this very process."""
+    for program in programs:
+        namespace: dict[str, object] = {}
+        exec(program.code, namespace)
+        repr(eval(f"f({program.inputs[0]})", namespace))
+
+
+def bench_monty(programs: list[Program]) -> bool:
+    """``pydantic-monty``, an interpreter of a Python subset in Rust. Returns whether it is installed."""
+    try:
+        import pydantic_monty
+    except ImportError:
+        return False
+    for program in programs:
+        pydantic_monty.Monty(f"{program.code}\nf({program.inputs[0]})").run()
+    return True
+
+
+def bench_baselines(size: int, repeats: int) -> dict[str, float]:
+    """What others do, on trivial programs."""
+    few = [Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(max(5, size // 20))]
+    many = [Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(size)]
+    found = {
+        "subprocess_per_s": per_second(lambda: bench_subprocess(few, ()), len(few), repeats),
+        "subprocess_bare_per_s": per_second(lambda: bench_subprocess(few, ("-S", "-I")), len(few), repeats),
+        "exec_no_isolation_per_s": per_second(lambda: bench_exec(many), size, repeats),
+    }
+    if bench_monty(few):
+        found["monty_subset_per_s"] = per_second(lambda: none_of(bench_monty(many)), size, repeats)
+    return found
+
+
+def main() -> None:
+    """Measure, print the table, print the figures as one line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=2, help="programs at a time")
+    parser.add_argument("--size", type=int, default=400, help="programs a round")
+    parser.add_argument("--repeats", type=int, default=5, help="rounds; the median is reported")
+    parser.add_argument("--memory-tasks", type=int, default=0, help="also watch memory over this many tasks (100000)")
+    options = parser.parse_args()
+    found = bench_verifier(options.workers, options.size, options.repeats, options.memory_tasks)
+    found |= bench_baselines(options.size, options.repeats)
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, {options.workers} workers, "
+        f"medians of {options.repeats} rounds, CRUXEval {'at hand' if CRUXEVAL.exists() else 'replaced by stand-ins'}"
+    )
+    for name, value in found.items():
+        print(f"{name:26s} {value:12,.1f}")
+    print(json.dumps({name: round(value, 1) for name, value in found.items()}))
+
+
+if __name__ == "__main__":
+    main()
