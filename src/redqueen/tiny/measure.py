@@ -29,6 +29,7 @@ from redqueen.tiny.generator import LEVELS
 from redqueen.tiny.problems import Problem
 from redqueen.tiny.suite import held_out_skeletons
 from redqueen.verify import Verifier
+from redqueen.verify.literals import canonical, canonical_args
 
 MEASURE_SEED = "measure/1"
 NUM_ATTEMPTS = 4
@@ -183,8 +184,9 @@ def constructs_of(code: str) -> set[str]:
 
 
 def task_of(problem: Problem, kind: Kind, name: str) -> Task:
-    """Return a generated problem as a task of this kind."""
-    outputs = tuple(run.result for run in problem.runs)
+    """Return a generated problem as a task of this kind, its literals canonical as the verifier stamps them."""
+    inputs = tuple(canonical_args(text) for text in problem.inputs)
+    outputs = tuple(canonical(run.result) for run in problem.runs)
     if kind == "code_f":
-        return Task(name, "generator", "", kind, problem.code, problem.inputs, outputs, problem.message, NUM_SHOWN)
-    return Task(name, "generator", "", kind, problem.code, problem.inputs[:1], outputs[:1])
+        return Task(name, "generator", "", kind, problem.code, inputs, outputs, problem.message, NUM_SHOWN)
+    return Task(name, "generator", "", kind, problem.code, inputs[:1], outputs[:1])
