@@ -122,18 +122,20 @@ def bench_exec(programs: list[Program]) -> None:
         repr(eval(f"f({program.inputs[0]})", namespace))
 
 
-def bench_monty(programs: list[Program]) -> bool:
-    """``pydantic-monty``, an interpreter of a Python subset in Rust. Returns whether it is installed."""
+def bench_monty(programs: list[Program], workers: int) -> bool:
+    """``pydantic-monty``, an interpreter of a Python subset in Rust, a session each. Returns whether it is installed."""
     try:
         import pydantic_monty
     except ImportError:
         return False
-    for program in programs:
-        pydantic_monty.Monty(f"{program.code}\nf({program.inputs[0]})").run()
+    with pydantic_monty.Monty(min_processes=workers) as pool:
+        for program in programs:
+            with pool.checkout() as session:
+                session.feed_run(f"{program.code}\nf({program.inputs[0]})")
     return True
 
 
-def bench_baselines(size: int, repeats: int) -> dict[str, float]:
+def bench_baselines(workers: int, size: int, repeats: int) -> dict[str, float]:
     """What others do, on trivial programs."""
     few = [Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(max(5, size // 20))]
     many = [Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(size)]
@@ -142,8 +144,8 @@ def bench_baselines(size: int, repeats: int) -> dict[str, float]:
         "subprocess_bare_per_s": per_second(lambda: bench_subprocess(few, ("-S", "-I")), len(few), repeats),
         "exec_no_isolation_per_s": per_second(lambda: bench_exec(many), size, repeats),
     }
-    if bench_monty(few):
-        found["monty_subset_per_s"] = per_second(lambda: none_of(bench_monty(many)), size, repeats)
+    if bench_monty(few, workers):
+        found["monty_subset_per_s"] = per_second(lambda: none_of(bench_monty(many, workers)), size, repeats)
     return found
 
 
@@ -156,7 +158,7 @@ def main() -> None:
     parser.add_argument("--memory-tasks", type=int, default=0, help="also watch memory over this many tasks (100000)")
     options = parser.parse_args()
     found = bench_verifier(options.workers, options.size, options.repeats, options.memory_tasks)
-    found |= bench_baselines(options.size, options.repeats)
+    found |= bench_baselines(options.workers, options.size, options.repeats)
     print(
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {options.workers} workers, "
         f"medians of {options.repeats} rounds, CRUXEval {'at hand' if CRUXEVAL.exists() else 'replaced by stand-ins'}"
