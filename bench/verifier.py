@@ -123,7 +123,7 @@ def bench_exec(programs: list[Program]) -> None:
 
 
 def bench_monty(programs: list[Program], workers: int) -> bool:
-    """``pydantic-monty``, an interpreter of a Python subset in Rust, a session each. Returns whether it is installed."""
+    """``pydantic-monty``, an interpreter of a Python subset in Rust. Returns whether it is installed."""
     try:
         import pydantic_monty
     except ImportError:

@@ -23,7 +23,7 @@ from redqueen.verify import Limits, Program, Result, Verifier
         ("def f(x):\n    while True:\n        pass", "3", "timeout", "cpu"),
         ("def f(x):\n    return sum(range(10**13))", "3", "timeout", "cpu"),
         ("def f(x):\n    return len('a' * 10**10)", "3", "memory", "MemoryError"),
-        ("def f(x):\n    return list(range(10**6))", "3", "too-large", "output"),
+        ("def f(x):\n    return list(range(10**5))", "3", "too-large", "output"),
         ("def f(x):\n    return 10**5000", "3", "too-large", "output"),
         ("x = '" + "a" * 70_000 + "'", "3", "too-large", "source"),
         ("def f(x):\n    return x", "[i for i in range(9)]", "invalid-input", ""),

@@ -2,13 +2,16 @@
 
 import io
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from redqueen.errors import UserError
+from redqueen.verify import Program, Verifier
 from redqueen.verify.commands import grade_file, protections, verify_file
+from redqueen.verify.zygotes import ZygoteSettings
 
 
 def write(path: Path, lines: list[object]) -> Path:
@@ -117,3 +120,22 @@ def test_the_protections_are_reported_as_observed() -> None:
     assert report.level != "none", report.remarks
     assert report.observed["seccomp"] and report.observed["no-new-privileges"]
     assert report.machine and report.kernel.startswith("Linux")
+
+
+def test_without_the_filter_it_refuses_to_start_unless_told_to_and_then_warns() -> None:
+    settings = ZygoteSettings(leave_out=frozenset({"seccomp"}))
+    with pytest.raises(UserError, match="allow_weak"):
+        Verifier(workers=1, settings=settings)
+    with (
+        pytest.warns(RuntimeWarning, match="weak: no seccomp"),
+        Verifier(workers=1, allow_weak=True, settings=settings) as weak,
+    ):
+        result = weak.run([Program("a", "def f(x):\n    return x", ("1",))])[0]
+    assert (result.verdict, result.protection) == ("ok", "weak: no seccomp")
+
+
+def test_another_system_is_refused_with_the_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(UserError, match="container"):
+        Verifier()
+    assert protections().level == "none"

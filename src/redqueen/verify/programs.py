@@ -91,7 +91,7 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
     """Run the job again under further seeds, inputs reversed. Returns a run that agrees, or one that tells why not."""
     if first.unordered and num_seeds > 1:
         num_seeds = max(num_seeds, NUM_SEEDS_UNORDERED)
-    reversed_job = replace(job, inputs=job.inputs[::-1])
+    reversed_job = replace(job, inputs=job.inputs[::-1], screened=True)
     seen = frozenset({first.seed})
     dearest = first
     for _ in range(num_seeds - 1):

@@ -29,7 +29,8 @@ class Job:
     ``inputs`` are pairs (``literal`` or ``expression``, text). Mode ``all`` stops at the first input that is not ok,
     ``each`` goes on. ``avoid`` holds the numbers of the hash seeds it must not run under. ``gated`` False leaves the
     static gate out: for benchmarks that are trusted to be impure, and to test the cage itself. ``loose``: see
-    ``encode``. ``kind`` is the kind of zygote that has its modules.
+    ``encode``. ``screened``: the gate has seen the program already. ``kind``: the kind of zygote that has its
+    modules.
     """
 
     code: str
@@ -42,6 +43,7 @@ class Job:
     entry: str = "f"
     gated: bool = True
     loose: bool = False
+    screened: bool = False
     kind: str = "full"
     avoid: frozenset[int] = frozenset()
 
@@ -49,7 +51,7 @@ class Job:
         """The job as a frame for a zygote."""
         stop_early = self.mode == "all"
         fields = (nonce, self.code, self.inputs, stop_early, self.entry, self.gated, self.max_output_chars, self.loose)
-        body = marshal.dumps(fields)
+        body = marshal.dumps((*fields, self.screened))
         reply_bytes = min(_MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
         header = wire.RequestHeader(len(body), job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, reply_bytes, want)
         return header.pack() + body

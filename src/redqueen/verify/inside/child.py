@@ -10,7 +10,7 @@ import marshal
 import os
 import sys
 
-from . import gate, inputs, syntax
+from . import gate, inputs, runtime, syntax
 from .encode import NotPlain, TooLarge, encode
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ class Replies:
 class Job:
     """What the judge wrote: the program, its inputs and how to run them (see ``runs.Job``)."""
 
-    __slots__ = ("code", "entry", "gated", "inputs", "loose", "max_chars", "nonce", "stop_early")
+    __slots__ = ("code", "entry", "gated", "inputs", "loose", "max_chars", "nonce", "screened", "stop_early")
 
     def __init__(self, body: bytes) -> None:
         """Read the judge's own bytes, which it made with ``marshal`` for this interpreter's twin."""
@@ -65,6 +65,7 @@ class Job:
             self.gated,
             self.max_chars,
             self.loose,
+            self.screened,
         ) = marshal.loads(body)
 
 
@@ -87,14 +88,18 @@ def run_job(body: bytes, reply_fd: int) -> NoReturn:
 def compile_program(job: Job, replies: Replies) -> CodeType | None:
     """Parse, screen and compile. On a refusal write its record and return None."""
     try:
+        if job.screened:
+            code = syntax.to_code(job.code, _FILE_NAME)
+            replies.send("flags")
+            return code
         tree = syntax.parse(job.code, _FILE_NAME)
-        if job.gated:
-            refusal = gate.screen(tree)
-            if refusal:
-                replies.send("forbidden", "gate", refusal)
-                return None
+        nodes = syntax.group(tree)
+        refusal = gate.screen(nodes) if job.gated else ""
+        if refusal:
+            replies.send("forbidden", "gate", refusal)
+            return None
         code = syntax.to_code(tree, _FILE_NAME)
-        replies.send("flags", "unordered" if gate.uses_hash_order(tree) else "")
+        replies.send("flags", "unordered" if gate.uses_hash_order(nodes) else "")
         return code
     except syntax.UNPARSABLE as error:
         replies.send("syntax", class_name(error))
@@ -114,10 +119,10 @@ def load_program(code: CodeType, gated: bool) -> dict[str, object]:
     """Execute a program's module code in a new namespace and return that. Raises whatever the program raises."""
     module = _ModuleType(PROGRAM_NAME)
     namespace = module.__dict__
-    namespace["__builtins__"] = gate.program_builtins() if gated else vars(sys.modules["builtins"])
+    namespace["__builtins__"] = runtime.program_builtins() if gated else vars(sys.modules["builtins"])
     sys.modules[PROGRAM_NAME] = module
     if gated:
-        sys.modules["time"] = gate.clockless_time
+        sys.modules["time"] = runtime.clockless_time
     sys.setrecursionlimit(_RECURSION_LIMIT + _depth())
     exec(code, namespace)
     return namespace
@@ -128,7 +133,7 @@ def _run_one(code: CodeType, job: Job, form: str, text: str) -> tuple[str, str, 
     arguments = inputs.parse(text, literal=form == "literal")
     if arguments is None:
         return "invalid-input", "", ""
-    gate.forget_violations()
+    runtime.forget_violations()
     try:
         function = load_program(code, job.gated).get(job.entry)
         if function is None:
@@ -137,9 +142,9 @@ def _run_one(code: CodeType, job: Job, form: str, text: str) -> tuple[str, str, 
     except MemoryError:
         raise
     except BaseException as error:
-        return ("forbidden", "gate", gate.violation()) if gate.violation() else ("error", class_name(error), "")
-    if gate.violation():
-        return "forbidden", "gate", gate.violation()
+        return ("forbidden", "gate", runtime.violation()) if runtime.violation() else ("error", class_name(error), "")
+    if runtime.violation():
+        return "forbidden", "gate", runtime.violation()
     return encode_value(value, job.max_chars, job.loose)
 
 

@@ -1,21 +1,17 @@
-"""The static gate: one pass over a program's syntax that refuses what is impure, with the reason.
+"""The static gate: it looks once at a program's syntax and refuses what is impure, with the reason.
 
 It is about honest mistakes and determinism, not about safety: the cage holds without it (and is tested without it).
 Words inside strings and comments are harmless, because only syntax is looked at. What syntax cannot show
-(``getattr`` with a computed name, an import by a computed name) is caught when it happens: the builtins that a
-program gets note a violation, and a noted violation stands even if the program catches the exception.
+(``getattr`` with a computed name, an import by a computed name) is caught in ``runtime``, when it happens.
 """
 
 from __future__ import annotations
 
 import _ast as ast
-import builtins
 import sys
-import time
 
 from .allowed import (
     CLOCK_ATTRIBUTES,
-    HELPERS,
     MODULES,
     ONLY_NAMES,
     PLAIN_DUNDER_NAMES,
@@ -24,14 +20,12 @@ from .allowed import (
     REFUSED_NAMES,
     SEEDED_ONLY,
 )
-from .syntax import walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from types import ModuleType as Module
+    from .syntax import Grouped
 
-ModuleType = type(sys)
+_ModuleType = type(sys)
 
 _ALLOWED_MODULES = frozenset(MODULES)
 
@@ -40,20 +34,19 @@ class _Refused(Exception):
     """Carries the reason out of the walk."""
 
 
-def screen(tree: ast.AST) -> str:
+def screen(nodes: Grouped) -> str:
     """Return why the program is refused, or "" when it is not. The modules it may use must have been imported."""
-    nodes = list(walk(tree))
     try:
         imports = _Imports(nodes)
         bound = _bound_names(nodes)
-        for node in nodes:
-            if isinstance(node, ast.Name):
-                _check_name(node, bound)
-            elif isinstance(node, ast.Attribute):
-                _check_attribute(node, imports)
-            elif isinstance(node, ast.Call):
-                _check_call(node, imports)
-        _check_random(nodes, imports)
+        for name in nodes.get(ast.Name, ()):
+            _check_name(name.id, bound)
+        for attribute in nodes.get(ast.Attribute, ()):
+            _check_attribute(attribute, imports)
+        if imports.used:
+            for call in nodes.get(ast.Call, ()):
+                _check_call(call, imports)
+            _check_random(nodes, imports)
     except _Refused as refusal:
         return str(refusal)
     return ""
@@ -62,16 +55,15 @@ def screen(tree: ast.AST) -> str:
 class _Imports:
     """What the program's imports bind: ``modules`` maps a name to a module's name, ``members`` to (module, member)."""
 
-    def __init__(self, nodes: Sequence[ast.AST]) -> None:
+    def __init__(self, nodes: Grouped) -> None:
         self.modules: dict[str, str] = {}
         self.members: dict[str, tuple[str, str]] = {}
         self.used: set[str] = set()
-        for node in nodes:
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    self.add_module(alias)
-            elif isinstance(node, ast.ImportFrom):
-                self.add_members(node)
+        for node in nodes.get(ast.Import, ()):
+            for alias in node.names:
+                self.add_module(alias)
+        for node in nodes.get(ast.ImportFrom, ()):
+            self.add_members(node)
 
     def add_module(self, alias: ast.alias) -> None:
         if alias.name not in _ALLOWED_MODULES:
@@ -107,31 +99,22 @@ def check_member(module_name: str, name: str) -> None:
     if module_name not in sys.modules:  # named in a way that the judge, choosing the zygote, could not read
         raise _Refused(f"import of {module_name}")
     member = vars(sys.modules[module_name]).get(name)
-    if isinstance(member, ModuleType) and f"{module_name}.{name}" not in _ALLOWED_MODULES:
+    if isinstance(member, _ModuleType) and f"{module_name}.{name}" not in _ALLOWED_MODULES:
         raise _Refused(f"{module_name}.{name[:80]}")
 
 
-def _bound_names(nodes: Sequence[ast.AST]) -> set[str]:
+def _bound_names(nodes: Grouped) -> set[str]:
     """Every name that the program binds anywhere: a builtin of the same name is then not what it means."""
-    bound: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound.add(node.id)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bound.add(node.name)
-        elif isinstance(node, ast.alias):
-            bound.add(node.asname or node.name.split(".")[0])
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            bound.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            bound.add(node.rest)
+    bound = {node.id for node in nodes.get(ast.Name, ()) if type(node.ctx) is ast.Store}
+    bound.update([node.arg for node in nodes.get(ast.arg, ())])
+    for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
+        bound.update([node.name for node in nodes.get(kind, ()) if node.name])
+    bound.update([node.rest for node in nodes.get(ast.MatchMapping, ()) if node.rest])
+    bound.update([node.asname or node.name.split(".")[0] for node in nodes.get(ast.alias, ())])
     return bound
 
 
-def _check_name(node: ast.Name, bound: set[str]) -> None:
-    name = node.id
+def _check_name(name: str, bound: set[str]) -> None:
     if name in bound and not name.startswith("__"):
         return
     if name in REFUSED_BUILTINS:
@@ -194,22 +177,19 @@ def _called_member(function: ast.AST, imports: _Imports) -> tuple[str, str]:
     return "", ""
 
 
-def _check_random(nodes: Sequence[ast.AST], imports: _Imports) -> None:
+def _check_random(nodes: Grouped, imports: _Imports) -> None:
     """Refuse drawing from a generator that nobody seeded."""
     if "random" not in imports.used:
         return
-    drawn = ""
+    used = [_called_member(node, imports) for kind in (ast.Name, ast.Attribute) for node in nodes.get(kind, ())]
+    drawn = next((member for module, member in used if module == "random" and member in SEEDED_ONLY), "")
     seeded = False
-    for node in nodes:
-        module, member = _called_member(node, imports) if isinstance(node, ast.Name | ast.Attribute) else ("", "")
-        if module == "random" and member in SEEDED_ONLY:
-            drawn = member
-        if isinstance(node, ast.Call):
-            module, member = _called_member(node.func, imports)
-            if module == "random" and member in ("seed", "Random"):
-                if not _has_seed(node):
-                    raise _Refused(f"random.{member} without a seed")
-                seeded = seeded or member == "seed"
+    for call in nodes.get(ast.Call, ()):
+        module, member = _called_member(call.func, imports)
+        if module == "random" and member in ("seed", "Random"):
+            if not _has_seed(call):
+                raise _Refused(f"random.{member} without a seed")
+            seeded = seeded or member == "seed"
     if drawn and not seeded:
         raise _Refused(f"random.{drawn} without random.seed")
 
@@ -223,113 +203,17 @@ _SET_NAMES = frozenset({"set", "frozenset", "hash"})
 _SET_METHODS = frozenset({"intersection", "union", "difference", "symmetric_difference"})
 
 
-def uses_hash_order(tree: ast.AST) -> bool:
+def uses_hash_order(nodes: Grouped) -> bool:
     """Tell whether sets or hashes appear, so that agreement under two hash seeds would prove little."""
-    for node in walk(tree):
-        if isinstance(node, ast.Set | ast.SetComp) or (isinstance(node, ast.Name) and node.id in _SET_NAMES):
-            return True
-        if isinstance(node, ast.Attribute) and node.attr in _SET_METHODS:
-            return True
-        if isinstance(node, ast.BinOp) and (_is_dict_view(node.left) or _is_dict_view(node.right)):
-            return True  # operations on the views of a dict give sets
-    return False
+    return (
+        ast.Set in nodes
+        or ast.SetComp in nodes
+        or any(node.id in _SET_NAMES for node in nodes.get(ast.Name, ()))
+        or any(node.attr in _SET_METHODS for node in nodes.get(ast.Attribute, ()))
+        # Operations on the views of a dict give sets.
+        or any(_is_dict_view(node.left) or _is_dict_view(node.right) for node in nodes.get(ast.BinOp, ()))
+    )
 
 
 def _is_dict_view(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("keys", "items")
-
-
-# ---- what a program finds at run time -------------------------------------------------------------------------------
-
-
-class Forbidden(BaseException):
-    """Raised at run time where the static pass could not see; caught or not, the violation has been noted."""
-
-
-_violations: list[str] = []
-
-
-def violation() -> str:
-    """The first violation noted since ``forget_violations``, or ""."""
-    return _violations[0] if _violations else ""
-
-
-def forget_violations() -> None:
-    """Start anew, before each input."""
-    _violations.clear()
-
-
-def _violate(reason: str) -> None:
-    _violations.append(reason)
-    raise Forbidden(reason)
-
-
-def _checked_name(name: object) -> None:
-    if isinstance(name, str) and refused_attribute(name):
-        _violate(refused_attribute(name))
-
-
-def _getattr(value: object, name: str, *default: object) -> object:
-    _checked_name(name)
-    return getattr(value, name, *default)
-
-
-def _hasattr(value: object, name: str) -> bool:
-    _checked_name(name)
-    return hasattr(value, name)
-
-
-def _setattr(value: object, name: str, item: object) -> None:
-    _checked_name(name)
-    if isinstance(value, ModuleType):
-        _violate("changing a module")
-    setattr(value, name, item)
-
-
-def _delattr(value: object, name: str) -> None:
-    _checked_name(name)
-    if isinstance(value, ModuleType):
-        _violate("changing a module")
-    delattr(value, name)
-
-
-def _import(
-    name: str,
-    globals_: Mapping[str, object] | None = None,
-    locals_: Mapping[str, object] | None = None,
-    fromlist: Sequence[str] | None = (),
-    level: int = 0,
-) -> Module:
-    if level or (name not in _ALLOWED_MODULES and name not in HELPERS):
-        _violate(f"import of {name[:80]}")
-    found = sys.modules.get(name if fromlist else name.split(".")[0])
-    if found is None:
-        raise ImportError(name)
-    return found
-
-
-clockless_time = ModuleType("time")
-"""What an import of ``time`` finds that the interpreter makes in a gated program's name (``strftime`` does)."""
-vars(clockless_time).update(strftime=time.strftime, struct_time=time.struct_time, mktime=time.mktime)
-
-
-def _refuser(name: str) -> object:
-    def refuse(*args: object, **kwargs: object) -> None:
-        _violate(f"use of {name}")
-
-    return refuse
-
-
-def _program_builtins() -> Iterator[tuple[str, object]]:
-    for name, value in vars(builtins).items():
-        yield name, _refuser(name) if name in REFUSED_BUILTINS else value
-    yield from (("getattr", _getattr), ("hasattr", _hasattr), ("setattr", _setattr), ("delattr", _delattr))
-    yield "__import__", _import
-
-
-_BUILTINS = dict(_program_builtins())
-
-
-def program_builtins() -> dict[str, object]:
-    """A fresh copy of the builtins that a gated program gets."""
-    return dict(_BUILTINS)

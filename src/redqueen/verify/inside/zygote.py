@@ -225,7 +225,7 @@ def f(x):
 def _warm_up() -> None:
     """Run what a child runs, so that the interpreter's caches are filled here and not page by page in every child."""
     sink = os.open(os.devnull, os.O_WRONLY)
-    job = ("0" * 16, _WARM_UP, (("literal", "3"), ("expression", "'4'")), False, "f", True, 65_536, False)
+    job = ("0" * 16, _WARM_UP, (("literal", "3"), ("expression", "'4'")), False, "f", True, 65_536, False, False)
     for _ in range(_NUM_WARM_UPS):
         ready = child.Job(marshal.dumps(job))
         replies = child.Replies(sink, ready.nonce)
