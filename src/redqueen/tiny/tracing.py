@@ -1,15 +1,22 @@
 """Run one of *our own* generator's programs in process and write down what happened: the trace a solver may think.
 
-A trace names the state as it changes: ``a=3;T;xs=[1, 2];r=5``: every binding, every branch test (T or F), every
-returned value (r=), in the order of execution. Named state is what a small model can learn (ours; bare values were
-not learnable in a prototype). Never call this on text that a model wrote: that is the verifier's work.
+A trace names the state as it changes: ``n=3;xs=[1, 2];3 > 2:T;n=3 * 2=6;r=6``: the arguments, every binding, every
+branch test, every returned value (r=), in the order of execution. Comparisons and sums are written with the values in
+place of the names before their result, so that each step is either a look-up or a small calculation. Named state is
+what a small model can learn (ours; bare values were not learnable in a prototype, and without the arguments' names and
+the values put in a model took one argument for another). Never call this on text that a model wrote: that is the
+verifier's work.
 """
 
 from __future__ import annotations
 
 import ast
+import operator
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
 MAX_EVENTS = 36
 MAX_TRACE_CHARS = 240
@@ -19,6 +26,28 @@ MAX_INT = 999
 
 PROGRAM_ERRORS = (LookupError, ValueError, ArithmeticError, TypeError, AttributeError, NameError, RuntimeError)
 """What a generated program may raise on an unlucky input."""
+
+
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+COMPARE: dict[str, Callable[[Any, Any], object]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "in": lambda left, right: left in right,
+    "not in": lambda left, right: left not in right,
+}
 
 
 class TooMuch(Exception):
@@ -36,16 +65,9 @@ class Run:
 class _Instrument(ast.NodeTransformer):
     """Insert a call after each binding, around each branch test and around each returned value."""
 
-    def _note(self, names: list[str]) -> list[ast.stmt]:
-        return [
-            ast.Expr(ast.Call(ast.Name("_note", ast.Load()), [ast.Constant(n), ast.Name(n, ast.Load())], []))
-            for n in names
-        ]
-
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        node.body = self._block(node.body)
-        if node.name != "f":
-            node.body = self._note([a.arg for a in node.args.args]) + node.body
+        entry = "_argument" if node.name == "f" else "_note"
+        node.body = _notes([a.arg for a in node.args.args], entry) + self._block(node.body)
         return node
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -53,29 +75,61 @@ class _Instrument(ast.NodeTransformer):
         for statement in body:
             match statement:
                 case ast.For():
-                    statement.body = self._note(_names(statement.target)) + self._block(statement.body)
+                    statement.body = _notes(_names(statement.target)) + self._block(statement.body)
                 case ast.While():
-                    statement.test = self._wrap("_test", statement.test)
+                    statement.test = _tested(statement.test)
                     statement.body = self._block(statement.body)
                 case ast.If():
-                    statement.test = self._wrap("_test", statement.test)
+                    statement.test = _tested(statement.test)
                     statement.body = self._block(statement.body)
                     statement.orelse = self._block(statement.orelse)
                 case ast.Return(value=value) if value is not None:
-                    statement.value = self._wrap("_result", value)
+                    result += _worked(value)
+                    statement.value = _call("_result", value)
+                case ast.Assign(targets=[ast.Name()], value=value):
+                    result += _worked(value)
+                case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+                    result += _worked(ast.BinOp(ast.Name(name, ast.Load()), op, value))
             result.append(statement)
             match statement:
                 case ast.Assign(targets=[target]):
-                    result += self._note(_names(target))
+                    result += _notes(_names(target))
                 case ast.AugAssign(target=target):
-                    result += self._note(_names(target))
+                    result += _notes(_names(target))
                 case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-                    result += self._note([name])
+                    result += _notes([name])
         return result
 
-    @staticmethod
-    def _wrap(name: str, value: ast.expr) -> ast.expr:
-        return ast.Call(ast.Name(name, ast.Load()), [value], [])
+
+def _call(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def _notes(names: list[str], function: str = "_note") -> list[ast.stmt]:
+    return [ast.Expr(_call(function, ast.Constant(n), ast.Name(n, ast.Load()))) for n in names]
+
+
+def _tested(test: ast.expr) -> ast.expr:
+    """Wrap a branch test; a single comparison hands over both sides, to be written with their values."""
+    match test:
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
+            return _call("_compare", ast.Constant(COMPARISONS[type(op)]), left, right)
+    return _call("_test", test)
+
+
+def _worked(value: ast.expr) -> list[ast.stmt]:
+    """Return a call that writes an arithmetic expression with the values of its names; [] for any other expression."""
+    nodes = list(ast.walk(value))
+    plain = (ast.BinOp, ast.Name, ast.Constant, ast.operator, ast.expr_context)
+    if not isinstance(value, ast.BinOp) or not all(isinstance(n, plain) for n in nodes):
+        return []
+    names = list(dict.fromkeys(n.id for n in nodes if isinstance(n, ast.Name)))
+    text = ast.unparse(value)
+    return [ast.Expr(_call("_worked", ast.Constant(text), *(_pair(n) for n in names)))]
+
+
+def _pair(name: str) -> ast.expr:
+    return ast.Tuple([ast.Constant(name), ast.Name(name, ast.Load())], ast.Load())
 
 
 def _names(target: ast.expr) -> list[str]:
@@ -96,34 +150,81 @@ def instrument(code: str) -> CodeType:
     return compile(tree, "<generated>", "exec")
 
 
+class _Recorder:
+    """Collects what the instrumented program reports.
+
+    Whether a run is too much is judged on its plain ``events`` (bindings, T or F, results); ``thought`` is the trace.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.thought: list[str] = []
+        self.working = ""
+
+    def scope(self) -> dict[str, object]:
+        """Return the names that instrumented code calls."""
+        return {
+            "_argument": self.argument,
+            "_note": self.note,
+            "_worked": self.worked,
+            "_test": self.test,
+            "_compare": self.compare,
+            "_result": self.result,
+        }
+
+    def argument(self, name: str, value: object) -> None:
+        self.thought.append(f"{name}={bounded_repr(value)}")
+
+    def note(self, name: str, value: object) -> None:
+        self._record(f"{name}={bounded_repr(value)}", f"{name}={self._take_working()}{bounded_repr(value)}")
+
+    def worked(self, text: str, *values: tuple[str, object]) -> None:
+        known = dict(values)
+        if all(type(v) is int for v in known.values()):
+            self.working = re.sub(r"[A-Za-z_]\w*", lambda m: _operand(known[m[0]]), text) + "="
+
+    def test(self, value: object) -> object:
+        verdict = "T" if value else "F"
+        self._record(verdict, verdict)
+        return value
+
+    def compare(self, sign: str, left: object, right: object) -> bool:
+        value = bool(COMPARE[sign](left, right))
+        verdict = "T" if value else "F"
+        self._record(verdict, f"{bounded_repr(left)} {sign} {bounded_repr(right)}:{verdict}")
+        return value
+
+    def result(self, value: object) -> object:
+        self.events.append(f"r={bounded_repr(value)}")
+        self.thought.append(f"r={self._take_working()}{bounded_repr(value)}")
+        return value
+
+    def _record(self, event: str, thought: str) -> None:
+        self.events.append(event)
+        self.thought.append(thought)
+        if len(self.events) > MAX_EVENTS:
+            raise TooMuch
+
+    def _take_working(self) -> str:
+        working, self.working = self.working, ""
+        return working
+
+
+def _operand(value: object) -> str:
+    return f"({value})" if isinstance(value, int) and value < 0 else str(value)
+
+
 def run(code: CodeType, arguments: tuple[object, ...]) -> Run:
     """Call the instrumented ``f``. Raises TooMuch, or whatever the program raises."""
-    events: list[str] = []
-
-    def note(name: str, value: object) -> None:
-        events.append(f"{name}={bounded_repr(value)}")
-        if len(events) > MAX_EVENTS:
-            raise TooMuch
-
-    def test(value: object) -> object:
-        events.append("T" if value else "F")
-        if len(events) > MAX_EVENTS:
-            raise TooMuch
-        return value
-
-    def result(value: object) -> object:
-        events.append(f"r={bounded_repr(value)}")
-        return value
-
-    scope: dict[str, object] = {"_note": note, "_test": test, "_result": result}
+    recorder = _Recorder()
+    scope = recorder.scope()
     exec(code, scope)  # trusted: written by our own generator
     f = scope["f"]
     assert callable(f)
     value = f(*arguments)
-    trace = ";".join(events)
-    if len(trace) > MAX_TRACE_CHARS:
+    if len(";".join(recorder.events)) > MAX_TRACE_CHARS:
         raise TooMuch
-    return Run(bounded_repr(value), trace)
+    return Run(bounded_repr(value), ";".join(recorder.thought))
 
 
 def bounded_repr(value: object) -> str:
