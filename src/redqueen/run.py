@@ -16,6 +16,7 @@ from redqueen.config import Config, parse_config
 from redqueen.engine import Engine, open_engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner, base_records, student_records
+from redqueen.evaluate.fitness_suite import Score
 from redqueen.evolve.fitness import by_rating
 from redqueen.journal import AttemptRecord, CandidateRecord, Journal, MatchRecord, RunRecord, StepWriter, TaskRecord
 from redqueen.loop import StepReport, play_step
@@ -45,6 +46,8 @@ class Session:
     engine: Engine
     journal: Journal
     progress: Progress
+    base_scores: list[Score] | None = None
+    """The base's score item by item; a resumed process has to score it again."""
 
     def clock(self, step: int) -> Clock:
         """Return a clock for one step that tells the screen which phase runs."""
@@ -144,11 +147,11 @@ def _begin(session: Session) -> State:
     with clock.phase("propose"):
         state = grow_seed_buffer(state, session.engine)
     with clock.phase("evaluate"):
-        base = Examiner.of(session.engine).base()
+        session.base_scores = Examiner.of(session.engine).base()
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)
         _add_ratings(writer, state)
-        writer.add_evaluations(base_records(base))
+        writer.add_evaluations(base_records(session.base_scores))
         writer.add_timings(clock.take())
     _save(session, state)
     return state
@@ -185,8 +188,7 @@ def _evaluation_due(config: Config, step: int) -> bool:
 
 def _evaluate(session: Session, writer: StepWriter, state: State) -> None:
     examiner = Examiner.of(session.engine)
-    # The base is scored again, on the same items: the paired difference needs its score item by item.
-    base = examiner.base()
+    base = session.base_scores = session.base_scores or examiner.base()
     writer.add_evaluations(student_records(state.students, examiner.members(state.students), base, examiner.items))
 
 
