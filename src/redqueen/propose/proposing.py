@@ -10,7 +10,7 @@ from redqueen.config import ProposeConfig
 from redqueen.domains.prompt_format import PromptFormat, completion_text
 from redqueen.nouns import KINDS, Candidate, Completion, Individual, Kind, Request, Task
 from redqueen.policy.protocols import Sampler
-from redqueen.propose.buffer import TaskBuffer, draw_given, draw_references
+from redqueen.propose.buffer import IDENTITY, TaskBuffer, draw_given, draw_references
 from redqueen.streams import Streams
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def propose(
     """Return all teachers' proposals: teachers in order, kinds in order, unparsable ones included.
 
     ``opponents`` maps a teacher's id to the students it meets this step. References that would make a prompt longer
-    than ``max_prompt_tokens`` are left out.
+    than ``max_prompt_tokens`` are left out, and a given program that would gives way to the identity program.
     """
     prompts = [
         prompt
@@ -94,6 +94,9 @@ def _prompts(
             prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
             while references and len(prompt) > max_prompt_tokens:
                 references = references[:-1]
+                prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
+            if given is not None and len(prompt) > max_prompt_tokens:
+                given = IDENTITY  # nothing is shorter
                 prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
             request = Request(
                 slot=teacher.slot,
