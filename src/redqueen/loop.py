@@ -85,7 +85,7 @@ def play_step(state: State, engine: Engine, clock: Clock) -> tuple[State, StepRe
         credit = assign_credit(proposals, judged, answered, config.learn)
         updates = engine.learner.update(credit.rollouts)
 
-    games = keep_score(matches, tasks, answered)
+    games = keep_score(matches, judged, answered)
     state = replace(
         settle_ratings(state, games, engine),
         step=step,
@@ -143,17 +143,21 @@ def judge(candidates: list[Candidate], buffer: TaskBuffer, engine: Engine) -> li
     return reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limit)
 
 
-def keep_score(matches: Sequence[Match], tasks: Sequence[Task], answered: Sequence[Answered]) -> list[Game]:
+def keep_score(
+    matches: Sequence[Match], judged: Sequence[Task | Rejection], answered: Sequence[Answered]
+) -> list[Game]:
     """Phase 5. Say who won each match: the solve rate against what the ratings let expect."""
     games = []
     for match in matches:
-        num_tasks = sum(task.teacher == match.teacher for task in tasks)
+        num_tasks = sum(isinstance(v, Task) and v.teacher == match.teacher for v in judged)
+        rejected = [v for v in judged if isinstance(v, Rejection) and v.candidate.teacher == match.teacher]
+        nothing_judged = not num_tasks and all(v.reason == "infra" for v in rejected)
         pair_answers = [a for a in answered if (a.task.teacher, a.student.id) == (match.teacher, match.student)]
         grades = [a.outcomes[i].grade.correct for a in pair_answers for i in a.kept]
         solve_frac = sum(grades) / len(grades) if grades else None
         winner: Winner | Literal["none"]
-        if match.teacher == match.student or (num_tasks and not grades):
-            winner = "none"  # the single agent plays no game against itself; lost attempts are no game
+        if match.teacher == match.student or (num_tasks and not grades) or nothing_judged:
+            winner = "none"  # the single agent plays no game against itself; what the infrastructure lost is no game
         else:
             winner = decide(solve_frac, match.expected_win_frac)
         games.append(Game(match, num_tasks, solve_frac, winner))
