@@ -11,7 +11,7 @@ from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.evaluate.suite import Item, load_suite, subset
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS, EvaluationRecord
-from redqueen.nouns import Individual
+from redqueen.nouns import KINDS, Individual
 from redqueen.policy.bank import BASE_SLOT
 
 SUITE = "mini"
@@ -31,11 +31,9 @@ class Examiner:
     def of(engine: Engine) -> Examiner:
         """Return the examiner that the config asks for."""
         config = engine.config.evaluate
-        items: Sequence[Item] = load_suite()
+        items = load_suite()
         if config.max_items and config.max_items < len(items):
-            num_functions = max(1, config.max_items // 3)
-            num_strata = len({item.stratum for item in items})
-            items = subset(items, max(1, num_functions // num_strata), np.random.default_rng(EVALUATION_SEED))
+            items = _some(items, config.max_items)
         return Examiner(engine, tuple(items), config.num_samples)
 
     def base(self) -> list[Score]:
@@ -58,6 +56,17 @@ class Examiner:
             self.num_samples,
             EVALUATION_SEED,
         )
+
+
+def _some(items: Sequence[Item], max_items: int) -> list[Item]:
+    """Return at most ``max_items`` items (at least those of one function), whole functions, spread over the strata."""
+    num_functions = max(1, max_items // len(KINDS))
+    num_strata = len({item.stratum for item in items})
+    some = subset(items, max(1, num_functions // num_strata), np.random.default_rng(EVALUATION_SEED))
+    functions = list(dict.fromkeys(item.function for item in some))
+    num_kept = min(num_functions, len(functions))
+    kept = {functions[i * len(functions) // num_kept] for i in range(num_kept)}
+    return [item for item in some if item.function in kept]
 
 
 def base_records(scores: Sequence[Score]) -> list[EvaluationRecord]:

@@ -1,0 +1,105 @@
+"""External fitness of a run: which items, who is scored, and the rows the journal gets."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scripted import config_of
+
+from redqueen.engine import Engine, open_engine
+from redqueen.evaluate.external import SUITE, Examiner, base_records, student_records
+from redqueen.evaluate.fitness_suite import Score
+from redqueen.evaluate.suite import load_suite
+from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
+from redqueen.nouns import Individual, Rating
+
+TEACHERS_AND_STUDENTS = config_of(
+    evaluate={"num_samples": 1, "max_items": 6}, solve={"max_new_tokens": 12}, propose={"max_new_tokens": 12}
+)
+STUDENTS_OF_RUN = [Individual(name, "student", slot, Rating(25, 8)) for name, slot in (("S1", 2), ("S2", 3))]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with open_engine(TEACHERS_AND_STUDENTS) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def scores(engine: Engine) -> tuple[Examiner, list[Score], list[Score]]:
+    examiner = Examiner.of(engine)
+    return examiner, examiner.base(), examiner.members(STUDENTS_OF_RUN)
+
+
+def examiner_of(engine: Engine, max_items: int) -> Examiner:
+    config = config_of(evaluate={"max_items": max_items})
+    return Examiner.of(replace(engine, config=config))
+
+
+def test_all_items_of_the_suite_are_scored_unless_fewer_are_asked_for(engine: Engine) -> None:
+    assert list(examiner_of(engine, 0).items) == load_suite()
+    assert list(examiner_of(engine, 10**6).items) == load_suite()
+
+
+@pytest.mark.parametrize("max_items", [1, 20, 60])
+def test_never_more_items_than_asked_for_but_always_whole_functions(engine: Engine, max_items: int) -> None:
+    items = examiner_of(engine, max_items).items
+    assert 3 <= len(items) <= max(3, max_items)
+    functions = [item.function for item in items]
+    assert all(functions.count(name) == 3 for name in functions)
+    assert items == examiner_of(engine, max_items).items
+
+
+def test_a_few_items_are_spread_over_the_strata(engine: Engine) -> None:
+    strata = {item.stratum for item in load_suite()}
+    assert {item.stratum for item in examiner_of(engine, 3 * len(strata)).items} == strata
+    assert len({item.stratum for item in examiner_of(engine, 9).items}) == 3
+
+
+def test_a_fresh_student_scores_exactly_as_the_base(scores: tuple[Examiner, list[Score], list[Score]]) -> None:
+    examiner, base, _ = scores
+    sampled, greedy = examiner.members(STUDENTS_OF_RUN[:1])
+    (base_greedy,) = [s for s in base if s.mode == "greedy"]
+    assert (sampled.slots, sampled.mode, greedy.mode) == ((2,), "sampled", "greedy")
+    assert (greedy.item_means, greedy.item_tokens) == (base_greedy.item_means, base_greedy.item_tokens)
+
+
+def test_the_base_gets_rows_for_both_modes_and_every_cell(scores: tuple[Examiner, list[Score], list[Score]]) -> None:
+    _, base, _ = scores
+    records = base_records(base)
+    assert {r.individual for r in records} == {BASE} and {r.suite for r in records} == {SUITE}
+    assert {r.mode for r in records} == {"sampled", "greedy"}
+    assert len({(r.stratum, r.kind, r.mode) for r in records}) == len(records)
+    whole = [r for r in records if (r.stratum, r.kind) == (ALL, ALL)]
+    assert [r.num_items for r in whole] == [6, 6]
+    assert all(0 <= r.low_frac <= r.mean_frac <= r.high_frac <= 1 for r in whole)
+
+
+def test_students_get_rows_each_together_and_as_the_change_from_the_base(
+    scores: tuple[Examiner, list[Score], list[Score]],
+) -> None:
+    examiner, base, students = scores
+    records = student_records(STUDENTS_OF_RUN, students, base, examiner.items)
+    whole = {(r.individual, r.mode): r for r in records if (r.stratum, r.kind) == (ALL, ALL)}
+    assert set(whole) == {(n, m) for n in ("S1", "S2", STUDENTS, CHANGE) for m in ("sampled", "greedy")}
+    for mode in ("sampled", "greedy"):
+        mean = (whole["S1", mode].mean_frac + whole["S2", mode].mean_frac) / 2
+        assert whole[STUDENTS, mode].mean_frac == pytest.approx(mean)
+        base_mean = next(s for s in base if s.mode == mode).overall.mean
+        change = whole[CHANGE, mode]
+        assert change.mean_frac == pytest.approx(mean - base_mean)
+        assert change.low_frac <= change.mean_frac <= change.high_frac
+        assert change.thought_frac is None
+
+
+def test_a_change_is_worked_out_item_by_item(scores: tuple[Examiner, list[Score], list[Score]]) -> None:
+    examiner, base, students = scores
+    better = [replace(s, item_means=(1.0, 0.5, 0.0, math.nan, 1.0, 1.0)) for s in students]
+    worse = [replace(s, item_means=(0.0, 0.5, 0.5, 0.5, 0.0, 1.0)) for s in base]
+    records = student_records(STUDENTS_OF_RUN, better, worse, examiner.items)
+    change = next(r for r in records if r.individual == CHANGE)
+    # An item that was lost on one side is no pair: (1 + 0 - 0.5 + 1 + 0) / 5.
+    assert change.mean_frac == pytest.approx(0.3)
+    assert np.isfinite([change.low_frac, change.high_frac]).all()
