@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from tiny_models import CONFIGS, tiny_bank
+from tiny_models import CONFIGS, tiny_bank, tiny_model
 
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank
+from redqueen.policy.base import Precision, freeze
 from redqueen.policy.stopping import Stopper
 from redqueen.policy.torch_sampler import TorchSampler
 
@@ -77,6 +78,32 @@ def test_a_request_gives_the_same_samples_alone_and_in_any_batch(temperature: fl
     for request, one, other in zip(REQUESTS, together, backwards, strict=True):
         alone = sampler(bank, temperature=temperature).sample([request])[0]
         assert [c.tokens for c in alone] == [c.tokens for c in one] == [c.tokens for c in other]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("architecture", ["llama", "mistral", "qwen2", "qwen3"])
+def test_the_fused_step_computes_what_the_librarys_layers_compute(architecture: str, precision: Precision) -> None:
+    bank = tiny_bank(architecture, precision=precision)
+    fused, plain = sampler(bank, temperature=0.0), sampler(bank, temperature=0.0)
+    assert fused.fused is not None
+    plain.fused = None
+    tolerance = 1e-4 if precision == "fp32" else 0.15
+    for one, other in zip(fused.sample(REQUESTS), plain.sample(REQUESTS), strict=True):
+        same = one[0].tokens == other[0].tokens
+        assert same or precision == "bf16"
+        assert one[0].logprobs[:2] == pytest.approx(other[0].logprobs[:2], abs=tolerance)
+
+
+def test_the_fused_step_takes_a_bank_that_adapts_only_some_modules() -> None:
+    base = freeze(tiny_model("qwen2"))
+    bank = AdapterBank(base, 3, rank=4, targets=["q_proj", "v_proj", "up_proj"])
+    for slot in range(3):
+        for _, b in bank.factors(slot).values():
+            b.normal_(0.0, 0.3, generator=torch.Generator().manual_seed(slot))
+    fused, plain = sampler(bank, temperature=0.0), sampler(bank, temperature=0.0)
+    plain.fused = None
+    one, other = fused.sample(REQUESTS), plain.sample(REQUESTS)
+    assert [[c.tokens for c in cs] for cs in one] == [[c.tokens for c in cs] for cs in other]
 
 
 def test_samples_of_one_request_differ_and_so_do_other_seeds() -> None:

@@ -52,21 +52,23 @@ def attention(
     if prefix_cache is None or not prefix_cache.decoding:
         plain: Callable[..., tuple[Tensor, None]] = sdpa_attention_forward
         return plain(module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs)
-    return prefix_cache.attend(cast(int, module.layer_idx), query, scale), None
+    mixed = prefix_cache.attend(cast(int, module.layer_idx), query[:, :, 0], scale)
+    return mixed.to(query.dtype).view(query.shape[0], 1, -1), None
 
 
 @dataclass
 class Reading:
     """What a decoding step reads of the cache; rebuilt when rows come or go, ``own_*`` each step.
 
-    ``members`` (groups, largest group): rows of each group, padded with any row; ``home`` (rows,): the place of a row
-    among them; both None when each row is its group. ``prompt_bias`` (groups, 1, prompt length) and ``own_bias``
-    (rows, 1, own length): 0 where there is a token and -inf elsewhere. ``own_place`` (rows * kv heads,): where the new
-    key of a row goes in the flat own cache.
+    ``members`` (groups * ``group_size``,): the rows of each group, padded with any row; ``home`` (rows,): the place of
+    a row among them; both None when the rows lie so already. ``prompt_bias`` (groups, 1, 1, prompt length) and
+    ``own_bias`` (rows, 1, 1, own length): 0 where there is a token and -inf elsewhere. ``own_place`` (rows * kv
+    heads,): where the new key of a row goes in the flat own cache.
     """
 
     members: Tensor | None
     home: Tensor | None
+    group_size: int
     prompt_bias: Tensor
     own_bias: Tensor
     own_place: Tensor
@@ -135,6 +137,17 @@ class PrefixCache:
         for store in (*self.own_k, *self.own_v):
             store.view(-1, self.kv_heads, store.shape[1], self.head_dim)[rows] = 0.0
 
+    @property
+    def prompt_tokens(self) -> int:
+        """The length of the prompts' part."""
+        return self.prompt_k[0].shape[1]
+
+    def cut_prompts(self, prompt_tokens: int) -> None:
+        """Shorten the prompts' part, when only shorter prompts are left."""
+        for layers in (self.prompt_k, self.prompt_v):
+            for i, store in enumerate(layers):
+                layers[i] = store[:, :prompt_tokens].contiguous()
+
     def grow_own(self, own_tokens: int) -> None:
         """Make room for ``own_tokens`` tokens in every row's own cache."""
         for layers in (self.own_k, self.own_v):
@@ -157,55 +170,51 @@ class PrefixCache:
                     layers[i] = blocks.index_select(0, kept).view(-1, store.shape[1], self.head_dim)
 
     def attend(self, layer: int, query: Tensor, scale: float) -> Tensor:
-        """Attend with one query for each row, (rows, heads, 1, head_dim), to its prompt and its own tokens."""
+        """Attend with one query for each row to its prompt and its own tokens.
+
+        ``query`` (rows, heads, head_dim). Returns (rows, heads * head_dim) of the cache's dtype.
+        """
         assert self.reading is not None
         reading, heads, dim = self.reading, self.kv_heads, self.head_dim
-        num_rows, shared = query.shape[0], query.shape[1] // heads
-        store = self.own_k[layer]
-        q = (query * scale).to(store.dtype).reshape(num_rows, heads, shared, dim)
-        own_length = reading.own_bias.shape[-1]
-        own_out, own_lse = partial_attention(
-            q.view(num_rows * heads, shared, dim),
-            store[:, :own_length],
-            self.own_v[layer][:, :own_length],
+        num_rows, num_heads, _ = query.shape
+        shared = num_heads // heads
+        q = query.to(self.own_k[layer].dtype)
+        own, own_lse = partial_attention(
+            q.reshape(num_rows * heads, shared, dim),
+            self.own_k[layer],
+            self.own_v[layer],
             reading.own_bias,
             heads,
+            scale,
         )
-        if reading.members is None:
-            grouped = q.view(num_rows * heads, shared, dim)
-        else:
-            groups, size = reading.members.shape
-            picked = q.index_select(0, reading.members.view(-1)).view(groups, size, heads, shared, dim)
-            grouped = picked.transpose(1, 2).reshape(groups * heads, size * shared, dim)
-        length = reading.prompt_bias.shape[-1]
+        groups, size = reading.prompt_bias.shape[0], reading.group_size
+        if reading.members is not None:
+            q = q.index_select(0, reading.members)
+        grouped = q.reshape(groups, size, heads, shared, dim).transpose(1, 2).reshape(-1, size * shared, dim)
         out, lse = partial_attention(
-            grouped, self.prompt_k[layer][:, :length], self.prompt_v[layer][:, :length], reading.prompt_bias, heads
+            grouped, self.prompt_k[layer], self.prompt_v[layer], reading.prompt_bias, heads, scale
         )
-        if reading.members is not None and reading.home is not None:
-            groups, size = reading.members.shape
-            out = out.view(groups, heads, size, shared, dim).transpose(1, 2).reshape(groups * size, -1)
-            out = out.index_select(0, reading.home)
-            lse = lse.view(groups, heads, size, shared).transpose(1, 2).reshape(groups * size, -1)
-            lse = lse.index_select(0, reading.home)
+        out = out.view(groups, heads, size, shared, dim).transpose(1, 2).reshape(-1, num_heads, dim)
+        lse = lse.view(groups, heads, size, shared).transpose(1, 2).reshape(-1, num_heads, 1)
+        if reading.home is not None:
+            out, lse = out.index_select(0, reading.home), lse.index_select(0, reading.home)
         # Softmax over both parts: weights e^lse of each, normalised = a sigmoid of their difference.
-        share = torch.sigmoid(lse.reshape(num_rows, -1, 1) - own_lse.view(num_rows, -1, 1))
-        own = own_out.view(num_rows, -1, dim).float()
-        mixed = torch.lerp(own, out.reshape(num_rows, -1, dim).float(), share)
-        return mixed.to(query.dtype).view(num_rows, 1, heads * shared, dim)
+        share = torch.sigmoid(lse - own_lse.view(num_rows, num_heads, 1)).to(out.dtype)
+        return torch.lerp(own.view(num_rows, num_heads, dim), out, share).view(num_rows, num_heads * dim)
 
 
-def partial_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, heads: int) -> tuple[Tensor, Tensor]:
+def partial_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, heads: int, scale: float) -> tuple[Tensor, Tensor]:
     """Softmax attention over one part of the keys, with the log-sum-exp that is needed to merge parts.
 
-    ``q`` (batch * heads, queries, dim) already scaled; ``k``, ``v`` (batch * heads, keys, dim); ``bias`` (batch, 1,
-    keys) fp32. Returns the output like ``q`` and the log-sum-exp of the scores (batch * heads, queries) fp32.
+    ``q`` (batch * heads, queries, dim); ``k``, ``v`` (batch * heads, keys, dim); ``bias`` (batch, 1, 1, keys) fp32.
+    Returns the output like ``q`` and the log-sum-exp of the scores (batch, heads, queries) fp32.
     """
-    scores = torch.bmm(q, k.transpose(1, 2)).view(bias.shape[0], heads, q.shape[1], k.shape[1]) + bias[:, None]
+    products = torch.bmm(q, k.transpose(1, 2)).view(bias.shape[0], heads, q.shape[1], k.shape[1])
+    scores = torch.add(bias, products, alpha=scale)
     weights = torch.softmax(scores, dim=-1)
     # The largest weight is e^(max - lse): two cheap maxima instead of another pass of exponentials.
-    lse = scores.amax(dim=-1) - weights.amax(dim=-1).log()
-    out = torch.bmm(weights.view(q.shape[0], q.shape[1], -1).to(v.dtype), v)
-    return out, lse.view(q.shape[0], -1)
+    lse = scores.amax(dim=-1) - weights.amax(dim=-1).log_()
+    return torch.bmm(weights.view(q.shape[0], q.shape[1], -1).to(v.dtype), v), lse
 
 
 def kv_shape(config: PretrainedConfig) -> tuple[int, int]:

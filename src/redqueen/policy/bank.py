@@ -96,7 +96,10 @@ class AdapterBank:
         for slot in range(num_members):
             self.reset(slot, rng_seed)
         self._route: Route | None = None
-        self._handles = [module.register_forward_hook(self._make_hook(i)) for i, module in enumerate(modules.values())]
+        self._cast: tuple[Tensor, Tensor] | None = None
+        self._handles = [m.register_forward_hook(self._make_hook(i)) for i, m in enumerate(modules.values())]
+        if base.compute_dtype != torch.float32:
+            self._handles += [m.register_forward_pre_hook(self._cast_once) for m in modules.values()]
 
     @property
     def scale(self) -> float:
@@ -175,16 +178,25 @@ class AdapterBank:
 
     # Routing ---------------------------------------------------------------------------------------------------
 
-    def route(self, row_slots: Sequence[int] | Tensor, tokens_per_row: int = 1, train: bool = False) -> Route:
+    def route(
+        self,
+        row_slots: Sequence[int] | Tensor,
+        tokens_per_row: int = 1,
+        train: bool = False,
+        like: Route | None = None,
+    ) -> Route:
         """Bind the rows of a batch to members (``BASE_SLOT`` for the bare base), in any order and any mix.
 
         ``tokens_per_row`` only helps to choose the layout. With ``train`` the factors become leaves for autograd.
-        A route is a snapshot: it does not see later changes of the factors.
+        A route is a snapshot: it does not see later changes of the factors. With ``like``, a route to the same members,
+        its snapshot is used again (the very tensors, so that what was made of them can be used again too).
         """
         slots = [int(s) for s in row_slots]
         if not slots or min(slots) < BASE_SLOT or max(slots) >= self.num_members:
             raise IndexError(f"row slots must be {BASE_SLOT}..{self.num_members - 1} and at least one")
         layout = lay_out(slots, tokens_per_row, self.flat.device)
+        if like is not None and torch.equal(like.layout.slots, layout.slots):
+            return Route(layout, like.down, like.up)
         with torch.no_grad():
             active = self.flat.index_select(0, layout.slots.clamp(min=0)).to(self.base.compute_dtype)
             if min(slots) == BASE_SLOT:
@@ -208,7 +220,7 @@ class AdapterBank:
         try:
             yield route
         finally:
-            self._route = previous
+            self._route, self._cast = previous, None
 
     def collect_gradients(self, route: Route, into: Tensor, places: Sequence[int]) -> None:
         """Add the route's gradients to ``into`` (n, num_parameters) fp32: active member i goes to row places[i]."""
@@ -217,6 +229,14 @@ class AdapterBank:
             for leaf, where in ((down, site.a_slice), (up, site.b_slice)):
                 if leaf.grad is not None:
                     into[:, where].index_add_(0, index, leaf.grad.reshape(len(leaf), -1).float())
+
+    def _cast_once(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor] | None:
+        """Cast a layer's input to the compute dtype; layers that share an input (q, k, v) share the cast."""
+        if self._route is None or inputs[0].dtype == self.base.compute_dtype:
+            return None
+        if self._cast is None or self._cast[0] is not inputs[0]:
+            self._cast = inputs[0], inputs[0].to(self.base.compute_dtype)
+        return (self._cast[1],)
 
     def _make_hook(self, i: int) -> Hook:
         def add_delta(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor | None:

@@ -19,8 +19,8 @@ from redqueen.policy.base import Base
 from redqueen.policy.draw import uniforms
 from redqueen.policy.stopping import Stopper
 
-_CHUNK = 32
-"""Own caches are read and grown in steps of this many tokens."""
+_UNIT = 16
+"""Cache lengths are multiples of this: small batched products are twice as fast at even lengths."""
 
 
 @dataclass
@@ -44,9 +44,15 @@ class Flight:
         self.base, self.max_new_tokens = base, max_new_tokens
         self.num_rows, num_places = num_rows, min(num_jobs, num_rows)
         device = base.device
-        self.own_tokens = min(_CHUNK, _rounded(max_new_tokens))
+        self.own_tokens = _UNIT if device.type == "cpu" else _rounded(max_new_tokens)
         self.cache = PrefixCache(
-            base.model.config, num_places, prompt_tokens, num_rows, self.own_tokens, base.compute_dtype, device
+            base.model.config,
+            num_places,
+            _rounded(prompt_tokens),
+            num_rows,
+            self.own_tokens,
+            base.compute_dtype,
+            device,
         )
         self.jobs: list[Job | None] = [None] * num_places
         self.row_job: list[Job | None] = [None] * num_rows
@@ -65,8 +71,8 @@ class Flight:
         self.noise = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
         self._members: Tensor | None = None
         self._home: Tensor | None = None
-        self._prompt_bias = torch.zeros(num_places, 1, 1, device=device)
-        self._own_length = self.own_tokens
+        self._group_size = 1
+        self._prompt_bias = torch.zeros(num_places, 1, 1, 1, device=device)
         self._longest = 0  # an upper bound of ``count`` known without asking the device
 
     # Coming and going ------------------------------------------------------------------------------------------
@@ -179,21 +185,19 @@ class Flight:
 
     def prepare(self, num_steps: int) -> bool:
         """Make room for ``num_steps`` tokens in every row; return whether that changed any tensor's shape or place."""
-        before = self._own_length, self.own_tokens
         needed = min(self._longest + num_steps - 1, self.max_new_tokens)
-        while needed > self.own_tokens:
-            self._grow()
-        # On a CPU the shortest product is the fastest; on a GPU a length that stays can be recorded.
-        on_cpu = self.base.device.type == "cpu"
-        self._own_length = min(_rounded(needed, 8), self.own_tokens) if on_cpu else self.own_tokens
         self._longest = min(self._longest + num_steps, self.max_new_tokens)
-        return before != (self._own_length, self.own_tokens)
+        if needed <= self.own_tokens:
+            return False
+        # A cache as long as what is read of it needs no copy in a product; growing by a quarter keeps growing cheap.
+        self.own_tokens = min(_rounded(max(needed, self.own_tokens * 5 // 4)), _rounded(self.max_new_tokens))
+        self.cache.grow_own(self.own_tokens)
+        return True
 
-    def forward(self) -> Tensor:
-        """Run the last token of every row; return hidden states (rows, hidden). Call ``prepare`` before."""
+    def next_inputs(self) -> tuple[Tensor, Tensor]:
+        """Set the cache up for one decoding step; return each row's last token and its position. First ``prepare``."""
         self.cache.decoding, self.cache.reading = True, self._reading()
-        positions = self.prompt_len + self.count - 1
-        return self.base.hidden(self.last[:, None], positions[:, None], self.cache)[:, 0]
+        return self.last, self.prompt_len + self.count - 1
 
     def next_noise(self, rows: Tensor | None) -> Tensor:
         """The uniform numbers (n,) for the next token of ``rows`` (None: all)."""
@@ -217,11 +221,11 @@ class Flight:
 
     def _reading(self) -> Reading:
         heads, device = self.cache.kv_heads, self.base.device
-        inside = torch.arange(self._own_length, device=device) < self.count[:, None]
-        own_bias = torch.zeros(inside.shape, device=device).masked_fill_(~inside, -torch.inf)[:, None]
+        inside = torch.arange(self.own_tokens, device=device) < self.count[:, None]
+        own_bias = torch.zeros(inside.shape, device=device).masked_fill_(~inside, -torch.inf)[:, None, None]
         block = torch.arange(self.num_rows * heads, device=device) * self.own_tokens
         place = block + (self.count - 1).clamp(min=0).repeat_interleave(heads)
-        return Reading(self._members, self._home, self._prompt_bias, own_bias, place)
+        return Reading(self._members, self._home, self._group_size, self._prompt_bias, own_bias, place)
 
     def _regroup(self) -> None:
         """Work out which rows share which prompt, after rows came or went."""
@@ -231,26 +235,24 @@ class Flight:
             if job is not None:
                 rows_of[job.place].append(row)
         lengths = torch.tensor([len(job.prompt) if job else 1 for job in self.jobs], device=device)
-        longest = max(len(job.prompt) if job else 1 for job in self.jobs)
-        outside = torch.arange(longest, device=device) >= lengths[:, None]
-        self._prompt_bias = torch.zeros(outside.shape, device=device).masked_fill_(outside, -torch.inf)[:, None]
-        if places == self.num_rows and all(rows in ([], [i]) for i, rows in enumerate(rows_of)):
+        longest = _rounded(max(len(job.prompt) if job else 1 for job in self.jobs))
+        if 4 * longest < 3 * self.cache.prompt_tokens:
+            self.cache.cut_prompts(longest)
+        outside = torch.arange(self.cache.prompt_tokens, device=device) >= lengths[:, None]
+        self._prompt_bias = torch.zeros(outside.shape, device=device).masked_fill_(outside, -torch.inf)[:, None, None]
+        size = self._group_size = max(1, *(len(rows) for rows in rows_of))
+        if places * size == self.num_rows and all(
+            rows == [*range(i * size, i * size + size)] for i, rows in enumerate(rows_of)
+        ):
             self._members = self._home = None
             return
-        size = max(1, *(len(rows) for rows in rows_of))
-        members = [rows + [0] * (size - len(rows)) for rows in rows_of]
+        members = [row for rows in rows_of for row in rows + [0] * (size - len(rows))]
         home = [0] * self.num_rows
         for place, rows in enumerate(rows_of):
             for k, row in enumerate(rows):
                 home[row] = place * size + k
         self._members, self._home = torch.tensor(members, device=device), torch.tensor(home, device=device)
 
-    def _grow(self) -> None:
-        """Double the own cache's length, up to the longest completion."""
-        longer = min(2 * self.own_tokens, _rounded(self.max_new_tokens))
-        self.cache.grow_own(longer)
-        self.own_tokens = longer
 
-
-def _rounded(tokens: int, unit: int = _CHUNK) -> int:
-    return -(-tokens // unit) * unit
+def _rounded(tokens: int) -> int:
+    return -(-tokens // _UNIT) * _UNIT

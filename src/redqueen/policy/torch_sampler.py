@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank, Route
 from redqueen.policy.draw import draw
 from redqueen.policy.flight import Flight, Job
+from redqueen.policy.fused_decode import Deltas, FusedDecoder, can_fuse
 from redqueen.policy.step_graph import StepGraph
 from redqueen.policy.stopping import Stopper
 
@@ -31,6 +33,14 @@ class SamplerStats:
     new_tokens: int = 0
     decode_steps: int = 0
     rows_run: int = 0
+
+
+@dataclass(frozen=True)
+class StepRoute:
+    """The rows of decoding steps bound to members; ``deltas``: the factors as the fused step wants them."""
+
+    route: Route
+    deltas: list[list[Deltas | None]] | None
 
 
 class TorchSampler:
@@ -64,6 +74,7 @@ class TorchSampler:
         self.max_rows, self.prefill_tokens, self.pad_id = max_rows, prefill_tokens, pad_id
         self.end_tokens = torch.tensor(sorted(set(end_tokens)), dtype=torch.int64, device=self.base.device)
         self.stopper = stopper
+        self.fused = FusedDecoder(bank) if can_fuse(self.base) else None
         on_cpu = self.base.device.type == "cpu"
         self.cuda_graphs = cuda_graphs and not on_cpu
         # Asking a CPU whether rows have ended is free; asking a GPU stalls it, so it runs ahead by a few steps. There a
@@ -82,13 +93,12 @@ class TorchSampler:
         if queue:
             rows = min(self.max_rows, sum(job.count for job in queue))
             flight = Flight(self.base, self.max_new_tokens, rows, max(len(job.prompt) for job in queue), len(queue))
-            with self.base.autocast():
-                self._run(flight, queue, found)
+            self._run(flight, queue, found)
         return [[found[i, s] for s in range(request.num_samples)] for i, request in enumerate(requests)]
 
     def _run(self, flight: Flight, queue: deque[Job], found: dict[tuple[int, int], Completion]) -> None:
         """Refill, decode, collect and shrink until nothing is left."""
-        route: Route | None = None
+        route = last_route = None  # the last one is kept for its factors, which change only when members come or go
         graph: StepGraph | None = None
         num_steps = self.steps_between_looks
         steps = rows_run = 0
@@ -108,15 +118,15 @@ class TorchSampler:
                 flight.shrink()
                 route = None
             moved = flight.prepare(num_steps)
-            fresh = route is None
-            route = route or self.bank.route(flight.row_slots)
-            with self.bank.routed(route):
-                if fresh or moved:
-                    graph = None
-                elif self.cuda_graphs and graph is None:
-                    graph = StepGraph(lambda: self._decode_one(flight))
-                for _ in range(num_steps):
-                    graph.run() if graph else self._decode_one(flight)
+            if route is None:
+                route = last_route = self._route_step(flight, last_route)
+                graph = None
+            elif moved:
+                graph = None
+            elif self.cuda_graphs and graph is None:
+                graph = StepGraph(partial(self._decode_one, flight, route))
+            for _ in range(num_steps):
+                graph.run() if graph else self._decode_one(flight, route)
             steps += num_steps
             rows_run += num_steps * flight.num_rows
             flight.look(self.stopper, num_steps)
@@ -133,15 +143,28 @@ class TorchSampler:
                 tokens[i, : len(job.prompt)] = torch.tensor(job.prompt)
             places = torch.tensor([job.place for job in batch], device=self.base.device)
             last = torch.tensor([len(job.prompt) - 1 for job in batch], device=self.base.device)
-            with self.bank.routed(self.bank.route([job.slot for job in batch], tokens_per_row=length)):
+            route = self.bank.route([job.slot for job in batch], tokens_per_row=length)
+            with self.bank.routed(route), self.base.autocast():
                 hidden = flight.read_prompts(tokens.to(self.base.device), places)
             logits = self.base.logits(hidden[torch.arange(len(batch), device=self.base.device), last])
             rows = torch.tensor([row for job in batch for row in job.rows], device=self.base.device)
             source = torch.tensor([i for i, job in enumerate(batch) for _ in job.rows], device=self.base.device)
             self._append(flight, logits[source], rows)
 
-    def _decode_one(self, flight: Flight) -> None:
-        hidden = flight.forward()
+    def _route_step(self, flight: Flight, last: StepRoute | None) -> StepRoute:
+        route = self.bank.route(flight.row_slots, like=last.route if last else None)
+        if last and route.down is last.route.down:
+            return StepRoute(route, last.deltas)
+        return StepRoute(route, self.fused.deltas(route) if self.fused else None)
+
+    def _decode_one(self, flight: Flight, route: StepRoute) -> None:
+        """Write one token in every row, without a word from the device to the host."""
+        tokens, positions = flight.next_inputs()
+        if self.fused and route.deltas:
+            hidden = self.fused.step(tokens, positions, flight.cache, route.route.layout, route.deltas)
+        else:
+            with self.bank.routed(route.route), self.base.autocast():
+                hidden = self.base.hidden(tokens[:, None], positions[:, None], flight.cache)[:, 0]
         self._append(flight, self.base.logits(hidden), None)
 
     def _append(self, flight: Flight, logits: Tensor, rows: Tensor | None) -> None:
