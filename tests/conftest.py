@@ -1,6 +1,22 @@
-"""What all tests share: quiet libraries, one thread, no deadlines on a machine that may be busy."""
+"""What all tests share: no deadlines on a machine that may be busy, and one real run, played once."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("redqueen", deadline=None)
 settings.load_profile("redqueen")
+
+QUICK = Path(__file__).parent / "quick.toml"
+
+
+@pytest.fixture(scope="session")
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run directory of ``quick.toml``, played to its end without interruption. Read it, do not write to it."""
+    from redqueen.config import load_config
+    from redqueen.run import start
+
+    folder = tmp_path_factory.mktemp("quick") / "run"
+    start(load_config(QUICK), folder)
+    return folder

@@ -1,0 +1,230 @@
+"""The command line: one clear sentence and exit code 2 for a mistake, nothing written; help and plan without torch."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from redqueen import __version__, cli
+from redqueen.config import OPERATORS
+
+QUICK = Path(__file__).parent / "quick.toml"
+CONFIGS = Path(__file__).parent.parent / "configs"
+
+WITHOUT_TORCH = """
+import json, sys
+from redqueen.cli import main
+seen = {}
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["redqueen", *line]
+    try:
+        main()
+        code = 0
+    except SystemExit as stop:
+        code = stop.code or 0
+    seen[" ".join(line)] = [code, "torch" in sys.modules]
+print("\\n" + json.dumps(seen))
+"""
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path
+) -> tuple[int, str, str]:
+    """Run one command line in this process; return exit code, standard output and standard error."""
+    monkeypatch.setattr(sys, "argv", ["redqueen", *map(str, words)])
+    code = 0
+    try:
+        cli.main()
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def redqueen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run a command line: ``redqueen("train", "--dry-run")``."""
+    return lambda *words: run(monkeypatch, capsys, *words)
+
+
+def refusal(outcome: tuple[int, str, str]) -> str:
+    """Check that it was refused as a mistake of the user's, in one line without a traceback; return the line."""
+    code, out, err = outcome
+    assert code == 2
+    assert "Traceback" not in out + err
+    lines = err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("redqueen: ")
+    return lines[0].removeprefix("redqueen: ")
+
+
+def test_help_and_plan_import_no_torch(tmp_path: Path) -> None:
+    lines = [["--help"], ["--version"], ["train", "--help"], ["tiny", "train", "--help"]]
+    lines += [["train", str(CONFIGS / "paper-7b.toml"), "--dry-run"], ["train", "--set", "run.steps=1"]]
+    process = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, json.dumps(lines)],
+        env={**os.environ, "HF_HOME": str(tmp_path)},  # an empty cache: the plan may read no model's config
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    seen = json.loads(process.stdout.splitlines()[-1])
+    assert [code for code, _ in seen.values()] == [0, 0, 0, 0, 0, 2]
+    assert [name for name, (_, torch_there) in seen.items() if torch_there] == []
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_plan_shows_the_resolved_config_and_the_work_of_a_step_and_writes_nothing(
+    redqueen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = redqueen("train", QUICK, "--set", "run.num_steps=7", "--run-dir", tmp_path / "run", "--dry-run")
+    assert code == 0
+    assert "num_steps = 7" in out and "[evolve]" in out
+    assert "2T+2S: 7 steps" in out and "10 proposals (5 a teacher), at most 30 attempts" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_plan_counts_the_generations_that_a_run_plays(redqueen) -> None:
+    _, out, _ = redqueen("train", QUICK, "--dry-run")
+    assert "4 steps, 1 generation" in out  # after step 2; none after the last
+
+
+def test_the_version_is_that_of_the_package(redqueen) -> None:
+    assert redqueen("--version") == (0, f"redqueen {__version__}\n", "")
+
+
+# Mistakes ------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_directory_that_exists_is_refused_and_left_alone(redqueen, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("mine")
+    line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path))
+    assert f"redqueen resume {tmp_path}" in line
+    assert [p.name for p in tmp_path.iterdir()] == ["note.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "model.base=./nowhere"], "model.base is ./nowhere, and there is no such folder"),
+        (["--set", "model.base=./empty"], "model.base ./empty cannot be loaded"),
+        (["--set", "run.steps=3"], "there is no field run.steps"),
+        (["--set", "population.num_students=0"], "somebody has to solve the tasks"),
+        (["--set", "evolve.operators=['M1', 'M99']"], "M99"),
+        (["--set", "learn.estimator=ppo"], "learn.estimator"),
+        (["--set", "nonsense"], "write it as section.field=value"),
+        (["--set", "population.lora_targets=['no_such_module']"], "no_such_module"),
+    ],
+    ids=lambda value: value[1].split("=")[0] if isinstance(value, list) else "",
+)
+def test_a_config_that_cannot_be_played_is_refused_and_nothing_is_written(
+    redqueen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert said in refusal(redqueen("train", QUICK, "--run-dir", "run", *words))
+    assert [p.name for p in tmp_path.iterdir()] == ["empty"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_asking_for_a_device_that_is_not_there_is_refused(redqueen, tmp_path: Path) -> None:
+    line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path / "run", "--set", "run.device=cuda"))
+    assert "set run.device = cpu" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_config_file_that_is_not_there_is_named(redqueen, tmp_path: Path) -> None:
+    assert "no config file at" in refusal(redqueen("train", tmp_path / "no.toml"))
+
+
+@pytest.mark.parametrize("command", ["resume", "report", "diff", "export"])
+def test_a_folder_that_is_no_run_is_refused_by_every_command_that_reads_one(
+    redqueen, tmp_path: Path, command: str
+) -> None:
+    more = {"diff": [tmp_path], "export": ["--member", "S1", "--out", tmp_path / "out"]}.get(command, [])
+    line = refusal(redqueen(command, tmp_path, *more))
+    assert str(tmp_path) in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_exporting_a_member_that_does_not_live_names_those_who_do(redqueen, quick_run: Path, tmp_path: Path) -> None:
+    line = refusal(redqueen("export", quick_run, "--member", "S9", "--out", tmp_path / "out"))
+    assert "--member S9 does not live in" in line and "T1" in line and "S" in line.split("choose one of")[1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_exporting_into_a_folder_that_exists_is_refused(redqueen, quick_run: Path, tmp_path: Path) -> None:
+    assert "exists already" in refusal(redqueen("export", quick_run, "--member", "S1", "--out", tmp_path))
+
+
+def test_a_report_in_an_unknown_format_is_refused(redqueen, quick_run: Path, tmp_path: Path) -> None:
+    line = refusal(redqueen("report", quick_run, "--format", "pdf", "--out", tmp_path / "x"))
+    assert line == "--format pdf is unknown: choose html or md"
+
+
+def test_a_command_that_is_not_there_exits_with_two(redqueen) -> None:
+    code, _, err = redqueen("evolve")
+    assert code == 2 and "No such command" in err
+
+
+# What the commands do ------------------------------------------------------------------------------------------
+
+
+def test_a_living_member_is_exported_as_a_whole_peft_folder(redqueen, quick_run: Path, tmp_path: Path) -> None:
+    with (quick_run / "report.html").open() as file:
+        assert file.read(1)
+    out = tmp_path / "member"
+    _, _, err = redqueen("export", quick_run, "--member", "nobody", "--out", out)
+    member = err.split("choose one of")[1].split(",")[-1].strip()
+    code, printed, _ = redqueen("export", quick_run, "--member", member, "--out", out)
+    assert (code, printed.strip()) == (0, str(out))
+    assert (out / "adapter_model.safetensors").is_file()
+    adapter = json.loads((out / "adapter_config.json").read_text())
+    assert (adapter["r"], adapter["lora_alpha"]) == (2, 4.0)
+    assert (Path(adapter["base_model_name_or_path"]) / "model.safetensors").is_file()
+
+
+def test_runs_are_compared_by_their_journals(redqueen, quick_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(quick_run, tmp_path / "copy")
+    assert redqueen("diff", quick_run, tmp_path / "copy")[:2] == (0, "equal\n")
+    from redqueen.journal import Journal
+
+    with Journal.open(tmp_path / "copy" / "journal.sqlite") as journal:
+        journal.connection.execute("UPDATE candidate SET reward = 0.123 WHERE seq = 1")
+    code, out, _ = redqueen("diff", quick_run, tmp_path / "copy")
+    assert code == 1 and "table candidate, row seq=1: reward" in out
+
+
+def test_a_report_can_be_written_anew_in_both_formats(redqueen, quick_run: Path, tmp_path: Path) -> None:
+    for format_ in ("html", "md"):
+        out = tmp_path / f"report.{format_}"
+        assert redqueen("report", quick_run, "--format", format_, "--out", out)[:2] == (0, f"{out}\n")
+        assert "quick" in out.read_text()
+
+
+def test_the_doctor_says_for_each_thing_whether_it_is_well(redqueen) -> None:
+    code, out, _ = redqueen("doctor")
+    lines = out.strip().splitlines()
+    assert {line[:3] for line in lines} <= {"ok ", "BAD"}
+    assert code == (1 if any(line.startswith("BAD") for line in lines) else 0)
+    for name in ("python", "torch", "embedded base", "sandbox"):
+        assert any(f"  {name}" in line for line in lines)
+
+
+def test_all_operators_that_a_config_may_name_are_listed(redqueen) -> None:
+    code, out, _ = redqueen("operators")
+    assert code == 0
+    listed = {line.split()[0].strip("|`* ") for line in out.splitlines() if line.split()}
+    assert set(OPERATORS) <= listed | set(out.replace("|", " ").split())
+
+
+def test_the_operators_of_the_config_are_those_of_evolution() -> None:
+    from redqueen.evolve.operators import OPERATORS as BY_NAME
+
+    assert set(OPERATORS) == set(BY_NAME)
