@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,9 @@ print("\\n" + json.dumps(seen))
 """
 
 
+Command = Callable[..., tuple[int, str, str]]
+
+
 def run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path
 ) -> tuple[int, str, str]:
@@ -47,7 +51,7 @@ def run(
 
 
 @pytest.fixture
-def redqueen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def redqueen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run a command line: ``redqueen("train", "--dry-run")``."""
     return lambda *words: run(monkeypatch, capsys, *words)
 
@@ -80,7 +84,7 @@ def test_help_and_plan_import_no_torch(tmp_path: Path) -> None:
 
 
 def test_the_plan_shows_the_resolved_config_and_the_work_of_a_step_and_writes_nothing(
-    redqueen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    redqueen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, _ = redqueen("train", QUICK, "--set", "run.num_steps=7", "--run-dir", tmp_path / "run", "--dry-run")
@@ -90,19 +94,19 @@ def test_the_plan_shows_the_resolved_config_and_the_work_of_a_step_and_writes_no
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_plan_counts_the_generations_that_a_run_plays(redqueen) -> None:
+def test_the_plan_counts_the_generations_that_a_run_plays(redqueen: Command) -> None:
     _, out, _ = redqueen("train", QUICK, "--dry-run")
     assert "4 steps, 1 generation" in out  # after step 2; none after the last
 
 
-def test_the_version_is_that_of_the_package(redqueen) -> None:
+def test_the_version_is_that_of_the_package(redqueen: Command) -> None:
     assert redqueen("--version") == (0, f"redqueen {__version__}\n", "")
 
 
 # Mistakes ------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_directory_that_exists_is_refused_and_left_alone(redqueen, tmp_path: Path) -> None:
+def test_a_run_directory_that_exists_is_refused_and_left_alone(redqueen: Command, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
     line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path))
     assert f"redqueen resume {tmp_path}" in line
@@ -124,7 +128,7 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(redqueen, tmp_pat
     ids=lambda value: value[1].split("=")[0] if isinstance(value, list) else "",
 )
 def test_a_config_that_cannot_be_played_is_refused_and_nothing_is_written(
-    redqueen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+    redqueen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -133,19 +137,19 @@ def test_a_config_that_cannot_be_played_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
-def test_asking_for_a_device_that_is_not_there_is_refused(redqueen, tmp_path: Path) -> None:
+def test_asking_for_a_device_that_is_not_there_is_refused(redqueen: Command, tmp_path: Path) -> None:
     line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path / "run", "--set", "run.device=cuda"))
     assert "set run.device = cpu" in line
     assert not (tmp_path / "run").exists()
 
 
-def test_a_config_file_that_is_not_there_is_named(redqueen, tmp_path: Path) -> None:
+def test_a_config_file_that_is_not_there_is_named(redqueen: Command, tmp_path: Path) -> None:
     assert "no config file at" in refusal(redqueen("train", tmp_path / "no.toml"))
 
 
 @pytest.mark.parametrize("command", ["resume", "report", "diff", "export"])
 def test_a_folder_that_is_no_run_is_refused_by_every_command_that_reads_one(
-    redqueen, tmp_path: Path, command: str
+    redqueen: Command, tmp_path: Path, command: str
 ) -> None:
     more = {"diff": [tmp_path], "export": ["--member", "S1", "--out", tmp_path / "out"]}.get(command, [])
     line = refusal(redqueen(command, tmp_path, *more))
@@ -153,22 +157,24 @@ def test_a_folder_that_is_no_run_is_refused_by_every_command_that_reads_one(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_exporting_a_member_that_does_not_live_names_those_who_do(redqueen, quick_run: Path, tmp_path: Path) -> None:
+def test_exporting_a_member_that_does_not_live_names_those_who_do(
+    redqueen: Command, quick_run: Path, tmp_path: Path
+) -> None:
     line = refusal(redqueen("export", quick_run, "--member", "S9", "--out", tmp_path / "out"))
     assert "--member S9 does not live in" in line and "T1" in line and "S" in line.split("choose one of")[1]
     assert not (tmp_path / "out").exists()
 
 
-def test_exporting_into_a_folder_that_exists_is_refused(redqueen, quick_run: Path, tmp_path: Path) -> None:
+def test_exporting_into_a_folder_that_exists_is_refused(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
     assert "exists already" in refusal(redqueen("export", quick_run, "--member", "S1", "--out", tmp_path))
 
 
-def test_a_report_in_an_unknown_format_is_refused(redqueen, quick_run: Path, tmp_path: Path) -> None:
+def test_a_report_in_an_unknown_format_is_refused(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
     line = refusal(redqueen("report", quick_run, "--format", "pdf", "--out", tmp_path / "x"))
     assert line == "--format pdf is unknown: choose html or md"
 
 
-def test_a_command_that_is_not_there_exits_with_two(redqueen) -> None:
+def test_a_command_that_is_not_there_exits_with_two(redqueen: Command) -> None:
     code, _, err = redqueen("evolve")
     assert code == 2 and "No such command" in err
 
@@ -176,9 +182,7 @@ def test_a_command_that_is_not_there_exits_with_two(redqueen) -> None:
 # What the commands do ------------------------------------------------------------------------------------------
 
 
-def test_a_living_member_is_exported_as_a_whole_peft_folder(redqueen, quick_run: Path, tmp_path: Path) -> None:
-    with (quick_run / "report.html").open() as file:
-        assert file.read(1)
+def test_a_living_member_is_exported_as_a_whole_peft_folder(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "member"
     _, _, err = redqueen("export", quick_run, "--member", "nobody", "--out", out)
     member = err.split("choose one of")[1].split(",")[-1].strip()
@@ -190,7 +194,7 @@ def test_a_living_member_is_exported_as_a_whole_peft_folder(redqueen, quick_run:
     assert (Path(adapter["base_model_name_or_path"]) / "model.safetensors").is_file()
 
 
-def test_runs_are_compared_by_their_journals(redqueen, quick_run: Path, tmp_path: Path) -> None:
+def test_runs_are_compared_by_their_journals(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
     shutil.copytree(quick_run, tmp_path / "copy")
     assert redqueen("diff", quick_run, tmp_path / "copy")[:2] == (0, "equal\n")
     from redqueen.journal import Journal
@@ -201,14 +205,14 @@ def test_runs_are_compared_by_their_journals(redqueen, quick_run: Path, tmp_path
     assert code == 1 and "table candidate, row seq=1: reward" in out
 
 
-def test_a_report_can_be_written_anew_in_both_formats(redqueen, quick_run: Path, tmp_path: Path) -> None:
+def test_a_report_can_be_written_anew_in_both_formats(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
     for format_ in ("html", "md"):
         out = tmp_path / f"report.{format_}"
         assert redqueen("report", quick_run, "--format", format_, "--out", out)[:2] == (0, f"{out}\n")
-        assert "quick" in out.read_text()
+        assert "2T+2S" in out.read_text()
 
 
-def test_the_doctor_says_for_each_thing_whether_it_is_well(redqueen) -> None:
+def test_the_doctor_says_for_each_thing_whether_it_is_well(redqueen: Command) -> None:
     code, out, _ = redqueen("doctor")
     lines = out.strip().splitlines()
     assert {line[:3] for line in lines} <= {"ok ", "BAD"}
@@ -217,11 +221,10 @@ def test_the_doctor_says_for_each_thing_whether_it_is_well(redqueen) -> None:
         assert any(f"  {name}" in line for line in lines)
 
 
-def test_all_operators_that_a_config_may_name_are_listed(redqueen) -> None:
+def test_all_operators_that_a_config_may_name_are_listed(redqueen: Command) -> None:
     code, out, _ = redqueen("operators")
     assert code == 0
-    listed = {line.split()[0].strip("|`* ") for line in out.splitlines() if line.split()}
-    assert set(OPERATORS) <= listed | set(out.replace("|", " ").split())
+    assert set(OPERATORS) <= set(out.replace("|", " ").split())
 
 
 def test_the_operators_of_the_config_are_those_of_evolution() -> None:
