@@ -1,0 +1,60 @@
+"""What is too long to be asked, and how long texts may be on a base with so many positions."""
+
+import pytest
+from scripted import config_of
+from transformers import AutoTokenizer
+
+from redqueen.domains.prompts_compact import CompactFormat
+from redqueen.limits import TextLimits, fit_limits
+from redqueen.nouns import Candidate, Kind, Rejection, Task
+from redqueen.propose.too_long import reject_too_long
+from redqueen.tiny import embedded_folder
+
+
+def judged(limit: int, *verdicts: Task | Rejection) -> list[Task | Rejection]:
+    tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
+    candidates = [Candidate(str(i), "T1", "S1", "code_o", "") for i in range(len(verdicts))]
+    return reject_too_long(candidates, verdicts, CompactFormat(), tokenizer, limit)
+
+
+def task(output: str, kind: Kind = "code_i") -> Task:
+    return Task("a", "T1", "S1", kind, "def f(x):\n    return x\n", ("1",), (output,))
+
+
+def test_a_task_is_refused_for_the_length_of_what_its_student_would_be_shown() -> None:
+    short, long = task("[1, 2]"), task(f"'{'a' * 100}'")
+    result = judged(60, short, long, task(f"'{'a' * 100}'", "code_o"))
+    assert [isinstance(v, Task) for v in result] == [True, False, True]  # a deduction prompt does not show the output
+    assert isinstance(result[1], Rejection)
+    assert (result[1].candidate.id, result[1].reason) == ("1", "too-long")
+    assert "tokens" in result[1].detail
+
+
+def test_what_was_rejected_already_keeps_its_reason() -> None:
+    bad = Rejection(Candidate("0", "T1", "S1", "code_o", ""), "syntax")
+    assert judged(1, bad) == [bad]
+
+
+def test_the_limit_itself_is_short_enough() -> None:
+    tokenizer, asked = AutoTokenizer.from_pretrained(embedded_folder()), task("1")
+    length = len(CompactFormat().encode(tokenizer, CompactFormat().solve(asked)))
+    assert judged(length, asked) == [asked]
+    assert isinstance(judged(length - 1, asked)[0], Rejection)
+
+
+@pytest.mark.parametrize("positions", [64, 1024, 32768])
+def test_prompt_and_completion_fit_the_positions_together_and_a_completion_gets_at_most_half(positions: int) -> None:
+    limits = fit_limits(config_of(propose={"max_new_tokens": 8096}, solve={"max_new_tokens": 8096}), positions)
+    assert limits.propose_new_tokens == limits.solve_new_tokens == min(8096, positions // 2)
+    for prompt, new in (
+        (limits.propose_prompt_tokens, limits.propose_new_tokens),
+        (limits.solve_prompt_tokens, limits.solve_new_tokens),
+    ):
+        assert 0 < prompt <= 6144 and prompt + new <= positions
+
+
+def test_what_the_config_asks_for_is_kept_where_there_is_room() -> None:
+    config = config_of(
+        propose={"max_new_tokens": 100, "max_prompt_tokens": 200}, solve={"max_new_tokens": 30, "max_prompt_tokens": 40}
+    )
+    assert fit_limits(config, 1024) == TextLimits(200, 100, 40, 30)
