@@ -1,16 +1,14 @@
 """Checkpoints: whole or absent, exact, checked, and honest about damage."""
 
-import os
 import resource
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
+from rights import without_root_rights
 
 from redqueen import checkpoint
 from redqueen.checkpoint import Checkpoint, DamagedCheckpoint
@@ -26,19 +24,6 @@ STATE = {"ratings": {"T1": [25.0, 25 / 3]}, "rng": {"state": 2**127 - 1}, "name"
 
 def save(folder: Path, step: int, **more: int) -> Path:
     return Checkpoint.save(folder, step, {"x": torch.full((2,), float(step))}, {"step": step}, **more)
-
-
-@contextmanager
-def without_root_rights() -> Iterator[None]:
-    """Root may write anywhere; be nobody for a moment so that permissions count."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 def test_what_was_saved_comes_back_bit_by_bit(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from rights import without_root_rights
 
 from redqueen import run
 from redqueen.checkpoint import SCHEMA_VERSION, Checkpoint, list_checkpoints
@@ -150,39 +151,19 @@ def test_a_run_whose_disk_is_full_says_so_and_goes_on_once_there_is_room(
     assert diff(quick_run / JOURNAL, half_run / JOURNAL) is None
 
 
-def test_a_folder_that_may_not_be_written_to_is_named_and_nothing_changes(
-    quick_run: Path, half_run: Path, as_nobody: Callable[[], object]
-) -> None:
+def test_a_folder_that_may_not_be_written_to_is_named_and_nothing_changes(quick_run: Path, half_run: Path) -> None:
     half_run.chmod(0o555)
     (half_run / "lock").chmod(0o444)
     before = {path: path.stat().st_mtime_ns for path in half_run.rglob("*")}
-    with as_nobody(), pytest.raises(UserError, match=r"Cannot write to the run directory .*Make it writable"):
+    with without_root_rights(), pytest.raises(UserError, match=r"Cannot write to the run directory .*Make it writable"):
         resume(half_run)
     assert {path: path.stat().st_mtime_ns for path in half_run.rglob("*")} == before
 
 
-def test_a_run_directory_that_may_not_be_read_is_named(half_run: Path, as_nobody: Callable[[], object]) -> None:
+def test_a_run_directory_that_may_not_be_read_is_named(half_run: Path) -> None:
     half_run.chmod(0o700)
-    with as_nobody(), pytest.raises(UserError, match=r"config\.json may not be read: ask for permission"):
+    with without_root_rights(), pytest.raises(UserError, match=r"config\.json may not be read: ask for permission"):
         resume(half_run)
-
-
-@pytest.fixture
-def as_nobody() -> Callable[[], object]:
-    """Root may write anywhere: be nobody for a moment so that permissions count."""
-
-    @contextmanager
-    def change() -> Iterator[None]:
-        if os.geteuid() != 0:
-            yield
-            return
-        os.seteuid(65534)
-        try:
-            yield
-        finally:
-            os.seteuid(0)
-
-    return change
 
 
 def test_a_damaged_checkpoint_is_named_and_the_run_goes_on_from_the_one_before(

@@ -1,16 +1,14 @@
 """The journal: one transaction a step, exact after a cut, open to plain SQL, and clear about what went wrong."""
 
-import os
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from rights import without_root_rights
 
 from redqueen.errors import UserError
 from redqueen.journal import (
@@ -81,18 +79,6 @@ def new_journal(path: Path, num_steps: int) -> Journal:
     for step in range(1, num_steps + 1):
         write_step(journal, step)
     return journal
-
-
-@contextmanager
-def without_root_rights() -> Iterator[None]:
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 def test_a_step_is_stored_as_rows_that_plain_sql_can_ask_for(tmp_path: Path) -> None:
