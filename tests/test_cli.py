@@ -3,57 +3,17 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from command_line import redqueen, redqueen_afresh
 
-from redqueen import __version__, cli
+from redqueen import __version__
 from redqueen.config import OPERATORS
 
 QUICK = Path(__file__).parent / "quick.toml"
 CONFIGS = Path(__file__).parent.parent / "configs"
-
-WITHOUT_TORCH = """
-import json, sys
-from redqueen.cli import main
-seen = {}
-for line in json.loads(sys.argv[1]):
-    sys.argv = ["redqueen", *line]
-    try:
-        main()
-        code = 0
-    except SystemExit as stop:
-        code = stop.code or 0
-    seen[" ".join(line)] = [code, "torch" in sys.modules]
-print("\\n" + json.dumps(seen))
-"""
-
-
-Command = Callable[..., tuple[int, str, str]]
-
-
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path
-) -> tuple[int, str, str]:
-    """Run one command line in this process; return exit code, standard output and standard error."""
-    monkeypatch.setattr(sys, "argv", ["redqueen", *map(str, words)])
-    code = 0
-    try:
-        cli.main()
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.fixture
-def redqueen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run a command line: ``redqueen("train", "--dry-run")``."""
-    return lambda *words: run(monkeypatch, capsys, *words)
 
 
 def refusal(outcome: tuple[int, str, str]) -> str:
@@ -69,22 +29,15 @@ def refusal(outcome: tuple[int, str, str]) -> str:
 def test_help_and_plan_import_no_torch(tmp_path: Path) -> None:
     lines = [["--help"], ["--version"], ["train", "--help"], ["tiny", "train", "--help"]]
     lines += [["train", str(CONFIGS / "paper-7b.toml"), "--dry-run"], ["train", "--set", "run.steps=1"]]
-    process = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, json.dumps(lines)],
-        env={**os.environ, "HF_HOME": str(tmp_path)},  # an empty cache: the plan may read no model's config
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=True,
-    )
-    seen = json.loads(process.stdout.splitlines()[-1])
-    assert [code for code, _ in seen.values()] == [0, 0, 0, 0, 0, 2]
-    assert [name for name, (_, torch_there) in seen.items() if torch_there] == []
+    empty_cache = {**os.environ, "HF_HOME": str(tmp_path)}  # the plan may read no model's config
+    told = redqueen_afresh(*lines, cwd=tmp_path, env=empty_cache)
+    assert [one.code for one in told] == [0, 0, 0, 0, 0, 2]
+    assert [one.heavy for one in told] == [[]] * len(lines)
     assert not (tmp_path / "runs").exists()
 
 
 def test_the_plan_shows_the_resolved_config_and_the_work_of_a_step_and_writes_nothing(
-    redqueen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, _ = redqueen("train", QUICK, "--set", "run.num_steps=7", "--run-dir", tmp_path / "run", "--dry-run")
@@ -94,19 +47,19 @@ def test_the_plan_shows_the_resolved_config_and_the_work_of_a_step_and_writes_no
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_plan_counts_the_generations_that_a_run_plays(redqueen: Command) -> None:
+def test_the_plan_counts_the_generations_that_a_run_plays() -> None:
     _, out, _ = redqueen("train", QUICK, "--dry-run")
     assert "4 steps, 1 generation" in out  # after step 2; none after the last
 
 
-def test_the_version_is_that_of_the_package(redqueen: Command) -> None:
+def test_the_version_is_that_of_the_package() -> None:
     assert redqueen("--version") == (0, f"redqueen {__version__}\n", "")
 
 
 # Mistakes ------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_directory_that_exists_is_refused_and_left_alone(redqueen: Command, tmp_path: Path) -> None:
+def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
     line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path))
     assert f"redqueen resume {tmp_path}" in line
@@ -128,7 +81,7 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(redqueen: Command
     ids=lambda value: value[1].split("=")[0] if isinstance(value, list) else "",
 )
 def test_a_config_that_cannot_be_played_is_refused_and_nothing_is_written(
-    redqueen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -137,44 +90,40 @@ def test_a_config_that_cannot_be_played_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
-def test_asking_for_a_device_that_is_not_there_is_refused(redqueen: Command, tmp_path: Path) -> None:
+def test_asking_for_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
     line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path / "run", "--set", "run.device=cuda"))
     assert "set run.device = cpu" in line
     assert not (tmp_path / "run").exists()
 
 
-def test_a_config_file_that_is_not_there_is_named(redqueen: Command, tmp_path: Path) -> None:
+def test_a_config_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "no config file at" in refusal(redqueen("train", tmp_path / "no.toml"))
 
 
 @pytest.mark.parametrize("command", ["resume", "report", "diff", "export"])
-def test_a_folder_that_is_no_run_is_refused_by_every_command_that_reads_one(
-    redqueen: Command, tmp_path: Path, command: str
-) -> None:
+def test_a_folder_that_is_no_run_is_refused_by_every_command_that_reads_one(tmp_path: Path, command: str) -> None:
     more = {"diff": [tmp_path], "export": ["--member", "S1", "--out", tmp_path / "out"]}.get(command, [])
     line = refusal(redqueen(command, tmp_path, *more))
     assert str(tmp_path) in line
     assert list(tmp_path.iterdir()) == []
 
 
-def test_exporting_a_member_that_does_not_live_names_those_who_do(
-    redqueen: Command, quick_run: Path, tmp_path: Path
-) -> None:
+def test_exporting_a_member_that_does_not_live_names_those_who_do(quick_run: Path, tmp_path: Path) -> None:
     line = refusal(redqueen("export", quick_run, "--member", "S9", "--out", tmp_path / "out"))
     assert "--member S9 does not live in" in line and "T1" in line and "S" in line.split("choose one of")[1]
     assert not (tmp_path / "out").exists()
 
 
-def test_exporting_into_a_folder_that_exists_is_refused(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
+def test_exporting_into_a_folder_that_exists_is_refused(quick_run: Path, tmp_path: Path) -> None:
     assert "exists already" in refusal(redqueen("export", quick_run, "--member", "S1", "--out", tmp_path))
 
 
-def test_a_report_in_an_unknown_format_is_refused(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
+def test_a_report_in_an_unknown_format_is_refused(quick_run: Path, tmp_path: Path) -> None:
     line = refusal(redqueen("report", quick_run, "--format", "pdf", "--out", tmp_path / "x"))
     assert line == "--format pdf is unknown: choose html or md, or name a table with --table"
 
 
-def test_a_command_that_is_not_there_exits_with_two(redqueen: Command) -> None:
+def test_a_command_that_is_not_there_exits_with_two() -> None:
     code, _, err = redqueen("evolve")
     assert code == 2 and "No such command" in err
 
@@ -182,7 +131,7 @@ def test_a_command_that_is_not_there_exits_with_two(redqueen: Command) -> None:
 # What the commands do ------------------------------------------------------------------------------------------
 
 
-def test_a_living_member_is_exported_as_a_whole_peft_folder(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
+def test_a_living_member_is_exported_as_a_whole_peft_folder(quick_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "member"
     _, _, err = redqueen("export", quick_run, "--member", "nobody", "--out", out)
     member = err.split("choose one of")[1].split(",")[-1].strip()
@@ -194,7 +143,7 @@ def test_a_living_member_is_exported_as_a_whole_peft_folder(redqueen: Command, q
     assert (Path(adapter["base_model_name_or_path"]) / "model.safetensors").is_file()
 
 
-def test_runs_are_compared_by_their_journals(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
+def test_runs_are_compared_by_their_journals(quick_run: Path, tmp_path: Path) -> None:
     shutil.copytree(quick_run, tmp_path / "copy")
     assert redqueen("diff", quick_run, tmp_path / "copy")[:2] == (0, "equal\n")
     from redqueen.journal import Journal
@@ -205,14 +154,14 @@ def test_runs_are_compared_by_their_journals(redqueen: Command, quick_run: Path,
     assert code == 1 and "table candidate, row seq=1: reward" in out
 
 
-def test_a_report_can_be_written_anew_in_both_formats(redqueen: Command, quick_run: Path, tmp_path: Path) -> None:
+def test_a_report_can_be_written_anew_in_both_formats(quick_run: Path, tmp_path: Path) -> None:
     for format_ in ("html", "md"):
         out = tmp_path / f"report.{format_}"
         assert redqueen("report", quick_run, "--format", format_, "--out", out)[:2] == (0, f"{out}\n")
         assert "2T+2S" in out.read_text()
 
 
-def test_the_doctor_says_for_each_thing_whether_it_is_well(redqueen: Command) -> None:
+def test_the_doctor_says_for_each_thing_whether_it_is_well() -> None:
     code, out, _ = redqueen("doctor")
     lines = out.strip().splitlines()
     assert {line[:3] for line in lines} <= {"ok ", "BAD"}
@@ -221,13 +170,13 @@ def test_the_doctor_says_for_each_thing_whether_it_is_well(redqueen: Command) ->
         assert any(f"  {name}" in line for line in lines)
 
 
-def test_all_operators_that_a_config_may_name_are_listed(redqueen: Command) -> None:
+def test_all_operators_that_a_config_may_name_are_listed() -> None:
     code, out, _ = redqueen("operators")
     assert code == 0
     assert set(OPERATORS) <= set(out.replace("|", " ").split())
 
 
-def test_operators_and_the_doctors_lines_come_as_json_too(redqueen: Command) -> None:
+def test_operators_and_the_doctors_lines_come_as_json_too() -> None:
     _, out, _ = redqueen("operators", "--json")
     assert {row["id"] for row in json.loads(out)} == set(OPERATORS)
     _, out, _ = redqueen("doctor", "--json")

@@ -1,6 +1,5 @@
 """Habits of the command line: quick help, completion, exit codes, a page that agrees with the commands, no torch."""
 
-import json
 import os
 import resource
 import runpy
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import redqueen, redqueen_afresh
 from task_run import write_task_run
 
 from redqueen import cli
@@ -16,21 +16,6 @@ from redqueen.errors import UserError
 
 ROOT = Path(__file__).parent.parent
 MAIN = "from redqueen.cli import main; main()"
-
-MODULES_AFTER = """
-import json, sys
-from redqueen.cli import main
-seen = {}
-for line in json.loads(sys.argv[1]):
-    sys.argv = ["redqueen", *line]
-    try:
-        main()
-        code = 0
-    except SystemExit as stop:
-        code = stop.code or 0
-    seen[line[0]] = [code, "torch" in sys.modules or "transformers" in sys.modules]
-print("\\n" + json.dumps(seen))
-"""
 
 
 def test_the_page_of_the_command_line_is_what_the_commands_say() -> None:
@@ -70,11 +55,8 @@ def test_commands_that_only_read_the_journal_import_no_torch(tmp_path: Path) -> 
         ["diff", folder, folder],
         ["play", folder],
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", MODULES_AFTER, json.dumps(lines)], input="\n", capture_output=True, text=True, check=True
-    )
-    seen = json.loads(done.stdout.splitlines()[-1])
-    assert seen == {line[0]: [0, False] for line in lines}, done.stderr
+    told = redqueen_afresh(*lines, given="\n")
+    assert [(one.code, one.heavy) for one in told] == [(0, [])] * len(lines)
 
 
 @pytest.mark.parametrize(
@@ -85,16 +67,13 @@ def test_commands_that_only_read_the_journal_import_no_torch(tmp_path: Path) -> 
     ],
 )
 def test_failures_end_with_the_documented_codes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failure: BaseException, code: int, said: str
+    monkeypatch: pytest.MonkeyPatch, failure: BaseException, code: int, said: str
 ) -> None:
     def fail(args: list[str]) -> None:
         raise failure
 
     monkeypatch.setattr(cli, "app", fail)
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == code
-    assert capsys.readouterr().err.strip() == said
+    assert redqueen() == (code, "", f"{said}\n")
     assert f"\n| {code} |" in (ROOT / "docs" / "cli.md").read_text()
 
 

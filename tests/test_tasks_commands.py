@@ -3,13 +3,12 @@
 import csv
 import io
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import redqueen
 from task_run import ANSWERS, HOSTILE, TASKS, write_task_run
 
-from redqueen import cli
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.play import play, question_text
@@ -23,19 +22,6 @@ IDS = [task.id for task in TASKS]
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_task_run(tmp_path_factory.mktemp("tasks") / "small")
-
-
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path
-) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["redqueen", *map(str, words)])
-    code = 0
-    try:
-        cli.main()
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def is_harmless(text: str) -> bool:
@@ -90,10 +76,8 @@ def test_the_list_shows_each_task_on_one_harmless_line(run_dir: Path) -> None:
     assert lines[-1].split()[:7] == ["1-T1-0", "1", "code_o", "T1", "S1", "1/4", "5"]
 
 
-def test_the_list_as_json_is_one_object_a_line_in_plain_ascii(
-    run_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = command(monkeypatch, capsys, "tasks", run_dir, "--json")
+def test_the_list_as_json_is_one_object_a_line_in_plain_ascii(run_dir: Path) -> None:
+    code, out, _ = redqueen("tasks", run_dir, "--json")
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and out.isascii() and is_harmless(out)
     assert [row["id"] for row in rows] == IDS[::-1]
@@ -128,21 +112,17 @@ def test_a_task_that_was_rejected_or_never_was_is_named(run_dir: Path) -> None:
         read_task(run_dir, "nothing")
 
 
-def test_judging_again_agrees_with_what_was_judged(
-    run_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_judging_again_agrees_with_what_was_judged(run_dir: Path) -> None:
     for task in TASKS[:3]:
-        code, out, _ = command(monkeypatch, capsys, "replay", run_dir, "--task", task.id, "--judge")
+        code, out, _ = redqueen("replay", run_dir, "--task", task.id, "--judge")
         assert code == 0 and f"judged again: the same for all {len(ANSWERS[task.id])} answers" in out
 
 
-def test_judging_again_finds_what_was_judged_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_judging_again_finds_what_was_judged_otherwise(tmp_path: Path) -> None:
     folder = write_task_run(tmp_path / "wrong")
     with Journal.open(folder / JOURNAL) as journal:
         journal.connection.execute("UPDATE attempt SET correct = 1 - correct WHERE seq <= 2")
-    code, out, _ = command(monkeypatch, capsys, "replay", folder, "--task", "1-T1-0", "--judge", "--json")
+    code, out, _ = redqueen("replay", folder, "--task", "1-T1-0", "--judge", "--json")
     found = json.loads(out)
     assert code == 1 and found["rejudged"] == 4
     assert found["differences"] == [
@@ -243,11 +223,9 @@ def test_parquet_holds_types_and_texts_as_they_are(run_dir: Path, tmp_path: Path
         (["--format", "csv"], "choose html or md, or name a table with --table"),
     ],
 )
-def test_a_table_that_cannot_be_written_is_refused_with_the_remedy(
-    run_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], said: str
-) -> None:
+def test_a_table_that_cannot_be_written_is_refused_with_the_remedy(run_dir: Path, words: list[str], said: str) -> None:
     before = sorted(run_dir.iterdir())
-    code, _, err = command(monkeypatch, capsys, "report", run_dir, *words)
+    code, _, err = redqueen("report", run_dir, *words)
     assert code == 2 and said in err and "Traceback" not in err
     assert [path for path in sorted(run_dir.iterdir()) if path.suffix in (".csv", ".parquet")] == []
     assert before

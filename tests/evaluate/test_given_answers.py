@@ -1,11 +1,10 @@
 """Grading answers without a model: by id or in order, with one verdict an item, and mistakes named."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import redqueen, redqueen_afresh
 
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
@@ -113,16 +112,9 @@ def test_a_file_of_answers_that_is_absent_is_named(items: Path) -> None:
 
 def test_the_command_prints_one_json_object_and_needs_no_model(items: Path) -> None:
     answers = write(items.parent / "answers.jsonl", [{"answer": text} for text in RIGHT])
-    code = (
-        "import json, sys\nfrom redqueen.cli import main\n"
-        f"sys.argv = ['redqueen', 'evaluate', '--suite', 'cruxeval-o', '--data', {str(items)!r}, '--answers', "
-        f"{str(answers)!r}]\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
-        "assert 'torch' not in sys.modules\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["score"] == 1.0
+    (told,) = redqueen_afresh(["evaluate", "--suite", "cruxeval-o", "--data", str(items), "--answers", str(answers)])
+    assert (told.code, told.heavy) == (0, [])
+    assert json.loads(told.out)["score"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -135,7 +127,6 @@ def test_the_command_prints_one_json_object_and_needs_no_model(items: Path) -> N
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_sentence(words: list[str], said: str) -> None:
-    code = "from redqueen.cli import main\nmain()"
-    done = subprocess.run([sys.executable, "-c", code, "evaluate", *words], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr and "Traceback" not in done.stderr and done.stderr.count("\n") == 1
+    code, out, err = redqueen("evaluate", *words)
+    assert (code, out) == (2, "")
+    assert said in err and err.count("\n") == 1

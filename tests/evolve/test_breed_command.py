@@ -6,11 +6,11 @@ from pathlib import Path
 import peft
 import pytest
 import torch
+from command_line import redqueen
 from safetensors.torch import load_file, save_file
 from small_adapters import rewritten
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from redqueen import cli
 from redqueen.errors import UserError
 from redqueen.evolve.breed_command import breed_folders, operators_table
 from redqueen.evolve.operators import OPERATORS, apply, find
@@ -214,22 +214,11 @@ def test_the_table_tells_every_operator_with_formula_and_ground() -> None:
         assert operator.id in table and operator.formula in table and operator.ground in table
 
 
-def on_the_command_line(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
-    """Run `redqueen breed` in this process; return its exit code."""
-    monkeypatch.setattr("sys.argv", ["redqueen", "breed", *map(str, words)])
-    try:
-        cli.main()
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
-
-
-def test_the_command_prints_one_json_object(
-    parents: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_one_json_object(parents: list[Path], tmp_path: Path) -> None:
     words = ["--operator", "X4", "--parents", *parents, "--fitness", "0.3", "0.7", "--seed", "5"]
-    assert on_the_command_line(monkeypatch, *words, "--space", "factor", "--out", tmp_path / "child") == 0
-    told = json.loads(capsys.readouterr().out)
+    code, out, _ = redqueen("breed", *words, "--space", "factor", "--out", tmp_path / "child")
+    told = json.loads(out)
+    assert code == 0
     assert (told["operator"], told["space"], told["seed"], told["fitness"]) == ("X4", "factor", 5, [0.3, 0.7])
     assert told["relative_change"]["overall"] > 0 and told["seconds"] >= 0
 
@@ -244,14 +233,8 @@ def test_the_command_prints_one_json_object(
     ],
 )
 def test_the_command_refuses_in_one_sentence_with_exit_code_2(
-    words: list[str],
-    message: str,
-    parents: list[Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: list[str], message: str, parents: list[Path], tmp_path: Path
 ) -> None:
-    assert on_the_command_line(monkeypatch, *words, "--parents", *parents, "--out", tmp_path / "child") == 2
-    captured = capsys.readouterr()
-    assert captured.out == "" and message in captured.err and captured.err.count("\n") == 1
+    code, out, err = redqueen("breed", *words, "--parents", *parents, "--out", tmp_path / "child")
+    assert (code, out) == (2, "") and message in err and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

@@ -5,18 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import redqueen
 
-from redqueen import cli
 from redqueen.retention.command import measure_retention
 from redqueen.retention.lineup import lineup
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command in this process; return its exit code."""
-    monkeypatch.setattr("sys.argv", ["redqueen", "retention", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +54,11 @@ def test_the_report_has_a_row_and_a_sentence_for_every_entry(finished: tuple[Pat
         assert sum(line.startswith(f"- {entry.label} ") for line in lines) == 1
 
 
-def test_asking_again_reads_what_was_found(
-    finished: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_asking_again_reads_what_was_found(finished: tuple[Path, list[str]]) -> None:
     folder = finished[0]
     before = (folder / "report.md").read_text()
-    assert run(monkeypatch, "--out", str(folder), "--seeds", "1", "--quick", "--threads", "1") == 0
-    printed = capsys.readouterr()
-    assert printed.out.strip() == str(folder / "report.md") and "seed 1" not in printed.err
+    code, out, err = redqueen("retention", "--out", folder, "--seeds", "1", "--quick", "--threads", "1")
+    assert code == 0 and out.strip() == str(folder / "report.md") and "seed 1" not in err
     assert (folder / "report.md").read_text() == before
 
 
@@ -82,24 +71,17 @@ def test_asking_again_reads_what_was_found(
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence_and_nothing_is_written(
-    finished: tuple[Path, list[str]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
+    finished: tuple[Path, list[str]], arguments: list[str], message: str
 ) -> None:
     folder = finished[0]
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    assert run(monkeypatch, "--out", str(folder), *arguments) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+    code, _, error = redqueen("retention", "--out", folder, *arguments)
+    assert code == 2 and message in error and error.count("\n") == 1
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_a_folder_with_other_things_in_it_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("mine")
-    assert run(monkeypatch, "--out", str(tmp_path), "--quick") == 2
-    assert "holds no retention experiment" in capsys.readouterr().err
+    code, _, error = redqueen("retention", "--out", tmp_path, "--quick")
+    assert code == 2 and "holds no retention experiment" in error
     assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
