@@ -56,6 +56,27 @@ def test_clusters_of_unequal_size_weigh_by_their_items() -> None:
     assert bootstrap_mean([1, 0, 0, 0], rng(), clusters, confidence=0.6) == (0.0, 1.0)
 
 
+def test_strata_keep_their_sizes() -> None:
+    # each stratum is all 0 or all 1: whatever is drawn within it, the mean stays 1/2
+    assert bootstrap_mean([0, 0, 1, 1], rng(), strata=["easy", "easy", "hard", "hard"]) == (0.5, 0.5)
+    # only the first stratum varies: its two draws from {0, 1} make means of 1/2, 3/4, 1 over all four
+    values, strata = [0, 1, 1, 1], ["easy", "easy", "hard", "hard"]
+    assert bootstrap_mean(values, rng(), confidence=0.4, strata=strata) == (0.75, 0.75)
+    assert bootstrap_mean(values, rng(), confidence=0.6, strata=strata) == (0.5, 1.0)
+
+
+def test_clusters_are_drawn_whole_within_their_stratum() -> None:
+    clusters, strata = ["a", "a", "b", "b", "c"], ["easy", "easy", "easy", "easy", "hard"]
+    # from a = (0, 0) and b = (1, 1) two are drawn, c = (1) stands always: sums of 1, 3, 5 over five items
+    assert bootstrap_mean([0, 0, 1, 1, 1], rng(), clusters, confidence=0.4, strata=strata) == (0.6, 0.6)
+    assert bootstrap_mean([0, 0, 1, 1, 1], rng(), clusters, confidence=0.6, strata=strata) == (0.2, 1.0)
+
+
+def test_a_cluster_in_two_strata_is_refused() -> None:
+    with pytest.raises(ValueError, match="one stratum"):
+        bootstrap_mean([0.0, 1.0], rng(), clusters=["a", "a"], strata=["easy", "hard"])
+
+
 def test_many_items_give_nearly_the_normal_interval() -> None:
     values = [0.0, 1.0] * 500
     low, high = bootstrap_mean(values, rng(), num_resamples=4000)
@@ -80,8 +101,10 @@ def test_values_must_be_one_row_of_finite_numbers(values: list[object]) -> None:
 
 
 def test_every_value_needs_a_cluster() -> None:
-    with pytest.raises(ValueError, match="cluster labels"):
+    with pytest.raises(ValueError, match="as many labels"):
         bootstrap_mean([1.0, 2.0], rng(), clusters=["a"])
+    with pytest.raises(ValueError, match="as many labels"):
+        bootstrap_mean([1.0, 2.0], rng(), strata=["easy"])
 
 
 def test_a_paired_difference_ignores_how_hard_the_items_are() -> None:

@@ -1,8 +1,8 @@
 """External fitness: members' scores on the held-out suite, sampled and greedy, with intervals. Never selected on.
 
 An item's score is the share of its attempts that were right; a mean over items gets an interval from a bootstrap that
-draws whole functions, since the tasks made from one function stand and fall together. Attempts whose grading was lost
-are no sample.
+draws whole functions, since the tasks made from one function stand and fall together, and as many from each stratum of
+difficulty as the suite has, since its strata are fixed. Attempts whose grading was lost are no sample.
 """
 
 from __future__ import annotations
@@ -143,8 +143,9 @@ def difference(a: Score, b: Score, items: Sequence[Item], rng_seed: int) -> Inte
         raise ValueError("a difference needs two scores on the same items")
     kept = np.isfinite(first) & np.isfinite(second)
     clusters = [item.function for item, keep in zip(items, kept, strict=True) if keep]
+    strata = [item.stratum for item, keep in zip(items, kept, strict=True) if keep]
     rng = np.random.default_rng(rng_seed)
-    return bootstrap_difference(first[kept], second[kept], rng, clusters, NUM_RESAMPLES, CONFIDENCE)
+    return bootstrap_difference(first[kept], second[kept], rng, clusters, NUM_RESAMPLES, CONFIDENCE, strata)
 
 
 def _mark(
@@ -210,10 +211,11 @@ def _cell(index: list[int], items: Sequence[Item], columns: NDArray[np.float64],
     kept = [number for number in index if np.isfinite(columns[0, number])]
     means = columns[0, kept]
     clusters = [items[number].function for number in kept]
+    strata = [items[number].stratum for number in kept]
     return Cell(
         num_items=len(kept),
         mean=float(means.mean()) if kept else float("nan"),
-        interval=bootstrap_mean(means, rng, clusters, NUM_RESAMPLES, CONFIDENCE),
+        interval=bootstrap_mean(means, rng, clusters, NUM_RESAMPLES, CONFIDENCE, strata),
         thought_frac=float(columns[1, index].mean()),
         mean_tokens=float(columns[2, index].mean()),
     )

@@ -1,7 +1,8 @@
 """Confidence intervals for rates and means: Wilson, the cluster bootstrap, paired differences; and pass@k.
 
 Attempts at the same item are not independent, and neither are the three tasks made from one function; the bootstrap
-therefore resamples whole clusters. All intervals are two-sided.
+therefore resamples whole clusters, and where the items were drawn by strata of fixed size, it keeps those sizes. All
+intervals are two-sided.
 """
 
 from __future__ import annotations
@@ -58,12 +59,15 @@ def bootstrap_mean(
     clusters: Sequence[object] | None = None,
     num_resamples: int = 2000,
     confidence: float = 0.95,
+    strata: Sequence[object] | None = None,
 ) -> Interval:
     """Return the percentile bootstrap interval of the mean of ``values`` (Efron 1979), resampling whole clusters.
 
     ``values``: shape (n,), one mean an item. ``clusters``: n labels; items with equal labels are drawn together
-    (default: every item by itself). A resample's mean is the sum over the drawn clusters divided by the number of
-    items in them. No values give (nan, nan). Raises ValueError on other shapes or a non-finite value.
+    (default: every item by itself). ``strata``: n labels; as many clusters are drawn from each stratum as it has, since
+    a design that fixes them leaves no chance in their shares (default: one stratum). A resample's mean is the sum over
+    the drawn clusters divided by the number of items in them. No values give (nan, nan). Raises ValueError on other
+    shapes, a non-finite value or a cluster that lies in two strata.
     """
     _check_confidence(confidence)
     array = np.asarray(values, dtype=np.float64)
@@ -71,11 +75,15 @@ def bootstrap_mean(
         raise ValueError("values must be one row of finite numbers")
     if array.size == 0:
         return Interval(float("nan"), float("nan"))
-    sums, counts = _cluster_totals(array, clusters)
-    drawn = rng.integers(0, len(sums), size=(num_resamples, len(sums)))
-    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    sums, counts, stratum = _cluster_totals(array, clusters, strata)
+    totals, numbers = np.zeros(num_resamples), np.zeros(num_resamples)
+    for label in np.unique(stratum):
+        own = np.flatnonzero(stratum == label)
+        drawn = own[rng.integers(0, len(own), size=(num_resamples, len(own)))]
+        totals += sums[drawn].sum(axis=1)
+        numbers += counts[drawn].sum(axis=1)
     tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
+    low, high = np.quantile(totals / numbers, [tail, 1 - tail])
     return Interval(float(low), float(high))
 
 
@@ -86,6 +94,7 @@ def bootstrap_difference(
     clusters: Sequence[object] | None = None,
     num_resamples: int = 2000,
     confidence: float = 0.95,
+    strata: Sequence[object] | None = None,
 ) -> Interval:
     """Return the bootstrap interval of mean(a - b) over the same items, paired item by item.
 
@@ -95,7 +104,7 @@ def bootstrap_difference(
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.shape != second.shape:
         raise ValueError(f"paired values need equal shapes, got {first.shape} and {second.shape}")
-    return bootstrap_mean(first - second, rng, clusters, num_resamples, confidence)
+    return bootstrap_mean(first - second, rng, clusters, num_resamples, confidence, strata)
 
 
 def non_overlapping(a: Interval, b: Interval) -> bool:
@@ -104,18 +113,27 @@ def non_overlapping(a: Interval, b: Interval) -> bool:
 
 
 def _cluster_totals(
-    values: NDArray[np.float64], clusters: Sequence[object] | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if clusters is None:
-        return values, np.ones_like(values)
-    if len(clusters) != len(values):
-        raise ValueError(f"{len(values)} values need as many cluster labels, got {len(clusters)}")
-    numbers: dict[object, int] = {}
-    index = np.array([numbers.setdefault(label, len(numbers)) for label in clusters])
-    sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
+    values: NDArray[np.float64], clusters: Sequence[object] | None, strata: Sequence[object] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return the sum of values, the number of items and the stratum's number of every cluster."""
+    index = _numbered(clusters, len(values)) if clusters is not None else np.arange(len(values))
+    stratum = _numbered(strata, len(values)) if strata is not None else np.zeros(len(values), dtype=np.int64)
+    size = int(index.max()) + 1
+    sums, counts = np.zeros(size), np.zeros(size)
     np.add.at(sums, index, values)
     np.add.at(counts, index, 1.0)
-    return sums, counts
+    of_cluster = np.zeros(size, dtype=np.int64)
+    of_cluster[index] = stratum
+    if (of_cluster[index] != stratum).any():
+        raise ValueError("the items of one cluster must lie in one stratum")
+    return sums, counts, of_cluster
+
+
+def _numbered(labels: Sequence[object], num_values: int) -> NDArray[np.int64]:
+    if len(labels) != num_values:
+        raise ValueError(f"{num_values} values need as many labels, got {len(labels)}")
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
 
 
 def _check_confidence(confidence: float) -> None:
