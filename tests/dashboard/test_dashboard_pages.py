@@ -281,8 +281,13 @@ def test_the_latest_check_up_warns_on_the_page(tmp_path: Path) -> None:
                 tx.add_health({"won_frac": 0.1 * step, "forgetting_frac": 0.3}, [said])
     page = TestClient(create_app(tmp_path), base_url="http://localhost").get("/run/run").text
     assert "Forgetting: &lt;b&gt;what" in page and "an old warning" not in page
-    engagement = next(f for f in figures(page) if f["id"] == "health-engagement")
-    assert [line["name"] for line in engagement["chart"]["series"]] == ["always solved"]
+    health = {f["id"]: f["chart"]["series"] for f in figures(page) if f["id"].startswith("health-")}
+    assert {name: [line["name"] for line in series] for name, series in health.items()} == {
+        "health-disengagement": ["solved by all"],
+        "health-forgetting": ["lost score"],
+    }
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
 
 
 HOLD = """

@@ -44,6 +44,19 @@ def test_a_thin_view_keeps_sums_and_the_last_state(runs_dir: Path) -> None:
     assert totals[-1].coverage == max(point.coverage for point in view.curriculum if point.kind == "all")
 
 
+def test_check_ups_become_means_and_keep_every_warning(runs_dir: Path) -> None:
+    check_ups = [
+        {"step": 2, "won_frac": 0.25, "lost_frac": None, "warnings": ["a"]},
+        {"step": 4, "won_frac": 0.75, "lost_frac": None, "warnings": ["b"]},
+        {"step": 6, "won_frac": None, "lost_frac": 0.5, "warnings": []},
+    ]
+    view = replace(read_run(runs_dir / "arms" / "population-0"), health=check_ups)
+    assert thin(view, 1).health == check_ups and thin(view, 5).health == [
+        {"step": 4, "won_frac": 0.5, "lost_frac": None, "warnings": ["a", "b"]},
+        {"step": 6, "won_frac": None, "lost_frac": 0.5, "warnings": []},
+    ]
+
+
 def test_a_matrix_that_cannot_hold_everybody_holds_the_living(runs_dir: Path) -> None:
     view = read_run(runs_dir / "arms" / "population-0")
     assert with_living_meetings(view) is view

@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Any
 
 from redqueen.dashboard.find import RunDir, is_running, written_s_ago
-from redqueen.dashboard.health import health_section, warnings_of
 from redqueen.dashboard.thin import mean_series, stretch_steps, thin
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
@@ -21,7 +20,7 @@ from redqueen.journal.write import Row
 from redqueen.report.figure import NUM_COLORS, Figure, Line, Section, line, lines_of, smoothing_note
 from redqueen.report.population_figures import MAX_MATRIX_SIDE
 from redqueen.report.sections import sections_of
-from redqueen.report.story import Story, tell
+from redqueen.report.story import Story, signs_of_collapse, tell
 from redqueen.report.tables import Tile, member_head, member_rows, tiles
 from redqueen.report.view import RunView, read_run
 from redqueen.store import JOURNAL
@@ -56,10 +55,9 @@ class Overview:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a run: its view, its check-ups, and the solve rate of every match (no match with itself)."""
+    """What is known of a run: its view, and the solve rate of every match (no match with itself)."""
 
     view: RunView
-    health: list[Row]
     matches: list[Row]
 
 
@@ -165,7 +163,7 @@ class Library:
             if kept is not None and kept[0] == state:
                 return kept[1]
             view = read_run(run.path, run.label)
-            known = Known(view, read.health(journal), journal.query(MATCHES))
+            known = Known(view, journal.query(MATCHES))
         with self._lock:
             self._kept[run.id] = (state, known)
             self._kept.move_to_end(run.id)
@@ -190,14 +188,13 @@ def run_page(known: Known) -> RunPage:
     size = stretch_steps(view.last_step)
     drawn = with_living_meetings(thin(view, size))
     sections = [in_points(section, size) for section in sections_of(drawn) if section.id != "evolution"]
-    by_member, health = member_section(known, size), health_section(known.health, size)
+    by_member = member_section(known, size)
     sections[1:1] = [] if by_member is None else [in_points(by_member, size)]
-    sections += [] if health is None else [health]
     return RunPage(
         view=view,
         story=tell(view),
         tiles=tiles(view),
-        warnings=warnings_of(known.health, view),
+        warnings=warnings_of(view),
         sections=sections,
         stretch=size,
         living_only=len(drawn.meetings) < len(view.meetings),
@@ -205,6 +202,12 @@ def run_page(known: Known) -> RunPage:
         member_rows=member_rows(view),
         config_text=json.dumps(view.run.config, indent=2, sort_keys=True, ensure_ascii=False),
     )
+
+
+def warnings_of(view: RunView) -> list[str]:
+    """Return what is wrong in plain words: the latest check-up's warnings, then signs of collapse; [] when nothing."""
+    latest = view.health[-1]["warnings"] if view.health else []
+    return [*latest, *(f"{sign[0].upper()}{sign[1:]}." for sign in signs_of_collapse(view))]
 
 
 def with_living_meetings(view: RunView) -> RunView:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from redqueen.journal.read import Series
+from redqueen.journal.write import Row
 from redqueen.report.curriculum import CurriculumStep
 from redqueen.report.view import RunView
 
@@ -22,8 +23,9 @@ def stretch_steps(num_steps: int, max_points: int = MAX_POINTS) -> int:
 def thin(view: RunView, size: int) -> RunView:
     """Return the view with one point for each stretch of ``size`` steps.
 
-    Metrics and the curriculum become means over the stretch, times and rejections (drawn as bars) their sums; ratings
-    keep those at the ends of stretches. Step 0 stands by itself. With ``size`` 1 the view is returned as it is.
+    Metrics, the curriculum and check-ups become means over the stretch, times and rejections (drawn as bars) their
+    sums; ratings keep those at the ends of stretches. Step 0 stands by itself. With ``size`` 1 the view is returned as
+    it is.
     """
     if size == 1:
         return view
@@ -39,6 +41,7 @@ def thin(view: RunView, size: int) -> RunView:
         ratings=[row for row in view.ratings if row["step"] in ends],
         rejections=[{"step": step, "reason": reason, "num": num} for (step, reason), num in counted.items()],
         curriculum=_thin_curriculum(view.curriculum, size),
+        health=_thin_health(view.health, size),
     )
 
 
@@ -72,6 +75,17 @@ def _stretches(series: Series, size: int) -> list[tuple[int, list[float | None]]
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def _thin_health(check_ups: list[Row], size: int) -> list[Row]:
+    groups: dict[int, list[Row]] = defaultdict(list)
+    for row in check_ups:
+        groups[stretch(row["step"], size)].append(row)
+    return [
+        {name: _mean(row[name] for row in group) for name in group[0] if name not in ("step", "warnings")}
+        | {"step": group[-1]["step"], "warnings": [text for row in group for text in row["warnings"]]}
+        for group in groups.values()
+    ]
 
 
 def _thin_curriculum(points: list[CurriculumStep], size: int) -> list[CurriculumStep]:
