@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from redqueen.evaluate.intervals import Interval, non_overlapping
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
 from redqueen.journal.write import Row
 from redqueen.report.view import RunView
@@ -20,6 +21,10 @@ class Score:
     mean: float
     low: float
     high: float
+
+    @property
+    def interval(self) -> Interval:
+        return Interval(self.low, self.high)
 
     def __str__(self) -> str:
         return f"{100 * self.mean:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
@@ -52,7 +57,7 @@ class Comparison:
     @property
     def overlapping(self) -> bool:
         """Whether the two separate intervals overlap."""
-        return self.members.low <= self.base.high and self.members.high >= self.base.low
+        return not non_overlapping(self.base.interval, self.members.interval)
 
 
 def solvers(view: RunView) -> list[Row]:
