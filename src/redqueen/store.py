@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
 
 from redqueen.errors import UserError
 
@@ -54,9 +53,7 @@ class RunLock:
         _held.add(self.path)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _held.discard(self.path)
         os.close(self._descriptor)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
+from functools import cached_property
 
 from redqueen.domains.prompts_chat import fenced_blocks
 from redqueen.evaluate.livecode import ContestJudge
@@ -38,18 +38,29 @@ class Judge:
     def __init__(self, settings: JudgeSettings | None = None) -> None:
         self.settings = settings or JudgeSettings()
         self._open = ExitStack()
-        self._verifier: Verifier | None = None
-        self._tester: UnitTester | None = None
-        self._contest: ContestJudge | None = None
-        self._maths: MathsJudge | None = None
 
     def __enter__(self) -> Judge:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
+
+    @cached_property
+    def _verifier(self) -> Verifier:
+        settings = self.settings
+        return self._open.enter_context(Verifier(settings.workers, SUITE_LIMITS, allow_weak=settings.allow_weak))
+
+    @cached_property
+    def _tester(self) -> UnitTester:
+        return self._open.enter_context(UnitTester(self.settings.workers, allow_weak=self.settings.allow_weak))
+
+    @cached_property
+    def _contest(self) -> ContestJudge:
+        return self._open.enter_context(ContestJudge(self.settings.workers, self.settings.allow_weak))
+
+    @cached_property
+    def _maths(self) -> MathsJudge:
+        return self._open.enter_context(MathsJudge())
 
     def grade(self, pairs: Sequence[tuple[Question, str | None]]) -> list[Grade]:
         """Grade answers, in order; None is no answer at all. Equal pairs are graded once.
@@ -80,45 +91,23 @@ class Judge:
             graded = self._verify([(q, bare(a) if q.task.kind == "code_f" else a) for q, a in tasks])
             grades.update(zip(tasks, graded, strict=True))
         if tests:
-            grades.update(zip(tests, self._test([solution(q, a) for q, a in tests]), strict=True))
+            grades.update(zip(tests, self._tester.grade([solution(q, a) for q, a in tests]), strict=True))
         if contests:
-            grades.update(zip(contests, self._compete([(q, bare(a)) for q, a in contests]), strict=True))
+            grades.update(zip(contests, self._contest.grade([(q, bare(a)) for q, a in contests]), strict=True))
         if maths:
-            grades.update(zip(maths, self._compare([(q.gold, a) for q, a in maths]), strict=True))
+            grades.update(zip(maths, self._maths.grade([(q.gold, a) for q, a in maths]), strict=True))
         return [grades[pair] for pair in pairs]
 
     def _verify(self, pairs: list[tuple[TaskQuestion, str]]) -> list[Grade]:
-        if self._verifier is None:
-            settings = self.settings
-            verifier = Verifier(settings.workers, SUITE_LIMITS, allow_weak=settings.allow_weak)
-            self._verifier = self._open.enter_context(verifier)
-        verifier = self._verifier
         grades: dict[tuple[TaskQuestion, str], Grade] = {}
         inputs = [pair for pair in pairs if pair[0].wide and pair[0].task.kind == "code_i"]
-        results = verifier.run([Program(question.id, question.task.code, (answer,)) for question, answer in inputs])
-        for pair, result in zip(inputs, results, strict=True):
+        programs = [Program(question.id, question.task.code, (answer,)) for question, answer in inputs]
+        for pair, result in zip(inputs, self._verifier.run(programs), strict=True):
             grades[pair] = _grade_input(pair[0].task, result)
         plain = [pair for pair in pairs if not pair[0].wide]
-        grades.update(zip(plain, verifier.grade([(question.task, answer) for question, answer in plain]), strict=True))
+        graded = self._verifier.grade([(question.task, answer) for question, answer in plain])
+        grades.update(zip(plain, graded, strict=True))
         return [grades.get(pair) or _grade_output(pair[0].task, pair[1]) for pair in pairs]
-
-    def _test(self, tests: list[UnitTest]) -> list[Grade]:
-        if self._tester is None:
-            self._tester = self._open.enter_context(
-                UnitTester(self.settings.workers, allow_weak=self.settings.allow_weak)
-            )
-        return self._tester.grade(tests)
-
-    def _compete(self, pairs: list[tuple[ContestQuestion, str]]) -> list[Grade]:
-        if self._contest is None:
-            judge = ContestJudge(self.settings.workers, self.settings.allow_weak)
-            self._contest = self._open.enter_context(judge)
-        return self._contest.grade(pairs)
-
-    def _compare(self, pairs: list[tuple[str, str]]) -> list[Grade]:
-        if self._maths is None:
-            self._maths = self._open.enter_context(MathsJudge())
-        return self._maths.grade(pairs)
 
 
 def _grade_output(task: Task, answer: str) -> Grade:

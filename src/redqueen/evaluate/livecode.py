@@ -14,7 +14,6 @@ import pickle
 import zlib
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from types import TracebackType
 
 from redqueen.errors import UserError
 from redqueen.evaluate.questions import Case, ContestQuestion
@@ -131,9 +130,7 @@ class ContestJudge:
     def __enter__(self) -> ContestJudge:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._verifier.close()
 
     def grade(self, pairs: Sequence[tuple[ContestQuestion, str]]) -> list[Grade]:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from types import TracebackType
 
 from redqueen.errors import UserError
 from redqueen.nouns import Grade
@@ -66,9 +65,7 @@ class MathsJudge:
     def __enter__(self) -> MathsJudge:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def grade(self, pairs: Sequence[tuple[str, str]]) -> list[Grade]:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from types import TracebackType
 
 from redqueen.errors import UserError
 from redqueen.nouns import Grade
@@ -71,9 +70,7 @@ class UnitTester:
     def __enter__(self) -> UnitTester:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for duet in self._duets:
             duet.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from types import TracebackType
 
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
@@ -72,9 +71,7 @@ class Verifier:
     def __enter__(self) -> Verifier:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
