@@ -11,8 +11,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from redqueen.domains.prompts_compact import BOS, EOS, MARKS, PAD
 from redqueen.evaluate.suite import SUITES
 from redqueen.tiny import embedded_folder
-from redqueen.tiny.generator import WORDS
 from redqueen.tiny.tokenizer import build_tokenizer, build_vocabulary, pieces_of
+from redqueen.tiny.values import WORDS
 
 PROGRAMS = [
     "def f(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total",

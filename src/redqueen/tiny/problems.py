@@ -8,9 +8,10 @@ from collections.abc import Set
 from dataclasses import dataclass
 from random import Random
 
-from redqueen.tiny.generator import Type, write_program, write_value
+from redqueen.tiny.generator import write_program
 from redqueen.tiny.liveness import dead_names
 from redqueen.tiny.tracing import PROGRAM_ERRORS, Run, TooMuch, instrument, run
+from redqueen.tiny.values import Type, write_value
 
 NUM_INPUTS = 10
 MAX_CODE_CHARS = 420
