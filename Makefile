@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN_DIR ?= runs/population-0
 NAME ?= verifier
 
-.PHONY: setup run test test-slow lint reproduce-smoke bench clean
+.PHONY: setup run test test-slow lint reproduce-smoke bench docs docs-serve clean
 
 setup: $(VENV)/.ready
 
@@ -34,6 +34,16 @@ reproduce-smoke: setup
 
 bench: setup
 	$(BIN)/python bench/$(NAME).py
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.docs
+	$(BIN)/mkdocs serve
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

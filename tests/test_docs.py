@@ -1,25 +1,97 @@
-"""The documentation keeps up: commands, options, paths, links and config fields that it names are there."""
+"""The documentation keeps up: what it names is there, its links lead somewhere, its blocks of code run.
 
+A block of Python on a page is run, in order, in one fresh process a page; shell lines are parsed by the real command
+line, and run where the block is marked so. The marks stand on the line before a block:
+
+    <!-- not executed: REASON -->    Python that is not run
+    <!-- slow: REASON -->            Python that only `make test-slow` runs
+    <!-- executed -->                shell lines that are run
+"""
+
+import json
 import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import click
 import pytest
 import typer.main
+from task_run import write_task_run
 
-from redqueen.cli import app
+from redqueen.cli import _repeat_flags, app
 from redqueen.config import Config
+from redqueen.store import JOURNAL
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "experiments").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")])
 FOLDERS = ("src", "configs", "docs", "tests", "bench", "experiments")
+SHELLS = ("sh", "bash", "console", "shell")
 
 BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
+MARK = re.compile(r"<!-- (?:(not executed|slow): (\S[^\n]{8,})|(executed)) -->")
 SPAN = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(r"(?<![\w./-])redqueen ((?:tiny )?[a-z_]+)([^\n`|;&#]*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*")
+
+DRIVER = """
+import json, sys
+namespace = {"__name__": "__main__"}
+for kind, where, line, code in json.loads(sys.stdin.read()):
+    if kind == "python":
+        exec(compile("\\n" * (line - 1) + code, where, "exec"), namespace)
+        continue
+    from redqueen import cli
+    sys.argv = ["redqueen", *code]
+    try:
+        cli.main()
+    except SystemExit as end:
+        if end.code:
+            sys.exit(f"{where}, line {line}: {code} ended with {end.code}")
+"""
+"""Runs the blocks of one page in one namespace, and shell lines through the command line's own entry."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, the line it begins on, and what the mark before it says (or "")."""
+
+    language: str
+    code: str
+    line: int
+    mark: str
+
+    def commands(self) -> Iterator[list[str]]:
+        """The arguments of each line that calls redqueen, without comments, pipes and redirections."""
+        if self.language not in SHELLS:
+            return
+        for line in self.code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            if words and words[0] in ("redqueen", ".venv/bin/redqueen"):
+                end = next((i for i, word in enumerate(words) if word in ("|", ">", "&&", ";", "&")), len(words))
+                yield words[1:end]
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for fence in FENCED.finditer(text):
+        before = text[: fence.start()].rstrip("\n").rpartition("\n")[2]
+        mark = MARK.fullmatch(before)
+        line = text.count("\n", 0, fence.start(2)) + 1
+        found.append(Block(fence[1], fence[2], line, (mark[1] or mark[3]) if mark else ""))
+    return found
 
 
 def code_of(text: str) -> list[str]:
@@ -43,8 +115,15 @@ def commands() -> dict[str, set[str]]:
     return found
 
 
-def pages() -> list[object]:
-    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES]
+def pages(keep: Iterator[Path] | list[Path] = PAGES) -> list[object]:
+    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in keep]
+
+
+def anchors_of(page: Path) -> set[str]:
+    """What a link to a page may have behind its #, as the site makes it from the headings."""
+    headings = HEADING.findall(BLOCK.sub("", page.read_text(encoding="utf-8")))
+    plain = (re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[-\s]+", "-", heading) for heading in plain}
 
 
 @pytest.mark.parametrize("page", pages())
@@ -67,9 +146,13 @@ def test_every_path_on_a_page_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
-    for target in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
-        if "://" not in target and not target.startswith("mailto:"):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, anchor in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        linked = page.parent / target if target else page
+        assert linked.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in anchors_of(linked), f"{page.name} links to {target}#{anchor}"
 
 
 @pytest.mark.parametrize("page", pages())
@@ -124,3 +207,156 @@ def agrees(stated: str, value: object) -> bool:
 def test_the_readme_names_the_two_commands_that_matter() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make run" in text and "make test" in text
+
+
+# Blocks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_command_line_on_a_page_is_one(page: Path) -> None:
+    for block in blocks_of(page):
+        for words in block.commands():
+            parse(words, f"{page.name}, line {block.line}")
+
+
+def parse(words: list[str], where: str) -> None:
+    """Let the real command line read these arguments; placeholders in capitals stand for anything."""
+    command: click.Command = typer.main.get_command(app)
+    words = [PLACEHOLDER.sub("1", word) if PLACEHOLDER.fullmatch(word) else word for word in _repeat_flags(words)]
+    while words and words[0] in getattr(command, "commands", {}):
+        command, words = command.commands[words[0]], words[1:]  # type: ignore[attr-defined]
+    assert not getattr(command, "commands", None) or words[:1] in ([], ["--help"], ["--version"]), f"{where}: {words}"
+    if "--help" in words or "--version" in words:
+        return
+    try:
+        command.make_context(command.name or "", list(words))
+    except Exception as error:  # whichever the command line raises for its usage
+        pytest.fail(f"{where}: redqueen {command.name} {words}: {error}")
+
+
+def test_arguments_that_the_command_line_does_not_have_are_noticed() -> None:
+    for wrong in (["trian"], ["train", "--dryrun"], ["push", "FOLDER"], ["breed", "--operator", "M1"]):
+        with pytest.raises((pytest.fail.Exception, AssertionError)):
+            parse(wrong, "nowhere")
+    parse(["train", "CONFIG", "--set", "run.rng_seed=1"], "nowhere")
+    parse(["breed", "--operator", "X2", "--parents", "a", "b", "--out", "c"], "nowhere")
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_mark_before_a_block_has_a_form_and_a_reason(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for comment in COMMENT.finditer(BLOCK.sub("", text)):
+        assert MARK.fullmatch(comment[0]), f"{page.name}: {comment[0]} is no mark, or lacks its reason"
+    marks = sum(MARK.fullmatch(comment[0]) is not None for comment in COMMENT.finditer(BLOCK.sub("", text)))
+    assert marks == sum(block.mark != "" for block in blocks_of(page)), f"{page.name}: a mark stands before no block"
+    for block in blocks_of(page):
+        if block.mark in ("slow", "executed"):
+            assert block.language == "python" if block.mark == "slow" else block.language in SHELLS, page.name
+
+
+def plan_of(page: Path, slow: bool) -> list[tuple[str, str, int, object]]:
+    """What is run of a page, in order: (python, page, line, code) or (command, page, line, arguments)."""
+    name, plan = str(page.relative_to(ROOT)), []
+    for block in blocks_of(page):
+        if block.language == "python" and (block.mark == "" or (slow and block.mark == "slow")):
+            plan.append(("python", name, block.line, block.code))
+        if block.mark == "executed":
+            plan += [("command", name, block.line, words) for words in block.commands()]
+    return plan
+
+
+def run_page(page: Path, folder: Path, slow: bool) -> None:
+    """Run a page's blocks in ``folder``, where there are the configs, the experiments and a small run to look at."""
+    for name in ("configs", "experiments"):
+        (folder / name).symlink_to(ROOT / name)
+    write_task_run(folder / "runs" / "population-0")
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        input=json.dumps(plan_of(page, slow)),
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"{page.name}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+
+
+@pytest.mark.parametrize("page", pages([page for page in PAGES if plan_of(page, slow=False)]))
+def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, slow=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", pages([p for p in PAGES if any(block.mark == "slow" for block in blocks_of(p))]))
+def test_the_slow_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, slow=True)
+
+
+def test_a_block_that_fails_is_noticed_with_its_page_and_line(tmp_path: Path) -> None:
+    plan = [("python", "page.md", 3, "one = 1\n"), ("python", "page.md", 9, "two = 2\nassert one == two\n")]
+    done = subprocess.run([sys.executable, "-c", DRIVER], input=json.dumps(plan), capture_output=True, text=True)
+    assert done.returncode == 1 and 'File "page.md", line 10' in done.stderr and "AssertionError" in done.stderr
+    plan = [("command", "page.md", 4, ["breed", "--operator", "none"])]
+    done = subprocess.run([sys.executable, "-c", DRIVER], input=json.dumps(plan), capture_output=True, text=True)
+    assert done.returncode == 1 and "page.md, line 4" in done.stderr
+
+
+def test_every_query_on_a_page_runs_on_a_journal(tmp_path: Path) -> None:
+    journal = write_task_run(tmp_path / "run") / JOURNAL
+    queries = [(page, block) for page in PAGES for block in blocks_of(page) if block.language == "sql"]
+    assert len(queries) >= 6
+    with sqlite3.connect(journal) as connection:
+        answered = {(page.name, block.line): len(connection.execute(block.code).fetchall()) for page, block in queries}
+    assert sum(num_rows > 0 for num_rows in answered.values()) >= 3, answered
+
+
+# The whole -----------------------------------------------------------------------------------------------------
+
+
+def test_every_command_is_mentioned_on_a_page_that_is_not_generated() -> None:
+    mentioned = set()
+    for page in (page for page in PAGES if page.name != "cli.md"):
+        spans = [name for code in code_of(page.read_text(encoding="utf-8")) for name, _ in COMMAND.findall(code)]
+        lines = [" ".join(words[:2]) for block in blocks_of(page) for words in block.commands()]
+        mentioned |= {*spans, *lines, *(text.split()[0] for text in (*spans, *lines) if text)}
+    assert [name for name in commands() if name not in ("", "tiny") and name not in mentioned] == []
+
+
+def test_the_performance_page_has_the_figures_that_are_committed_and_no_others() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    sections = page.split("\n## ")[1:]
+    for script in sorted((ROOT / "bench").glob("[a-z]*.py")):
+        results = ROOT / "bench" / "results" / f"{script.stem}.md"
+        own = [section for section in sections if f"make bench NAME={script.stem}\n" in section]
+        assert len(own) == 1, f"docs/performance.md needs one section with `make bench NAME={script.stem}`"
+        if results.exists():
+            assert f"](../bench/results/{results.name})" in own[0], f"link bench/results/{results.name} in its section"
+            assert "None are committed yet" not in own[0], f"put the table of bench/results/{results.name} in"
+        else:
+            assert "None are committed yet" in own[0] and not re.search(r"^\|.*\d", own[0], re.MULTILINE)
+
+
+def test_the_verifiers_figures_are_those_of_its_benchmark() -> None:
+    lines = (ROOT / "bench" / "results" / "verifier.md").read_text(encoding="utf-8").splitlines()
+    measured = json.loads(next(line for line in lines if line.startswith("{")))
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    rows = {name: float(value) for name, value in re.findall(r"^\| `(\w+_per_s)` \| ([\d.]+) \|", page, re.MULTILINE)}
+    assert rows == {name: value for name, value in measured.items() if name.endswith("_per_s")}
+    assert f"{measured['memory_before_mb']} MB before and {measured['memory_after_mb']} MB after" in page
+
+
+@pytest.mark.slow
+def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
+    pytest.importorskip("material", reason="the extra `docs` is not installed")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    built = sorted((tmp_path / "site").rglob("*.html"))
+    assert len(built) >= len(list((ROOT / "docs").rglob("*.md")))
+    elsewhere = r"=[\"']?(?:https?:)?//"
+    loaded = re.compile(rf"<(?:script|img|iframe|source)\b[^>]*\bsrc{elsewhere}|<link\b[^>]*\bhref{elsewhere}")
+    for page in built:
+        assert not loaded.search(page.read_text(encoding="utf-8")), page.name
+    assert not list((tmp_path / "site").rglob("*.py"))
