@@ -12,6 +12,7 @@ import typer
 
 from redqueen import __version__
 from redqueen.errors import UserError
+from redqueen.tiny.command import tiny
 
 app = typer.Typer(
     name="redqueen",
@@ -20,7 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-tiny = typer.Typer(help="The embedded base model: train it again, measure what it can do.", no_args_is_help=True)
 app.add_typer(tiny, name="tiny")
 
 RunDir = Annotated[Path, typer.Argument(help="A run directory, as `redqueen train` made it.")]
@@ -387,38 +387,3 @@ def evaluate(
     from redqueen.evaluate.evaluate_command import show
 
     show(examine(target, suite, data, limit, samples, temperature, out, set_ or []))
-
-
-@tiny.command("train")
-def tiny_train(
-    out: Annotated[Path, typer.Option(help="Folder for weights, tokenizer and checkpoints; goes on where it was.")],
-    steps: Annotated[int | None, typer.Option(help="Optimiser steps, if not the recipe's.")] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    compiled: Annotated[bool, typer.Option(help="Use torch.compile (needs a C++ compiler): faster.")] = False,
-) -> None:
-    """Train the embedded base from nothing, by its recipe."""
-    from redqueen.tiny.train import train_base
-
-    train_base(out, steps, device, compiled, lambda line: print(line, flush=True))
-
-
-@tiny.command("measure")
-def tiny_measure(
-    base: Annotated[
-        Path | None, typer.Option(help="A folder that `tiny train` made; default: the shipped base.")
-    ] = None,
-    problems: Annotated[int, typer.Option(help="Number of fresh generator problems.")] = 200,
-    out: Annotated[Path | None, typer.Option(help="Write the figures here as JSON too.")] = None,
-    card: Annotated[Path | None, typer.Option(help="Training folder: write the model card into its base/.")] = None,
-) -> None:
-    """Measure what the base can do on fresh generator problems: the figures of its model card."""
-    from redqueen.tiny.measure import measure_base
-
-    figures = measure_base(base, problems, lambda line: print(line, flush=True))
-    if out:
-        out.write_text(json.dumps(figures, indent=2) + "\n")
-    if card:
-        from redqueen.tiny.card import write_card
-
-        recipe, progress = (json.loads((card / name).read_text()) for name in ("recipe.json", "progress.json"))
-        print(write_card(card / "base", recipe, progress, figures))

@@ -6,7 +6,6 @@ Grounds: *paper* (a reader of the paper states it), *re-implementation*, *AZR* (
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from redqueen.errors import UserError
+from redqueen.toml_file import apply_override, read_toml
 
 EMBEDDED = "embedded"
 
@@ -350,20 +350,10 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
 
     Raises UserError naming the file and field, with what is wrong and what would be right.
     """
-    source = str(path) if path else "the defaults"
-    data: dict[str, Any] = {}
-    if path is not None:
-        try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise UserError(f"no config file at {path}: give a path such as configs/population.toml") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{path} cannot be read ({error}): give a TOML file") from None
-        except tomllib.TOMLDecodeError as error:
-            raise UserError(f"{path} is not valid TOML: {error}") from None
+    data = {} if path is None else read_toml(path, "config", "configs/population.toml")
     for override in overrides:
-        _apply(data, override)
-    return parse_config(data, source)
+        apply_override(data, override)
+    return parse_config(data, "the defaults" if path is None else str(path))
 
 
 def parse_config(data: dict[str, Any], source: str) -> Config:
@@ -371,27 +361,11 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        faults = "; ".join(_explain(fault, data) for fault in error.errors())
+        faults = "; ".join(_explain(fault) for fault in error.errors())
         raise UserError(f"{source}: {faults}") from None
 
 
-def _apply(data: dict[str, Any], override: str) -> None:
-    """Set one ``section.field=value`` in ``data``; the value is read as TOML, or as text when it is none."""
-    name, equals, text = override.partition("=")
-    parts = name.strip().split(".")
-    if not equals or len(parts) != 2 or not all(parts):
-        raise UserError(f"--set {override}: write it as section.field=value, for example --set run.num_steps=50")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text.strip()
-    section = data.setdefault(parts[0], {})
-    if not isinstance(section, dict):
-        raise UserError(f"--set {override}: {parts[0]} is not a section")
-    section[parts[1]] = value
-
-
-def _explain(fault: Any, data: dict[str, Any]) -> str:
+def _explain(fault: Any) -> str:
     """Say in one phrase what is wrong with a field and what would be right."""
     place = ".".join(str(p) for p in fault["loc"]) or "the config"
     if fault["type"] == "extra_forbidden":

@@ -27,7 +27,6 @@ many tokens, or has spent as many seconds on steps, but at most ``max_steps``.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from redqueen.config import Config, load_config
 from redqueen.errors import UserError
+from redqueen.toml_file import read_toml
 
 Match = Literal["per_adapter", "tokens", "wall_clock"]
 Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^\w[\w .+-]*$")]
@@ -120,7 +120,7 @@ def load_experiment(path: Path) -> Experiment:
 
     Raises UserError naming the file, the arm and the field, with what is wrong and what would be right.
     """
-    data = _read(path)
+    data = read_toml(path, "experiment", "experiments/smoke.toml")
     try:
         file = _File.model_validate(data)
     except ValidationError as error:
@@ -145,17 +145,6 @@ def load_experiment(path: Path) -> Experiment:
     order = {seed: at for at, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
     runs.sort(key=lambda run: (order[run.seed], run.arm != reference))
     return Experiment(header.name, header.steps, reference, tuple(names), tuple(runs))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"no experiment file at {path}: give a path such as experiments/smoke.toml") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read ({error}): give a TOML file") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path} is not valid TOML: {error}") from None
 
 
 def _runs(path: Path, header: _Header, arm: _Arm, reference: str) -> list[Planned]:
