@@ -244,14 +244,15 @@ def test_arguments_that_the_command_line_does_not_have_are_noticed() -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_every_mark_before_a_block_has_a_form_and_a_reason(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for comment in COMMENT.finditer(BLOCK.sub("", text)):
-        assert MARK.fullmatch(comment[0]), f"{page.name}: {comment[0]} is no mark, or lacks its reason"
-    marks = sum(MARK.fullmatch(comment[0]) is not None for comment in COMMENT.finditer(BLOCK.sub("", text)))
-    assert marks == sum(block.mark != "" for block in blocks_of(page)), f"{page.name}: a mark stands before no block"
-    for block in blocks_of(page):
-        if block.mark in ("slow", "executed"):
-            assert block.language == "python" if block.mark == "slow" else block.language in SHELLS, page.name
+    prose = SPAN.sub("", BLOCK.sub("", page.read_text(encoding="utf-8")))
+    comments = [comment[0] for comment in COMMENT.finditer(prose)]
+    for comment in comments:
+        assert MARK.fullmatch(comment), f"{page.name}: {comment} is no mark, or lacks its reason"
+    marked = [block for block in blocks_of(page) if block.mark]
+    assert len(marked) == len(comments), f"{page.name}: a mark stands before no block"
+    for block in marked:
+        assert block.mark != "slow" or block.language == "python", f"{page.name}, line {block.line}"
+        assert block.mark != "executed" or list(block.commands()), f"{page.name}, line {block.line}"
 
 
 def plan_of(page: Path, slow: bool) -> list[tuple[str, str, int, object]]:
