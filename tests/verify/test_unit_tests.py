@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import pytest
 from verify_data import DATA, read_lines
 
+from redqueen.errors import UserError
 from redqueen.verify import Limits
 from redqueen.verify.unit_tests import UnitTest, UnitTester, human_eval_test, mbpp_test
+from redqueen.verify.zygotes import ZygoteSettings
 
 TESTS = """
 def check(candidate):
@@ -15,6 +17,7 @@ def check(candidate):
     assert abs(candidate(0.5) - 1.0) < 1e-6
 check(candidate)
 """
+RIGHT = UnitTest("right", "def double(x):\n    return x * 2 if not isinstance(x, list) else x + x", TESTS, "double")
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +30,7 @@ def tester() -> Iterator[UnitTester]:
 def test_a_right_program_passes_and_a_wrong_one_does_not(tester: UnitTester) -> None:
     grades = tester.grade(
         [
-            UnitTest(
-                "right", "def double(x):\n    return x * 2 if not isinstance(x, list) else x + x", TESTS, "double"
-            ),
+            RIGHT,
             UnitTest("wrong", "def double(x):\n    return 4", TESTS, "double"),
             UnitTest("raises", "def double(x):\n    raise ValueError", TESTS, "double"),
         ]
@@ -82,6 +83,16 @@ def test_the_program_never_sees_an_expected_value(tester: UnitTester) -> None:
     )
     tests = "def check(candidate):\n    assert candidate(1) == 'not found', 'GOLD-7f3a91'\ncheck(candidate)"
     assert tester.grade([UnitTest("hunt", hunt, tests, "f")])[0].correct
+
+
+def test_without_a_system_call_filter_nothing_is_run_unless_every_program_is_trusted() -> None:
+    settings = ZygoteSettings(leave_out=frozenset({"seccomp"}))
+    with UnitTester(workers=1, settings=settings) as careful:
+        for _ in range(3):  # a refusal does not wear off
+            with pytest.raises(UserError, match="no system-call filter"):
+                careful.grade([RIGHT])
+    with UnitTester(workers=1, settings=settings, allow_weak=True) as trusting:
+        assert trusting.grade([RIGHT])[0].correct
 
 
 def test_broken_tests_are_the_judges_trouble_and_not_the_programs(tester: UnitTester) -> None:

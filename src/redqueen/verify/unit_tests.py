@@ -169,6 +169,7 @@ class _Duet:
             self.zygotes.append(zygote)
             zygote.wait_hello()
             if not zygote.observed.get("seccomp") and not self.allow_weak:
+                self.close()
                 raise UserError(WEAK)
 
     def _job(self, code: str, role: tuple[str, ...], entry: str) -> Job:
