@@ -226,7 +226,7 @@ class LearnConfig(Section):
     weight_decay: float = Field(default=0.0, ge=0)
     """AdamW. Ours."""
     clip: float = Field(default=0.2, gt=0)
-    """Range of the importance ratio. AZR: 0.2."""
+    """Range of the importance ratio. AZR: 0.2. It never acts: a batch is used once, by the weights that sampled it."""
     max_grad_norm: float = Field(default=1.0, gt=0)
     """Gradient clipping, per member. Ours."""
     micro_batch_tokens: int = Field(default=8192, ge=64)
