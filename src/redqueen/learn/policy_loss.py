@@ -4,8 +4,8 @@ L_t = -min(rho_t A, clip(rho_t, 1 - c, 1 + c) A), with rho_t = exp(log-prob now 
 (Schulman et al. 2017); c = 0.2 from AZR.
 
 In a run the clip never acts: each batch gives one update, of the very weights that sampled it, so rho is 1 throughout,
-``learn.clip`` changes nothing, and the gradient is that of REINFORCE. It would act on a batch that another policy sampled,
-or in a second update on the same batch.
+``learn.clip`` changes nothing, and the gradient is that of REINFORCE. It would act on a batch that another policy
+sampled, or in a second update on the same batch.
 """
 
 from __future__ import annotations
