@@ -28,6 +28,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 Kind = Annotated[str, typer.Option(help="Only code_o, code_i or code_f.")]
 MinSolved = Annotated[float | None, typer.Option(help="Least share of right attempts, 0 to 1.")]
 MaxSolved = Annotated[float | None, typer.Option(help="Greatest share of right attempts, 0 to 1.")]
+Workers = Annotated[int, typer.Option(help="Programs at a time.")]
+CpuMs = Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")]
+HashSeeds = Annotated[int, typer.Option(help="Hash seeds a program must agree under.")]
+AllowWeak = Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="section.field=value; may be repeated.")]
 
 
@@ -300,10 +304,10 @@ def doctor(as_json: AsJson = False) -> None:
 @app.command()
 def verify(
     file: Annotated[Path, typer.Argument(help='JSON lines {"id", "code", "input"}.')],
-    workers: Annotated[int, typer.Option(help="Programs at a time.")] = 2,
-    cpu_ms: Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")] = 100,
-    seeds: Annotated[int, typer.Option(help="Hash seeds a program must agree under.")] = 2,
-    allow_weak: Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")] = False,
+    workers: Workers = 2,
+    cpu_ms: CpuMs = 100,
+    seeds: HashSeeds = 2,
+    allow_weak: AllowWeak = False,
 ) -> None:
     """Run untrusted programs in the sandbox: one JSON line of verdict and output for each, in order."""
     from redqueen.verify.commands import verify_file
@@ -314,10 +318,10 @@ def verify(
 @app.command()
 def grade(
     file: Annotated[Path, typer.Argument(help='JSON lines {"id", "kind", "code", "input", "output", ...}.')],
-    workers: Annotated[int, typer.Option(help="Programs at a time.")] = 2,
-    cpu_ms: Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")] = 100,
-    seeds: Annotated[int, typer.Option(help="Hash seeds a program must agree under.")] = 2,
-    allow_weak: Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")] = False,
+    workers: Workers = 2,
+    cpu_ms: CpuMs = 100,
+    seeds: HashSeeds = 2,
+    allow_weak: AllowWeak = False,
 ) -> None:
     """Grade answers to code_o, code_i and code_f tasks: one JSON line of verdict for each, in order."""
     from redqueen.verify.commands import grade_file

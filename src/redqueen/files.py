@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from redqueen.errors import UserError
+
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write ``content`` (text as UTF-8) to ``path``, replacing what was there; as ``writing_whole`` does."""
@@ -37,6 +39,15 @@ def writing_whole(path: Path) -> Iterator[BinaryIO]:
         aside.unlink(missing_ok=True)
         raise
     flush_to_disk(path.parent)
+
+
+@contextmanager
+def naming_another_file(what: str) -> Iterator[None]:
+    """Raise UserError, with the remedy, when ``what`` a command was to write cannot be written in this block."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"Cannot write {what}: {error.strerror}; name another file with --out.") from error
 
 
 def flush_to_disk(path: Path) -> None:

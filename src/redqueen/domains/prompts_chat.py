@@ -34,7 +34,7 @@ _INPUT_RULE = (
     "the call f([1, 2], 'ab') has the input [1, 2], 'ab'."
 )
 
-_THINK = (
+THINK_FIRST = (
     "Think step by step between <think> and </think>. Then give your answer between <answer> and </answer>; "
     "only the last answer counts."
 )
@@ -146,7 +146,7 @@ def _solve_output(task: Task) -> str:
             "What does this Python program return when f is called with this input?",
             fence("python", task.code),
             fence("input", task.inputs[0]),
-            f"{_THINK} The answer is the returned value as a Python literal, and nothing else.",
+            f"{THINK_FIRST} The answer is the returned value as a Python literal, and nothing else.",
         ]
     )
 
@@ -157,7 +157,7 @@ def _solve_input(task: Task) -> str:
             "Find an input for which this Python program returns this output. Any input that gives it is right.",
             fence("python", task.code),
             fence("output", task.outputs[0]),
-            f"{_THINK} {_INPUT_RULE} The answer is the input, and nothing else.",
+            f"{THINK_FIRST} {_INPUT_RULE} The answer is the input, and nothing else.",
         ]
     )
 
@@ -169,7 +169,7 @@ def _solve_program(task: Task) -> str:
     for source, value in zip(task.inputs[: task.num_shown], task.outputs[: task.num_shown], strict=True):
         parts.append(f"{fence('input', source)}\n{fence('output', value)}")
     parts.append(_RULES)
-    parts.append(f"{_THINK} The answer is the whole program in a ```python block.")
+    parts.append(f"{THINK_FIRST} The answer is the whole program in a ```python block.")
     return "\n\n".join(parts)
 
 

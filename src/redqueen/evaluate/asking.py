@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from redqueen.domains.prompt_format import PromptFormat
-from redqueen.domains.prompts_chat import fence, fenced_blocks, last_answer, split_thought
+from redqueen.domains.prompts_chat import THINK_FIRST, fence, fenced_blocks, last_answer, split_thought
 from redqueen.errors import UserError
 from redqueen.evaluate.questions import ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
 
-_THINK = (
-    "Think step by step between <think> and </think>. Then give your answer between <answer> and </answer>; "
-    "only the last answer counts."
-)
-_PROGRAM = f"{_THINK} The answer is the whole program, with its imports, in a ```python block."
+_PROGRAM = f"{THINK_FIRST} The answer is the whole program, with its imports, in a ```python block."
 
 
 def prompt_for(question: Question, prompt_format: PromptFormat) -> str:
@@ -25,7 +21,7 @@ def prompt_for(question: Question, prompt_format: PromptFormat) -> str:
         )
     match question:
         case MathsQuestion():
-            return f"{question.text}\n\n{_THINK} The answer is the final result alone, in \\boxed{{}}."
+            return f"{question.text}\n\n{THINK_FIRST} The answer is the final result alone, in \\boxed{{}}."
         case FunctionQuestion():
             asked = "Complete this Python function." if question.stub else "Write this Python function."
             return f"{asked}\n\n{fence('python', question.text.strip())}\n\n{_PROGRAM}"

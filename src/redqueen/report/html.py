@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from redqueen import __version__
 from redqueen.errors import UserError
-from redqueen.files import write_whole
+from redqueen.files import naming_another_file, write_whole
 from redqueen.report.figure import Figure, Section
 from redqueen.report.health_figures import warning_rows
 from redqueen.report.sections import sections_of
@@ -81,10 +81,8 @@ def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
     Raises UserError when a directory holds no run, or when ``out`` cannot be written.
     """
     page = report_html(read_runs(run_dirs))
-    try:
+    with naming_another_file(f"the report to {out}"):
         write_whole(Path(out), page)
-    except OSError as error:
-        raise UserError(f"Cannot write the report to {out}: {error.strerror}; name another file with --out.") from error
     return Path(out)
 
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from redqueen.errors import UserError
-from redqueen.files import write_whole
+from redqueen.files import naming_another_file, write_whole
 from redqueen.report.health_figures import warning_rows
 from redqueen.report.html import read_runs
 from redqueen.report.side_by_side import arm_rows
@@ -25,12 +24,8 @@ def write_markdown(run_dirs: Sequence[Path], out: Path) -> Path:
     Raises UserError when a directory holds no run, or when ``out`` cannot be written.
     """
     text = report_markdown(read_runs(run_dirs))
-    try:
+    with naming_another_file(f"the summary to {out}"):
         write_whole(Path(out), text)
-    except OSError as error:
-        raise UserError(
-            f"Cannot write the summary to {out}: {error.strerror}; name another file with --out."
-        ) from error
     return Path(out)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from redqueen.errors import UserError
-from redqueen.files import writing_whole
+from redqueen.files import naming_another_file, writing_whole
 from redqueen.journal import Journal
 from redqueen.store import JOURNAL
 
@@ -47,11 +47,8 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
         )
         head = [("run", "TEXT"), *columns] if labels else columns
         write = _write_csv if format_ == "csv" else _write_parquet
-        try:
-            with writing_whole(out) as file:
-                return write(file, head, portions)
-        except OSError as error:
-            raise UserError(f"Cannot write {out}: {error.strerror}; name another file with --out.") from error
+        with naming_another_file(str(out)), writing_whole(out) as file:
+            return write(file, head, portions)
 
 
 def _columns(journal: Journal, table: str) -> list[Column]:
