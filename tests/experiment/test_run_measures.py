@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redqueen.experiment.measures import (
+    COLUMNS,
     FROM_METRICS,
-    STRUCTURE,
     detrended_variance,
     distinct_so_far,
     fitness_numbers,
@@ -60,7 +60,7 @@ def test_semantic_curves_tell_doing_from_writing() -> None:
 
 
 def test_structure_curves_are_means_over_a_steps_tasks() -> None:
-    columns = dict.fromkeys(STRUCTURE.values(), 2.0)
+    columns = dict.fromkeys(COLUMNS.values(), 2.0)
     tasks = [
         {"step": 1, **columns, "behaviour": "x", "code": "def f(a): return a"},
         {"step": 1, **columns, "ast_depth": 5, "behaviour": "y", "code": "def f(b): return b"},
@@ -157,7 +157,7 @@ def test_external_fitness_is_that_of_the_members_at_the_end() -> None:
 
 def test_a_real_run_has_every_curve_and_the_numbers_of_its_journal(quick_run: Path) -> None:
     found = measure_run(quick_run)
-    assert {*FROM_METRICS, *STRUCTURE, "semantic/coverage", "semantic/novelty"} <= set(found.curves)
+    assert {*FROM_METRICS, *COLUMNS, "semantic/coverage", "semantic/novelty"} <= set(found.curves)
     with Journal.open(quick_run / JOURNAL, read_only=True) as journal:
         tasks = journal.query("SELECT * FROM task")
         kinds = journal.query("SELECT count(DISTINCT behaviour) AS n FROM task")[0]["n"]

@@ -18,6 +18,7 @@ from typing import Literal
 
 from redqueen.evaluate.intervals import Interval
 from redqueen.experiment.statistics import difference, mean_interval, ratio_interval
+from redqueen.report.curriculum import STRUCTURE
 from redqueen.report.numbers import number
 
 Word = Literal["seen", "not seen", "undecided"]
@@ -44,7 +45,6 @@ PAPER_COST, COST_SLACK = 1.31, 0.1
 SECONDS_A_CHILD = 10.0
 """A child made within this is made "in seconds" (ours)."""
 
-STRUCTURE = ("curriculum/ast_depth", "curriculum/cyclomatic", "curriculum/lines", "curriculum/variables")
 FITNESS = "fitness/greedy/mean"
 
 

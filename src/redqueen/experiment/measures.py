@@ -23,6 +23,7 @@ from redqueen.journal import Journal, read
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
 from redqueen.journal.write import Row
+from redqueen.report.curriculum import STRUCTURE
 from redqueen.report.story import start_and_end
 from redqueen.store import JOURNAL
 from redqueen.verify.normalise import normalise
@@ -42,13 +43,7 @@ FROM_METRICS = (
 )
 """Curves that the journal has as metrics."""
 
-STRUCTURE = {
-    "curriculum/ast_depth": "ast_depth",
-    "curriculum/cyclomatic": "cyclomatic",
-    "curriculum/lines": "num_lines",
-    "curriculum/variables": "num_variables",
-    "curriculum/halstead_volume": "halstead_volume",
-}
+COLUMNS = {**STRUCTURE, "curriculum/halstead_volume": "halstead_volume"}
 """Curves of the structure of valid tasks' programs (means over a step), and the column of the task table."""
 
 
@@ -111,7 +106,7 @@ def structure_curves(steps: Sequence[int], tasks: Sequence[Row]) -> dict[str, Se
     """
     by_step = _by_step(steps, [(t["step"], t) for t in tasks])
     curves: dict[str, Series] = {}
-    for name, column in STRUCTURE.items():
+    for name, column in COLUMNS.items():
         values = [[float(t[column]) for t in by_step[step] if t[column] is not None] for step in steps]
         curves[name] = [(step, fmean(v) if v else None) for step, v in zip(steps, values, strict=True)]
     behaviours = [[t["behaviour"] for t in by_step[step]] for step in steps]

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from redqueen.journal import Journal, ProgramMeasures
 from redqueen.nouns import KINDS
 
+STRUCTURE = {
+    "curriculum/ast_depth": "ast_depth",
+    "curriculum/cyclomatic": "cyclomatic",
+    "curriculum/lines": "num_lines",
+    "curriculum/variables": "num_variables",
+}
+"""Metrics of the structure of programs: each is the mean of this column of the task table."""
+
 NOT_DEFINED = float("nan")
 NO_TASK = {"num_tasks": 0, "ast_depth": None, "cyclomatic": None, "num_lines": None, "num_variables": None}
 
@@ -35,12 +43,7 @@ def curriculum_metrics(measures: Sequence[ProgramMeasures], num_behaviours: int)
     ``num_behaviours`` is the number of distinct behaviour signatures of all tasks up to this step. Without a valid
     task the means are NaN, which the journal stores as "not defined".
     """
-    columns = {
-        "curriculum/ast_depth": [m.ast_depth for m in measures],
-        "curriculum/cyclomatic": [m.cyclomatic for m in measures],
-        "curriculum/lines": [m.num_lines for m in measures],
-        "curriculum/variables": [m.num_variables for m in measures],
-    }
+    columns = {name: [getattr(m, column) for m in measures] for name, column in STRUCTURE.items()}
     means = {name: sum(values) / len(values) if values else NOT_DEFINED for name, values in columns.items()}
     return {**means, "curriculum/coverage": float(num_behaviours)}
 

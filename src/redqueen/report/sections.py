@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from redqueen.journal.read import Series
 from redqueen.nouns import KINDS
+from redqueen.report.curriculum import STRUCTURE
 from redqueen.report.figure import KIND_COLORS, Figure, Section, line, metric_figure
 from redqueen.report.fitness_figures import fitness_figures
 from redqueen.report.health_figures import health_figures
@@ -97,19 +98,17 @@ def _by_kind(view: RunView, figure_id: str, title: str, name: str) -> Figure | N
 
 
 def _curriculum(view: RunView) -> list[Figure | None]:
-    drawn = [
-        ("ast-depth", "curriculum/ast_depth", "ast_depth"),
-        ("cyclomatic", "curriculum/cyclomatic", "cyclomatic"),
-        ("lines", "curriculum/lines", "num_lines"),
-        ("variables", "curriculum/variables", "num_variables"),
-    ]
     figures = [
-        metric_figure(figure_id, describe(name).title, _curriculum_lines(view, attribute), name)
-        for figure_id, name, attribute in drawn
+        metric_figure(_figure_id(name), describe(name).title, _curriculum_lines(view, column), name)
+        for name, column in STRUCTURE.items()
     ]
     unique = [("valid tasks", view.series("propose/unique_frac"), "ink", 0)]
     figures.append(metric_figure("unique", "Unlike the others", unique, "propose/unique_frac"))
     return [*figures, _coverage(view)]
+
+
+def _figure_id(metric: str) -> str:
+    return metric.partition("/")[2].replace("_", "-")
 
 
 def _curriculum_lines(view: RunView, attribute: str) -> list[tuple[str, Series, int | str, int]]:

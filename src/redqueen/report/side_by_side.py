@@ -9,6 +9,7 @@ from functools import partial
 
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL
+from redqueen.report.curriculum import STRUCTURE
 from redqueen.report.figure import NUM_COLORS, Chart, Figure, Line, Section, line, lines_of, smoothing_note
 from redqueen.report.fitness import MODES, base_score, comparisons, last_evaluated_step, mean_score
 from redqueen.report.fitness_figures import MODE_COLORS, MODE_SYMBOLS, UNIT, mean_line
@@ -33,13 +34,7 @@ COMPARED = (
     "solve/tokens_mean",
     "solve/thought_frac",
 )
-CURRICULUM_ATTRIBUTES = {
-    "curriculum/ast_depth": "ast_depth",
-    "curriculum/cyclomatic": "cyclomatic",
-    "curriculum/lines": "num_lines",
-    "curriculum/variables": "num_variables",
-    "curriculum/coverage": "coverage",
-}
+CURRICULUM_ATTRIBUTES = {**STRUCTURE, "curriculum/coverage": "coverage"}
 
 
 @dataclass(frozen=True)
