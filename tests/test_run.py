@@ -290,6 +290,13 @@ def test_a_folder_that_exists_is_not_written_into(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["note.txt"]
 
 
+def test_a_run_that_memory_cannot_hold_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    config = load_config(QUICK, ["solve.max_rows=1000000000"])
+    with pytest.raises(UserError, match=r"needs .* TB and this machine has .* free: lower solve\.max_rows"):
+        start(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"--run-dir .*file/run cannot be made .*choose a folder you may write to"):

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
-from typing import Any
 
-from redqueen.config import EMBEDDED, Config
-from redqueen.errors import UserError
-
-EMBEDDED_CONFIG = Path(__file__).parent / "tiny" / "base" / "config.json"
+from redqueen.base_shape import base_shape
+from redqueen.config import Config
 
 
 def plan_text(config: Config) -> str:
@@ -43,8 +38,8 @@ def _work(config: Config) -> list[str]:
 
 
 def _memory(config: Config) -> list[str]:
-    """Say what adapters and base need, when the base's shape can be read without a download."""
-    shape = _base_shape(config.model.base)
+    """Say what adapters and base need and what is free here, when the base's shape can be read without a download."""
+    shape = base_shape(config.model.base)
     if shape is None:
         return [
             f"# memory: unknown, {config.model.base} is not on this machine yet (it is fetched when the run starts)"
@@ -52,23 +47,3 @@ def _memory(config: Config) -> list[str]:
     from redqueen.policy.memory import plan_memory  # imports torch
 
     return [f"# memory, {line}" for line in plan_memory(config, shape)]
-
-
-def _base_shape(name: str) -> dict[str, Any] | None:
-    """Return the model's config.json: embedded, in a folder, or in the local cache of the hub."""
-    if name == EMBEDDED:
-        return dict(json.loads(EMBEDDED_CONFIG.read_text()))
-    folder = Path(name)
-    if folder.is_dir():
-        path = folder / "config.json"
-        if not path.is_file():
-            raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
-        return dict(json.loads(path.read_text()))
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        raise UserError(
-            f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded"
-        )
-    from huggingface_hub import try_to_load_from_cache
-
-    cached = try_to_load_from_cache(name, "config.json")
-    return dict(json.loads(Path(cached).read_text())) if isinstance(cached, str) else None

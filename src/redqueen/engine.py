@@ -23,6 +23,7 @@ from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
 from redqueen.limits import TextLimits, fit_limits
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
+from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.policy_filter import PolicyFilter, load_policy
 from redqueen.tiny import embedded_folder
@@ -58,12 +59,14 @@ class Engine:
 def open_engine(config: Config) -> Iterator[Engine]:
     """Load the base, build the bank and start the verifier; its processes end with the context.
 
-    Raises UserError when the model cannot be loaded, no sandbox can be had, or a rule of evolution or policy is wrong.
+    Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox can be had, or a rule of
+    evolution or policy is wrong.
     """
     rules, policy = evolution_rules(config.evolve), load_policy(config.propose)
     torch.set_num_threads(config.run.num_threads or os.cpu_count() or 1)
     torch.manual_seed(config.run.rng_seed)
     device = choose_device(config.run.device)
+    refuse_what_cannot_fit(config, device)
     model, tokenizer = load_base(config.model.base)
     population, learn = config.population, config.learn
     base = freeze(model, device, config.model.precision)

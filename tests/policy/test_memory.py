@@ -95,7 +95,7 @@ def test_a_7b_model_with_a_hundred_members_is_planned_without_being_made() -> No
 def test_what_cannot_fit_is_refused_with_what_to_lower() -> None:
     fits = MemoryPlan(100, 10, 20, 10, 50, 40)
     refuse_if_too_large(fits, 190, "the GPU")
-    with pytest.raises(UserError, match=r"190 B and the GPU has 189 B.*micro_batch_tokens"):
+    with pytest.raises(UserError, match=r"190 B and the GPU has 189 B free: .*micro_batch_tokens"):
         refuse_if_too_large(fits, 189, "the GPU")
     with pytest.raises(UserError, match="max_rows"):
         refuse_if_too_large(MemoryPlan(100, 10, 20, 10, 50, 400), 189, "the GPU")
@@ -113,8 +113,11 @@ def test_a_configured_run_says_what_it_needs_part_by_part() -> None:
         "activations",
         "cache",
         "peak",
+        "free on this machine",
     ]
     assert all(line.endswith("B") for line in lines)
+    on_cuda = Config.model_validate({"run": {"device": "cuda"}})
+    assert torch.cuda.is_available() or plan_memory(on_cuda, QWEN_7B)[-1].startswith("free: unknown")
 
 
 def test_a_shape_that_is_no_language_model_is_refused() -> None:

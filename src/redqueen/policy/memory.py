@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 
+from redqueen.base_shape import base_shape
 from redqueen.errors import UserError
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import find_targets
@@ -119,17 +121,22 @@ def refuse_if_too_large(memory: MemoryPlan, available_bytes: int, where: str) ->
     else:
         remedy = "lower learn.micro_batch_tokens or set learn.gradient_checkpointing = true"
     raise UserError(
-        f"the run needs {_readable(memory.peak_bytes)} and {where} has {_readable(available_bytes)} ({remedy})"
+        f"the run needs {_readable(memory.peak_bytes)} and {where} has {_readable(available_bytes)} free: {remedy}"
     )
 
 
 def available_bytes(device: torch.device) -> int:
-    """Return the memory that is free for a run on ``device``: of the GPU, or of the machine."""
+    """Return the memory that is free for a run on ``device``: of the GPU, or of the machine and its control group."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     with open("/proc/meminfo") as file:
         values = dict(line.split(":", 1) for line in file)
-    return int(values["MemAvailable"].split()[0]) * 1024
+    free = int(values["MemAvailable"].split()[0]) * 1024
+    group = Path("/sys/fs/cgroup")
+    if (group / "memory.max").is_file() and (limit := (group / "memory.max").read_text().strip()) != "max":
+        cached = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())["file"]
+        free = min(free, int(limit) - int((group / "memory.current").read_text()) + int(cached))
+    return free
 
 
 def work_of(config: Config, shape: dict[str, Any]) -> Work:
@@ -154,8 +161,25 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
 
 
 def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
-    """Return the lines of the plan for a configured run on a base of ``shape``."""
-    return plan(shape, work_of(config, shape)).lines()
+    """Return the lines of the plan for a configured run on a base of ``shape``, and what is free for it here."""
+    work = work_of(config, shape)
+    where = "GPU" if work.on_cuda else "machine"
+    if work.on_cuda and not torch.cuda.is_available():
+        free = "free: unknown, this machine shows no CUDA device"
+    else:
+        free = f"free on this {where}: {_readable(available_bytes(torch.device('cuda' if work.on_cuda else 'cpu')))}"
+    return [*plan(shape, work).lines(), free]
+
+
+def refuse_what_cannot_fit(config: Config, device: torch.device) -> None:
+    """Raise UserError, with what to lower, before a run that ``device`` has no memory for loads anything.
+
+    A base whose config.json is not on this machine yet is let through: its shape is not known.
+    """
+    shape = base_shape(config.model.base)
+    if shape is not None:
+        where = "the GPU" if device.type == "cuda" else "this machine"
+        refuse_if_too_large(plan(shape, work_of(config, shape)), available_bytes(device), where)
 
 
 def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:

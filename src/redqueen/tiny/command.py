@@ -44,3 +44,16 @@ def tiny_measure(
 
         recipe, progress = (json.loads((card / name).read_text()) for name in ("recipe.json", "progress.json"))
         print(write_card(card / "base", recipe, progress, figures))
+
+
+@tiny.command("suite")
+def tiny_suite(
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("generated.jsonl"),
+) -> None:
+    """Write the generated half of the frozen suite again; the corpus is read as a whole, for what it considered."""
+    from redqueen.evaluate.suite import SUITES
+    from redqueen.tiny.recipe import Recipe
+    from redqueen.tiny.suite import held_out_skeletons, write_suite
+
+    number = write_suite(out, Recipe(), held_out_skeletons(SUITES), lambda line: print(line, flush=True))
+    print(f"{number} programs in {out}")

@@ -22,13 +22,14 @@ PROGRAMS_PER_LEVEL = 60
 """Of each block."""
 
 
-def write_suite(path: Path, recipe: Recipe, report: Callable[[str], None]) -> int:
+def write_suite(path: Path, recipe: Recipe, held_out: Set[str], report: Callable[[str], None]) -> int:
     """Write both blocks as JSON lines (same fields as the hand-written suite); return the number of programs.
 
-    The second block reads the whole corpus again (a core's quarter of an hour); ``report`` is told how far it is.
+    ``held_out``: what the recipe's training leaves out. The second block reads the whole corpus again (a core's
+    quarter of an hour); ``report`` is told how far it is.
     """
     first = write_block(SUITE_SEED)
-    second = write_block(SECOND_SEED, considered_skeletons(recipe, held_out_skeletons(path.parent), report), first)
+    second = write_block(SECOND_SEED, considered_skeletons(recipe, held_out, report), first)
     path.write_text("\n".join([*first, *second]) + "\n")
     return len(first) + len(second)
 

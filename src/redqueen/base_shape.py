@@ -1,0 +1,36 @@
+"""The shape of a base model, read before any weight is: the contents of its config.json."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from redqueen.config import EMBEDDED
+from redqueen.errors import UserError
+
+EMBEDDED_CONFIG = Path(__file__).parent / "tiny" / "base" / "config.json"
+
+
+def base_shape(name: str) -> dict[str, Any] | None:
+    """Return the model's config.json: embedded, in a folder, or in the local cache of the hub (None: not there yet).
+
+    Raises UserError when ``name`` is no folder of a model and cannot be a name on the hub.
+    """
+    if name == EMBEDDED:
+        return dict(json.loads(EMBEDDED_CONFIG.read_text()))
+    folder = Path(name)
+    if folder.is_dir():
+        path = folder / "config.json"
+        if not path.is_file():
+            raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
+        return dict(json.loads(path.read_text()))
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+        raise UserError(
+            f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded"
+        )
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = try_to_load_from_cache(name, "config.json")
+    return dict(json.loads(Path(cached).read_text())) if isinstance(cached, str) else None
