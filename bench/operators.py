@@ -4,7 +4,7 @@
 values), made in memory, so that no file is read. Beside them PEFT's own ``add_weighted_adapter`` on one of the 28
 layers, scaled up. The last line is JSON: {"seconds": {operator: s}, "peak_extra_mb": {operator: MB}, ...}.
 
-    python bench/operators.py [--space delta|factor] [--only M1 X1] [--layers 28] [--skip-peft]
+    python bench/operators.py [--space delta|factor] [--only M1 X1] [--repeats 5] [--skip-peft]
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import statistics
 import subprocess
 import sys
 import time
 
 import torch
+from _shared import machine
 
 from redqueen.evolve.operators import OPERATORS, apply
 from redqueen.population.genotype import Genotype
@@ -45,18 +47,26 @@ def parent(rng_seed: int, num_layers: int) -> Genotype:
     return Genotype(factors, ALPHA)
 
 
-def measure(operator_id: str, space: str, num_layers: int) -> dict[str, float]:
-    """Seconds for one child (relative change included) and the growth of the process's peak memory, child included."""
+def measure(operator_id: str, space: str, num_layers: int, repeats: int) -> dict[str, float]:
+    """Seconds for one child (relative change included), median and least, and the growth of peak memory by the first."""
     operator = OPERATORS[operator_id]
     parents = [parent(seed, num_layers) for seed in range(operator.num_parents)]
     small = [parent(seed, 1) for seed in range(operator.num_parents)]
     apply(operator, small, [1.0, 2.0][: len(parents)], 0, space)  # warm the thread pool and the libraries
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start, cpu_start = time.perf_counter(), time.process_time()
-    apply(operator, parents, [1.0, 2.0][: len(parents)], 0, space)
-    seconds, cpu_s = time.perf_counter() - start, time.process_time() - cpu_start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"seconds": seconds, "cpu_s": cpu_s, "peak_extra_mb": (peak - before) / 1024}
+    seconds, cpu_s, peak = [], [], 0.0
+    for rng_seed in range(repeats):
+        start, cpu_start = time.perf_counter(), time.process_time()
+        apply(operator, parents, [1.0, 2.0][: len(parents)], rng_seed, space)
+        seconds.append(time.perf_counter() - start)
+        cpu_s.append(time.process_time() - cpu_start)
+        peak = peak or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "seconds": statistics.median(seconds),
+        "least_s": min(seconds),
+        "cpu_s": statistics.median(cpu_s),
+        "peak_extra_mb": (peak - before) / 1024,
+    }
 
 
 class OneLayer(torch.nn.Module):
@@ -98,7 +108,7 @@ def measure_peft() -> dict[str, float]:
 def in_fresh_process(operator_id: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Measure in a process of its own, so that one operator's peak memory is not hidden by another's."""
     command = [sys.executable, __file__, "--one", operator_id, "--space", arguments.space]
-    command += ["--layers", str(arguments.layers)]
+    command += ["--layers", str(arguments.layers), "--repeats", str(arguments.repeats)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{operator_id} failed:\n{done.stderr}")
@@ -110,28 +120,30 @@ def main() -> None:
     parser.add_argument("--space", default="delta", choices=["delta", "factor"])
     parser.add_argument("--only", nargs="*", default=list(OPERATORS), choices=list(OPERATORS))
     parser.add_argument("--layers", type=int, default=NUM_LAYERS)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--skip-peft", action="store_true")
     parser.add_argument("--one", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        print(json.dumps(measure(arguments.one, arguments.space, arguments.layers)))
+        print(json.dumps(measure(arguments.one, arguments.space, arguments.layers, arguments.repeats)))
         return
     print(f"{arguments.layers} layers, rank {RANK}, {torch.get_num_threads()} threads, space {arguments.space}")
     results = {}
     for operator_id in arguments.only:
         results[operator_id] = row = in_fresh_process(operator_id, arguments)
         name = OPERATORS[operator_id].name
-        times = f"{row['seconds']:6.2f} s  ({row['cpu_s']:6.2f} s of CPU)"
+        times = f"{row['seconds']:6.2f} s  (least {row['least_s']:5.2f} s, {row['cpu_s']:5.2f} s of CPU)"
         print(f"{operator_id:12} {name:26} {times}  {row['peak_extra_mb']:6.0f} MB extra", flush=True)
-    summary: dict[str, dict[str, float]] = {
+    summary: dict[str, object] = {
         key: {name: round(row[key], 3) for name, row in results.items()}
-        for key in ("seconds", "cpu_s", "peak_extra_mb")
+        for key in ("seconds", "least_s", "cpu_s", "peak_extra_mb")
     }
     if not arguments.skip_peft:
-        summary["peft_seconds"] = {name: round(value, 3) for name, value in measure_peft().items()}
-        for name, value in summary["peft_seconds"].items():
+        peft_seconds = {name: round(value, 3) for name, value in measure_peft().items()}
+        for name, value in peft_seconds.items():
             print(f"{'PEFT':12} {name:26} {value:6.2f} s")
-    print(json.dumps(summary))
+        summary["peft_seconds"] = peft_seconds
+    print(json.dumps({**summary, "repeats": arguments.repeats, "machine": machine()}))
 
 
 if __name__ == "__main__":

@@ -46,6 +46,21 @@ class Joint:
 
 
 @dataclass(frozen=True)
+class Outputs:
+    """The output side of adapters of L layers: Q_out = [B1 B2] mix, [B1 B2] = Q_out tri, both (L, k, m).
+
+    Adapter i's left singular vectors are U_i = B_i left_i with signs fixed, and U_i^T dW_i = turn_i A_i; left and turns
+    hold (L, r, r) tensors in float64, with zeros for dead components.
+    """
+
+    parts: tuple[Factors, ...]
+    mix: Tensor
+    tri: Tensor
+    left: tuple[Tensor, ...]
+    turns: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
 class Spectrum:
     """dW = U diag(s) V^T of L layers, with U = [B1 B2] u and V = [A1; A2]^T v in coordinates of the factors.
 
@@ -60,23 +75,41 @@ class Spectrum:
 
 def joint(parts: Sequence[Factors]) -> Joint:
     """Put adapters of equal shape into common bases."""
-    mix_out, tri_out = _orthonormal([b.mT for _, b in parts])
-    mix_in, tri_in = _orthonormal([a for a, _ in parts])
+    mix_out, tri_out = _orthonormal(_grams([b.mT for _, b in parts]))
+    mix_in, tri_in = _orthonormal(_grams([a for a, _ in parts]))
     rank = parts[0][0].shape[1]
     blocks = zip(tri_out.split(rank, dim=2), tri_in.split(rank, dim=2), strict=True)
     return Joint(tuple(parts), mix_out, tri_out, mix_in, tuple(t_out @ t_in.mT for t_out, t_in in blocks))
 
 
-def with_rows(basis: Joint, left: Sequence[Tensor], new_rows: Sequence[Tensor]) -> Joint:
-    """New adapters ([B1 B2] left_i) rows_i, in the output basis of ``basis`` and an input basis of their own.
+def output_bases(parts: Sequence[Factors]) -> Outputs:
+    """Return the adapters' common output basis and each one's own left singular vectors.
 
-    left_i is (L, k, r) in coordinates of the factors, as ``Spectrum.u``; rows_i is (L, r, in).
+    They are eigenvectors of dW dW^T = B (A A^T) B^T, so the Gram matrices of the factors suffice.
     """
-    mix_in, tri_in = _orthonormal(new_rows)
-    blocks = zip(left, tri_in.split(new_rows[0].shape[1], dim=2), strict=True)
-    cores = tuple(basis.tri_out @ u @ t_in.mT for u, t_in in blocks)
-    parts = tuple((a, b) for a, (_, b) in zip(new_rows, basis.parts, strict=True))
-    return Joint(parts, basis.mix_out, basis.tri_out, mix_in, cores)
+    gram = _grams([b.mT for _, b in parts])
+    mix_out, tri_out = _orthonormal(gram)
+    rank, left, turns = parts[0][0].shape[1], [], []
+    for i, (a, b) in enumerate(parts):
+        own = slice(i * rank, (i + 1) * rank)
+        mix, tri = _orthonormal(gram[:, own, own])
+        square, vectors = torch.linalg.eigh(tri @ _grams([a]) @ tri.mT)
+        square, vectors = square.flip(-1), vectors.flip(-1)
+        u = mix @ vectors
+        sign = ((square > DEAD_FRAC**2 * square[:, :1]) * _signs([(a, b)], u))[:, None, :]
+        left.append(u * sign)
+        turns.append((vectors * sign).mT @ tri)
+    return Outputs(tuple(parts), mix_out, tri_out, tuple(left), tuple(turns))
+
+
+def with_rows(outputs: Outputs, new_rows: Sequence[Tensor]) -> Joint:
+    """New adapters U_i rows_i in their common output basis and an input basis of their own; rows_i is (L, r, in)."""
+    mix_in, tri_in = _orthonormal(_grams(new_rows))
+    rank = new_rows[0].shape[1]
+    blocks = zip(outputs.tri.split(rank, dim=2), outputs.left, tri_in.split(rank, dim=2), strict=True)
+    cores = tuple(t_out @ u @ t_in.mT for t_out, u, t_in in blocks)
+    parts = tuple((a, b) for a, (_, b) in zip(new_rows, outputs.parts, strict=True))
+    return Joint(parts, outputs.mix, outputs.tri, mix_in, cores)
 
 
 def in_singular_bases(pair: Joint) -> Joint:
@@ -147,14 +180,17 @@ def revived(a: Tensor, b: Tensor, rng: torch.Generator) -> Factors:
     return a, b
 
 
-def _orthonormal(parts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """``mix`` and ``tri``, both (L, k, k) in float64, of the k rows X of all ``parts`` (L, r, n).
+def _grams(parts: Sequence[Tensor]) -> Tensor:
+    """The Gram matrices (L, k, k) in float64 of the k rows of all ``parts`` (L, r, n)."""
+    return torch.stack([gram_of_rows([part[i] for part in parts]) for i in range(parts[0].shape[0])])
+
+
+def _orthonormal(gram: Tensor) -> tuple[Tensor, Tensor]:
+    """``mix`` and ``tri``, both (L, k, k) in float64, of k rows X with the Gram matrices ``gram`` = X X^T.
 
     X^T mix has orthonormal columns (or zero ones) and X^T = (X^T mix) tri. The rows are scaled to length one first, so
     that a small row beside a large one keeps its digits, as in Householder QR.
     """
-    layers = range(parts[0].shape[0])
-    gram = torch.stack([gram_of_rows([part[i] for part in parts]) for i in layers])
     length = gram.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
     length = torch.where(length > 0, length, 1.0)
     square, vectors = torch.linalg.eigh(gram / (length[:, :, None] * length[:, None, :]))
