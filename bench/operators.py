@@ -48,7 +48,7 @@ def parent(rng_seed: int, num_layers: int) -> Genotype:
 
 
 def measure(operator_id: str, space: str, num_layers: int, repeats: int) -> dict[str, float]:
-    """Seconds for one child (relative change included), median and least, and the growth of peak memory by the first."""
+    """Seconds for a child (relative change included), median and least, and the growth of peak memory by the first."""
     operator = OPERATORS[operator_id]
     parents = [parent(seed, num_layers) for seed in range(operator.num_parents)]
     small = [parent(seed, 1) for seed in range(operator.num_parents)]
