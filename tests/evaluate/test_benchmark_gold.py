@@ -19,11 +19,20 @@ GOLD_NOT_RIGHT = {
         "sample_344": "its input is a lambda: no literal",
         "sample_364": "its input is a lambda: no literal",
     },
+    "mbpp+": {
+        "Mbpp/255": "one input asks for 1.7 million tuples of 77 items: more memory than tests and program may have",
+        "Mbpp/599": "two dozen inputs add up the numbers to 10^8 one by one: minutes, where half a minute is given",
+        "Mbpp/630": "two inputs give 59,049 lists of ten: longer than the million characters a value may have",
+    },
 }
 """Items whose published answer is not right here, and why."""
 
-ALWAYS_TRIED = {"Mbpp/124", "Mbpp/579", "Mbpp/737", "Mbpp/769"}
-"""Complex arguments, values in the order of a set (579, 769), values that are only true or false."""
+ALWAYS_TRIED = {
+    "Mbpp/124", "Mbpp/252", "Mbpp/404", "Mbpp/579", "Mbpp/737", "Mbpp/769", "sample_135", "sample_258",
+    "sample_344", "sample_364",
+}  # fmt: skip
+"""Complex arguments (124, 252: by the contract alone), infinity, values in the order of a set (579, 769), values that
+are only true or false; a program without arguments; gold that is not right."""
 
 MATHS = ("gsm8k", "math500", "aime24", "aime25", "amc23")
 PROGRAMS = ("humaneval", "mbpp+")
@@ -62,8 +71,7 @@ def judge() -> Iterator[Judge]:
 
 def items_of(suite: str, every: int = 1) -> list[Question]:
     questions = load_questions(suite, benchmark_file(suite))
-    named = GOLD_NOT_RIGHT.get(suite, {})
-    return [q for i, q in enumerate(questions) if i % every == 0 or q.id in named or q.id in ALWAYS_TRIED]
+    return [q for i, q in enumerate(questions) if i % every == 0 or q.id in ALWAYS_TRIED]
 
 
 def spoiled(question: Question) -> list[str]:
@@ -74,7 +82,8 @@ def spoiled(question: Question) -> list[str]:
         case TaskQuestion() if question.task.kind == "code_o":
             return [f"[{gold}]", f"({gold}, 0)", "None" if gold != "None" else "0"]
         case TaskQuestion():
-            return ["", "1, 2, 3, 4, 5, 6, 7, 8, 9"]  # too few arguments and too many
+            few = [""] if gold else []  # for a function without arguments no argument is right
+            return [*few, "1, 2, 3, 4, 5, 6, 7, 8, 9"]  # too few arguments and too many
         case MathsQuestion():
             digit = re.search(r"\d", gold)
             if digit is None:
@@ -90,7 +99,7 @@ def spoiled(question: Question) -> list[str]:
 def check_gold(judge: Judge, suite: str, questions: Sequence[Question]) -> None:
     grades = judge.grade([(question, question.gold) for question in questions])
     wrong = {question.id for question, grade in zip(questions, grades, strict=True) if not grade.correct}
-    assert wrong == set(GOLD_NOT_RIGHT.get(suite, {}))
+    assert wrong == {question.id for question in questions} & set(GOLD_NOT_RIGHT.get(suite, {}))
 
 
 def check_spoiled(judge: Judge, questions: Sequence[Question]) -> None:

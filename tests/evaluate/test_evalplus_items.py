@@ -2,15 +2,24 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from benchmark_data import benchmark_file, read_lines
 
 from redqueen.evaluate.benchmarks import load_questions
-from redqueen.evaluate.evalplus import NUMPY_STAND_IN, comparison, example_arguments, typed_arguments
+from redqueen.evaluate.evalplus import (
+    NUMPY_STAND_IN,
+    comparison,
+    example_arguments,
+    extended_test,
+    typed_arguments,
+)
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import FunctionQuestion
+from redqueen.evaluate.rows import Row
+from redqueen.verify.unit_tests import UnitTester
 
 
 def typed(given: list[object], assertion: str) -> list[object]:
@@ -36,6 +45,25 @@ def test_arguments_get_the_types_that_the_assertions_show(
     given: list[object], assertion: str, expected: list[object]
 ) -> None:
     assert repr(typed(given, assertion)) == repr(expected)
+
+
+def test_text_becomes_a_complex_number_where_the_contract_allows_one() -> None:
+    assert typed_arguments(["(-0-2.5j)"], [[1]], takes_complex=True) == [-2.5j]
+    assert typed_arguments(["(-0-2.5j)"], [[1]]) == ["(-0-2.5j)"]
+
+
+def test_infinity_among_the_inputs_is_a_number_in_the_tests() -> None:
+    fields = {
+        "task_id": "Mbpp/0", "prompt": '"""\nassert f(1, 2) == 1\n"""', "entry_point": "f", "base_input": [[1, 2]],
+        "plus_input": [[-float("inf"), 3.5]], "contract": "\n  assert isinstance(a, (int, float))\n",
+    }  # fmt: skip
+    test = extended_test(Row("a row", fields), "def f(a, b):\n    return min(a, b)\n", "", "assert f(1, 2) == 1")
+    with UnitTester(workers=1) as tester:
+        right, wrong = (
+            tester.grade([replace(test, code=f"def f(a, b):\n    return {body}\n")])[0]
+            for body in ("min(a, b)", "a if a > -9e99 else b")
+        )
+    assert right.correct and not wrong.correct
 
 
 def test_arguments_that_are_no_literals_are_no_examples() -> None:

@@ -8,6 +8,7 @@ value is compared as they compare it. The reference runs in the tests' own proce
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,15 +29,18 @@ class np:
             if not isinstance(b, (list, tuple)):
                 return all(np.allclose(x, b, rtol, atol) for x in a)
             return len(a) == len(b) and all(np.allclose(x, y, rtol, atol) for x, y in zip(a, b))
-        return a == b or abs(a - b) <= atol + rtol * abs(b)
+        return a == b or (abs(b) != float("inf") and abs(a - b) <= atol + rtol * abs(b))
 '''
 
 ORDER_IS_FREE = frozenset({"find_dissimilar", "Diff", "intersection_array"})
 """Functions of MBPP+ whose values are compared as sets though their assertions do not: the references of the first two
 return the order of a set, which the hash seed decides (EvalPlus does the same)."""
 
+_COMPLEX = re.compile(r"\bcomplex\b")
+
 _LOOP = """
 import copy as _copy
+inf, nan = float("inf"), float("nan")
 _space = {{"__name__": "reference"}}
 exec({reference!r}, _space)
 _reference = _space[{entry!r}]
@@ -79,10 +83,9 @@ def extended_test(row: Row, reference: str, helpers: str, assertions: str) -> Un
     entry = row.text("entry_point")
     examples = f"{assertions}\n{_asserts_of(row.text('prompt'))}"
     shown = example_arguments(examples, entry)
-    inputs = [
-        *(typed_arguments(given, shown) for given in row.fields.get("base_input") or []),
-        *(typed_arguments(given, shown) for given in row.fields.get("plus_input") or []),
-    ]
+    takes_complex = bool(_COMPLEX.search(str(row.fields.get("contract") or "")))
+    given = [*(row.fields.get("base_input") or []), *(row.fields.get("plus_input") or [])]
+    inputs = [typed_arguments(arguments, shown, takes_complex) for arguments in given]
     atol = row.fields.get("atol") or 0
     mode = "root" if entry == "find_zero" else comparison(examples, entry)
     loop = _LOOP.format(reference=reference, entry=entry, mode=mode, atol=atol, inputs=repr(inputs))
@@ -117,9 +120,14 @@ def comparison(assertions: str, entry: str) -> str:
     return "set" if "set" in looks else "truth" if looks == {"truth"} else "value"
 
 
-def typed_arguments(given: Sequence[object], shown: Sequence[Sequence[object]]) -> list[Any]:
-    """Give JSON arguments the types that the arguments of the same place have in the examples."""
-    has_complex = any(isinstance(argument, complex) for arguments in shown for argument in arguments)
+def typed_arguments(
+    given: Sequence[object], shown: Sequence[Sequence[object]], takes_complex: bool = False
+) -> list[Any]:
+    """Give JSON arguments the types that the arguments of the same place have in the examples.
+
+    ``takes_complex``: the item's contract allows complex numbers, even if no example has one.
+    """
+    has_complex = takes_complex or any(isinstance(argument, complex) for arguments in shown for argument in arguments)
     typed: list[Any] = []
     for place, value in enumerate(given):
         if has_complex and isinstance(value, str):  # JSON has no complex numbers, so that item's numbers are text
