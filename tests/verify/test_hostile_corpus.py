@@ -4,6 +4,8 @@ A run is right when the verdict is expected or accepted, an ``ok`` value equals 
 and the word PWNED is nowhere in the result.
 """
 
+import io
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +17,7 @@ from verify_data import HOST_MODULES
 
 from redqueen.nouns import Task
 from redqueen.verify import Program, Result, Verifier
+from redqueen.verify.commands import grade_file
 from redqueen.verify.inside.cage import NOBODY
 from redqueen.verify.literals import canonical
 from redqueen.verify.zygotes import ZygoteSettings
@@ -118,3 +121,32 @@ def test_no_cheat_of_the_corpus_earns_credit(verifier: Verifier, hostile_rows: l
         task = Task(str(row["id"]), "T", "S", "code_f", "", (str(row["input"]),), (gold,))
         pairs.append((task, str(row["code"])))
     assert [task.id for (task, _), grade in zip(pairs, verifier.grade(pairs), strict=True) if grade.correct] == []
+
+
+def test_the_command_gives_no_cheat_of_the_corpus_credit(tmp_path: Path, hostile_rows: list[dict[str, object]]) -> None:
+    cheats = [row for row in hostile_rows if row.get("gold")]
+    lines: list[dict[str, object]] = []
+    for row in cheats:
+        gold = str(row["gold"]) if str(row["gold"])[0].isdigit() else repr(row["gold"])
+        pair = [str(row["input"]), gold]
+        lines.append({"id": row["id"], "kind": "code_f", "hidden": [pair], "answer": row["code"]})
+        # The task's own program must not decide either: its author would choose the input that counts as right.
+        lines.append({"id": row["id"], "kind": "code_i", "code": row["code"], "output": gold, "answer": row["input"]})
+    square = "def f(x):\n    return x * x"
+    for answer in (
+        "0) or (True",
+        "type('', (), {'__eq__': lambda *a: True})()",
+        "9 if True else 0",
+        "9.0",
+        "True",
+        "f(3)",
+    ):
+        lines.append({"id": answer, "kind": "code_o", "code": square, "input": "3", "output": "9", "answer": answer})
+        lines.append({"id": answer, "kind": "code_i", "code": square, "output": "10", "answer": answer})
+    honest = {"id": "honest", "kind": "code_f", "hidden": [["3", "9"]], "answer": square}
+    path, out = tmp_path / "answers.jsonl", io.StringIO()
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, honest]))
+    grade_file(path, out, workers=2)
+    graded = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert len(graded) == len(lines) + 1 > 40
+    assert [line["id"] for line in graded if line["correct"]] == ["honest"]

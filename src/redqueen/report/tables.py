@@ -45,9 +45,11 @@ def tiles(view: RunView) -> list[Tile]:
     coverage = next((point.coverage for point in reversed(view.curriculum) if point.kind == "all"), None)
     if coverage is not None:
         made.append(Tile("Coverage", f"{coverage:,}", f"distinct tasks; {view.num_attempts:,} attempts in all"))
-    seconds = sum(value or 0.0 for series in view.timings.values() for _, value in series)
-    if seconds:
-        made.append(Tile("Time", duration(seconds), f"{seconds / max(1, view.last_step):.1f} s a step"))
+    spent = {phase: sum(value or 0.0 for _, value in series) for phase, series in view.timings.items()}
+    if any(spent.values()):
+        seconds = sum(spent.values())
+        in_steps = (seconds - spent.get("evaluate", 0.0)) / max(1, view.last_step)
+        made.append(Tile("Time", duration(seconds), f"{in_steps:.1f} s a step, evaluation apart"))
     return made
 
 
