@@ -70,7 +70,10 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -
     ("words", "said"),
     [
         (["--set", "model.base=./nowhere"], "model.base is ./nowhere, and there is no such folder"),
-        (["--set", "model.base=./empty"], "model.base ./empty cannot be loaded"),
+        (["--set", "model.base=./nowhere", "--dry-run"], "model.base is ./nowhere, and there is no such folder"),
+        (["--set", "model.base=a..b"], "model.base is a..b, and there is no such folder"),
+        (["--set", "model.base=./empty"], "model.base ./empty is a folder without config.json"),
+        (["--set", "model.base=./damaged"], "damaged/config.json is no JSON object"),
         (["--set", "run.steps=3"], "there is no field run.steps"),
         (["--set", "population.num_students=0"], "somebody has to solve the tasks"),
         (["--set", "evolve.operators=['M1', 'M99']"], "M99"),
@@ -84,9 +87,11 @@ def test_a_config_that_cannot_be_played_is_refused_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
     (tmp_path / "empty").mkdir()
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "config.json").write_text("[1, 2")
     monkeypatch.chdir(tmp_path)
     assert said in refusal(redqueen("train", QUICK, "--run-dir", "run", *words))
-    assert [p.name for p in tmp_path.iterdir()] == ["empty"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["damaged", "empty"]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,29 @@ def base_shape(name: str) -> dict[str, Any] | None:
         path = folder / "config.json"
         if not path.is_file():
             raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
-        return dict(json.loads(path.read_text()))
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        raise UserError(
-            f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded"
-        )
+        return _read(path)
+    nowhere = UserError(
+        f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded"
+    )
+    if looks_like_path(name):
+        raise nowhere
     from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
 
-    cached = try_to_load_from_cache(name, "config.json")
-    return dict(json.loads(Path(cached).read_text())) if isinstance(cached, str) else None
+    try:
+        cached = try_to_load_from_cache(name, "config.json")
+    except HFValidationError:
+        raise nowhere from None
+    return _read(Path(cached)) if isinstance(cached, str) else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise UserError(f"{path} is no JSON object: restore the model folder") from None
+
+
+def looks_like_path(name: str) -> bool:
+    """Tell a path from a hub name (``owner/model``)."""
+    return name.startswith((".", "/", "~")) or name.count("/") > 1

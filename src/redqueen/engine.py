@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
+from redqueen.base_shape import looks_like_path
 from redqueen.config import EMBEDDED, Config
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.prompts_chat import ChatFormat
@@ -137,11 +138,6 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         first = str(error).strip().splitlines()[0]
         raise UserError(f"model.base {name} cannot be loaded: {first}") from None
     return model, tokenizer
-
-
-def looks_like_path(name: str) -> bool:
-    """Tell a path from a hub name (``owner/model``)."""
-    return name.startswith((".", "/", "~")) or name.count("/") > 1
 
 
 def _sampler(

@@ -198,7 +198,8 @@ def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
 
 def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_bytes: int) -> int:
     """Bytes that the backward pass needs of one token, over all layers."""
-    hidden, inner = int(config.hidden_size), int(config.intermediate_size)
+    hidden = int(config.hidden_size)
+    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)  # where another name is used, the usual
     kv_heads, head_dim = kv_shape(config)
     queries, keys = int(config.num_attention_heads) * head_dim, kv_heads * head_dim
     # Two norms in fp32 with their inputs and outputs; the MLP's gate, up and products; attention's inputs and output.
