@@ -157,7 +157,7 @@ def fisher(
 
 
 _STEPS = 1 << 16
-"""One 16-bit number decides over an entry: four times as fast as a float, and the probability is met to 1e-5."""
+"""One 16-bit number decides over an entry: cheaper to draw than a float, and the probability is met to 1e-5."""
 
 
 def _kept_frac(drop_frac: float) -> float:
