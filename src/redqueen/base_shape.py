@@ -8,8 +8,7 @@ from typing import Any
 
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
-
-EMBEDDED_CONFIG = Path(__file__).parent / "tiny" / "base" / "config.json"
+from redqueen.tiny import embedded_folder
 
 
 def base_shape(name: str) -> dict[str, Any] | None:
@@ -17,26 +16,20 @@ def base_shape(name: str) -> dict[str, Any] | None:
 
     Raises UserError when ``name`` is no folder of a model and cannot be a name on the hub.
     """
-    if name == EMBEDDED:
-        return dict(json.loads(EMBEDDED_CONFIG.read_text()))
-    folder = Path(name)
+    folder = embedded_folder() if name == EMBEDDED else Path(name)
     if folder.is_dir():
         path = folder / "config.json"
         if not path.is_file():
             raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
         return _read(path)
-    nowhere = UserError(
-        f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded"
-    )
-    if looks_like_path(name):
-        raise nowhere
+    refuse_missing_folder(name)
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
         cached = try_to_load_from_cache(name, "config.json")
     except HFValidationError:
-        raise nowhere from None
+        raise _no_folder(name) from None
     return _read(Path(cached)) if isinstance(cached, str) else None
 
 
@@ -47,6 +40,11 @@ def _read(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is no JSON object: restore the model folder") from None
 
 
-def looks_like_path(name: str) -> bool:
-    """Tell a path from a hub name (``owner/model``)."""
-    return name.startswith((".", "/", "~")) or name.count("/") > 1
+def refuse_missing_folder(name: str) -> None:
+    """Raise UserError for a name that is a path and no hub name (``owner/model``), when no folder is there."""
+    if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).is_dir():
+        raise _no_folder(name)
+
+
+def _no_folder(name: str) -> UserError:
+    return UserError(f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded")

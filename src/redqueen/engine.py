@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
-from redqueen.base_shape import looks_like_path
+from redqueen.base_shape import refuse_missing_folder
 from redqueen.config import EMBEDDED, Config
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.prompts_chat import ChatFormat
@@ -126,10 +125,7 @@ def choose_device(name: str) -> torch.device:
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the base and its tokenizer: embedded, from a folder, or by name from the hub."""
     folder = str(embedded_folder()) if name == EMBEDDED else name
-    if looks_like_path(name) and not Path(name).is_dir():
-        raise UserError(
-            f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded"
-        )
+    refuse_missing_folder(name)
     disable_progress_bar()  # it would write over ours
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
