@@ -194,7 +194,9 @@ CREATE TABLE task (
 CREATE INDEX task_step ON task (step, teacher, kind);
 CREATE INDEX task_teacher ON task (teacher, step);
 CREATE INDEX task_student ON task (student, step);
-CREATE INDEX task_kind ON task (kind, step);
+-- Holds all that the curriculum's curves need: the rows themselves carry programs, and are slow to walk.
+CREATE INDEX task_kind
+    ON task (kind, step, behaviour, ast_depth, cyclomatic, num_lines, num_variables);
 
 CREATE TABLE attempt (
     seq INTEGER PRIMARY KEY,
