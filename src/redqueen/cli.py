@@ -154,12 +154,15 @@ def experiment(
     jobs: Annotated[int, typer.Option("--jobs", help="Runs to play side by side.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be played and stop.")] = False,
     tables_only: Annotated[bool, typer.Option("--tables-only", help="Write the tables of what is finished.")] = False,
+    add: Annotated[
+        bool, typer.Option("--add", help="Add to --tables: runs that stand there count as finished, wherever played.")
+    ] = False,
 ) -> None:
     """Play arms times seeds, resuming what was cut, and compare them over seeds."""
     from redqueen.experiment.command import run_experiment
 
     try:
-        run_experiment(file, out, tables, jobs, dry_run, tables_only)
+        run_experiment(file, out, tables, jobs, dry_run, tables_only, add)
     except KeyboardInterrupt:
         print("\nstopped; the same command goes on where it was", file=sys.stderr)
         sys.exit(130)

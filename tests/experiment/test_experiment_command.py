@@ -6,7 +6,8 @@ import pytest
 
 from redqueen.errors import UserError
 from redqueen.experiment.command import run_experiment
-from redqueen.experiment.tables import CURVES, FITNESS, REPORT, RESULTS
+from redqueen.experiment.recorded import CURVES, FITNESS, RESULTS
+from redqueen.experiment.tables import REPORT
 from redqueen.journal import Journal, read
 from redqueen.run import resume
 from redqueen.store import JOURNAL
@@ -65,6 +66,10 @@ def test_an_experiment_is_played_once_and_goes_on_where_it_was_cut(
     assert (tables / RESULTS).read_bytes() == (out / RESULTS).read_bytes()
     assert resume(out / "single-seed0").is_file()
 
+    run_experiment(file, tmp_path / "elsewhere", tables, 1, False, False, add=True)
+    assert "2 of 2 runs are finished already" in capsys.readouterr().out
+    assert (tables / RESULTS).read_bytes() == (out / RESULTS).read_bytes()
+
 
 @pytest.mark.slow
 def test_runs_are_played_side_by_side_with_a_log_each(tmp_path: Path) -> None:
@@ -85,6 +90,8 @@ def test_no_job_is_refused_and_a_plan_plays_nothing(tmp_path: Path, capsys: pyte
         run_experiment(file, out, None, 0, False, False)
     run_experiment(file, out, None, 1, True, False)
     assert "pair: 2 runs in" in capsys.readouterr().out
+    with pytest.raises(UserError, match="name their folder with --tables"):
+        run_experiment(file, out, None, 1, False, False, add=True)
     with pytest.raises(UserError, match="no finished run"):
         run_experiment(file, out, None, 1, False, True)
     assert not out.exists()

@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,9 @@ from redqueen.errors import UserError
 from redqueen.experiment.command import plan_text
 from redqueen.experiment.plan import Experiment, load_experiment
 from redqueen.experiment.play import CONFIG, REPORT, check_settings, finished_runs, play, seconds_left, with_limit
-from redqueen.experiment.tables import CURVES, FITNESS, RESULTS, by_arm, measure, write_tables
+from redqueen.experiment.recorded import COUNTS, CURVES, FITNESS, RESULTS, fingerprint, recorded_runs
+from redqueen.experiment.tables import REPORT as TABLES_REPORT
+from redqueen.experiment.tables import all_numbers, by_arm, measure, write_tables
 from redqueen.journal import Journal, read
 from redqueen.store import JOURNAL
 
@@ -83,13 +87,14 @@ def test_the_tables_hold_every_run_curve_and_score(plan: Experiment, runs: Path,
 
 
 def test_coverage_is_compared_at_equal_numbers_of_tasks(plan: Experiment, runs: Path) -> None:
-    measured = measure(finished_runs(plan, runs))
-    fewest = min(measured, key=lambda run: sum(run.measures.behaviours))
-    for run in measured:
-        assert run.numbers["semantic/rarefied_to"] == sum(fewest.measures.behaviours)
-        assert 1 <= run.numbers["semantic/coverage_rarefied"] <= len(run.measures.behaviours) + 1e-9
-    assert fewest.numbers["semantic/coverage_rarefied"] == pytest.approx(len(fewest.measures.behaviours))
-    assert by_arm(measured)["single"]["tasks"] == [measured[1].numbers["tasks"], measured[3].numbers["tasks"]]
+    measured = [measure(finished) for finished in finished_runs(plan, runs)]
+    found = all_numbers(measured)
+    fewest = min(range(4), key=lambda i: sum(measured[i].measures.behaviours))
+    for run, numbers in zip(measured, found, strict=True):
+        assert numbers["semantic/rarefied_to"] == sum(measured[fewest].measures.behaviours)
+        assert 1 <= numbers["semantic/coverage_rarefied"] <= len(run.measures.behaviours) + 1e-9
+    assert found[fewest]["semantic/coverage_rarefied"] == pytest.approx(len(measured[fewest].measures.behaviours))
+    assert by_arm(measured)["single"]["tasks"] == [found[1]["tasks"], found[3]["tasks"]]
 
 
 def test_nothing_finished_is_no_table(plan: Experiment, tmp_path: Path) -> None:
@@ -173,3 +178,66 @@ def test_the_plan_says_what_is_finished_and_what_is_held_equal(plan: Experiment,
     assert lines[0].startswith("e: 6 runs in ") and lines[0].endswith("compared with 4T+4S")
     assert "5 steps  (finished)" in lines[1]
     assert any("as many tokens as 4T+4S-seed1, at most 100 steps  (to do)" in line for line in lines)
+
+
+ALL_TABLES = (RESULTS, CURVES, FITNESS, COUNTS, TABLES_REPORT)
+
+
+def test_runs_played_elsewhere_stay_in_the_tables_they_are_added_to(
+    plan: Experiment, runs: Path, tmp_path: Path
+) -> None:
+    whole, grown = tmp_path / "whole", tmp_path / "grown"
+    write_tables(plan, runs, whole)
+    for seed in ("0", "1"):
+        here = tmp_path / f"machine-{seed}"
+        here.mkdir()
+        for folder in runs.glob(f"*-seed{seed}"):
+            shutil.copytree(folder, here / folder.name)
+        write_tables(plan, here, grown, add=True)
+        shutil.rmtree(here)
+    for name in ALL_TABLES:
+        assert (grown / name).read_bytes() == (whole / name).read_bytes(), name
+    assert [run.planned.folder for run in recorded_runs(plan, grown)] == [
+        "4T+4S-seed0",
+        "single-seed0",
+        "4T+4S-seed1",
+        "single-seed1",
+    ]
+
+
+def test_a_recorded_run_is_not_played_again_and_gives_the_limit_of_the_matched(
+    plan: Experiment, runs: Path, tmp_path: Path
+) -> None:
+    write_tables(plan, runs, tmp_path)
+    recorded = {run.planned.folder: run.measures.numbers for run in recorded_runs(plan, tmp_path)}
+    matched = next(run for run in plan.runs if run.folder == "matched-seed1")
+    assert with_limit(plan, matched, tmp_path / "none", recorded) == with_limit(plan, matched, runs)
+    assert plan_text(plan, tmp_path / "none", recorded).count("(finished)") == 4
+
+
+def test_tables_that_cannot_be_added_to_are_named(plan: Experiment, runs: Path, tmp_path: Path) -> None:
+    write_tables(plan, runs, tmp_path)
+    path = tmp_path / RESULTS
+    whole = path.read_text()
+    path.write_text(whole.replace(fingerprint(plan.runs[0]), "0" * 12))
+    with pytest.raises(UserError, match=re.escape("'4T+4S', seed 0 was played with other settings")):
+        write_tables(plan, runs, tmp_path, add=True)
+    path.write_text(whole.replace("single,1", "single,7"))
+    with pytest.raises(UserError, match="'single', seed 7, which 'e' has not"):
+        write_tables(plan, runs, tmp_path, add=True)
+    path.write_text(whole)
+    (tmp_path / COUNTS).unlink()
+    with pytest.raises(UserError, match="cannot be read back"):
+        write_tables(plan, runs, tmp_path, add=True)
+
+
+def test_other_threads_and_limits_leave_the_fingerprint_and_other_settings_change_it(plan: Experiment) -> None:
+    planned = plan.runs[0]
+
+    def other(section: str, **fields: object) -> str:
+        changed = getattr(planned.config, section).model_copy(update=fields)
+        return fingerprint(replace(planned, config=planned.config.model_copy(update={section: changed})))
+
+    assert other("run", num_threads=7, max_tokens=5, max_seconds=3.0) == fingerprint(planned)
+    assert other("run", rng_seed=7) != fingerprint(planned)
+    assert other("solve", num_attempts=77) != fingerprint(planned)

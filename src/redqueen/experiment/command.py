@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, load_experiment
-from redqueen.experiment.play import finished_runs, play
+from redqueen.experiment.play import check_settings, finished_runs, play
+from redqueen.experiment.recorded import recorded_runs
 from redqueen.report.untrusted import visible
 
 RUNS = Path("runs")
 
 
 def run_experiment(
-    file: Path, out: Path | None, tables: Path | None, jobs: int, dry_run: bool, tables_only: bool
+    file: Path, out: Path | None, tables: Path | None, jobs: int, dry_run: bool, tables_only: bool, add: bool = False
 ) -> None:
     """Read ``file``, play its runs under ``out`` (default ``runs/NAME``), write tables to ``tables`` (default ``out``).
 
+    With ``add`` the runs that stand in ``tables`` already, played here or elsewhere, count as finished.
     Raises UserError for a bad file, before anything is begun.
     """
     if jobs < 1:
         raise UserError(f"--jobs {jobs} is none: give the number of runs to play side by side, 1 or more")
     plan = load_experiment(file)
+    if add and tables is None:
+        raise UserError("--add adds to tables that exist: name their folder with --tables")
     folder = out or RUNS / plan.name
+    recorded = {
+        run.planned.folder: run.measures.numbers for run in (recorded_runs(plan, tables) if tables and add else [])
+    }
     if dry_run:
-        print(plan_text(plan, folder))
+        print(plan_text(plan, folder, recorded.keys()))
         return
     from redqueen.experiment.tables import write_tables
 
     def refresh() -> None:
-        _say(f"tables: {write_tables(plan, folder, tables or folder)}")
+        _say(f"tables: {write_tables(plan, folder, tables or folder, add)}")
 
-    if not tables_only:
-        before = len(finished_runs(plan, folder))
-        play(plan, folder, jobs, _say, refresh)
-        if before < len(plan.runs):
+    if tables_only:
+        check_settings(plan, folder)
+    else:
+        before = {one.planned.folder for one in finished_runs(plan, folder)} | recorded.keys()
+        play(plan, folder, jobs, _say, refresh, recorded)
+        if len(before) < len(plan.runs):
             return
     refresh()
 
 
-def plan_text(plan: Experiment, folder: Path) -> str:
-    """Return what the experiment would play, a line a run, with what is finished already."""
-    done = {one.planned.folder for one in finished_runs(plan, folder)}
+def plan_text(plan: Experiment, folder: Path, recorded: Collection[str] = ()) -> str:
+    """Return what the experiment would play, a line a run, with what is finished already, here or elsewhere."""
+    done = {one.planned.folder for one in finished_runs(plan, folder)} | set(recorded)
     width = max(len(run.folder) for run in plan.runs)
     lines = [f"{plan.name}: {len(plan.runs)} runs in {folder}, compared with {plan.reference}"]
     for run in plan.runs:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from redqueen.config import Config, parse_config
@@ -30,6 +31,9 @@ CONFIG, REPORT = "config.json", "report.html"
 
 IGNORED = ("num_threads",)
 """Fields of ``run`` that may differ when an experiment goes on elsewhere, or with another number of jobs."""
+
+Spent = Mapping[str, Mapping[str, float]]
+"""By the name of a run's folder: ``tokens`` sampled and ``seconds`` of its steps."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +77,24 @@ def check_settings(plan: Experiment, folder: Path) -> None:
             _same_settings(planned, path)
 
 
-def play(plan: Experiment, folder: Path, jobs: int, say: Callable[[str], None], after_each: Callable[[], None]) -> None:
+def play(
+    plan: Experiment,
+    folder: Path,
+    jobs: int,
+    say: Callable[[str], None],
+    after_each: Callable[[], None],
+    recorded: Spent = MappingProxyType({}),
+) -> None:
     """Play what is not finished; ``say`` gets a line before and after runs, ``after_each`` is called after each.
 
-    ``folder`` holds a folder for each run. Raises UserError, with nothing begun, when a run there has other settings,
-    and when wall-clock time is to be matched with several jobs, which would share the machine.
+    ``folder`` holds a folder for each run; ``recorded`` names the folders of runs that were finished elsewhere, which
+    are not played here, with what they spent. Raises UserError, with nothing begun, when a run there has other
+    settings, and when wall-clock time is to be matched with several jobs, which would share the machine.
     """
     if jobs > 1 and any(plan.reference_of(run) and run.match == "wall_clock" for run in plan.runs):
         raise UserError("--jobs must be 1 where an arm is matched by wall_clock: runs side by side slow each other")
     check_settings(plan, folder)
-    done = {finished.planned.folder for finished in finished_runs(plan, folder)}
+    done = {finished.planned.folder for finished in finished_runs(plan, folder)} | recorded.keys()
     todo = [planned for planned in plan.runs if planned.folder not in done]
     if done:
         say(f"{len(done)} of {len(plan.runs)} runs are finished already")
@@ -90,11 +102,11 @@ def play(plan: Experiment, folder: Path, jobs: int, say: Callable[[str], None], 
     if jobs == 1:
         for at, planned in enumerate(todo):
             place = f"run {len(done) + at + 1} of {len(plan.runs)}"
-            say(f"{place}: {planned.arm}, seed {planned.seed}{_left(plan, folder, 1)}")
-            play_run(with_limit(plan, planned, folder).model_dump(mode="json"), folder / planned.folder)
+            say(f"{place}: {planned.arm}, seed {planned.seed}{_left(plan, folder, 1, recorded)}")
+            play_run(with_limit(plan, planned, folder, recorded).model_dump(mode="json"), folder / planned.folder)
             after_each()
     elif todo:
-        _play_side_by_side(plan, todo, folder, jobs, say, after_each)
+        _play_side_by_side(plan, todo, folder, jobs, say, after_each, recorded)
 
 
 def play_run(config: dict[str, Any], folder: Path) -> None:
@@ -108,18 +120,21 @@ def play_run(config: dict[str, Any], folder: Path) -> None:
         start(parse_config(config, str(folder)), folder)
 
 
-def with_limit(plan: Experiment, planned: Planned, folder: Path) -> Config:
+def with_limit(plan: Experiment, planned: Planned, folder: Path, recorded: Spent = MappingProxyType({})) -> Config:
     """Return the run's config, with the limit that the reference's finished run gives a matched one."""
     reference = plan.reference_of(planned)
     if reference is None:
         return planned.config
-    with Journal.open(folder / reference.folder / JOURNAL, read_only=True) as journal:
-        limit: dict[str, object] = (
-            {"max_tokens": read.tokens_sampled(journal)}
-            if planned.match == "tokens"
-            else {"max_seconds": read.step_seconds(journal)}
-        )
+    spent = recorded.get(reference.folder) or _spent(folder / reference.folder)
+    limit: dict[str, object] = (
+        {"max_tokens": int(spent["tokens"])} if planned.match == "tokens" else {"max_seconds": spent["seconds"]}
+    )
     return planned.config.model_copy(update={"run": planned.config.run.model_copy(update=limit)})
+
+
+def _spent(folder: Path) -> dict[str, float]:
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        return {"tokens": read.tokens_sampled(journal), "seconds": read.step_seconds(journal)}
 
 
 def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], jobs: int = 1) -> float | None:
@@ -137,10 +152,10 @@ def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], job
     return sum(means.get(arm, unknown) for arm in todo) / min(jobs, max(1, len(todo)))
 
 
-def _left(plan: Experiment, folder: Path, jobs: int) -> str:
-    """Say how long the rest will take, where that can be told."""
+def _left(plan: Experiment, folder: Path, jobs: int, recorded: Spent) -> str:
+    """Say how long the rest will take, where that can be told: by what was played here."""
     finished = finished_runs(plan, folder)
-    done = {one.planned.folder for one in finished}
+    done = {one.planned.folder for one in finished} | recorded.keys()
     todo = [run.arm for run in plan.runs if run.folder not in done]
     left = seconds_left([(one.planned.arm, one.seconds) for one in finished], todo, jobs)
     return "" if left is None or not todo else f"; about {duration(left)} left for all"
@@ -153,6 +168,7 @@ def _play_side_by_side(
     jobs: int,
     say: Callable[[str], None],
     after_each: Callable[[], None],
+    recorded: Spent,
 ) -> None:
     """Play up to ``jobs`` runs at a time, each in a process of its own that prints into a log."""
     (folder / LOGS).mkdir(exist_ok=True)
@@ -164,7 +180,7 @@ def _play_side_by_side(
             unfinished = {run.folder for run in (*waiting, *playing.values())}
             for planned in [run for run in waiting if _may_begin(plan, run, unfinished)][: jobs - len(playing)]:
                 waiting.remove(planned)
-                config = with_limit(plan, planned, folder).model_dump(mode="json")
+                config = with_limit(plan, planned, folder, recorded).model_dump(mode="json")
                 config["run"]["num_threads"] = config["run"]["num_threads"] or num_threads
                 log = folder / LOGS / f"{planned.folder}.log"
                 playing[pool.submit(_play_quietly, config, folder / planned.folder, log)] = planned
@@ -173,7 +189,7 @@ def _play_side_by_side(
                 planned = playing.pop(future)
                 future.result()
                 num_done += 1
-                say(f"finished {num_done} of {len(plan.runs)}: {planned.folder}{_left(plan, folder, jobs)}")
+                say(f"finished {num_done} of {len(plan.runs)}: {planned.folder}{_left(plan, folder, jobs, recorded)}")
                 after_each()
     except BrokenProcessPool:
         raise UserError(

@@ -1,4 +1,4 @@
-"""An experiment's tables: ``results.csv`` (a row a run), ``curves.csv``, ``fitness.csv`` and ``report.md``."""
+"""An experiment's tables: ``results.csv`` (a row a run), curves, scores and counts as CSV too, and ``report.md``."""
 
 from __future__ import annotations
 
@@ -6,24 +6,34 @@ import csv
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
 from redqueen.errors import UserError
 from redqueen.evaluate.intervals import Interval
 from redqueen.experiment.claims import FEWEST_SEEDS, MOST_P, Results, verdicts
-from redqueen.experiment.measures import RunMeasures, measure_run, rarefied
-from redqueen.experiment.plan import Experiment, Planned
+from redqueen.experiment.measures import measure_run, rarefied
+from redqueen.experiment.plan import Experiment
 from redqueen.experiment.play import Finished, finished_runs
+from redqueen.experiment.recorded import (
+    COUNTS,
+    CURVES,
+    FITNESS,
+    RESULTS,
+    RUN_COLUMNS,
+    Measured,
+    fingerprint,
+    recorded_runs,
+)
 from redqueen.experiment.statistics import NUM_RESAMPLES, difference, mean_interval
 from redqueen.journal import Journal, read
 from redqueen.report.numbers import NOTHING, number
 from redqueen.report.untrusted import visible
 from redqueen.store import JOURNAL
 
-RESULTS, CURVES, FITNESS, REPORT = "results.csv", "curves.csv", "fitness.csv", "report.md"
+REPORT = "report.md"
 SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&])")
 
 SHOWN = (
@@ -76,70 +86,89 @@ SHOWN = (
 )
 """Measures in the report, in this order; ``results.csv`` has all."""
 
+SCORE_COLUMNS = (
+    "individual",
+    "suite",
+    "stratum",
+    "kind",
+    "mode",
+    "num_items",
+    "mean_frac",
+    "low_frac",
+    "high_frac",
+)
+"""Columns of the journal's evaluations in ``fitness.csv``."""
 
-@dataclass(frozen=True)
-class Measured:
-    """A finished run and what was measured of it. ``numbers`` also has what depends on the other runs."""
 
-    planned: Planned
-    folder: Path
-    measures: RunMeasures
-    numbers: Mapping[str, float]
-
-
-def write_tables(plan: Experiment, runs: Path, out: Path) -> Path:
+def write_tables(plan: Experiment, runs: Path, out: Path, add: bool = False) -> Path:
     """Write the tables of all runs under ``runs`` that are finished into ``out``; return the report's path.
 
-    Raises UserError when none is finished, or when ``out`` cannot be written.
+    With ``add`` the runs that stand in ``out`` already stay as they are, wherever they were played.
+    Raises UserError when none is finished, when ``out`` cannot be written, or holds what cannot be added to.
     """
-    finished = finished_runs(plan, runs)
-    if not finished:
+    measured = {run.planned.folder: run for run in (recorded_runs(plan, out) if add else [])}
+    for finished in finished_runs(plan, runs):
+        if finished.planned.folder not in measured:
+            measured[finished.planned.folder] = measure(finished)
+    if not measured:
         raise UserError(f"{runs} holds no finished run of the experiment {plan.name!r}: play it first")
-    measured = measure(finished)
+    ordered = [measured[planned.folder] for planned in plan.runs if planned.folder in measured]
     try:
         out.mkdir(parents=True, exist_ok=True)
-        _replace(out / RESULTS, _csv(results_rows(measured)))
-        _replace(out / CURVES, _csv(curve_rows(measured)))
-        _replace(out / FITNESS, _csv(fitness_rows(measured)))
-        _replace(out / REPORT, report_text(plan, measured))
+        _replace(out / CURVES, _csv(curve_rows(ordered)))
+        _replace(out / FITNESS, _csv(fitness_rows(ordered)))
+        _replace(out / COUNTS, _csv(count_rows(ordered)))
+        _replace(out / RESULTS, _csv(results_rows(ordered)))
+        _replace(out / REPORT, report_text(plan, ordered))
     except OSError as error:
         raise UserError(f"cannot write the tables to {out} ({error.strerror}): choose another folder") from None
     return out / REPORT
 
 
-def measure(finished: Sequence[Finished]) -> list[Measured]:
-    """Measure runs. Coverage is also given at equal numbers of tasks: as many as the run with the fewest has."""
-    found = [(one, measure_run(one.folder)) for one in finished]
-    num_drawn = min(measures.num_traced for _, measures in found)
-    measured = []
-    for one, measures in found:
+def measure(finished: Finished) -> Measured:
+    """Measure a finished run and read its scores."""
+    with Journal.open(finished.folder / JOURNAL, read_only=True) as journal:
+        rows = read.evaluations(journal)
+    scores = [(row["step"], *(row[name] for name in SCORE_COLUMNS)) for row in rows]
+    cells = tuple(tuple(_cell(v) if isinstance(v, float | None) else str(v) for v in score) for score in scores)
+    return Measured(finished.planned, measure_run(finished.folder), cells)
+
+
+def all_numbers(measured: Sequence[Measured]) -> list[dict[str, float]]:
+    """Return every run's numbers, with coverage at equal numbers of tasks too: as many as the smallest run has."""
+    num_drawn = min(run.measures.num_traced for run in measured)
+    numbers = []
+    for run in measured:
+        found = run.measures
         equal = {
-            "semantic/coverage_rarefied": rarefied(measures.behaviours, measures.num_traced, num_drawn),
-            "semantic/operations_rarefied": rarefied(measures.operations, measures.num_traced, num_drawn),
-            "semantic/io_classes_rarefied": rarefied(measures.io_classes, measures.num_traced, num_drawn),
+            "semantic/coverage_rarefied": rarefied(found.behaviours, found.num_traced, num_drawn),
+            "semantic/operations_rarefied": rarefied(found.operations, found.num_traced, num_drawn),
+            "semantic/io_classes_rarefied": rarefied(found.io_classes, found.num_traced, num_drawn),
             "semantic/rarefied_to": float(num_drawn),
         }
-        measured.append(Measured(one.planned, one.folder, measures, measures.numbers | equal))
-    return measured
+        numbers.append(found.numbers | equal)
+    return numbers
 
 
 def by_arm(measured: Sequence[Measured]) -> Results:
     """Return the numbers of all runs by arm and measure, in the order of the runs."""
     results: dict[str, dict[str, list[float]]] = {}
-    for run in measured:
+    for run, numbers in zip(measured, all_numbers(measured), strict=True):
         arm = results.setdefault(run.planned.arm, {})
-        for name, value in run.numbers.items():
+        for name, value in numbers.items():
             arm.setdefault(name, []).append(value)
     return results
 
 
 def results_rows(measured: Sequence[Measured]) -> list[list[str]]:
-    """Return a row for each run: arm, seed, how it was matched, and every number (empty: not defined)."""
-    names = sorted({name for run in measured for name in run.numbers})
-    rows = [["arm", "seed", "match", *names]]
-    for run in measured:
-        values = [_cell(run.numbers.get(name)) for name in names]
-        rows.append([run.planned.arm, str(run.planned.seed), run.planned.match, *values])
+    """Return a row for each run: arm, seed, how it was matched, its settings, every number (empty: not defined)."""
+    found = all_numbers(measured)
+    names = sorted({name for numbers in found for name in numbers})
+    rows = [[*RUN_COLUMNS, *names]]
+    for run, numbers in zip(measured, found, strict=True):
+        planned = run.planned
+        head = [planned.arm, str(planned.seed), planned.match, fingerprint(planned)]
+        rows.append([*head, *(_exact(numbers.get(name)) for name in names)])
     return rows
 
 
@@ -148,20 +177,32 @@ def curve_rows(measured: Sequence[Measured]) -> list[list[str]]:
     rows = [["arm", "seed", "step", "measure", "value"]]
     for run in measured:
         for name, curve in sorted(run.measures.curves.items()):
-            rows += [[run.planned.arm, str(run.planned.seed), str(step), name, _cell(value)] for step, value in curve]
+            rows += [[*_run_cells(run), str(step), name, _cell(value)] for step, value in curve]
     return rows
 
 
 def fitness_rows(measured: Sequence[Measured]) -> list[list[str]]:
     """Return every score on the suite with its 95 % interval over the items."""
-    head = ["individual", "suite", "stratum", "kind", "mode", "num_items", "mean_frac", "low_frac", "high_frac"]
-    rows = [["arm", "seed", "step", *head]]
+    head = ["arm", "seed", "step", *SCORE_COLUMNS]
+    return [head, *([*_run_cells(run), *score] for run in measured for score in run.scores)]
+
+
+def count_rows(measured: Sequence[Measured]) -> list[list[str]]:
+    """Return how often things occurred: ``num_things`` of these ``things`` in ``num_tasks`` of the run's tasks each."""
+    rows = [["arm", "seed", "things", "num_tasks", "num_things"]]
     for run in measured:
-        with Journal.open(run.folder / JOURNAL, read_only=True) as journal:
-            for row in read.evaluations(journal):
-                cells = [_cell(row[k]) if isinstance(row[k], float | None) else str(row[k]) for k in head]
-                rows.append([run.planned.arm, str(run.planned.seed), str(row["step"]), *cells])
+        found = run.measures
+        for name, counts in (
+            ("behaviours", found.behaviours),
+            ("operations", found.operations),
+            ("io_classes", found.io_classes),
+        ):
+            rows += [[*_run_cells(run), name, str(n), str(num)] for n, num in sorted(Counter(counts).items())]
     return rows
+
+
+def _run_cells(run: Measured) -> tuple[str, str]:
+    return run.planned.arm, str(run.planned.seed)
 
 
 # The report --------------------------------------------------------------------------------------------------------
@@ -170,7 +211,7 @@ def fitness_rows(measured: Sequence[Measured]) -> list[list[str]]:
 def report_text(plan: Experiment, measured: Sequence[Measured]) -> str:
     """Return the report as markdown: the runs, every arm, differences from the reference, verdicts."""
     results = by_arm(measured)
-    num_drawn = next(iter(measured)).numbers["semantic/rarefied_to"]
+    num_drawn = results[measured[0].planned.arm]["semantic/rarefied_to"][0]
     others = [arm for arm in plan.arms if arm in results and arm != plan.reference]
     parts = [
         f"# {_literal(plan.name)}",
@@ -220,7 +261,7 @@ def _arm_cells(plan: Experiment, measured: Sequence[Measured]) -> list[list[str]
         if runs:
             held = {"per_adapter": "steps, work per adapter", "tokens": "tokens", "wall_clock": "wall-clock"}
             seeds = ", ".join(str(run.planned.seed) for run in runs)
-            spent = [_spread([run.numbers[name] for run in runs]) for name in ("steps", "tokens", "seconds")]
+            spent = [_spread([run.measures.numbers[name] for run in runs]) for name in ("steps", "tokens", "seconds")]
             rows.append([arm, seeds, held[runs[0].planned.match], *spent])
     return rows
 
@@ -287,6 +328,13 @@ def _spread(values: Sequence[float]) -> str:
 
 def _cell(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
+
+
+def _exact(value: float | None) -> str:
+    """Every digit: what is computed from the tables must equal what was computed from the runs."""
+    if value is None:
+        return ""
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _csv(rows: Sequence[Sequence[str]]) -> str:

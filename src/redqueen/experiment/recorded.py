@@ -1,0 +1,102 @@
+"""Runs that stand in an experiment's tables: read back, so that an experiment may spread over days and machines.
+
+The tables hold all that the comparison needs of a run: its numbers, its curves, its scores, how often each kind of
+behaviour occurred, and a fingerprint of its settings. The run's folder may be gone.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from redqueen.errors import UserError
+from redqueen.experiment.measures import RunMeasures
+from redqueen.experiment.plan import Experiment, Planned
+
+RESULTS, CURVES, FITNESS, COUNTS = "results.csv", "curves.csv", "fitness.csv", "counts.csv"
+RUN_COLUMNS = ("arm", "seed", "match", "settings")
+"""The columns of ``results.csv`` before its numbers."""
+
+COMPARED = "_rarefied"
+"""Ends the names of numbers that depend on the other runs of a table; with them goes ``semantic/rarefied_to``."""
+
+IGNORED = ("num_threads", "max_tokens", "max_seconds")
+"""Fields of ``run`` that leave a run what it is: the last two are the limit that a reference gives a matched run."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A finished run and what was measured of it. ``scores``: its rows of ``fitness.csv``, from ``step`` on."""
+
+    planned: Planned
+    measures: RunMeasures
+    scores: tuple[tuple[str, ...], ...]
+
+
+def fingerprint(planned: Planned) -> str:
+    """Return 12 hexadecimal digits that differ between runs with different settings; threads and limits aside."""
+    plain = planned.config.model_dump(mode="json")
+    plain["run"] = {name: value for name, value in plain["run"].items() if name not in IGNORED}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def recorded_runs(plan: Experiment, tables: Path) -> list[Measured]:
+    """Return the runs of ``plan`` that stand in ``tables``, in the order of the plan; none where no tables are.
+
+    Raises UserError, naming the file and the run, for tables that are damaged, that hold a run the plan has not, or
+    one that was played with other settings.
+    """
+    if not (tables / RESULTS).is_file():
+        return []
+    try:
+        return _read(plan, tables)
+    except (OSError, KeyError, ValueError) as error:
+        raise UserError(
+            f"{tables}: its tables cannot be read back ({error}): restore them, or leave out --add to write them anew"
+        ) from None
+
+
+def _read(plan: Experiment, tables: Path) -> list[Measured]:
+    planned = {(run.arm, str(run.seed)): run for run in plan.runs}
+    curves: dict[tuple[str, str], dict[str, list[tuple[int, float | None]]]] = {}
+    counts: dict[tuple[str, str], dict[str, list[int]]] = {}
+    scores: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    for row in _rows(tables / CURVES):
+        point = (int(row["step"]), float(row["value"]) if row["value"] else None)
+        curves.setdefault(_key(row), {}).setdefault(row["measure"], []).append(point)
+    for row in _rows(tables / COUNTS):
+        times = [int(row["num_tasks"])] * int(row["num_things"])
+        counts.setdefault(_key(row), {}).setdefault(row["things"], []).extend(times)
+    for row in _rows(tables / FITNESS):
+        scores.setdefault(_key(row), []).append(tuple(row.values())[2:])
+    found = {}
+    for row in _rows(tables / RESULTS):
+        key = _key(row)
+        run = planned.get(key)
+        if run is None:
+            raise UserError(f"{tables / RESULTS} has {key[0]!r}, seed {key[1]}, which {plan.name!r} has not")
+        if row["settings"] != fingerprint(run):
+            raise UserError(
+                f"{tables / RESULTS}: {key[0]!r}, seed {key[1]} was played with other settings than the experiment has "
+                "now: choose another --tables, or leave out --add to write these anew"
+            )
+        names = [name for name in row if name not in (*RUN_COLUMNS, "semantic/rarefied_to")]
+        numbers = {name: float(row[name]) for name in names if row[name] and not name.endswith(COMPARED)}
+        own = counts[key]
+        things = (tuple(own.get(name, ())) for name in ("behaviours", "operations", "io_classes"))
+        measures = RunMeasures(curves[key], numbers, sum(own.get("behaviours", ())), *things)
+        found[key] = Measured(run, measures, tuple(scores.get(key, ())))
+    return [found[key] for key in planned if key in found]
+
+
+def _rows(path: Path) -> Sequence[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as opened:
+        return list(csv.DictReader(opened))
+
+
+def _key(row: dict[str, str]) -> tuple[str, str]:
+    return row["arm"], row["seed"]
