@@ -1,6 +1,8 @@
 """Trackers get each step's metrics, go on with the run they know, and are named when they are not installed."""
 
 import importlib.util
+import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,25 @@ def test_wandb_works_offline_and_keeps_its_id(tmp_path: Path, monkeypatch: pytes
         tracker.log(2, {"solve/rate": 0.5})
         assert tracker.id == known
     assert list((tmp_path / "wandb").glob(f"offline-run-*-{known}"))
+
+
+def test_trackio_writes_into_its_own_folder_and_a_resumed_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))  # read when it is imported
+    pytest.importorskip("trackio")
+    with open_tracker(config("trackio"), tmp_path, "", -1) as tracker:
+        tracker.log(1, {"solve/rate": 0.25})
+        known = tracker.id
+    with open_tracker(config("trackio"), tmp_path, known, 1) as tracker:
+        tracker.log(2, {"solve/rate": 0.5})
+        assert tracker.id == known
+    with sqlite3.connect(tmp_path / "trackio" / "redqueen.db") as database:
+        rows = database.execute("SELECT run_name, step, metrics FROM metrics ORDER BY step").fetchall()
+    assert [(name, step, json.loads(metrics)) for name, step, metrics in rows] == [
+        (known, 1, {"solve/rate": 0.25}),
+        (known, 2, {"solve/rate": 0.5}),
+    ]
 
 
 def test_a_package_that_is_missing_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
