@@ -10,6 +10,7 @@ from redqueen.evolve.crossover import slerp_weights
 from redqueen.evolve.crossover_entries import DareConstants, _drop_by_rank, _elected_mean, _trimmed, dare_wide
 from redqueen.evolve.layers import stacks
 from redqueen.evolve.operators import apply, find, tuned
+from redqueen.evolve.spectrum import output_bases
 from redqueen.population.genotype import Genotype, distance, norm
 
 NAME = "model.layers.0.mlp.up_proj"
@@ -43,7 +44,7 @@ def test_x1_before_the_cut_has_the_parents_mean() -> None:
     num_draws = 3000
     draws = torch.zeros(num_draws, *dense(one, NAME).shape, dtype=torch.float64)
     for i in range(num_draws):
-        wide = dare_wide(stacked, rng, DareConstants(drop_frac=0.7))
+        wide = dare_wide(output_bases(stacked), rng, DareConstants(drop_frac=0.7))
         q_out = torch.cat([b[0].double() for _, b in wide.parts], dim=1) @ wide.mix_out[0]
         q_in = torch.cat([a[0].double() for a, _ in wide.parts]).T @ wide.mix_in[0]
         draws[i] = one.scale * q_out @ sum(wide.cores)[0] @ q_in.T
@@ -59,7 +60,7 @@ def test_x1_before_the_cut_has_the_parents_mean() -> None:
 def test_x1_drops_the_stated_share() -> None:
     ((_, stacked),) = [pair for pair in stacks([adapter(0), adapter(1)]) if NAME in pair[0]]
     rng = torch.Generator().manual_seed(0)
-    drawn = [dare_wide(stacked, rng, DareConstants(0.7)).parts[0][0] for _ in range(200)]
+    drawn = [dare_wide(output_bases(stacked), rng, DareConstants(0.7)).parts[0][0] for _ in range(200)]
     zeros = [float((rows == 0).float().mean()) for rows in drawn]
     assert sum(zeros) / 200 == pytest.approx(0.7, abs=0.02)
 

@@ -66,8 +66,27 @@ def test_rank_names_alpha_and_dtype_are_kept_and_nothing_is_nan(
 @given(seed=seeds)
 @few
 def test_at_zero_strength_the_child_is_the_parent(name: str, space: str, seed: int) -> None:
-    child = child_of(name, [adapter(seed), adapter(seed + 1)], seed, space, **ZERO_STRENGTH[name])
+    parent = adapter(seed)
+    child = child_of(name, [parent, adapter(seed + 1)], seed, space, **ZERO_STRENGTH[name])
+    assert relative_change(child.genotype, parent).overall < 1e-5
     assert child.change.overall < 1e-5
+
+
+@pytest.mark.parametrize("preserve_norm", [False, True])
+@pytest.mark.parametrize("space", ["delta", "factor"])
+@pytest.mark.parametrize("name", IDS)
+@given(seed=seeds, rank=st.integers(1, 14), dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float64]))
+@few
+def test_the_change_that_is_told_is_the_stored_childs(
+    name: str, space: str, preserve_norm: bool, seed: int, rank: int, dtype: torch.dtype
+) -> None:
+    operator, parents = find(name), [adapter(seed, rank, dtype), adapter(seed + 1, rank, dtype)]
+    chosen = parents[: operator.num_parents]
+    child = apply(operator, chosen, [2.0, 1.0][: len(chosen)], seed, space, preserve_norm)
+    measured = relative_change(child.genotype, parents[0])
+    assert child.change.overall == pytest.approx(measured.overall, abs=1e-5)
+    assert child.change.per_layer == pytest.approx(measured.per_layer, abs=1e-5)
+    assert list(child.change.per_layer) == list(parents[0].names)
 
 
 @pytest.mark.parametrize("space", ["delta", "factor"])

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import balanced, cut, in_singular_bases, joint, revived, spectrum
+from redqueen.evolve.spectrum import balanced, cut, in_singular_bases, joint, revived, spectrum, squares_of
 from redqueen.evolve.variation import Space, Variation, check_range, uniform
-from redqueen.population.genotype import Factors, Genotype, clone
+from redqueen.population.genotype import Factors, Genotype, Squares, clone
 
 Weights = tuple[float, float]
 
@@ -93,7 +93,7 @@ def linear_half(
     parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: NoConstants
 ) -> Variation:
     """Control: (dW1 + dW2) / 2, cut to rank r. An operator that does not beat it is an average."""
-    return Variation(combined(parents, rng, space, (0.5, 0.5)), {"share_frac": 0.5})
+    return combined(parents, rng, space, (0.5, 0.5), {"share_frac": 0.5})
 
 
 def layerwise(
@@ -153,8 +153,7 @@ def extrapolative(
     """
     eta = uniform(rng, constants.eta_low, constants.eta_high)
     weights = (1 - eta, eta) if fitness[1] > fitness[0] else (eta, 1 - eta)
-    child = combined(parents, rng, space, weights)
-    return Variation(child, {"eta": eta})
+    return combined(parents, rng, space, weights, {"eta": eta})
 
 
 def linear(
@@ -166,7 +165,7 @@ def linear(
 ) -> Variation:
     """X5: (1 - w) dW1 + w dW2 with w from U[0, 1], one for all modules. Ground: paper (name), ours (w)."""
     share = uniform(rng, constants.share_low_frac, constants.share_high_frac)
-    return Variation(combined(parents, rng, space, (1 - share, share)), {"share_frac": share})
+    return combined(parents, rng, space, (1 - share, share), {"share_frac": share})
 
 
 def slerp(
@@ -182,13 +181,14 @@ def slerp(
     space between the two A, and between the two B). Parallel, opposite or empty modules are combined linearly.
     Ground: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
     """
-    child = merged(parents, lambda x, y: _on_arc(x, y, constants.share_frac), space, rng)
-    return Variation(child, asdict(constants))
+    return merged(parents, lambda x, y: _on_arc(x, y, constants.share_frac), space, rng, asdict(constants))
 
 
-def combined(parents: Sequence[Genotype], rng: torch.Generator, space: Space, weights: Weights) -> Genotype:
+def combined(
+    parents: Sequence[Genotype], rng: torch.Generator, space: Space, weights: Weights, constants: dict[str, float]
+) -> Variation:
     """c1 dW1 + c2 dW2 cut to the parents' rank (delta), or c1 A1 + c2 A2 and c1 B1 + c2 B2 (factor)."""
-    return merged(parents, lambda x, y: weights[0] * x + weights[1] * y, space, rng)
+    return merged(parents, lambda x, y: weights[0] * x + weights[1] * y, space, rng, constants)
 
 
 def merged(
@@ -196,12 +196,14 @@ def merged(
     merge: Callable[[Tensor, Tensor], Tensor],
     space: Space,
     rng: torch.Generator,
+    constants: dict[str, float],
     singular_bases: bool = False,
-) -> Genotype:
+) -> Variation:
     """Merge two parents by a rule on matrices (L, m, n): on A and on B (factor), or on cores, cut to rank (delta).
 
     A rule that looks at single entries needs ``singular_bases``, lest the entries depend on how a parent is written.
     """
+    squares: Squares = {}
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         (a1, b1), (a2, b2) = stacked
@@ -210,9 +212,11 @@ def merged(
         pair = joint(stacked)
         if singular_bases:
             pair = in_singular_bases(pair)
-        return revived(*balanced(cut(pair, merge(*pair.cores), a1.shape[1])), rng)
+        child, core = cut(pair, merge(*pair.cores), a1.shape[1])
+        squares.update(zip(names, squares_of(core, pair.cores[0]), strict=True))
+        return revived(*balanced(child), rng)
 
-    return map_stacks(parents, change)
+    return Variation(map_stacks(parents, change), constants, squares)
 
 
 def slerp_weights(product: float, square_one: float, square_two: float, t: float) -> Weights:

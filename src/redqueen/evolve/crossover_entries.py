@@ -17,9 +17,9 @@ from torch import Tensor
 
 from redqueen.evolve.crossover import merged
 from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import Joint, balanced, cut, output_bases, revived, with_rows
+from redqueen.evolve.spectrum import Joint, Outputs, balanced, cut, output_bases, revived, squares_beside, with_rows
 from redqueen.evolve.variation import Space, Variation, check_range
-from redqueen.population.genotype import Factors, Genotype
+from redqueen.population.genotype import Factors, Genotype, Squares
 
 
 @dataclass(frozen=True)
@@ -79,24 +79,28 @@ def dare(
     (2024) (drop and rescale), re-implementations (mean, not sum), ours (the coordinates).
     """
 
+    squares: Squares = {}
+
     def change(names: Names, stacked: list[Factors]) -> Factors:
         rank = stacked[0][0].shape[1]
         if space == "delta":
-            wide = dare_wide(stacked, rng, constants)
-            return revived(*balanced(cut(wide, wide.cores[0] + wide.cores[1], rank)), rng)
+            outputs = output_bases(stacked)
+            wide = dare_wide(outputs, rng, constants)
+            child, core = cut(wide, wide.cores[0] + wide.cores[1], rank)
+            squares.update(zip(names, squares_beside(outputs, wide, core), strict=True))
+            return revived(*balanced(child), rng)
         (a1, b1), (a2, b2) = ([_rescaled(part, constants.drop_frac, rng) for part in pair] for pair in stacked)
         w = constants.share_frac
         return revived((1 - w) * a1 + w * a2, (1 - w) * b1 + w * b2, rng)
 
-    return Variation(map_stacks(parents, change), asdict(constants))
+    return Variation(map_stacks(parents, change), asdict(constants), squares)
 
 
-def dare_wide(stacked: Sequence[Factors], rng: torch.Generator, constants: DareConstants) -> Joint:
+def dare_wide(outputs: Outputs, rng: torch.Generator, constants: DareConstants) -> Joint:
     """X1 in delta space before the cut: the parents, weighted, dropped and rescaled; their sum is the child."""
-    outputs = output_bases(stacked)
     new_rows = []
     for (a, _), turn, weight in zip(
-        stacked, outputs.turns, (1 - constants.share_frac, constants.share_frac), strict=True
+        outputs.parts, outputs.turns, (1 - constants.share_frac, constants.share_frac), strict=True
     ):
         coordinates = (weight / _kept_frac(constants.drop_frac) * turn).to(a.dtype) @ a
         new_rows.append(coordinates.masked_fill_(_fallen(a.shape, constants.drop_frac, rng), 0.0))
@@ -115,7 +119,7 @@ def ties(
         keep = constants.keep_frac
         return _elected_mean(_trimmed(one, keep), _trimmed(other, keep), constants.share_frac)
 
-    return Variation(merged(parents, merge, space, rng, singular_bases=True), asdict(constants))
+    return merged(parents, merge, space, rng, asdict(constants), singular_bases=True)
 
 
 def della(
@@ -132,7 +136,7 @@ def della(
         first, second = (_dropped(part, _drop_by_rank(part, low, high), rng) for part in (one, other))
         return _elected_mean(first, second, constants.share_frac)
 
-    return Variation(merged(parents, merge, space, rng, singular_bases=True), asdict(constants))
+    return merged(parents, merge, space, rng, asdict(constants), singular_bases=True)
 
 
 def fisher(
@@ -153,7 +157,7 @@ def fisher(
         total = weight_one + weight_other
         return torch.where(total > 0, (weight_one * one + weight_other * other) / total, torch.zeros_like(one))
 
-    return Variation(merged(parents, merge, space, rng, singular_bases=True), asdict(constants))
+    return merged(parents, merge, space, rng, asdict(constants), singular_bases=True)
 
 
 _STEPS = 1 << 16

@@ -13,7 +13,15 @@ from redqueen.evolve import crossover as cross
 from redqueen.evolve import crossover_entries as entries
 from redqueen.evolve import mutation as mutate
 from redqueen.evolve.variation import SPACES, Space, Variation
-from redqueen.population.genotype import Genotype, RelativeChange, layer_norms, on_cpu, relative_change, same_shape
+from redqueen.population.genotype import (
+    Genotype,
+    RelativeChange,
+    change_of,
+    layer_norms,
+    on_cpu,
+    relative_change,
+    same_shape,
+)
 
 Family = Literal["mutation", "crossover", "control"]
 
@@ -199,7 +207,15 @@ def apply(
     with torch.no_grad():
         made = operator.apply(parents, fitness, rng, space, operator.constants)
         genotype = rescaled(made.genotype, parents) if preserve_norm else made.genotype
-    return Child(genotype, made.constants, relative_change(genotype, parents[0]))
+    return Child(genotype, made.constants, _change(made, genotype, parents[0]))
+
+
+def _change(made: Variation, child: Genotype, parent: Genotype) -> RelativeChange:
+    """The child's change, from what the operator knows of it where that is the child as it was stored."""
+    told = made.squares.keys() == parent.factors.keys() and made.genotype is child
+    if told and all(part.dtype in (torch.float32, torch.float64) for pair in child.factors.values() for part in pair):
+        return change_of({name: made.squares[name] for name in parent.names})
+    return relative_change(child, parent)
 
 
 def rescaled(child: Genotype, parents: Sequence[Genotype]) -> Genotype:

@@ -50,7 +50,7 @@ class Outputs:
     """The output side of adapters of L layers: Q_out = [B1 B2] mix, [B1 B2] = Q_out tri, both (L, k, m).
 
     Adapter i's left singular vectors are U_i = B_i left_i with signs fixed, and U_i^T dW_i = turn_i A_i; left and turns
-    hold (L, r, r) tensors in float64, with zeros for dead components.
+    hold (L, r, r) tensors in float64, with zeros for dead components; ``squares`` hold |dW_i|^2, (L,).
     """
 
     parts: tuple[Factors, ...]
@@ -58,6 +58,7 @@ class Outputs:
     tri: Tensor
     left: tuple[Tensor, ...]
     turns: tuple[Tensor, ...]
+    squares: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def output_bases(parts: Sequence[Factors]) -> Outputs:
     """
     gram = _grams([b.mT for _, b in parts])
     mix_out, tri_out = _orthonormal(gram)
-    rank, left, turns = parts[0][0].shape[1], [], []
+    rank, left, turns, squares = parts[0][0].shape[1], [], [], []
     for i, (a, b) in enumerate(parts):
         own = slice(i * rank, (i + 1) * rank)
         mix, tri = _orthonormal(gram[:, own, own])
@@ -99,7 +100,8 @@ def output_bases(parts: Sequence[Factors]) -> Outputs:
         sign = ((square > DEAD_FRAC**2 * square[:, :1]) * _signs([(a, b)], u))[:, None, :]
         left.append(u * sign)
         turns.append((vectors * sign).mT @ tri)
-    return Outputs(tuple(parts), mix_out, tri_out, tuple(left), tuple(turns))
+        squares.append(square.clamp(min=0).sum(dim=1))
+    return Outputs(tuple(parts), mix_out, tri_out, tuple(left), tuple(turns), tuple(squares))
 
 
 def with_rows(outputs: Outputs, new_rows: Sequence[Tensor]) -> Joint:
@@ -110,6 +112,24 @@ def with_rows(outputs: Outputs, new_rows: Sequence[Tensor]) -> Joint:
     cores = tuple(t_out @ u @ t_in.mT for t_out, u, t_in in blocks)
     parts = tuple((a, b) for a, (_, b) in zip(new_rows, outputs.parts, strict=True))
     return Joint(parts, outputs.mix, outputs.tri, mix_in, cores)
+
+
+def squares_of(core: Tensor, parent: Tensor) -> list[tuple[float, float]]:
+    """|child - parent|^2 and |parent|^2 of each layer, from both cores (L, m, m) in the same orthonormal bases."""
+    gaps, bases = ((part**2).sum(dim=(1, 2)).tolist() for part in (core - parent, parent))
+    return list(zip(gaps, bases, strict=True))
+
+
+def squares_beside(outputs: Outputs, wide: Joint, core: Tensor) -> list[tuple[float, float]]:
+    """The same for the first of the adapters ``outputs``, whose input side the bases of the child ``wide`` leave out.
+
+    <child, parent> = tr(core^T Q_out^T dW_1 Q_in), with dW_1 = Q_out tri_1 A_1 and Q_in = [new rows]^T mix_in.
+    """
+    a, rank = outputs.parts[0][0], outputs.parts[0][0].shape[1]
+    across = torch.cat([_products(a, rows) for rows, _ in wide.parts], dim=2)
+    shadow = outputs.tri[:, :, :rank] @ across @ wide.mix_in
+    squares = zip((core**2).sum(dim=(1, 2)), (core * shadow).sum(dim=(1, 2)), outputs.squares[0], strict=True)
+    return [(max(0.0, float(own + base - 2 * crossed)), float(base)) for own, crossed, base in squares]
 
 
 def in_singular_bases(pair: Joint) -> Joint:
@@ -125,23 +145,27 @@ def in_singular_bases(pair: Joint) -> Joint:
     return Joint(pair.parts, pair.mix_out @ left, left.mT @ pair.tri_out, pair.mix_in @ right, cores)
 
 
-def cut(basis: Joint, core: Tensor, rank: int) -> Spectrum:
-    """The best rank-``rank`` part (Eckart and Young) of Q_out core Q_in^T for a core (L, m, m), with signs fixed."""
+def cut(basis: Joint, core: Tensor, rank: int) -> tuple[Spectrum, Tensor]:
+    """The best rank-``rank`` part (Eckart and Young) of Q_out core Q_in^T for a core (L, m, m), with signs fixed.
+
+    Returned twice: decomposed, and as a core in the same bases.
+    """
     u, s, vh = torch.linalg.svd(core)
     u, s, vh = u[:, :, :rank], s[:, :rank], vh[:, :rank]
     alive = s > DEAD_FRAC * s[:, :1]
+    kept = (u * (s * alive)[:, None, :]) @ vh
     u, v = basis.mix_out @ u, basis.mix_in @ vh.mT
     sign = (alive * _signs(basis.parts, u))[:, None, :]
     u, s, v = u * sign, s * alive, v * sign
     short = rank - s.shape[1]
     pad = torch.nn.functional.pad
-    return Spectrum(basis.parts, pad(u, (0, short)), pad(s, (0, short)), pad(v, (0, short)))
+    return Spectrum(basis.parts, pad(u, (0, short)), pad(s, (0, short)), pad(v, (0, short))), kept
 
 
 def spectrum(factors: Factors) -> Spectrum:
     """The singular value decomposition of one adapter's layers."""
     alone = joint([factors])
-    return cut(alone, alone.cores[0], factors[0].shape[1])
+    return cut(alone, alone.cores[0], factors[0].shape[1])[0]
 
 
 def balanced(spec: Spectrum) -> Factors:
@@ -183,6 +207,12 @@ def revived(a: Tensor, b: Tensor, rng: torch.Generator) -> Factors:
 def _grams(parts: Sequence[Tensor]) -> Tensor:
     """The Gram matrices (L, k, k) in float64 of the k rows of all ``parts`` (L, r, n)."""
     return torch.stack([gram_of_rows([part[i] for part in parts]) for i in range(parts[0].shape[0])])
+
+
+def _products(one: Tensor, other: Tensor) -> Tensor:
+    """one other^T (L, r, r) in float64 for rows (L, r, n), by blocks as in ``gram_of_rows``."""
+    blocks = zip(one.split(2048, dim=2), other.split(2048, dim=2), strict=True)
+    return torch.stack([x.double() @ y.double().mT for x, y in blocks]).sum(dim=0)
 
 
 def _orthonormal(gram: Tensor) -> tuple[Tensor, Tensor]:

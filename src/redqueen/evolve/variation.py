@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from redqueen.population.genotype import Genotype
+from redqueen.population.genotype import Genotype, Squares
 
 Space = Literal["delta", "factor"]
 """``delta``: the child depends on the parents' dW alone. ``factor``: A and B are varied as they are written."""
@@ -18,10 +18,15 @@ SPACES: tuple[Space, ...] = ("delta", "factor")
 
 @dataclass(frozen=True)
 class Variation:
-    """A child and the constants that made it, those that were drawn among them (for the lineage)."""
+    """A child and the constants that made it, those that were drawn among them (for the lineage).
+
+    ``squares``: of each module |dW_child - dW_1|^2 and |dW_1|^2, alpha / rank aside, dW_1 the first parent's, where the
+    operator knows them from its small matrices; else empty.
+    """
 
     genotype: Genotype
     constants: dict[str, float]
+    squares: Squares = field(default_factory=dict)
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:

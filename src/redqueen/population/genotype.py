@@ -17,6 +17,9 @@ from torch import Tensor
 Factors = tuple[Tensor, Tensor]
 """``(A, B)`` of one module: A is (rank, in_features), B is (out_features, rank), as PEFT stores lora_A and lora_B."""
 
+Squares = dict[str, tuple[float, float]]
+"""By module: |dW_one - dW_other|^2, never below 0, and |dW_other|^2 (Frobenius)."""
+
 
 @dataclass(frozen=True)
 class Genotype:
@@ -162,7 +165,11 @@ def relative_change(child: Genotype, parent: Genotype) -> RelativeChange:
     Where the parent's dW is zero the ratio is undefined: then 0 if the child's is zero too and 1 if it is not
     (everything there is, is new), so that the number stays finite in journals and plots. Ground: method section 7.
     """
-    squares = _squares(child, parent)
+    return change_of(_squares(child, parent))
+
+
+def change_of(squares: Squares) -> RelativeChange:
+    """The relative change from its squares, which may all be without the same factor."""
     per_layer = {name: _ratio(gap, base) for name, (gap, base) in squares.items()}
     gaps, bases = zip(*squares.values(), strict=True)
     return RelativeChange(_ratio(sum(gaps), sum(bases)), per_layer)
@@ -186,7 +193,7 @@ def gram_of_rows(parts: Sequence[Tensor]) -> Tensor:
     return gram
 
 
-def _squares(one: Genotype, other: Genotype) -> dict[str, tuple[float, float]]:
+def _squares(one: Genotype, other: Genotype) -> Squares:
     """|dW_one - dW_other|^2 (never below 0) and |dW_other|^2 of each module.
 
     Raises ValueError when the two do not have the same modules.
