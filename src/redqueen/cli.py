@@ -157,12 +157,13 @@ def experiment(
     add: Annotated[
         bool, typer.Option("--add", help="Add to --tables: runs that stand there count as finished, wherever played.")
     ] = False,
+    figures: Annotated[bool, typer.Option("--figures", help="Draw curves and scores as SVG files too.")] = False,
 ) -> None:
     """Play arms times seeds, resuming what was cut, and compare them over seeds."""
     from redqueen.experiment.command import run_experiment
 
     try:
-        run_experiment(file, out, tables, jobs, dry_run, tables_only, add)
+        run_experiment(file, out, tables, jobs, dry_run, tables_only, add, figures)
     except KeyboardInterrupt:
         print("\nstopped; the same command goes on where it was", file=sys.stderr)
         sys.exit(130)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from redqueen.errors import UserError
+from redqueen.experiment.figures import require_figures
 from redqueen.experiment.plan import Experiment, load_experiment
 from redqueen.experiment.play import check_settings, finished_runs, play
 from redqueen.experiment.recorded import recorded_runs
@@ -15,11 +16,19 @@ RUNS = Path("runs")
 
 
 def run_experiment(
-    file: Path, out: Path | None, tables: Path | None, jobs: int, dry_run: bool, tables_only: bool, add: bool = False
+    file: Path,
+    out: Path | None,
+    tables: Path | None,
+    jobs: int,
+    dry_run: bool,
+    tables_only: bool,
+    add: bool = False,
+    figures: bool = False,
 ) -> None:
     """Read ``file``, play its runs under ``out`` (default ``runs/NAME``), write tables to ``tables`` (default ``out``).
 
-    With ``add`` the runs that stand in ``tables`` already, played here or elsewhere, count as finished.
+    With ``add`` the runs that stand in ``tables`` already, played here or elsewhere, count as finished; ``figures``
+    draws them too.
     Raises UserError for a bad file, before anything is begun.
     """
     if jobs < 1:
@@ -27,6 +36,8 @@ def run_experiment(
     plan = load_experiment(file)
     if add and tables is None:
         raise UserError("--add adds to tables that exist: name their folder with --tables")
+    if figures:
+        require_figures()
     folder = out or RUNS / plan.name
     recorded = {
         run.planned.folder: run.measures.numbers for run in (recorded_runs(plan, tables) if tables and add else [])
@@ -37,7 +48,7 @@ def run_experiment(
     from redqueen.experiment.tables import write_tables
 
     def refresh() -> None:
-        _say(f"tables: {write_tables(plan, folder, tables or folder, add)}")
+        _say(f"tables: {write_tables(plan, folder, tables or folder, add, figures)}")
 
     if tables_only:
         check_settings(plan, folder)

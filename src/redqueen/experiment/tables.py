@@ -14,6 +14,7 @@ from statistics import fmean
 from redqueen.errors import UserError
 from redqueen.evaluate.intervals import Interval
 from redqueen.experiment.claims import FEWEST_SEEDS, MOST_P, Results, verdicts
+from redqueen.experiment.figures import write_figures
 from redqueen.experiment.measures import measure_run, rarefied
 from redqueen.experiment.plan import Experiment
 from redqueen.experiment.play import Finished, finished_runs
@@ -100,10 +101,11 @@ SCORE_COLUMNS = (
 """Columns of the journal's evaluations in ``fitness.csv``."""
 
 
-def write_tables(plan: Experiment, runs: Path, out: Path, add: bool = False) -> Path:
+def write_tables(plan: Experiment, runs: Path, out: Path, add: bool = False, figures: bool = False) -> Path:
     """Write the tables of all runs under ``runs`` that are finished into ``out``; return the report's path.
 
-    With ``add`` the runs that stand in ``out`` already stay as they are, wherever they were played.
+    With ``add`` the runs that stand in ``out`` already stay as they are, wherever they were played; with ``figures``
+    curves and scores are drawn beside the tables.
     Raises UserError when none is finished, when ``out`` cannot be written, or holds what cannot be added to.
     """
     measured = {run.planned.folder: run for run in (recorded_runs(plan, out) if add else [])}
@@ -122,6 +124,8 @@ def write_tables(plan: Experiment, runs: Path, out: Path, add: bool = False) -> 
         _replace(out / REPORT, report_text(plan, ordered))
     except OSError as error:
         raise UserError(f"cannot write the tables to {out} ({error.strerror}): choose another folder") from None
+    if figures:
+        write_figures(ordered, plan.reference, out)
     return out / REPORT
 
 
