@@ -16,7 +16,7 @@ from redqueen.base_shape import refuse_missing_folder
 from redqueen.config import EMBEDDED, Config
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.prompts_chat import ChatFormat
-from redqueen.domains.prompts_compact import CompactFormat
+from redqueen.domains.prompts_compact import MOST_INPUTS, CompactFormat
 from redqueen.errors import UserError
 from redqueen.evolve.generation import EvolutionRules, evolution_rules
 from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
@@ -108,11 +108,21 @@ def open_engine(config: Config) -> Iterator[Engine]:
 
 
 def choose_format(config: Config) -> PromptFormat:
-    """Return the prompt format that the config names or that fits its base."""
-    name = config.model.prompt_format
+    """Return the prompt format that the config names or that fits its base.
+
+    Raises UserError when ``code_f`` tasks need more inputs than the compact format's base was taught to write.
+    """
+    name, num_inputs = config.model.prompt_format, config.verify.num_inputs
     if name == "auto":
         name = "compact" if config.model.base == EMBEDDED else "chat"
-    return CompactFormat() if name == "compact" else ChatFormat()
+    if name == "chat":
+        return ChatFormat(num_inputs)
+    if num_inputs > MOST_INPUTS and config.propose.num_code_f:
+        raise UserError(
+            f"verify.num_inputs is {num_inputs}, and a base of the compact format writes {MOST_INPUTS} at most, so no "
+            f"code_f task would be valid: set it to {MOST_INPUTS} or less, or propose.num_code_f = 0"
+        )
+    return CompactFormat()
 
 
 def choose_device(name: str) -> torch.device:

@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from redqueen.domains.prompt_format import completion_text
+from redqueen.config import parse_config
+from redqueen.domains.prompt_format import PromptFormat, completion_text
 from redqueen.domains.prompts_chat import ChatFormat, fenced_blocks
+from redqueen.engine import choose_format
+from redqueen.errors import UserError
 from redqueen.nouns import KINDS, Completion, Kind, Task
 
 FORMAT = ChatFormat()
@@ -200,3 +203,26 @@ def test_a_decoded_completion_loses_its_end_token_and_no_other_mark(tokenizer: P
     logprobs = (0.0,) * len(tokens)
     assert completion_text(tokenizer, Completion(tokens, logprobs, 0.0, finished=True)) == "a<|start|>b"
     assert completion_text(tokenizer, Completion(tokens[:-1], logprobs[:-1], 0.0, finished=False)) == "a<|start|>b"
+
+
+def test_a_proposal_of_pairs_is_asked_for_as_many_inputs_as_the_verifier_wants() -> None:
+    three = ChatFormat(num_inputs=3)
+    prompt = three.propose("code_f", [], task("code_f"))
+    assert "Choose 3 different inputs" in prompt and "write 3 ```input blocks" in prompt
+    text = "".join(f"```input\n{i}, 1\n```\n" for i in range(5)) + "```message\nAdds.\n```"
+    assert three.parse_proposal("code_f", text, task("code_f")).inputs == ("2, 1", "3, 1", "4, 1")
+
+
+def test_the_format_follows_the_base_and_the_number_of_inputs() -> None:
+    def chosen(num_inputs: int, base: str, num_code_f: int = 8) -> PromptFormat:
+        sections = {
+            "verify": {"num_inputs": num_inputs},
+            "model": {"base": base},
+            "propose": {"num_code_f": num_code_f},
+        }
+        return choose_format(parse_config(sections, "a test"))
+
+    assert chosen(12, "some/model") == ChatFormat(12)
+    assert chosen(10, "embedded").name == chosen(12, "embedded", num_code_f=0).name == "compact"
+    with pytest.raises(UserError, match=r"verify\.num_inputs is 12, .* set it to 10 or less"):
+        chosen(12, "embedded")

@@ -17,9 +17,6 @@ from redqueen.nouns import Kind, Task
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-NUM_INPUTS = 10
-"""Input/output pairs of a ``code_f`` task: half shown, half hidden (AZR)."""
-
 _OWN_MARKS = {"<think>", "</think>", "<answer>", "</answer>"}
 
 _RULES = """Rules for the program:
@@ -46,16 +43,22 @@ _ASK_PROGRAM = {
 
 
 class ChatFormat:
-    """The :class:`~redqueen.domains.prompt_format.PromptFormat` of chat and instruct models."""
+    """The :class:`~redqueen.domains.prompt_format.PromptFormat` of chat and instruct models.
+
+    ``num_inputs``: how many inputs a ``code_f`` proposal is asked for (``verify.num_inputs``; AZR: 10).
+    """
 
     name = "chat"
+
+    def __init__(self, num_inputs: int = 10):
+        self.num_inputs = num_inputs
 
     def propose(self, kind: Kind, references: Sequence[Task], given: Task | None) -> str:
         """Ask for one task of ``kind``. Raises ValueError when ``code_f`` comes without the ``given`` task."""
         if kind == "code_f":
             if given is None:
                 raise ValueError("a code_f proposal needs the given task whose program it describes")
-            return _propose_pairs(given.code)
+            return _propose_pairs(given.code, self.num_inputs)
         return _propose_program(kind, references)
 
     def solve(self, task: Task) -> str:
@@ -78,7 +81,7 @@ class ChatFormat:
             message = _last(blocks, "message").strip()
             if not message:
                 return ParsedProposal(error="no message block")
-            return ParsedProposal(code=given.code, inputs=inputs[-NUM_INPUTS:], message=message)
+            return ParsedProposal(code=given.code, inputs=inputs[-self.num_inputs :], message=message)
         code = _last(blocks, "python")
         if not code.strip():
             return ParsedProposal(error="no python block")
@@ -122,19 +125,19 @@ def _propose_program(kind: Kind, references: Sequence[Task]) -> str:
     return "\n\n".join(parts)
 
 
-def _propose_pairs(code: str) -> str:
+def _propose_pairs(code: str, num_inputs: int) -> str:
     return "\n\n".join(
         [
             "Here is a Python program.",
             fence("python", code),
-            f"Choose {NUM_INPUTS} different inputs for it and write a short message about it. Another programmer will "
+            f"Choose {num_inputs} different inputs for it and write a short message about it. Another programmer will "
             "see the message and some of your inputs with their outputs, but not the program, and must write a "
             "program that agrees on all of them.",
             _INPUT_RULE,
             "The inputs should be varied, lead to different outputs, and together pin down what the program does. "
             "The message should hint at the idea in one sentence, without any code, so that the task is hard for the "
             "solver but possible.",
-            f"First plan between <think> and </think>. Then write {NUM_INPUTS} ```input blocks with one input each, "
+            f"First plan between <think> and </think>. Then write {num_inputs} ```input blocks with one input each, "
             "and the message in a ```message block.",
         ]
     )

@@ -27,6 +27,9 @@ NEW: dict[Kind, str] = {"code_o": "<|new_o|>", "code_i": "<|new_i|>", "code_f": 
 THINK, END_THINK = "<|think|>", "<|/think|>"
 MARKS = (BOS, EOS, PAD, IN, OUT, MSG, REF, *ANSWER.values(), *NEW.values(), THINK, END_THINK)
 
+MOST_INPUTS = 10
+"""Inputs of a ``code_f`` proposal, as the embedded base was taught to write them (``redqueen.tiny.problems``)."""
+
 MAX_MESSAGE_CHARS = 80
 """A longer message is left out of the prompt: the embedded base reads hints, not prose, and a teacher must not be
 able to hand over the program in it (ours)."""
