@@ -36,16 +36,21 @@ def test_tensorboard_gets_event_files_in_the_run_directory_and_a_resumed_run_add
     assert b"solve/rate" in events and b"propose/valid_frac" in events
 
 
+def log_in_two_sessions(tracker: str, folder: Path) -> str:
+    """Log a step, close, go on with the same run and log another; return its id."""
+    with open_tracker(config(tracker), folder, "", -1) as first:
+        first.log(1, {"solve/rate": 0.25})
+    with open_tracker(config(tracker), folder, first.id, 1) as second:
+        second.log(2, {"solve/rate": 0.5})
+    assert second.id == first.id
+    return first.id
+
+
 def test_wandb_works_offline_and_keeps_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
-    with open_tracker(config("wandb"), tmp_path, "", -1) as tracker:
-        tracker.log(1, {"solve/rate": 0.25})
-        known = tracker.id
-    with open_tracker(config("wandb"), tmp_path, known, 1) as tracker:
-        tracker.log(2, {"solve/rate": 0.5})
-        assert tracker.id == known
+    known = log_in_two_sessions("wandb", tmp_path)
     assert list((tmp_path / "wandb").glob(f"offline-run-*-{known}"))
 
 
@@ -54,12 +59,7 @@ def test_trackio_writes_into_its_own_folder_and_a_resumed_run_goes_on(
 ) -> None:
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))  # read when it is imported
     pytest.importorskip("trackio")
-    with open_tracker(config("trackio"), tmp_path, "", -1) as tracker:
-        tracker.log(1, {"solve/rate": 0.25})
-        known = tracker.id
-    with open_tracker(config("trackio"), tmp_path, known, 1) as tracker:
-        tracker.log(2, {"solve/rate": 0.5})
-        assert tracker.id == known
+    known = log_in_two_sessions("trackio", tmp_path)
     with sqlite3.connect(tmp_path / "trackio" / "redqueen.db") as database:
         rows = database.execute("SELECT run_name, step, metrics FROM metrics ORDER BY step").fetchall()
     assert [(name, step, json.loads(metrics)) for name, step, metrics in rows] == [

@@ -215,14 +215,11 @@ def test_a_proposal_of_pairs_is_asked_for_as_many_inputs_as_the_verifier_wants()
 
 def test_the_format_follows_the_base_and_the_number_of_inputs() -> None:
     def chosen(num_inputs: int, base: str, num_code_f: int = 8) -> PromptFormat:
-        sections = {
-            "verify": {"num_inputs": num_inputs},
-            "model": {"base": base},
-            "propose": {"num_code_f": num_code_f},
-        }
-        return choose_format(parse_config(sections, "a test"))
+        propose, verify = {"num_code_f": num_code_f}, {"num_inputs": num_inputs}
+        return choose_format(parse_config({"model": {"base": base}, "propose": propose, "verify": verify}, "a test"))
 
-    assert chosen(12, "some/model") == ChatFormat(12)
+    other = chosen(12, "some/model")
+    assert isinstance(other, ChatFormat) and other.num_inputs == 12
     assert chosen(10, "embedded").name == chosen(12, "embedded", num_code_f=0).name == "compact"
     with pytest.raises(UserError, match=r"verify\.num_inputs is 12, .* set it to 10 or less"):
         chosen(12, "embedded")
