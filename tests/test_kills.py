@@ -27,6 +27,8 @@ SMOKE = HERE.parent / "configs" / "smoke.toml"
 QUICK = HERE / "quick.toml"
 PROGRAM = HERE / "killed_run.py"
 NUM_KILLS = 50
+LATEST = {"time": 1, "file": 48, "statement": 1250, "write": 30_000}
+"""The last moments of a whole smoke run, as ``killed_run.py`` counts them (microseconds for ``write``)."""
 NUM_STEPS_OF_SOAK = 500
 
 
@@ -81,8 +83,8 @@ def test_fifty_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
             if num_kills >= NUM_KILLS:
                 status = play(folder, SMOKE, "never", 0)
                 continue
-            when = rng.choice(("time", "file", "statement", "write"))
-            number = rng.randrange({"time": 1, "file": 80, "statement": 4000, "write": 30_000}[when]) + 1
+            when = rng.choice(tuple(LATEST))
+            number = rng.randrange(LATEST[when]) + 1
             seconds = rng.uniform(1.0, duration_s) if when == "time" else None
             status = play(folder, SMOKE, "never" if when == "time" else when, number, seconds)
             num_kills += status == -signal.SIGKILL
