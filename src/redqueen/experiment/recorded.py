@@ -16,6 +16,7 @@ from pathlib import Path
 from redqueen.errors import UserError
 from redqueen.experiment.measures import RunMeasures
 from redqueen.experiment.plan import Experiment, Planned
+from redqueen.experiment.play import IGNORED
 
 RESULTS, CURVES, FITNESS, COUNTS = "results.csv", "curves.csv", "fitness.csv", "counts.csv"
 RUN_COLUMNS = ("arm", "seed", "match", "settings")
@@ -24,7 +25,10 @@ RUN_COLUMNS = ("arm", "seed", "match", "settings")
 COMPARED = "_rarefied"
 """Ends the names of numbers that depend on the other runs of a table; with them goes ``semantic/rarefied_to``."""
 
-IGNORED = ("num_threads", "max_tokens", "max_seconds")
+THINGS = ("behaviours", "operations", "io_classes")
+"""What ``counts.csv`` counts: the fields of ``RunMeasures`` of these names."""
+
+UNNAMED = (*IGNORED, "max_tokens", "max_seconds")
 """Fields of ``run`` that leave a run what it is: the last two are the limit that a reference gives a matched run."""
 
 
@@ -40,7 +44,7 @@ class Measured:
 def fingerprint(planned: Planned) -> str:
     """Return 12 hexadecimal digits that differ between runs with different settings; threads and limits aside."""
     plain = planned.config.model_dump(mode="json")
-    plain["run"] = {name: value for name, value in plain["run"].items() if name not in IGNORED}
+    plain["run"] = {name: value for name, value in plain["run"].items() if name not in UNNAMED}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -87,7 +91,7 @@ def _read(plan: Experiment, tables: Path) -> list[Measured]:
         names = [name for name in row if name not in (*RUN_COLUMNS, "semantic/rarefied_to")]
         numbers = {name: float(row[name]) for name in names if row[name] and not name.endswith(COMPARED)}
         own = counts[key]
-        things = (tuple(own.get(name, ())) for name in ("behaviours", "operations", "io_classes"))
+        things = (tuple(own.get(name, ())) for name in THINGS)
         measures = RunMeasures(curves[key], numbers, sum(own.get("behaviours", ())), *things)
         found[key] = Measured(run, measures, tuple(scores.get(key, ())))
     return [found[key] for key in planned if key in found]

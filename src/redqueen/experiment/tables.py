@@ -24,6 +24,7 @@ from redqueen.experiment.recorded import (
     FITNESS,
     RESULTS,
     RUN_COLUMNS,
+    THINGS,
     Measured,
     fingerprint,
     recorded_runs,
@@ -195,13 +196,9 @@ def count_rows(measured: Sequence[Measured]) -> list[list[str]]:
     """Return how often things occurred: ``num_things`` of these ``things`` in ``num_tasks`` of the run's tasks each."""
     rows = [["arm", "seed", "things", "num_tasks", "num_things"]]
     for run in measured:
-        found = run.measures
-        for name, counts in (
-            ("behaviours", found.behaviours),
-            ("operations", found.operations),
-            ("io_classes", found.io_classes),
-        ):
-            rows += [[*_run_cells(run), name, str(n), str(num)] for n, num in sorted(Counter(counts).items())]
+        for name in THINGS:
+            counts = sorted(Counter(getattr(run.measures, name)).items())
+            rows += [[*_run_cells(run), name, str(n), str(num)] for n, num in counts]
     return rows
 
 

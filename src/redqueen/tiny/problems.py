@@ -8,12 +8,13 @@ from collections.abc import Set
 from dataclasses import dataclass
 from random import Random
 
+from redqueen.domains.prompts_compact import MOST_INPUTS
 from redqueen.tiny.generator import write_program
 from redqueen.tiny.liveness import dead_names
 from redqueen.tiny.tracing import PROGRAM_ERRORS, Run, TooMuch, instrument, run
 from redqueen.tiny.values import Type, write_value
 
-NUM_INPUTS = 10
+NUM_INPUTS = MOST_INPUTS
 MAX_CODE_CHARS = 420
 MAX_HINT_WORDS = 8
 WASTE_FRAC = 0.06
