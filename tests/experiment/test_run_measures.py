@@ -170,3 +170,8 @@ def test_a_real_run_has_every_curve_and_the_numbers_of_its_journal(quick_run: Pa
     assert found.curves["semantic/operations"][-1] == (4, len(found.operations))
     assert found.numbers["evolve/seconds_per_birth"] > 0
     assert measure_run(quick_run) == found
+
+
+def test_the_order_of_the_counts_leaves_no_trace_in_what_is_rarefied() -> None:
+    counts = [1, 7, 2, 90, 3, 1, 14, 2, 5, 1, 300, 11, 1, 6, 2]
+    assert rarefied(counts, 446, 123) == rarefied(sorted(counts), 446, 123) == rarefied(counts[::-1], 446, 123)

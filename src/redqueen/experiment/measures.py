@@ -11,7 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, lgamma, sqrt
+from math import exp, fsum, lgamma, sqrt
 from pathlib import Path
 from statistics import fmean, pstdev, variance
 from typing import TypeVar
@@ -201,12 +201,12 @@ def rarefied(counts: Sequence[int], num_tasks: int, num_drawn: int) -> float:
     """
     if not 0 <= num_drawn <= num_tasks:
         raise ValueError(f"cannot draw {num_drawn} of {num_tasks} tasks")
-    expected = 0.0
-    for count in counts:
+
+    def seen_frac(count: int) -> float:
         rest = num_tasks - count
-        missed = exp(_log_choose(rest, num_drawn) - _log_choose(num_tasks, num_drawn)) if num_drawn <= rest else 0.0
-        expected += 1.0 - missed
-    return expected
+        return 1.0 - (exp(_log_choose(rest, num_drawn) - _log_choose(num_tasks, num_drawn)) if num_drawn <= rest else 0)
+
+    return fsum(map(seen_frac, counts))  # exact, so that the order of the counts leaves no trace
 
 
 def task_rates(tasks: Sequence[Row]) -> dict[int, list[float]]:
