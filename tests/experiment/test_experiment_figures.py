@@ -5,7 +5,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from test_experiment_tables import plan, runs  # noqa: F401  (fixtures: two seeds of two arms)
 
 from redqueen.errors import UserError
 from redqueen.experiment.command import run_experiment
@@ -27,9 +26,7 @@ def test_a_band_spans_the_least_and_greatest_seed_where_all_have_values() -> Non
 
 
 def test_curves_and_scores_are_drawn_with_every_arm_named_and_again_alike(
-    plan: Experiment,  # noqa: F811
-    runs: Path,  # noqa: F811
-    tmp_path: Path,
+    plan: Experiment, runs: Path, tmp_path: Path
 ) -> None:
     write_tables(plan, runs, tmp_path, figures=True)
     assert sorted(path.name for path in tmp_path.glob("*.svg")) == ["curves-1.svg", "fitness.svg"]

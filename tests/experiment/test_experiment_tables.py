@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic_run import build_run
 
 from redqueen.config import Config
 from redqueen.errors import UserError
@@ -20,42 +19,6 @@ from redqueen.experiment.tables import REPORT as TABLES_REPORT
 from redqueen.experiment.tables import all_numbers, by_arm, measure, write_tables
 from redqueen.journal import Journal, read
 from redqueen.store import JOURNAL
-
-FILE = """
-[experiment]
-name = "e"
-steps = 5
-seeds = [0, 1]
-reference = "4T+4S"
-[[arm]]
-name = "single"
-set = {population = {single = true, num_teachers = 1, num_students = 1}}
-[[arm]]
-name = "4T+4S"
-[[arm]]
-name = "matched"
-match = "tokens"
-"""
-
-
-@pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    path = tmp_path_factory.mktemp("file") / "e.toml"
-    path.write_text(FILE)
-    return load_experiment(path)
-
-
-@pytest.fixture(scope="module")
-def runs(plan: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seeds of two arms, finished; nothing of the third."""
-    folder = tmp_path_factory.mktemp("runs")
-    for planned in plan.runs:
-        if planned.arm != "matched":
-            size = 0 if planned.arm == "single" else 4
-            made = build_run(folder / planned.folder, 5, size, size, planned.seed, evolve_every=2)
-            (made / CONFIG).write_text(json.dumps(planned.config.model_dump(mode="json")))
-            (made / REPORT).write_text("")
-    return folder
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -94,7 +57,7 @@ def test_coverage_is_compared_at_equal_numbers_of_tasks(plan: Experiment, runs: 
         assert numbers["semantic/rarefied_to"] == sum(measured[fewest].measures.behaviours)
         assert 1 <= numbers["semantic/coverage_rarefied"] <= len(run.measures.behaviours) + 1e-9
     assert found[fewest]["semantic/coverage_rarefied"] == pytest.approx(len(measured[fewest].measures.behaviours))
-    assert by_arm(measured)["single"]["tasks"] == [found[1]["tasks"], found[3]["tasks"]]
+    assert by_arm(measured, found)["single"]["tasks"] == [found[1]["tasks"], found[3]["tasks"]]
 
 
 def test_nothing_finished_is_no_table(plan: Experiment, tmp_path: Path) -> None:
@@ -156,9 +119,9 @@ def test_threads_may_differ_between_the_machines_that_share_an_experiment(plan: 
     check_settings(plan, tmp_path)
 
 
-def test_wall_clock_is_not_matched_side_by_side(tmp_path: Path) -> None:
+def test_wall_clock_is_not_matched_side_by_side(plan_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
-    path.write_text(FILE.replace('"tokens"', '"wall_clock"'))
+    path.write_text(plan_file.read_text().replace('"tokens"', '"wall_clock"'))
     with pytest.raises(UserError, match="--jobs must be 1"):
         play(load_experiment(path), tmp_path / "runs", 2, print, print)
     assert not (tmp_path / "runs").exists()

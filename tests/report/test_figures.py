@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from synthetic_run import build_run
 
-from redqueen.journal import Journal
+from redqueen.journal import Journal, RunRecord
 from redqueen.report.figure import Figure, lines_of, running_mean
 from redqueen.report.population_figures import MAX_MATRIX_SIDE
 from redqueen.report.sections import sections_of
-from redqueen.report.side_by_side import arm_rows, comparison_section
+from redqueen.report.side_by_side import arm_names, arm_rows, comparison_section
 from redqueen.report.view import read_run
 from redqueen.store import JOURNAL
 
@@ -146,3 +146,27 @@ def test_the_spread_over_runs_of_an_arm_is_their_range(population_dir: Path, sin
     assert row.num_runs == 2 and row.lowest < row.mean < row.highest
     assert row.mean == pytest.approx((row.lowest + row.highest) / 2)
     assert rows["change against the base, sampled", "single"].num_runs == 1
+
+
+def record(rng_seed: int, arm: str = "4T+4S", **settings: object) -> RunRecord:
+    config = {"run": {"rng_seed": rng_seed, "num_steps": 100}, "evolve": {"enabled": True}, "match": {"rule": "pfsp"}}
+    for path, value in settings.items():
+        section, name = path.split("__")
+        config[section] = config[section] | {name: value}
+    return RunRecord(f"seed{rng_seed}", arm, rng_seed, config)
+
+
+def test_runs_that_differ_in_a_setting_are_different_arms_and_the_rarer_value_is_named() -> None:
+    still = {"evolve__enabled": False}
+    runs = [record(0), record(1), record(0, **still), record(1, **still), record(0, match__rule="uniform")]
+    names = ["4T+4S", "4T+4S, evolve.enabled = false", "4T+4S, match.rule = uniform"]
+    assert arm_names(runs) == [names[0], names[0], names[1], names[1], names[2]]
+
+
+def test_where_two_arms_differ_both_say_how_and_another_arm_keeps_its_name() -> None:
+    runs = [record(0), record(0, run__num_steps=400), record(0, "single", match__rule="uniform")]
+    assert arm_names(runs) == ["4T+4S, run.num_steps = 100", "4T+4S, run.num_steps = 400", "single"]
+
+
+def test_a_setting_that_an_older_run_does_not_know_makes_no_arm() -> None:
+    assert arm_names([record(0), record(1, evolve__newer=3)]) == ["4T+4S", "4T+4S"]

@@ -7,7 +7,7 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -116,13 +116,14 @@ def write_tables(plan: Experiment, runs: Path, out: Path, add: bool = False, fig
     if not measured:
         raise UserError(f"{runs} holds no finished run of the experiment {plan.name!r}: play it first")
     ordered = [measured[planned.folder] for planned in plan.runs if planned.folder in measured]
+    numbers = all_numbers(ordered)
     try:
         out.mkdir(parents=True, exist_ok=True)
         _replace(out / CURVES, _csv(curve_rows(ordered)))
         _replace(out / FITNESS, _csv(fitness_rows(ordered)))
         _replace(out / COUNTS, _csv(count_rows(ordered)))
-        _replace(out / RESULTS, _csv(results_rows(ordered)))
-        _replace(out / REPORT, report_text(plan, ordered))
+        _replace(out / RESULTS, _csv(results_rows(ordered, numbers)))
+        _replace(out / REPORT, report_text(plan, ordered, numbers))
     except OSError as error:
         raise UserError(f"cannot write the tables to {out} ({error.strerror}): choose another folder") from None
     if figures:
@@ -155,25 +156,24 @@ def all_numbers(measured: Sequence[Measured]) -> list[dict[str, float]]:
     return numbers
 
 
-def by_arm(measured: Sequence[Measured]) -> Results:
-    """Return the numbers of all runs by arm and measure, in the order of the runs."""
+def by_arm(measured: Sequence[Measured], numbers: Sequence[Mapping[str, float]]) -> Results:
+    """Return the ``numbers`` of all runs by arm and measure, in the order of the runs."""
     results: dict[str, dict[str, list[float]]] = {}
-    for run, numbers in zip(measured, all_numbers(measured), strict=True):
+    for run, found in zip(measured, numbers, strict=True):
         arm = results.setdefault(run.planned.arm, {})
-        for name, value in numbers.items():
+        for name, value in found.items():
             arm.setdefault(name, []).append(value)
     return results
 
 
-def results_rows(measured: Sequence[Measured]) -> list[list[str]]:
+def results_rows(measured: Sequence[Measured], numbers: Sequence[Mapping[str, float]]) -> list[list[str]]:
     """Return a row for each run: arm, seed, how it was matched, its settings, every number (empty: not defined)."""
-    found = all_numbers(measured)
-    names = sorted({name for numbers in found for name in numbers})
+    names = sorted({name for found in numbers for name in found})
     rows = [[*RUN_COLUMNS, *names]]
-    for run, numbers in zip(measured, found, strict=True):
+    for run, found in zip(measured, numbers, strict=True):
         planned = run.planned
         head = [planned.arm, str(planned.seed), planned.match, fingerprint(planned)]
-        rows.append([*head, *(_exact(numbers.get(name)) for name in names)])
+        rows.append([*head, *(_exact(found.get(name)) for name in names)])
     return rows
 
 
@@ -209,10 +209,10 @@ def _run_cells(run: Measured) -> tuple[str, str]:
 # The report --------------------------------------------------------------------------------------------------------
 
 
-def report_text(plan: Experiment, measured: Sequence[Measured]) -> str:
+def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequence[Mapping[str, float]]) -> str:
     """Return the report as markdown: the runs, every arm, differences from the reference, verdicts."""
-    results = by_arm(measured)
-    num_drawn = results[measured[0].planned.arm]["semantic/rarefied_to"][0]
+    results = by_arm(measured, numbers)
+    num_drawn = numbers[0]["semantic/rarefied_to"]
     others = [arm for arm in plan.arms if arm in results and arm != plan.reference]
     parts = [
         f"# {_literal(plan.name)}",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from redqueen.journal.read import Series
-from redqueen.journal.records import ALL
+from redqueen.journal.records import ALL, RunRecord
 from redqueen.report.curriculum import STRUCTURE
 from redqueen.report.figure import NUM_COLORS, Chart, Figure, Line, Section, line, lines_of, smoothing_note
 from redqueen.report.fitness import MODES, base_score, comparisons, last_evaluated_step, mean_score
@@ -18,8 +19,8 @@ from redqueen.report.story import start_and_end
 from redqueen.report.view import RunView
 
 TEXT = (
-    "Runs of one arm share a colour and differ in their dashes. What differs between two runs of the same arm is the "
-    "noise that a difference between arms has to beat."
+    "Runs of one arm share a colour and differ in their dashes; runs that were set differently are different arms. "
+    "What differs between two runs of the same arm is the noise that a difference between arms has to beat."
 )
 COMPARED = (
     "solve/rate",
@@ -66,8 +67,8 @@ def arm_rows(views: Sequence[RunView]) -> list[ArmRow]:
     for name in COMPARED:
         measures.append((f"{describe(name).title}, last tenth", partial(_last_tenth, name=name)))
     by_arm: dict[str, list[RunView]] = defaultdict(list)
-    for view in views:
-        by_arm[view.run.arm].append(view)
+    for view, arm in zip(views, arm_names([view.run for view in views]), strict=True):
+        by_arm[arm].append(view)
     rows = []
     for measure, value_of in measures:
         for arm, runs in by_arm.items():
@@ -75,6 +76,36 @@ def arm_rows(views: Sequence[RunView]) -> list[ArmRow]:
             if values:
                 rows.append(ArmRow(arm, len(values), measure, sum(values) / len(values), min(values), max(values)))
     return rows
+
+
+def arm_names(runs: Sequence[RunRecord]) -> list[str]:
+    """Return the name of each run's arm: ``4T+4S``, and what sets it apart from runs of that name set otherwise.
+
+    A setting is named where its value is not that of most such arms: ``4T+4S, evolve.enabled = false``. Of ``run``
+    only the number of steps counts, and settings that one of the runs does not know (an older one) do not.
+    """
+    names = [run.arm for run in runs]
+    for arm in dict.fromkeys(names):
+        own = [at for at, run in enumerate(runs) if run.arm == arm]
+        settings = [_settings(runs[at].config) for at in own]
+        known = [name for name in settings[0] if all(name in one for one in settings)]
+        ways = [tuple(one[name] for name in known) for one in settings]
+        distinct = list(dict.fromkeys(ways))
+        for at, way in zip(own, ways, strict=True):
+            for place, name in enumerate(known):
+                num_alike = sum(other[place] == way[place] for other in distinct)
+                if 2 * num_alike <= len(distinct):
+                    names[at] += f", {name} = {way[place].strip(chr(34))}"
+    return names
+
+
+def _settings(config: Mapping[str, object]) -> dict[str, str]:
+    """Return the values of a config as JSON by their dotted names, in its order."""
+    found = {}
+    for section, fields in config.items():
+        if isinstance(fields, Mapping):
+            found |= {f"{section}.{name}": json.dumps(value, sort_keys=True) for name, value in fields.items()}
+    return {name: value for name, value in found.items() if not name.startswith("run.") or name == "run.num_steps"}
 
 
 def series_of(view: RunView, name: str) -> Series:
@@ -87,12 +118,13 @@ def series_of(view: RunView, name: str) -> Series:
 
 def _looks(views: Sequence[RunView]) -> list[tuple[int, int]]:
     """Return a colour and a dash for each run: one colour an arm, one dash a run of the arm."""
-    arms = list(dict.fromkeys(view.run.arm for view in views))
+    names = arm_names([view.run for view in views])
+    arms = list(dict.fromkeys(names))
     seen: dict[str, int] = defaultdict(int)
     looks = []
-    for view in views:
-        looks.append((arms.index(view.run.arm) % NUM_COLORS, seen[view.run.arm] % 4))
-        seen[view.run.arm] += 1
+    for name in names:
+        looks.append((arms.index(name) % NUM_COLORS, seen[name] % 4))
+        seen[name] += 1
     return looks
 
 
