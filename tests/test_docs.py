@@ -10,6 +10,7 @@ line, and run where the block is marked so. The marks stand on the line before a
 
 import json
 import re
+import runpy
 import shlex
 import sqlite3
 import subprocess
@@ -345,6 +346,13 @@ def test_the_verifiers_figures_are_those_of_its_benchmark() -> None:
     rows = {name: float(value) for name, value in re.findall(r"^\| `(\w+_per_s)` \| ([\d.]+) \|", page, re.MULTILINE)}
     assert rows == {name: value for name, value in measured.items() if name.endswith("_per_s")}
     assert f"{measured['memory_before_mb']} MB before and {measured['memory_after_mb']} MB after" in page
+
+
+def test_the_verdicts_on_the_experiments_page_are_those_of_the_tables() -> None:
+    script = runpy.run_path(str(ROOT / "experiments" / "write_verdicts.py"))
+    text = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
+    written = script["with_section"](text, script["section"]())
+    assert text == written, "run: python experiments/write_verdicts.py"
 
 
 @pytest.mark.slow

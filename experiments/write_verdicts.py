@@ -1,0 +1,50 @@
+"""Write the last section of experiments/README.md, the verdicts, from the arms' tables; a test holds the two together.
+
+.venv/bin/python experiments/write_verdicts.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from redqueen.experiment.claims import Verdict, verdicts
+from redqueen.experiment.plan import load_experiment
+from redqueen.experiment.recorded import recorded_runs
+from redqueen.experiment.tables import all_numbers, by_arm
+
+HERE = Path(__file__).parent
+PAGE, PLAN, TABLES = HERE / "README.md", HERE / "arms.toml", HERE / "arms"
+HEADING = "## The verdicts\n\n"
+
+
+def section() -> str:
+    """Return the verdicts as markdown: how many runs decide, then a row for each claim and objection."""
+    plan = load_experiment(PLAN)
+    measured = recorded_runs(plan, TABLES)
+    found = verdicts(by_arm(measured, all_numbers(measured)))
+    lines = [
+        f"From {len(measured)} of {len(plan.runs)} runs, written by `experiments/write_verdicts.py`; in brackets 95 % "
+        "intervals over seeds.",
+        "",
+        "| | claim or objection | verdict | by |",
+        "|---|---|---|---|",
+        *(_row(verdict) for verdict in found),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def with_section(text: str, written: str) -> str:
+    """Return the page's text with ``written`` as its last section."""
+    before, _ = text.split(HEADING)
+    return before + HEADING + written
+
+
+def _row(verdict: Verdict) -> str:
+    """Show what decides: the statements with the verdict's own word, which are all of them where it is seen."""
+    deciding = [part for part in verdict.parts if part.word == verdict.word]
+    by = "<br>".join(f"{part.statement}: {part.figure}" for part in deciding)
+    return f"| {verdict.id} | {verdict.claim} | **{verdict.word}** | {by} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), section()), encoding="utf-8")
