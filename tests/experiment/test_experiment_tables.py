@@ -119,6 +119,17 @@ def test_threads_may_differ_between_the_machines_that_share_an_experiment(plan: 
     check_settings(plan, tmp_path)
 
 
+def test_the_report_has_a_row_a_run_arm_by_arm(plan: Experiment, runs: Path, tmp_path: Path) -> None:
+    text = write_tables(plan, runs, tmp_path).read_text()
+    rows = text.split("## Every run\n\n")[1].split("\n\n")[0].splitlines()[2:]
+    assert [row.split(" | ")[:2] for row in rows] == [
+        ["| single", "0"],
+        ["| single", "1"],
+        ["| 4T+4S", "0"],
+        ["| 4T+4S", "1"],
+    ]
+
+
 def test_wall_clock_is_not_matched_side_by_side(plan_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     path.write_text(plan_file.read_text().replace('"tokens"', '"wall_clock"'))

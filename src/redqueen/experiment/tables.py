@@ -88,6 +88,20 @@ SHOWN = (
 )
 """Measures in the report, in this order; ``results.csv`` has all."""
 
+SHOWN_BY_RUN = (
+    "fitness/greedy/mean",
+    "fitness/greedy/worst",
+    "fitness/sampled/mean",
+    "solve/rate/end",
+    "solve/rate/change",
+    "curriculum/lines/end",
+    "curriculum/lines/change",
+    "propose/valid_frac/end",
+    "propose/entropy/left_frac",
+    "semantic/operations_rarefied",
+)
+"""Measures in the report's table with a row a run."""
+
 SCORE_COLUMNS = (
     "individual",
     "suite",
@@ -229,6 +243,7 @@ def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequenc
         "selected on the items it is reported for. What each measure is: `src/redqueen/experiment/measures.py`.",
         _table(["measure", *(arm for arm in plan.arms if arm in results)], _mean_cells(plan, results)),
     ]
+    parts += ["## Every run", _table(["arm", "seed", *SHOWN_BY_RUN], _run_rows(plan, measured, numbers))]
     if plan.reference in results:
         for arm in others:
             head = ["measure", "difference", "95 % interval", "Hedges' g", "p", "least p possible"]
@@ -249,10 +264,7 @@ def _caution(results: Results) -> str:
     fewest = min(len(next(iter(numbers.values()))) for numbers in results.values())
     if fewest >= 5:
         return "Bootstrap intervals over so few runs are somewhat too narrow."
-    return (
-        f"The arm with the fewest has {fewest}: so few give intervals that are too narrow, and tell little; single "
-        f"runs stand in `{RESULTS}`."
-    )
+    return f"The arm with the fewest has {fewest}: so few give intervals that are too narrow, and tell little."
 
 
 def _arm_cells(plan: Experiment, measured: Sequence[Measured]) -> list[list[str]]:
@@ -265,6 +277,14 @@ def _arm_cells(plan: Experiment, measured: Sequence[Measured]) -> list[list[str]
             spent = [_spread([run.measures.numbers[name] for run in runs]) for name in ("steps", "tokens", "seconds")]
             rows.append([arm, seeds, held[runs[0].planned.match], *spent])
     return rows
+
+
+def _run_rows(
+    plan: Experiment, measured: Sequence[Measured], numbers: Sequence[Mapping[str, float]]
+) -> list[list[str]]:
+    """A row a run, arm by arm."""
+    pairs = sorted(zip(measured, numbers, strict=True), key=lambda pair: plan.arms.index(pair[0].planned.arm))
+    return [[*_run_cells(run), *(number(found.get(name)) for name in SHOWN_BY_RUN)] for run, found in pairs]
 
 
 def _mean_cells(plan: Experiment, results: Results) -> list[list[str]]:
