@@ -1,6 +1,7 @@
 """Figures of an experiment: what is drawn is what was measured, and the same runs give the same files."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -37,6 +38,24 @@ def test_curves_and_scores_are_drawn_with_every_arm_named_and_again_alike(
         assert "4T+4S" in words and "single" in words
     again = write_figures(recorded, plan.reference, tmp_path)
     assert {path.name: path.read_bytes() for path in again} == drawn
+
+
+def test_an_arm_matched_by_tokens_is_drawn_over_all_its_steps_a_line_a_run(
+    plan: Experiment, runs: Path, tmp_path: Path
+) -> None:
+    write_tables(plan, runs, tmp_path)
+    recorded = recorded_runs(plan, tmp_path)
+    longer = [
+        replace(run, planned=replace(run.planned, arm="matched", match="tokens"))
+        for run in recorded
+        if run.planned.arm == "single"
+    ]
+    for run in longer:
+        run.measures.curves["solve/rate"] += [(step, 0.5) for step in range(6, 21)]
+    paths = write_figures([*recorded, *longer], plan.reference, tmp_path)
+    drawn = next(path for path in paths if path.name == "matched-1.svg").read_text()
+    words = "".join(ElementTree.fromstring(drawn).itertext())
+    assert "matched, seed 0" in words and "matched, seed 1" in words and "4T+4S (2 seeds)" in words and "20" in words
 
 
 def test_without_matplotlib_the_remedy_is_named_before_anything_is_played(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redqueen.config import MatchConfig
 from redqueen.experiment.measures import (
     COLUMNS,
     FROM_METRICS,
@@ -18,6 +19,7 @@ from redqueen.experiment.measures import (
     new_fracs,
     oscillation,
     payoff_variance,
+    preference_curve,
     rarefied,
     semantic_curves,
     structure_curves,
@@ -25,6 +27,8 @@ from redqueen.experiment.measures import (
 )
 from redqueen.experiment.tracing import Trace
 from redqueen.journal import Journal
+from redqueen.match.pairing import preference
+from redqueen.nouns import Rating
 from redqueen.store import JOURNAL
 
 KEYS = [["a", "b", "a"], [], ["b", "c"], ["a"]]
@@ -128,6 +132,20 @@ def test_payoff_variance_is_what_pairs_differ_by_beyond_their_tasks() -> None:
     assert payoff_variance([(1, ab, 1.0), (2, ab, 0.0)]) is None
 
 
+def test_preference_at_a_step_is_that_of_the_ratings_before_it_and_of_nobody_who_plays_both_roles() -> None:
+    before, after = Rating(25, 1), Rating(40, 1)
+    roles = {"T1": "teacher", "S1": "student", "S2": "student", "A1": "both"}
+    rows = [
+        {"step": step, "individual": name, "mu": rating.mu, "sigma": rating.sigma}
+        for step, far in ((0, before), (1, after), (2, before))
+        for name, rating in (("T1", before), ("S1", before), ("S2", far), ("A1", before))
+    ]
+    curves = preference_curve([1, 2], rows, roles, MatchConfig(pfsp_exponent=2))
+    assert curves["match/preference"] == [(1, 0.0), (2, preference([before], [before, after], 2))]
+    assert preference([before], [before, after], 2) > 0.1
+    assert preference_curve([1, 2], rows, dict.fromkeys(roles, "both"), MatchConfig()) == {}
+
+
 def evaluated(individual: str, step: int, mode: str, mean: float, stratum: str = "all") -> dict[str, object]:
     return {"individual": individual, "step": step, "mode": mode, "stratum": stratum, "kind": "all", "mean_frac": mean}
 
@@ -157,7 +175,7 @@ def test_external_fitness_is_that_of_the_members_at_the_end() -> None:
 
 def test_a_real_run_has_every_curve_and_the_numbers_of_its_journal(quick_run: Path) -> None:
     found = measure_run(quick_run)
-    assert {*FROM_METRICS, *COLUMNS, "semantic/coverage", "semantic/novelty"} <= set(found.curves)
+    assert {*FROM_METRICS, *COLUMNS, "semantic/coverage", "semantic/novelty", "match/preference"} <= set(found.curves)
     with Journal.open(quick_run / JOURNAL, read_only=True) as journal:
         tasks = journal.query("SELECT * FROM task")
         kinds = journal.query("SELECT count(DISTINCT behaviour) AS n FROM task")[0]["n"]

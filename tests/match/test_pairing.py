@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from redqueen.match.pairing import pair, with_hall_of_fame
-from redqueen.match.rating import expected_win
+from redqueen.match.pairing import pair, preference, with_hall_of_fame
+from redqueen.match.rating import STANDARD, expected_win
 from redqueen.nouns import Individual, Rating, Role
 
 
@@ -62,6 +62,17 @@ def test_pfsp_draws_in_proportion_to_the_open_outcome(exponent: float) -> None:
 
 def test_uniform_does_not_look_at_the_ratings() -> None:
     assert frequency("uniform", 1.0) == pytest.approx([1 / 3] * 3, abs=0.03)
+
+
+def test_preference_is_the_share_of_draws_that_look_at_the_ratings() -> None:
+    certain = 1.2815515655 * 2**0.5 * STANDARD.beta  # a lead that wins nine games in ten, between known skills
+    teacher, equal, better = Rating(25, 0), Rating(25, 0), Rating(25 + certain, 0)
+    # Weights 0.25 and 0.09: chances 25/34 and 9/34, each 8/34 from a half.
+    assert preference([teacher], [equal, better]) == pytest.approx(8 / 34)
+    assert preference([teacher], [equal, better], exponent=2) == pytest.approx(0.0625 / (0.0625 + 0.0081) - 0.5)
+    assert preference([teacher], [equal, better], exponent=0) == 0
+    assert preference([teacher, better], [equal, equal]) == 0
+    assert preference([teacher], [equal, Rating(1000, 0)], exponent=5) == pytest.approx(0.5)
 
 
 def test_hopeless_pairs_are_still_drawn_without_a_division_by_zero() -> None:

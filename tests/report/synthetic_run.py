@@ -86,7 +86,7 @@ def build_run(
     arm = f"{num_teachers}T+{num_students}S" if num_teachers else "single"
     population = Population(founders(num_teachers, num_students))
     texts = HOSTILE if hostile else ()
-    config = {"seed": rng_seed, "steps": num_steps, "note": HOSTILE[0] if hostile else "", "match": {"pairing": "pfsp"}}
+    config = {"seed": rng_seed, "steps": num_steps, "note": HOSTILE[0] if hostile else "", "match": {"rule": "pfsp"}}
     run = RunRecord(run_dir.name, arm, rng_seed, config, {"redqueen": "0.1.0", "torch": "2.13.0"})
     with Journal.create(run_dir / JOURNAL, run) as journal:
         journal.add_session(1_700_000_000.0, None)

@@ -60,7 +60,8 @@ def require_figures() -> None:
 def write_figures(measured: Sequence[Measured], reference: str, out: Path) -> list[Path]:
     """Draw ``curves-1.svg``, ``curves-2.svg`` and so on, and ``fitness.svg``, into ``out``; return their paths.
 
-    The same runs give the same bytes. Raises UserError when a file cannot be written.
+    An arm that is matched by tokens or time has a figure ``matched-1.svg`` and so on, over all its steps. The same
+    runs give the same bytes. Raises UserError when a file cannot be written.
     """
     import matplotlib
 
@@ -72,6 +73,9 @@ def write_figures(measured: Sequence[Measured], reference: str, out: Path) -> li
     groups = [[*first, *others[at : at + ARMS_A_FIGURE]] for at in range(0, max(1, len(others)), ARMS_A_FIGURE)]
     with matplotlib.rc_context(STYLE):
         figures = {f"curves-{i}.svg": _curves({arm: by_arm[arm] for arm in g}) for i, g in enumerate(groups, start=1)}
+        matched = [arm for arm in others if by_arm[arm][0].planned.match != "per_adapter"]
+        for i, arm in enumerate(matched, start=1):
+            figures[f"matched-{i}.svg"] = _whole_runs({name: by_arm[name] for name in first}, by_arm[arm])
         figures["fitness.svg"] = _fitness({arm: by_arm[arm] for arm in [*first, *others]})
         try:
             for name, figure in figures.items():
@@ -103,15 +107,40 @@ def _curves(by_arm: Mapping[str, Sequence[Measured]]) -> Any:
     """Small multiples: one panel a measure, one line an arm (mean over seeds), its range over seeds behind it."""
     figure, panels = _figure(len(PANELS) // 4, 4, 10.0, 6.8)
     last = min(int(run.measures.numbers["steps"]) for runs in by_arm.values() for run in runs)
-    for (measure, title), axes in zip(PANELS.items(), panels, strict=True):
-        for (arm, runs), color, dash in zip(by_arm.items(), COLORS, DASHES, strict=False):
-            curves = [run.measures.curves[measure] for run in runs if measure in run.measures.curves]
-            rows = [row for row in band(curves) if row[0] <= last][::-DRAWN_EVERY][::-1]
+    for measure, axes in zip(PANELS, panels, strict=True):
+        _draw_arms(axes, by_arm, measure, last)
+    return _finish(figure, panels)
+
+
+def _whole_runs(reference: Mapping[str, Sequence[Measured]], runs: Sequence[Measured]) -> Any:
+    """The same panels with a line a run, however long each is; the reference's mean and range over its own steps."""
+    figure, panels = _figure(len(PANELS) // 4, 4, 10.0, 6.8)
+    for measure, axes in zip(PANELS, panels, strict=True):
+        _draw_arms(axes, reference, measure)
+        for at, run in enumerate(runs):
+            rows = running_mean(run.measures.curves.get(measure, []))[::-DRAWN_EVERY][::-1]
             if rows:
-                steps, means, low, high = zip(*rows, strict=True)
-                label = f"{arm} ({len(curves)} seeds)" if len(curves) > 1 else f"{arm} (1 seed)"
-                axes.plot(steps, means, dash, color=color, label=label, linewidth=1.3)
-                axes.fill_between(steps, low, high, color=color, alpha=0.12, linewidth=0)
+                color, dash = COLORS[1 + at % (len(COLORS) - 1)], DASHES[1 + at % (len(DASHES) - 1)]
+                label = f"{run.planned.arm}, seed {run.planned.seed}"
+                axes.plot(*zip(*rows, strict=True), dash, color=color, label=label, linewidth=1.1)
+    return _finish(figure, panels)
+
+
+def _draw_arms(axes: Any, by_arm: Mapping[str, Sequence[Measured]], measure: str, last: int | None = None) -> None:
+    """Draw each arm's mean and its range over seeds, up to the step ``last``."""
+    for (arm, runs), color, dash in zip(by_arm.items(), COLORS, DASHES, strict=False):
+        curves = [run.measures.curves[measure] for run in runs if measure in run.measures.curves]
+        rows = [row for row in band(curves) if last is None or row[0] <= last][::-DRAWN_EVERY][::-1]
+        if rows:
+            steps, means, low, high = zip(*rows, strict=True)
+            label = f"{arm} ({len(curves)} seeds)" if len(curves) > 1 else f"{arm} (1 seed)"
+            axes.plot(steps, means, dash, color=color, label=label, linewidth=1.3)
+            axes.fill_between(steps, low, high, color=color, alpha=0.12, linewidth=0)
+
+
+def _finish(figure: Any, panels: Sequence[Any]) -> Any:
+    """Write titles, the legend of the first panel and what the axis is."""
+    for title, axes in zip(PANELS.values(), panels, strict=True):
         axes.set_title(title, fontsize=8, loc="left")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False)

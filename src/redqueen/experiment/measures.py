@@ -18,11 +18,15 @@ from typing import TypeVar
 
 import numpy as np
 
+from redqueen.config import MatchConfig
 from redqueen.experiment.tracing import Posed, Trace, trace_once
 from redqueen.journal import Journal, read
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
 from redqueen.journal.write import Row
+from redqueen.match.pairing import preference
+from redqueen.match.rating import RatingConstants
+from redqueen.nouns import Rating
 from redqueen.report.curriculum import STRUCTURE
 from redqueen.report.story import start_and_end
 from redqueen.store import JOURNAL
@@ -72,12 +76,15 @@ def measure_run(folder: Path) -> RunMeasures:
         evaluations, scores = read.evaluations(journal), pair_scores(journal)
         num_births = len(read.births(journal))
         tokens, seconds = read.tokens_sampled(journal), read.step_seconds(journal)
-        verify = read.run_record(journal).config.get("verify", {})
+        config, ratings = read.run_record(journal).config, read.ratings(journal)
+        roles = {member["id"]: member["role"] for member in read.individuals(journal)}
+        verify = config.get("verify", {})
         allow_weak = isinstance(verify, dict) and bool(verify.get("allow_weak", False))
     traces = trace_once(folder, [t["id"] for t in tasks], [Posed(t["code"], _inputs(t)) for t in tasks], allow_weak)
     seen = [(task["step"], found) for task, found in zip(tasks, traces, strict=True) if found is not None]
     curves = {name: metrics[name] for name in FROM_METRICS if name in metrics}
     curves |= structure_curves(steps, tasks) | semantic_curves(steps, seen)
+    curves |= preference_curve(steps, ratings, roles, MatchConfig.model_validate(config.get("match", {})))
     numbers = {"steps": float(len(steps)), "tasks": float(len(tasks)), "tokens": float(tokens), "seconds": seconds}
     numbers |= {"seconds_per_step": seconds / len(steps)} if steps else {}
     numbers |= {"semantic/untraced_frac": 1 - len(seen) / len(tasks)} if tasks else {}
@@ -137,6 +144,22 @@ def semantic_curves(steps: Sequence[int], traces: Sequence[tuple[int, Trace]]) -
         "semantic/new_frac": list(zip(steps, new_fracs(signatures), strict=True)),
         "semantic/novelty": [(s, fmean(d) if d else None) for s, d in zip(steps, distances, strict=True)],
     }
+
+
+def preference_curve(
+    steps: Sequence[int], ratings: Sequence[Row], roles: Mapping[str, str], match: MatchConfig
+) -> dict[str, Series]:
+    """Return ``match/preference``: how much the ratings before each step would let pfsp prefer some (``preference``).
+
+    Whatever the rule of the run is; nothing for an adapter that plays both roles.
+    """
+    sides: dict[tuple[int, str], list[Rating]] = defaultdict(list)
+    for row in ratings:
+        sides[row["step"], roles[row["individual"]]].append(Rating(row["mu"], row["sigma"]))
+    constants = RatingConstants(beta=match.rating_beta)
+    met = [(step, sides[step - 1, "teacher"], sides[step - 1, "student"]) for step in steps]
+    curve = [(step, preference(t, s, match.pfsp_exponent, constants) if t and s else None) for step, t, s in met]
+    return {"match/preference": curve} if any(value is not None for _, value in curve) else {}
 
 
 def distinct_so_far(keys_by_step: Sequence[Sequence[Hashable]]) -> list[float]:

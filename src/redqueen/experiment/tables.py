@@ -80,6 +80,7 @@ SHOWN = (
     "reward/teacher_mean/end",
     "reward/student_mean/end",
     "specialisation/payoff_variance",
+    "match/preference/end",
     "evolve/seconds_per_birth",
     "steps",
     "tasks",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redqueen.match.rating import STANDARD, RatingConstants, expected_win
-from redqueen.nouns import Individual, Match
+from redqueen.nouns import Individual, Match, Rating
 
 Rule = Literal["pfsp", "uniform", "all_pairs"]
 
@@ -37,8 +37,25 @@ def pair(
         raise ValueError("a match needs at least one teacher and one student")
     if rule not in RULES:
         raise ValueError(f"unknown pairing rule {rule!r}; choose one of {', '.join(RULES)}")
-    wins = np.array([[expected_win(s.rating, t.rating, constants) for s in students] for t in teachers])
+    wins = _expected_wins([t.rating for t in teachers], [s.rating for s in students], constants)
     return [Match(teachers[i].id, students[j].id, float(wins[i, j])) for i, j in RULES[rule](wins, rng, exponent)]
+
+
+def preference(
+    teachers: Sequence[Rating],
+    students: Sequence[Rating],
+    exponent: float = 1.0,
+    constants: RatingConstants = STANDARD,
+) -> float:
+    """How far pfsp's first draw is from a blind one, in [0, 1 - 1 / number of students]: 0 means it prefers nobody.
+
+    The total variation distance between a teacher's chances of drawing each student, proportional to
+    (p (1 - p))^exponent, and equal chances: the share of draws that look at the ratings. Mean over teachers (ours).
+    """
+    log_weights = _log_weights(_expected_wins(teachers, students, constants), exponent)
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    chances = weights / weights.sum(axis=1, keepdims=True)
+    return float(np.abs(chances - 1 / len(students)).sum(axis=1).mean() / 2)
 
 
 def with_hall_of_fame(
@@ -77,11 +94,7 @@ def with_hall_of_fame(
 
 def _pfsp(wins: NDArray[np.float64], rng: np.random.Generator, exponent: float) -> list[tuple[int, int]]:
     """One student for each teacher, drawn with weight (p (1 - p))^exponent."""
-    if exponent < 0:
-        raise ValueError("the pfsp exponent must be at least 0")
-    # In logarithms, so that a hopeless pair gets a tiny weight rather than a 0/0.
-    log_weights = exponent * np.log(np.clip(wins * (1 - wins), 1e-300, None))
-    return _draw_without_replacement(log_weights, rng)
+    return _draw_without_replacement(_log_weights(wins, exponent), rng)
 
 
 def _uniform(wins: NDArray[np.float64], rng: np.random.Generator, exponent: float) -> list[tuple[int, int]]:
@@ -100,6 +113,19 @@ RULES: dict[str, Callable[[NDArray[np.float64], np.random.Generator, float], lis
     "uniform": _uniform,
     "all_pairs": _all_pairs,
 }
+
+
+def _expected_wins(
+    teachers: Sequence[Rating], students: Sequence[Rating], constants: RatingConstants
+) -> NDArray[np.float64]:
+    return np.array([[expected_win(student, teacher, constants) for student in students] for teacher in teachers])
+
+
+def _log_weights(wins: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+    """In logarithms, so that a hopeless pair gets a tiny weight rather than a 0/0."""
+    if exponent < 0:
+        raise ValueError("the pfsp exponent must be at least 0")
+    return exponent * np.log(np.clip(wins * (1 - wins), 1e-300, None))
 
 
 def _draw_without_replacement(log_weights: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[int, int]]:

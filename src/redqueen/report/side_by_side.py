@@ -101,7 +101,7 @@ def arm_names(runs: Sequence[RunRecord]) -> list[str]:
 
 def _settings(config: Mapping[str, object]) -> dict[str, str]:
     """Return the values of a config as JSON by their dotted names, in its order."""
-    found = {}
+    found: dict[str, str] = {}
     for section, fields in config.items():
         if isinstance(fields, Mapping):
             found |= {f"{section}.{name}": json.dumps(value, sort_keys=True) for name, value in fields.items()}
