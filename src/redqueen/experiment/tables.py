@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,12 +30,11 @@ from redqueen.experiment.recorded import (
 )
 from redqueen.experiment.statistics import NUM_RESAMPLES, difference, mean_interval
 from redqueen.journal import Journal, read
+from redqueen.report.markdown import literal, table
 from redqueen.report.numbers import NOTHING, number
-from redqueen.report.untrusted import visible
 from redqueen.store import JOURNAL
 
 REPORT = "report.md"
-SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&])")
 
 SHOWN = (
     "fitness/greedy/mean",
@@ -230,7 +228,7 @@ def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequenc
     num_drawn = numbers[0]["semantic/rarefied_to"]
     others = [arm for arm in plan.arms if arm in results and arm != plan.reference]
     parts = [
-        f"# {_literal(plan.name)}",
+        f"# {literal(plan.name)}",
         f"{len(measured)} of {len(plan.runs)} runs are finished. A run is one observation: all intervals are 95 % "
         f"percentile bootstrap intervals over seeds ({NUM_RESAMPLES:,} resamples). {_caution(results)}",
         _table(
@@ -249,7 +247,7 @@ def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequenc
         for arm in others:
             head = ["measure", "difference", "95 % interval", "Hedges' g", "p", "least p possible"]
             parts += [
-                f"## {_literal(arm)} less {_literal(plan.reference)}",
+                f"## {literal(arm)} less {literal(plan.reference)}",
                 _table(head, _difference_cells(results, arm, plan.reference)),
             ]
         parts.append(
@@ -331,12 +329,7 @@ def _verdict_parts(results: Results) -> list[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [[_literal(cell) for cell in head], ["---"] * len(head), *([_literal(c) for c in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _literal(text: str) -> str:
-    return SPECIAL.sub(r"\\\1", visible(text, one_line=True))
+    return table([literal(cell) for cell in head], rows)
 
 
 def _interval(interval: Interval) -> str:

@@ -52,9 +52,10 @@ class ArmRow:
 
 def comparison_section(views: Sequence[RunView]) -> Section:
     """Return the section that lays the runs over each other."""
-    figures: list[Figure | None] = [_fitness_over_time(views, mode) for mode in MODES]
+    looks = _looks(views)
+    figures: list[Figure | None] = [_fitness_over_time(views, looks, mode) for mode in MODES]
     figures.append(_fitness_at_the_end(views))
-    figures += [_overlay(views, name) for name in COMPARED]
+    figures += [_overlay(views, looks, name) for name in COMPARED]
     return Section("compare", "Side by side", TEXT, tuple(figure for figure in figures if figure is not None))
 
 
@@ -128,9 +129,9 @@ def _looks(views: Sequence[RunView]) -> list[tuple[int, int]]:
     return looks
 
 
-def _overlay(views: Sequence[RunView], name: str) -> Figure | None:
+def _overlay(views: Sequence[RunView], looks: Sequence[tuple[int, int]], name: str) -> Figure | None:
     metric, drawn, longest = describe(name), [], 0
-    for view, (color, dash) in zip(views, _looks(views), strict=True):
+    for view, (color, dash) in zip(views, looks, strict=True):
         series = series_of(view, name)
         if any(value is not None for _, value in series):
             smooth = name != "curriculum/coverage"
@@ -145,10 +146,10 @@ def _overlay(views: Sequence[RunView], name: str) -> Figure | None:
     return Figure(f"compare-{name.replace('/', '-')}", metric.title, metric.unit, text, chart)
 
 
-def _fitness_over_time(views: Sequence[RunView], mode: str) -> Figure | None:
+def _fitness_over_time(views: Sequence[RunView], looks: Sequence[tuple[int, int]], mode: str) -> Figure | None:
     series = [
         drawn
-        for view, (color, dash) in zip(views, _looks(views), strict=True)
+        for view, (color, dash) in zip(views, looks, strict=True)
         for suite in _suites(view)[:1]
         if (drawn := mean_line(view, suite, mode, color, dash, view.label)) is not None
     ]
