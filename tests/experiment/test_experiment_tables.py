@@ -130,6 +130,26 @@ def test_the_report_has_a_row_a_run_arm_by_arm(plan: Experiment, runs: Path, tmp
     ]
 
 
+def test_the_report_has_the_students_score_on_parts_of_the_suite_beside_the_base(
+    plan: Experiment, runs: Path, tmp_path: Path
+) -> None:
+    text = write_tables(plan, runs, tmp_path).read_text()
+    lines = text.split("## Parts of the suite\n\n")[1].split("\n\n")[1].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in (lines[0], *lines[2:])]
+    rows = {row[0]: dict(zip(cells[0][1:], row[1:], strict=True)) for row in cells[1:]}
+    assert list(rows) == ["the bare base", "single", "4T+4S"]
+    assert list(rows["the bare base"])[:3] == [r"code\_o", r"code\_i", r"code\_f"]
+    assert "all" not in rows["the bare base"] and not any("/" in part for part in rows["the bare base"])
+    given = [
+        float(row["mean_frac"])
+        for row in table(tmp_path / FITNESS)
+        if (row["arm"], row["step"], row["individual"], row["stratum"], row["kind"], row["mode"])
+        == ("4T+4S", "5", "students", "all", "code_i", "greedy")
+    ]
+    assert len(given) == 2
+    assert float(rows["4T+4S"][r"code\_i"].split()[0]) == pytest.approx(sum(given) / 2, abs=6e-4)
+
+
 def test_wall_clock_is_not_matched_side_by_side(plan_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     path.write_text(plan_file.read_text().replace('"tokens"', '"wall_clock"'))

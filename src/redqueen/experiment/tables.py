@@ -30,6 +30,8 @@ from redqueen.experiment.recorded import (
 )
 from redqueen.experiment.statistics import NUM_RESAMPLES, difference, mean_interval
 from redqueen.journal import Journal, read
+from redqueen.journal.records import ALL, BASE, STUDENTS
+from redqueen.nouns import KINDS
 from redqueen.report.markdown import literal, table
 from redqueen.report.numbers import NOTHING, number
 from redqueen.store import JOURNAL
@@ -242,6 +244,12 @@ def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequenc
         "selected on the items it is reported for. What each measure is: `src/redqueen/experiment/measures.py`.",
         _table(["measure", *(arm for arm in plan.arms if arm in results)], _mean_cells(plan, results)),
     ]
+    parts += [
+        "## Parts of the suite",
+        "Greedily, the bare base and the mean of each arm's students after the last step, by the kind of the item and "
+        f"by where its function comes from. Finer parts, and sampled ones: `{FITNESS}`.",
+        _table(*_part_cells(plan, measured)),
+    ]
     parts += ["## Every run", _table(["arm", "seed", *SHOWN_BY_RUN], _run_rows(plan, measured, numbers))]
     if plan.reference in results:
         for arm in others:
@@ -284,6 +292,27 @@ def _run_rows(
     """A row a run, arm by arm."""
     pairs = sorted(zip(measured, numbers, strict=True), key=lambda pair: plan.arms.index(pair[0].planned.arm))
     return [[*_run_cells(run), *(number(found.get(name)) for name in SHOWN_BY_RUN)] for run, found in pairs]
+
+
+def _part_cells(plan: Experiment, measured: Sequence[Measured]) -> tuple[list[str], list[list[str]]]:
+    """A row for the base and for each arm, a column for each kind of item and each stratum that is part of no other."""
+    of_base: dict[str, list[float]] = {}
+    of_arm: dict[str, dict[str, list[float]]] = {}
+    for run in measured:
+        rows = [dict(zip(("step", *SCORE_COLUMNS), score, strict=True)) for score in run.scores]
+        last = max((row["step"] for row in rows), key=int, default="0")
+        places = {("0", BASE): of_base, (last, STUDENTS): of_arm.setdefault(run.planned.arm, {})}
+        for row in rows:
+            place = places.get((row["step"], row["individual"]))
+            part = row["kind"] if row["stratum"] == ALL else row["stratum"]
+            whole = ALL in (row["stratum"], row["kind"]) and part != ALL and "/" not in part
+            if place is not None and whole and row["mode"] == "greedy" and row["mean_frac"]:
+                place.setdefault(part, []).append(float(row["mean_frac"]))
+    of_base = {part: scores[:1] for part, scores in of_base.items()}  # every run scores the same base on the same items
+    known = {part for scores in (of_base, *of_arm.values()) for part in scores}
+    parts = [*(kind for kind in KINDS if kind in known), *sorted(known - set(KINDS))]
+    rows_shown = [("the bare base", of_base), *((arm, of_arm[arm]) for arm in plan.arms if arm in of_arm)]
+    return ["", *parts], [[name, *(_mean_cell(place.get(part, ())) for part in parts)] for name, place in rows_shown]
 
 
 def _mean_cells(plan: Experiment, results: Results) -> list[list[str]]:
