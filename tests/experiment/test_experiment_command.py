@@ -83,6 +83,21 @@ def test_runs_are_played_side_by_side_with_a_log_each(tmp_path: Path) -> None:
     assert (out / REPORT).is_file()
 
 
+def test_a_run_whose_process_is_only_starting_when_the_experiment_is_stopped_does_not_play_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, out = tmp_path / "e.toml", tmp_path / "out"
+    file.write_text(FILE.replace('match = "tokens"', ""))
+
+    def stopped(playing: object, return_when: str) -> None:
+        raise KeyboardInterrupt  # as Ctrl-C does, before a process that was just started could hear of it
+
+    monkeypatch.setattr("redqueen.experiment.play.wait", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(file, out, None, 2, False, False)
+    assert [path.name for path in out.iterdir()] == ["logs"]
+
+
 def test_no_job_is_refused_and_a_plan_plays_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "e.toml", tmp_path / "out"
     file.write_text(FILE)

@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from statistics import fmean
 from types import MappingProxyType
@@ -31,6 +32,9 @@ CONFIG, REPORT = "config.json", "report.html"
 
 IGNORED = ("num_threads",)
 """Fields of ``run`` that may differ when an experiment goes on elsewhere, or with another number of jobs."""
+
+_stopping: Event | None = None
+"""In the process of a run that is played beside others: set when the experiment is stopped."""
 
 Spent = Mapping[str, Mapping[str, float]]
 """By the name of a run's folder: ``tokens`` sampled and ``seconds`` of its steps."""
@@ -174,7 +178,9 @@ def _play_side_by_side(
     (folder / LOGS).mkdir(exist_ok=True)
     num_threads = max(1, (os.cpu_count() or 1) // jobs)
     waiting, playing, num_done = list(todo), dict[Future[None], Planned](), len(plan.runs) - len(todo)
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1)
+    spawning = get_context("spawn")
+    stopping = spawning.Event()
+    pool = ProcessPoolExecutor(jobs, spawning, initializer=_heed, initargs=(stopping,), max_tasks_per_child=1)
     try:
         while waiting or playing:
             unfinished = {run.folder for run in (*waiting, *playing.values())}
@@ -197,6 +203,7 @@ def _play_side_by_side(
             f"{folder / LOGS}, and the same command goes on where it was"
         ) from None
     finally:
+        stopping.set()
         pool.shutdown(cancel_futures=True)
 
 
@@ -205,7 +212,15 @@ def _may_begin(plan: Experiment, planned: Planned, unfinished: set[str]) -> bool
     return reference is None or reference.folder not in unfinished
 
 
+def _heed(stopping: Event) -> None:
+    """Begin the process of a run, which does not play what was stopped before the process could hear a signal."""
+    global _stopping
+    _stopping = stopping
+
+
 def _play_quietly(config: dict[str, Any], folder: Path, log: Path) -> None:
+    if _stopping is not None and _stopping.is_set():
+        sys.exit(130)
     with log.open("a", encoding="utf-8") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:
             play_run(config, folder)
