@@ -1,4 +1,4 @@
-"""Write the last section of experiments/README.md, the verdicts, from the arms' tables; a test holds the two together.
+"""Write the last section of experiments/README.md, the verdicts, from the tables; a test holds the two together.
 
 .venv/bin/python experiments/write_verdicts.py
 """
@@ -13,30 +13,39 @@ from redqueen.experiment.recorded import recorded_runs
 from redqueen.experiment.tables import all_numbers, by_arm
 
 HERE = Path(__file__).parent
-PAGE, PLAN, TABLES = HERE / "README.md", HERE / "arms.toml", HERE / "arms"
+PAGE = HERE / "README.md"
 HEADING = "## The verdicts\n\n"
+ASKED = {"arms": "12345678Rabcdef", "long": "123456R"}
+"""By experiment, the claims and objections that its arms can decide."""
 
 
 def section() -> str:
-    """Return the verdicts as markdown: how many runs decide, then a row for each claim and objection."""
-    plan = load_experiment(PLAN)
-    measured = recorded_runs(plan, TABLES)
-    found = verdicts(by_arm(measured, all_numbers(measured)))
-    lines = [
-        f"From {len(measured)} of {len(plan.runs)} runs, written by `experiments/write_verdicts.py`; in brackets 95 % "
-        "intervals over seeds.",
-        "",
-        "| | claim or objection | verdict | by |",
-        "|---|---|---|---|",
-        *(_row(verdict) for verdict in found),
-    ]
-    return "\n".join(lines) + "\n"
+    """Return the verdicts as markdown, experiment by experiment."""
+    return "\n".join(_table(name, asked) for name, asked in ASKED.items())
 
 
 def with_section(text: str, written: str) -> str:
     """Return the page's text with ``written`` as its last section."""
     before, _ = text.split(HEADING)
     return before + HEADING + written
+
+
+def _table(name: str, asked: str) -> str:
+    """Say how many runs of an experiment decide, then show a row for each claim and objection that is asked of it."""
+    plan = load_experiment(HERE / f"{name}.toml")
+    measured = recorded_runs(plan, HERE / name)
+    found = verdicts(by_arm(measured, all_numbers(measured)))
+    lines = [
+        f"### {plan.steps} steps: `experiments/{name}.toml`",
+        "",
+        f"From {len(measured)} of {len(plan.runs)} runs ([report]({name}/report.md)), written by "
+        "`experiments/write_verdicts.py`; in brackets 95 % intervals over seeds.",
+        "",
+        "| | claim or objection | verdict | by |",
+        "|---|---|---|---|",
+        *(_row(verdict) for verdict in found if verdict.id in asked),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _row(verdict: Verdict) -> str:
