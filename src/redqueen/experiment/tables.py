@@ -296,23 +296,26 @@ def _run_rows(
 
 def _part_cells(plan: Experiment, measured: Sequence[Measured]) -> tuple[list[str], list[list[str]]]:
     """A row for the base and for each arm, a column for each kind of item and each stratum that is part of no other."""
-    of_base: dict[str, list[float]] = {}
-    of_arm: dict[str, dict[str, list[float]]] = {}
-    for run in measured:
-        rows = [dict(zip(("step", *SCORE_COLUMNS), score, strict=True)) for score in run.scores]
-        last = max((row["step"] for row in rows), key=int, default="0")
-        places = {("0", BASE): of_base, (last, STUDENTS): of_arm.setdefault(run.planned.arm, {})}
-        for row in rows:
-            place = places.get((row["step"], row["individual"]))
-            part = row["kind"] if row["stratum"] == ALL else row["stratum"]
-            whole = ALL in (row["stratum"], row["kind"]) and part != ALL and "/" not in part
-            if place is not None and whole and row["mode"] == "greedy" and row["mean_frac"]:
-                place.setdefault(part, []).append(float(row["mean_frac"]))
-    of_base = {part: scores[:1] for part, scores in of_base.items()}  # every run scores the same base on the same items
-    known = {part for scores in (of_base, *of_arm.values()) for part in scores}
+    of_base = next((scores for run in measured if (scores := _part_scores(run, BASE))), {})  # the same in every run
+    of_arm = {arm: [_part_scores(r, STUDENTS) for r in measured if r.planned.arm == arm] for arm in plan.arms}
+    shown = [("the bare base", [of_base]), *((arm, scores) for arm, scores in of_arm.items() if scores)]
+    known = {part for _, runs in shown for scores in runs for part in scores}
     parts = [*(kind for kind in KINDS if kind in known), *sorted(known - set(KINDS))]
-    rows_shown = [("the bare base", of_base), *((arm, of_arm[arm]) for arm in plan.arms if arm in of_arm)]
-    return ["", *parts], [[name, *(_mean_cell(place.get(part, ())) for part in parts)] for name, place in rows_shown]
+    rows = [[name, *(_mean_cell([s[part] for s in runs if part in s]) for part in parts)] for name, runs in shown]
+    return ["", *parts], rows
+
+
+def _part_scores(run: Measured, individual: str) -> dict[str, float]:
+    """Return an individual's greedy scores of its last evaluation, by kind and by stratum that is part of no other."""
+    rows = [dict(zip(("step", *SCORE_COLUMNS), score, strict=True)) for score in run.scores]
+    own = [row for row in rows if (row["individual"], row["mode"]) == (individual, "greedy") and row["mean_frac"]]
+    last = max((int(row["step"]) for row in own), default=0)
+    found = {}
+    for row in own:
+        part = row["kind"] if row["stratum"] == ALL else row["stratum"]
+        if int(row["step"]) == last and ALL in (row["stratum"], row["kind"]) and part != ALL and "/" not in part:
+            found[part] = float(row["mean_frac"])
+    return found
 
 
 def _mean_cells(plan: Experiment, results: Results) -> list[list[str]]:
