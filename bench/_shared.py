@@ -14,7 +14,7 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from redqueen.tiny import embedded_folder
+from redqueen.policy.base_shape import embedded_folder
 
 
 def machine() -> dict[str, object]:

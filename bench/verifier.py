@@ -21,9 +21,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from redqueen.domains.code.measures import measure
 from redqueen.nouns import Task
 from redqueen.verify import Program, Verifier
-from redqueen.verify.measures import measure
 
 CRUXEVAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "benchmarks" / "cruxeval.jsonl.gz"
 TRIVIAL = "def f(x):\n    return x + {}"

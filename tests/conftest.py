@@ -14,9 +14,10 @@ QUICK = Path(__file__).parent / "quick.toml"
 @pytest.fixture(scope="session")
 def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run directory of ``quick.toml``, played to its end without interruption. Read it, do not write to it."""
+    from redqueen.commands.train import play_to_report
     from redqueen.config import load_config
-    from redqueen.run import start
+    from redqueen.run.lifecycle import start
 
     folder = tmp_path_factory.mktemp("quick") / "run"
-    start(load_config(QUICK), folder)
+    play_to_report(folder, lambda: start(load_config(QUICK), folder))
     return folder

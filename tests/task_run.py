@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from redqueen.config import Config
+from redqueen.domains.code.measures import measure
 from redqueen.journal import AttemptRecord, CandidateRecord, Journal, MatchRecord, RunRecord, TaskRecord
 from redqueen.nouns import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
-from redqueen.store import JOURNAL
-from redqueen.verify.measures import measure
+from redqueen.run.store import JOURNAL
 
 DOUBLE = "def f(x):\n    return x * 2\n"
 HOSTILE = "=1+1 \x1b]0;owned\x07\x1b[31m \u202eevil\u202c <script>"

@@ -27,7 +27,7 @@ from task_run import write_task_run
 
 from redqueen.cli import _repeat_flags, app
 from redqueen.config import Config
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")])

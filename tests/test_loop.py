@@ -9,16 +9,16 @@ import pytest
 import torch
 from scripted import Reply, Table, Teacher, config_of, garbage, half, open_table, right, wrong
 
-from redqueen.domains.prompts_compact import IN
+from redqueen.domains.code.measures import measure
+from redqueen.domains.code.prompts_compact import IN
 from redqueen.engine import Engine
 from redqueen.loop import StepReport, keep_score, play_step
 from redqueen.match.rating import RatingConstants, Winner, expected_win, update
 from redqueen.nouns import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
+from redqueen.run.metrics import step_metrics
 from redqueen.solve.solving import Answered
 from redqueen.state import State
-from redqueen.summary import step_metrics
 from redqueen.timing import Clock
-from redqueen.verify.measures import measure
 
 NEWCOMER = RatingConstants().newcomer()
 

@@ -1,18 +1,17 @@
-"""The command line: thin. Each command imports what it needs, so that --help answers at once and without torch."""
+"""The command line: it only declares. Each command imports what it needs, so --help answers at once, without torch."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from redqueen import __version__
+from redqueen.commands.tiny import tiny
 from redqueen.errors import UserError
-from redqueen.tiny.command import tiny
 
 app = typer.Typer(
     name="redqueen",
@@ -86,37 +85,17 @@ def train(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
 ) -> None:
     """Play a run from its beginning to its report."""
-    from redqueen.config import load_config
+    from redqueen.commands import train as command
 
-    resolved = load_config(config, set_ or [])
-    if dry_run:
-        from redqueen.dry_run import plan_text
-
-        print(plan_text(resolved))
-        return
-    from redqueen.run import start
-
-    folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
-    report = _interruptible(folder, lambda: start(resolved, folder))
-    print(f"report: {report}")
+    command.train(config, run_dir, set_ or [], dry_run)
 
 
 @app.command()
 def resume(run_dir: RunDir) -> None:
     """Go on with a run that was stopped, from its newest checkpoint."""
-    from redqueen.run import resume as resume_run
+    from redqueen.commands import train as command
 
-    report = _interruptible(run_dir, lambda: resume_run(run_dir))
-    print(f"report: {report}")
-
-
-def _interruptible(folder: Path, play: Callable[[], Path]) -> Path:
-    try:
-        return play()
-    except KeyboardInterrupt:
-        remedy = f"go on with: redqueen resume {folder}" if folder.exists() else "nothing was written"
-        print(f"\nstopped; {remedy}", file=sys.stderr)
-        sys.exit(130)
+    command.resume(run_dir)
 
 
 @app.command()
@@ -127,21 +106,9 @@ def report(
     table: Annotated[str, typer.Option("--table", help="Write this table of the journals instead, e.g. task.")] = "",
 ) -> None:
     """Write the report of one or several runs, or one table of theirs, from their journals."""
-    if table:
-        from redqueen.report.table_file import write_table
+    from redqueen.commands import report as command
 
-        ending = format_ or "csv"
-        path = out or run_dirs[0] / f"{Path(table).name}.{ending}"
-        print(f"{path}: {write_table(run_dirs, table, ending, path):,} rows")
-        return
-    from redqueen.report.html import write_report
-    from redqueen.report.markdown import write_markdown
-
-    writers: dict[str, tuple[str, Any]] = {"html": ("report.html", write_report), "md": ("report.md", write_markdown)}
-    if (format_ or "html") not in writers:
-        raise UserError(f"--format {format_} is unknown: choose html or md, or name a table with --table")
-    name, write = writers[format_ or "html"]
-    print(write(run_dirs, out or run_dirs[0] / name))
+    command.report(run_dirs, out, format_, table)
 
 
 @app.command()
@@ -160,7 +127,7 @@ def experiment(
     figures: Annotated[bool, typer.Option("--figures", help="Draw curves and scores as SVG files too.")] = False,
 ) -> None:
     """Play arms times seeds, resuming what was cut, and compare them over seeds."""
-    from redqueen.experiment.command import run_experiment
+    from redqueen.commands.experiment import run_experiment
 
     try:
         run_experiment(file, out, tables, jobs, dry_run, tables_only, add, figures)
@@ -172,13 +139,9 @@ def experiment(
 @app.command()
 def diff(first: RunDir, second: RunDir, as_json: AsJson = False) -> None:
     """Say whether two runs' journals are equal (times aside), or name the first row that differs."""
-    from redqueen.journal import diff as compare
-    from redqueen.store import JOURNAL
+    from redqueen.commands import report as command
 
-    found = compare(first / JOURNAL, second / JOURNAL)
-    print(json.dumps({"equal": found is None, "difference": found}) if as_json else found or "equal")
-    if found:
-        raise typer.Exit(1)
+    command.diff(first, second, as_json)
 
 
 @app.command()
@@ -196,14 +159,12 @@ def tasks(
     as_json: AsJson = False,
 ) -> None:
     """List the tasks of a run, newest first."""
-    from redqueen.report.task_list import TaskFilter, find_tasks, list_text
+    from redqueen.commands.tasks import list_tasks
+    from redqueen.report.task_list import TaskFilter
 
-    wanted = TaskFilter(kind, step, teacher, student, min_solved, max_solved, min_depth, contains, limit)
-    rows = find_tasks(run_dir, wanted)
-    if not as_json:
-        print(list_text(rows) if rows else "no task fits")
-    for row in rows if as_json else ():
-        print(json.dumps(row))
+    list_tasks(
+        run_dir, TaskFilter(kind, step, teacher, student, min_solved, max_solved, min_depth, contains, limit), as_json
+    )
 
 
 @app.command()
@@ -214,22 +175,9 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Show one task: program, inputs, outputs, what the teacher wrote, every attempt with its verdict."""
-    from redqueen.report.task_list import read_task, task_text
+    from redqueen.commands.tasks import show_task
 
-    row = read_task(run_dir, task)
-    if not judge:
-        print(json.dumps(row) if as_json else task_text(row))
-        return
-    from redqueen.replay import journal_config, judge_again
-
-    again = judge_again(row, journal_config(run_dir))
-    if as_json:
-        print(json.dumps(row | {"rejudged": again.num_judged, "differences": again.differences}))
-    else:
-        print(task_text(row))
-        print("\njudged again:", "; ".join(again.differences) or f"the same for all {again.num_judged} answers")
-    if again.differences:
-        raise typer.Exit(1)
+    show_task(run_dir, task, judge, as_json)
 
 
 @app.command()
@@ -242,7 +190,7 @@ def play(
     seed: Annotated[int | None, typer.Option(help="Seed of the choice; default: another one each time.")] = None,
 ) -> None:
     """Be the student: answer tasks of a run at the keyboard; the run's verifier judges. An empty answer stops."""
-    from redqueen.play import play as play_tasks
+    from redqueen.commands.play import play as play_tasks
     from redqueen.report.task_list import TaskFilter
 
     wanted = TaskFilter(kind=kind, min_solved=min_solved, max_solved=max_solved)
@@ -257,7 +205,7 @@ def export(
     merge: Annotated[bool, typer.Option("--merge", help="Write a whole model, the adapter merged into it.")] = False,
 ) -> None:
     """Write a member with its model card: its adapter as a PEFT folder, or merged into the base."""
-    from redqueen.export import export_member
+    from redqueen.commands.export import export_member
 
     print(export_member(run_dir, member, out, merge))
 
@@ -271,10 +219,9 @@ def push(
     as_json: AsJson = False,
 ) -> None:
     """Send an exported member to the Hugging Face hub (log in first: `hf auth login`, or set HF_TOKEN)."""
-    from redqueen.push import push_folder
+    from redqueen.commands.push import push as command
 
-    sent = push_folder(folder, repo, private, dry_run)
-    print(json.dumps(sent) if as_json else "\n".join([*sent["files"], sent["url"] or "nothing was sent"]))
+    command(folder, repo, private, dry_run, as_json)
 
 
 @app.command()
@@ -291,18 +238,9 @@ def dashboard(
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Say what this machine offers: versions, cores, CUDA, the sandbox's protections, the embedded base."""
-    from redqueen.doctor import examine
+    from redqueen.commands.doctor import doctor as command
 
-    healthy, lines = True, []
-    for name, value, ok in examine():
-        lines.append({"name": name, "value": value, "ok": ok})
-        if not as_json:
-            print(f"{'ok ' if ok else 'BAD'}  {name}: {value}")
-        healthy &= ok
-    if as_json:
-        print(json.dumps(lines))
-    if not healthy:
-        raise typer.Exit(1)
+    command(as_json)
 
 
 @app.command()
@@ -314,7 +252,7 @@ def verify(
     allow_weak: AllowWeak = False,
 ) -> None:
     """Run untrusted programs in the sandbox: one JSON line of verdict and output for each, in order."""
-    from redqueen.verify.commands import verify_file
+    from redqueen.commands.verify import verify_file
 
     verify_file(file, sys.stdout, workers, cpu_ms, seeds, allow_weak)
 
@@ -328,7 +266,7 @@ def grade(
     allow_weak: AllowWeak = False,
 ) -> None:
     """Grade answers to code_o, code_i and code_f tasks: one JSON line of verdict for each, in order."""
-    from redqueen.verify.commands import grade_file
+    from redqueen.commands.verify import grade_file
 
     grade_file(file, sys.stdout, workers, cpu_ms, seeds, allow_weak)
 
@@ -336,7 +274,7 @@ def grade(
 @app.command()
 def operators(as_json: AsJson = False) -> None:
     """List the evolutionary operators with their formulas and where they come from."""
-    from redqueen.evolve.breed_command import operator_rows, operators_table
+    from redqueen.commands.breed import operator_rows, operators_table
 
     print(json.dumps(operator_rows()) if as_json else operators_table())
 
@@ -351,7 +289,7 @@ def breed(
     fitness: Annotated[list[float] | None, typer.Option(help="One number a parent; repeat the flag.")] = None,
 ) -> None:
     """Breed a child from PEFT folders; prints one JSON object."""
-    from redqueen.evolve.breed_command import breed_folders
+    from redqueen.commands.breed import breed_folders
 
     print(json.dumps(breed_folders(operator, parents, space, seed, fitness, out)))
 
@@ -364,7 +302,7 @@ def retention(
     threads: Annotated[int, typer.Option(help="CPU threads; 0: all cores.")] = 0,
 ) -> None:
     """Train children of every operator on the embedded base: recovery curves and verdicts against the controls."""
-    from redqueen.retention.command import measure_retention
+    from redqueen.commands.retention import measure_retention
 
     print(measure_retention(out, seeds, quick, threads, lambda line: print(line, file=sys.stderr, flush=True)))
 
@@ -391,7 +329,7 @@ def evaluate(
 
         print(grade_file(suite, data, limit, answers, target))
         return
-    from redqueen.evaluate.evaluate_command import evaluate as examine
-    from redqueen.evaluate.evaluate_command import show
+    from redqueen.commands.evaluate import evaluate as examine
+    from redqueen.commands.evaluate import show
 
     show(examine(target, suite, data, limit, samples, temperature, out, set_ or []))

@@ -12,21 +12,20 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
-from redqueen.base_shape import refuse_missing_folder
 from redqueen.config import EMBEDDED, Config
+from redqueen.domains.code.prompts_chat import ChatFormat
+from redqueen.domains.code.prompts_compact import MOST_INPUTS, CompactFormat
 from redqueen.domains.prompt_format import PromptFormat
-from redqueen.domains.prompts_chat import ChatFormat
-from redqueen.domains.prompts_compact import MOST_INPUTS, CompactFormat
 from redqueen.errors import UserError
 from redqueen.evolve.generation import EvolutionRules, evolution_rules
 from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
-from redqueen.limits import TextLimits, fit_limits
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
+from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
+from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.policy_filter import PolicyFilter, load_policy
-from redqueen.tiny import embedded_folder
 from redqueen.verify import Verifier
 from redqueen.verify.opening import open_verifier
 

@@ -49,6 +49,11 @@ class State:
         """The frozen past members in the hall of fame, oldest first."""
         return tuple(entry.individual for entry in self.hall.entries)
 
+    @property
+    def has_newborns(self) -> bool:
+        """Whether somebody was born in the latest step, and so has learned nothing yet."""
+        return self.step > 0 and any(i.born_step == self.step for i in self.individuals)
+
     def by_id(self) -> dict[str, Individual]:
         """Return the living by their ids."""
         return {i.id: i for i in self.individuals}

@@ -8,7 +8,7 @@ from synthetic_run import HOSTILE, Measured, founders
 
 from redqueen.journal import AttemptRecord, CandidateRecord, Journal, RunRecord, TaskRecord
 from redqueen.nouns import Attempt, Candidate, Grade, Outcome, Task
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 TEXTS = (*HOSTILE, "<b>" + "long line " * 100_000)
 

@@ -9,7 +9,7 @@ from synthetic_run import Population, drift, evaluate, evolve, fitness, founders
 
 from redqueen.journal import Journal, RunRecord
 from redqueen.report.metrics import PHASES
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 WORDS = ("total", "left", "right", "pairs", "count", "key", "value", "word", "stack", "seen", "limit", "steps")
 

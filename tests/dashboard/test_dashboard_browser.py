@@ -12,7 +12,7 @@ from browser import Browser, find_browser
 from synthetic_run import build_run
 
 from redqueen.journal import Journal
-from redqueen.store import JOURNAL, RunLock
+from redqueen.run.store import JOURNAL, RunLock
 
 pytestmark = [
     pytest.mark.slow,

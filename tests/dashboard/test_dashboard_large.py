@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from redqueen.dashboard.app import create_app
 from redqueen.journal import Journal
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from synthetic_run import build_run, founders
 from redqueen.dashboard.app import create_app
 from redqueen.dashboard.find import find_runs, is_running
 from redqueen.journal import Journal
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 RUN = "arms~population-0"
 PAGES = ["/", f"/run/{RUN}", f"/run/{RUN}/lineage", f"/run/{RUN}/tasks", f"/run/{RUN}/task/1", "/run/single-0",
@@ -293,7 +293,7 @@ def test_the_latest_check_up_warns_on_the_page(tmp_path: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from redqueen.store import RunLock
+from redqueen.run.store import RunLock
 with RunLock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

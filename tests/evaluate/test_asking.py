@@ -2,8 +2,8 @@
 
 import pytest
 
-from redqueen.domains.prompts_chat import ChatFormat
-from redqueen.domains.prompts_compact import CompactFormat
+from redqueen.domains.code.prompts_chat import ChatFormat
+from redqueen.domains.code.prompts_compact import CompactFormat
 from redqueen.errors import UserError
 from redqueen.evaluate.asking import prompt_for, read_answer
 from redqueen.evaluate.questions import Case, ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion

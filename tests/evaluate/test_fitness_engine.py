@@ -3,7 +3,7 @@
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from redqueen.domains.prompts_compact import EOS, CompactFormat
+from redqueen.domains.code.prompts_compact import EOS, CompactFormat
 from redqueen.evaluate.fitness_suite import Score, score
 from redqueen.evaluate.suite import load_suite
 from redqueen.policy.bank import AdapterBank

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from redqueen.domains.prompts_compact import END_THINK, EOS, THINK, CompactFormat
+from redqueen.domains.code.prompts_compact import END_THINK, EOS, THINK, CompactFormat
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.evaluate.suite import Function, build_items
 from redqueen.nouns import Completion, Grade, Request, Task

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from redqueen.commands.experiment import run_experiment
 from redqueen.errors import UserError
-from redqueen.experiment.command import run_experiment
 from redqueen.experiment.figures import band, running_mean, write_figures
 from redqueen.experiment.plan import Experiment
 from redqueen.experiment.recorded import recorded_runs

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.commands.experiment import plan_text
 from redqueen.config import Config
 from redqueen.errors import UserError
-from redqueen.experiment.command import plan_text
 from redqueen.experiment.plan import Experiment, load_experiment
 from redqueen.experiment.play import CONFIG, REPORT, check_settings, finished_runs, play, seconds_left, with_limit
 from redqueen.experiment.recorded import COUNTS, CURVES, FITNESS, RESULTS, fingerprint, recorded_runs
 from redqueen.experiment.tables import REPORT as TABLES_REPORT
 from redqueen.experiment.tables import all_numbers, by_arm, measure, write_tables
 from redqueen.journal import Journal, read
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 
 def table(path: Path) -> list[dict[str, str]]:

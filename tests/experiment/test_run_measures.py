@@ -29,7 +29,7 @@ from redqueen.experiment.tracing import Trace
 from redqueen.journal import Journal
 from redqueen.match.pairing import preference
 from redqueen.nouns import Rating
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 KEYS = [["a", "b", "a"], [], ["b", "c"], ["a"]]
 

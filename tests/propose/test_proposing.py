@@ -7,12 +7,12 @@ from scripted import Scripted, Teacher, config_of, garbage
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from redqueen.config import ProposeConfig
-from redqueen.domains.prompts_compact import IN, NEW, REF, CompactFormat
+from redqueen.domains.code.prompts_compact import IN, NEW, REF, CompactFormat
 from redqueen.nouns import Individual, Rating, Task
+from redqueen.policy.base_shape import embedded_folder
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.proposing import Proposal, propose
 from redqueen.streams import Streams
-from redqueen.tiny import embedded_folder
 
 TEACHERS = [Individual(f"T{slot + 1}", "teacher", slot, Rating(25, 8)) for slot in range(2)]
 OPPONENTS = {"T1": ("S1",), "T2": ("S1", "S2")}

@@ -4,11 +4,11 @@ import pytest
 from scripted import config_of
 from transformers import AutoTokenizer
 
-from redqueen.domains.prompts_compact import CompactFormat
-from redqueen.limits import TextLimits, fit_limits
+from redqueen.domains.code.prompts_compact import CompactFormat
 from redqueen.nouns import Candidate, Kind, Rejection, Task
+from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.propose.too_long import reject_too_long
-from redqueen.tiny import embedded_folder
 
 
 def judged(limit: int, *verdicts: Task | Rejection) -> list[Task | Rejection]:

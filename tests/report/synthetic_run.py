@@ -18,7 +18,7 @@ from redqueen.journal import (
     TaskRecord,
 )
 from redqueen.nouns import KINDS, Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 HOSTILE = (
     "<script>document.title = 'owned'</script>",

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.domains.code.measures import measure
 from redqueen.journal import Journal, RunRecord, TaskRecord
 from redqueen.nouns import Task
-from redqueen.report.curriculum import curriculum_metrics, curriculum_steps
-from redqueen.verify.measures import measure
+from redqueen.propose.curriculum import curriculum_metrics
+from redqueen.report.curriculum import curriculum_steps
 
 FLAT = "def f(x):\n    return x"
 DEEP = "def f(x):\n    y = x\n    if x > 0:\n        y = x + 1\n    return y"

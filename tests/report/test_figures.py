@@ -12,7 +12,7 @@ from redqueen.report.population_figures import MAX_MATRIX_SIDE
 from redqueen.report.sections import sections_of
 from redqueen.report.side_by_side import arm_names, arm_rows, comparison_section
 from redqueen.report.view import read_run
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 
 def figures_of(run_dir: Path) -> dict[str, Figure]:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from synthetic_run import HOSTILE, build_run
 
+from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.journal import AttemptRecord, Journal, RunRecord, TaskRecord
 from redqueen.nouns import Attempt, Grade, Outcome, Task
 from redqueen.report.html import ASSETS, MAX_TEXT_CHARS, write_report
-from redqueen.report.untrusted import visible
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 
 class Page(HTMLParser):

@@ -9,7 +9,7 @@ from redqueen.journal import Journal, RunRecord
 from redqueen.report.markdown import report_markdown, write_markdown
 from redqueen.report.story import tell
 from redqueen.report.view import read_run
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 
 def test_the_summary_has_the_story_the_members_and_the_births(population_dir: Path, tmp_path: Path) -> None:

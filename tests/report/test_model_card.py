@@ -7,7 +7,7 @@ from synthetic_run import build_run
 
 from redqueen.journal import Journal, read
 from redqueen.report.model_card import model_card
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from redqueen.nouns import Task
 from redqueen.report.fitness import comparisons
 from redqueen.report.story import rolling, signs_of_collapse, start_and_end, tell
 from redqueen.report.view import RunView, read_run
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 Scores = Mapping[str, tuple[float, float, float]]
 

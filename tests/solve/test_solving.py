@@ -6,11 +6,11 @@ import pytest
 from scripted import Scripted, config_of, half, right
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from redqueen.domains.prompts_compact import END_THINK, THINK, CompactFormat
+from redqueen.domains.code.prompts_compact import END_THINK, THINK, CompactFormat
 from redqueen.nouns import Attempt, Grade, Individual, Kind, Outcome, Rating, Task
+from redqueen.policy.base_shape import embedded_folder
 from redqueen.solve.solving import Answered, grade, solve
 from redqueen.streams import Streams
-from redqueen.tiny import embedded_folder
 from redqueen.verify import Verifier
 
 STUDENTS = {name: Individual(name, "student", slot, Rating(25, 8)) for name, slot in (("S1", 2), ("S2", 3))}

@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from redqueen.domains.prompts_compact import ANSWER, BOS, END_THINK, EOS, IN, NEW, OUT, THINK, CompactFormat
+from redqueen.domains.code.prompts_compact import ANSWER, BOS, END_THINK, EOS, IN, NEW, OUT, THINK, CompactFormat
 from redqueen.nouns import Kind, Task
-from redqueen.tiny import embedded_folder
+from redqueen.policy.base_shape import embedded_folder
 from redqueen.tiny.corpus import NUM_SHOWN, THINK_HABIT_FRAC, Author, Batch, Corpus, Sample, Segment
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.problems import Problem

@@ -7,11 +7,11 @@ from statistics import fmean
 
 import pytest
 
+from redqueen.domains.code.measures import measure
 from redqueen.tiny.generator import LEVELS, write_program
 from redqueen.tiny.measure import constructs_of
 from redqueen.tiny.problems import MAX_CODE_CHARS, NUM_INPUTS, Problem, _message, skeleton, write_problem
 from redqueen.tiny.values import NAMES, Type, write_value
-from redqueen.verify.measures import measure
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from redqueen.engine import load_base
 from redqueen.errors import UserError
-from redqueen.tiny import embedded_folder, train
+from redqueen.policy.base_shape import embedded_folder
+from redqueen.tiny import train
 from redqueen.tiny.recipe import Recipe
 from redqueen.tiny.train import Trainer, write_base
 

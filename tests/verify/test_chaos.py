@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.commands.verify import verify_file
 from redqueen.errors import UserError
 from redqueen.verify import Limits, Program, Result, Verifier
-from redqueen.verify.commands import verify_file
 from redqueen.verify.programs import verify_program
 
 HONEST = "def f(x):\n    return x + 1"
@@ -229,7 +229,8 @@ def test_signals_that_the_caller_ignores_or_blocks_still_stop_programs() -> None
 
 def test_importing_it_imports_no_torch_and_nothing_else_that_is_heavy() -> None:
     code = (
-        "import sys, redqueen.verify, redqueen.verify.commands, redqueen.verify.measures, redqueen.verify.unit_tests\n"
+        "import sys, redqueen.verify, redqueen.verify.unit_tests, redqueen.commands.verify\n"
+        "import redqueen.domains.code.measures\n"
         "print(sorted({'torch', 'transformers', 'numpy', 'pydantic', 'typer'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from verify_data import HOST_MODULES
 
+from redqueen.commands.verify import grade_file
 from redqueen.nouns import Task
 from redqueen.verify import Program, Result, Verifier
-from redqueen.verify.commands import grade_file
 from redqueen.verify.inside.cage import NOBODY
 from redqueen.verify.literals import canonical
 from redqueen.verify.zygotes import ZygoteSettings

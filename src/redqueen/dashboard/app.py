@@ -23,13 +23,12 @@ from redqueen.dashboard import lineage, pages, tasks
 from redqueen.dashboard.find import RunDir, find_runs, is_running, written_s_ago
 from redqueen.dashboard.guard import Guard
 from redqueen.dashboard.thin import stretch_steps, thin
+from redqueen.display import duration, number, script_json, visible
 from redqueen.errors import UserError
 from redqueen.report.figure import KIND_NAMES, Figure, Section
 from redqueen.report.html import PlacedSection, place
-from redqueen.report.numbers import duration, number
 from redqueen.report.side_by_side import arm_rows, comparison_section
 from redqueen.report.tables import arm_cells, birth_rows
-from redqueen.report.untrusted import script_json, visible
 
 MAX_TEXT_CHARS = 20_000
 """Longest piece of a model's text on a task's page; a link leads to the whole of it."""

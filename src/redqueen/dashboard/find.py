@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from redqueen.store import JOURNAL, LOCK
+from redqueen.run.store import JOURNAL, LOCK
 
 MAX_DEPTH = 3
 """Runs are looked for this many folders down."""

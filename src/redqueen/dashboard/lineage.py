@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
+from redqueen.display import NOTHING, number
 from redqueen.journal.write import Row
 from redqueen.nouns import Birth
-from redqueen.population.lineage import founder_shares, generation, operator_records
 from redqueen.report.figure import Section
-from redqueen.report.numbers import NOTHING, number
+from redqueen.report.lineage import founder_shares, generation, operator_records
 from redqueen.report.population_figures import lineage_figure
 from redqueen.report.view import RunView
 

@@ -23,7 +23,7 @@ from redqueen.report.sections import sections_of
 from redqueen.report.story import Story, signs_of_collapse, tell
 from redqueen.report.tables import Tile, member_head, member_rows, tiles
 from redqueen.report.view import RunView, read_run
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 MAX_KEPT = 6
 """Views of this many runs are kept in memory."""

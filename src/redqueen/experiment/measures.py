@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from redqueen.config import MatchConfig
+from redqueen.domains.code.normalise import normalise
 from redqueen.experiment.tracing import Posed, Trace, trace_once
 from redqueen.journal import Journal, read
 from redqueen.journal.read import Series
@@ -27,10 +28,9 @@ from redqueen.journal.write import Row
 from redqueen.match.pairing import preference
 from redqueen.match.rating import RatingConstants
 from redqueen.nouns import Rating
-from redqueen.report.curriculum import STRUCTURE
+from redqueen.propose.curriculum import STRUCTURE
 from redqueen.report.story import start_and_end
-from redqueen.store import JOURNAL
-from redqueen.verify.normalise import normalise
+from redqueen.run.store import JOURNAL
 
 Item = TypeVar("Item")
 

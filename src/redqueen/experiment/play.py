@@ -17,18 +17,17 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
-from redqueen.config import Config, parse_config
+from redqueen.config import Config, RunConfig, parse_config
+from redqueen.display import duration
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, Planned
 from redqueen.journal import Journal, read
-from redqueen.report.numbers import duration
-from redqueen.store import CHECKPOINTS, JOURNAL, LOCK
+from redqueen.report.html import write_report
+from redqueen.run.ending import is_over, spent_so_far
+from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, LOCK, REPORT
 
 LOGS = "logs"
 """Folder for what runs print that are played side by side."""
-
-CONFIG, REPORT = "config.json", "report.html"
-"""Files of a run's folder (``redqueen.run``, which imports torch); the report is written last."""
 
 IGNORED = ("num_threads",)
 """Fields of ``run`` that may differ when an experiment goes on elsewhere, or with another number of jobs."""
@@ -57,20 +56,18 @@ def finished_runs(plan: Experiment, folder: Path) -> list[Finished]:
         if all((path / name).is_file() for name in (REPORT, JOURNAL, CONFIG)):
             config = _read_config(path / CONFIG)
             with Journal.open(path / JOURNAL, read_only=True) as journal:
-                if _is_over(journal, config["run"]):
+                if _has_ended(journal, RunConfig.model_validate(config["run"])):
                     timings = read.timing_series(journal)
                     seconds = sum(value or 0.0 for series in timings.values() for _, value in series)
                     found.append(Finished(planned, path, seconds))
     return found
 
 
-def _is_over(journal: Journal, run: Mapping[str, Any]) -> bool:
-    """Tell by its journal whether a run has reached its end (``redqueen.run.is_over`` says it by its state)."""
+def _has_ended(journal: Journal, run: RunConfig) -> bool:
     last = read.last_step(journal)
-    if last is None or last >= run["num_steps"]:
-        return last is not None
-    over = 0 < run["max_tokens"] <= read.tokens_sampled(journal) or 0 < run["max_seconds"] <= read.step_seconds(journal)
-    return over and not journal.query("SELECT 1 FROM birth WHERE step = ?", (last,))
+    if last is None:
+        return False
+    return is_over(run, last, spent_so_far(journal), bool(journal.query("SELECT 1 FROM birth WHERE step = ?", (last,))))
 
 
 def check_settings(plan: Experiment, folder: Path) -> None:
@@ -114,14 +111,20 @@ def play(
 
 
 def play_run(config: dict[str, Any], folder: Path) -> None:
-    """Play one run from its beginning or from where it was cut."""
-    from redqueen.run import resume, start
+    """Play one run from its beginning or from where it was cut, and write its report.
+
+    Raises KeyboardInterrupt when it was asked to stop: the experiment stops with it.
+    """
+    from redqueen.run.lifecycle import resume, start
 
     if (folder / CONFIG).is_file():
-        resume(folder)
+        ended = resume(folder)
     else:
         _clear_away(folder)
-        start(parse_config(config, str(folder)), folder)
+        ended = start(parse_config(config, str(folder)), folder)
+    if not ended:
+        raise KeyboardInterrupt
+    write_report([folder], folder / REPORT)
 
 
 def with_limit(plan: Experiment, planned: Planned, folder: Path, recorded: Spent = MappingProxyType({})) -> Config:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from redqueen.display import NOTHING, number
 from redqueen.errors import UserError
 from redqueen.evaluate.intervals import Interval
 from redqueen.experiment.claims import FEWEST_SEEDS, MOST_P, Results, verdicts
@@ -33,8 +34,7 @@ from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, STUDENTS
 from redqueen.nouns import KINDS
 from redqueen.report.markdown import literal, table
-from redqueen.report.numbers import NOTHING, number
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 REPORT = "report.md"
 

@@ -25,7 +25,7 @@ ALL = "all"
 
 
 class ProgramMeasures(Protocol):
-    """What the journal reads from ``redqueen.verify.measures.Measures``."""
+    """What the journal reads from ``redqueen.domains.code.measures.Measures``."""
 
     @property
     def ast_depth(self) -> int: ...

@@ -16,10 +16,10 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 
-from redqueen.base_shape import base_shape
 from redqueen.errors import UserError
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import find_targets
+from redqueen.policy.base_shape import base_shape
 
 if TYPE_CHECKING:
     from redqueen.config import Config

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from redqueen.domains.code.normalise import normalise
 from redqueen.nouns import Kind, Task
-from redqueen.verify.normalise import normalise
 
 IDENTITY = Task(
     id="seed",

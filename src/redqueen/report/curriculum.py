@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redqueen.journal import Journal, ProgramMeasures
+from redqueen.journal import Journal
 from redqueen.nouns import KINDS
 
-STRUCTURE = {
-    "curriculum/ast_depth": "ast_depth",
-    "curriculum/cyclomatic": "cyclomatic",
-    "curriculum/lines": "num_lines",
-    "curriculum/variables": "num_variables",
-}
-"""Metrics of the structure of programs: each is the mean of this column of the task table."""
-
-NOT_DEFINED = float("nan")
 NO_TASK = {"num_tasks": 0, "ast_depth": None, "cyclomatic": None, "num_lines": None, "num_variables": None}
 
 
@@ -35,17 +25,6 @@ class CurriculumStep:
     num_lines: float | None
     num_variables: float | None
     coverage: int
-
-
-def curriculum_metrics(measures: Sequence[ProgramMeasures], num_behaviours: int) -> dict[str, float]:
-    """Return the step's ``curriculum/*`` metrics: means over the programs of its valid tasks, and the coverage so far.
-
-    ``num_behaviours`` is the number of distinct behaviour signatures of all tasks up to this step. Without a valid
-    task the means are NaN, which the journal stores as "not defined".
-    """
-    columns = {name: [getattr(m, column) for m in measures] for name, column in STRUCTURE.items()}
-    means = {name: sum(values) / len(values) if values else NOT_DEFINED for name, values in columns.items()}
-    return {**means, "curriculum/coverage": float(num_behaviours)}
 
 
 def curriculum_steps(journal: Journal) -> list[CurriculumStep]:

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from redqueen import __version__
+from redqueen.display import script_json, visible
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, write_whole
 from redqueen.report.figure import Figure, Section
@@ -22,7 +23,6 @@ from redqueen.report.sections import sections_of
 from redqueen.report.side_by_side import arm_rows, comparison_section
 from redqueen.report.story import Story, tell
 from redqueen.report.tables import Tile, arm_cells, birth_rows, family_tree, member_head, member_rows, tiles
-from redqueen.report.untrusted import script_json, visible
 from redqueen.report.view import Example, RunView, read_run
 
 ASSETS = Path(__file__).parent / "assets"

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from redqueen.display import visible
 from redqueen.files import naming_another_file, write_whole
 from redqueen.report.health_figures import warning_rows
 from redqueen.report.html import read_runs
 from redqueen.report.side_by_side import arm_rows
 from redqueen.report.story import tell
 from redqueen.report.tables import arm_cells, birth_rows, family_tree, member_head, member_rows, tiles
-from redqueen.report.untrusted import visible
 from redqueen.report.view import RunView
 
 SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&])")

@@ -11,7 +11,7 @@ from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE
 from redqueen.journal.write import Row
 from redqueen.report.markdown import literal, table
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 MAX_ANCESTORS = 40
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from redqueen.journal.read import Series
 from redqueen.nouns import KINDS
-from redqueen.report.curriculum import STRUCTURE
+from redqueen.propose.curriculum import STRUCTURE
 from redqueen.report.figure import KIND_COLORS, Figure, Section, line, metric_figure
 from redqueen.report.fitness_figures import fitness_figures
 from redqueen.report.health_figures import health_figures

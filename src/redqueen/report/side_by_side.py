@@ -10,7 +10,7 @@ from functools import partial
 
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, RunRecord
-from redqueen.report.curriculum import STRUCTURE
+from redqueen.propose.curriculum import STRUCTURE
 from redqueen.report.figure import NUM_COLORS, Chart, Figure, Line, Section, line, lines_of, smoothing_note
 from redqueen.report.fitness import MODES, base_score, comparisons, last_evaluated_step, mean_score
 from redqueen.report.fitness_figures import MODE_COLORS, MODE_SYMBOLS, UNIT, mean_line

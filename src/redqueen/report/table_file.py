@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, writing_whole
 from redqueen.journal import Journal
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 FORMATS = ("csv", "parquet")
 ROWS_AT_A_TIME = 10_000

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from redqueen.display import NOTHING, duration, number
 from redqueen.journal.write import Row
 from redqueen.nouns import Birth
-from redqueen.population.lineage import tree_lines
 from redqueen.report.fitness import MODES, comparisons, last_evaluated_step, member_score
-from redqueen.report.numbers import NOTHING, duration, number
+from redqueen.report.lineage import tree_lines
 from redqueen.report.side_by_side import ArmRow
 from redqueen.report.story import rolling, start_and_end
 from redqueen.report.view import RunView

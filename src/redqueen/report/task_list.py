@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.journal.write import Row
 from redqueen.nouns import KINDS, Task
-from redqueen.report.untrusted import visible
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 MAX_TEXT_CHARS = 2000
 """Longest piece of a model's text on the screen; ``--json`` and the journal have all of it."""

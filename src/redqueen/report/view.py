@@ -11,7 +11,7 @@ from redqueen.journal import Journal, RunRecord, read
 from redqueen.journal.read import Series
 from redqueen.journal.write import Row
 from redqueen.report.curriculum import CurriculumStep, curriculum_steps
-from redqueen.store import JOURNAL
+from redqueen.run.store import JOURNAL
 
 NUM_EXAMPLE_ATTEMPTS = 3
 """Attempts shown with an example task."""

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from redqueen.checkpoint import Checkpoint, remove_after
 from redqueen.engine import Engine
 from redqueen.learn.credit import assign_credit
 from redqueen.nouns import Individual, Rating, Request, Task
@@ -22,6 +21,7 @@ from redqueen.population.genotype import distance, norm
 from redqueen.retention.lineup import Entry, breed_all
 from redqueen.retention.settings import RetentionSettings
 from redqueen.retention.tasks import TaskSource
+from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.solve.solving import Answered, grade
 from redqueen.streams import Streams
 

@@ -25,7 +25,7 @@ held-out suite were kept out of its corpus, up to renaming. Licence: MIT.
 
 It is meant for self-play on a laptop. By habit a solver answers at once; in few of its answers (the share stands below)
 it first writes a trace of the execution. Reinforcement can find out that this pays. It knows only the compact prompt
-format (`src/redqueen/domains/prompts_compact.py`) and speaks no natural language.
+format (`src/redqueen/domains/code/prompts_compact.py`) and speaks no natural language.
 """
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from redqueen.domains.code.prompts_compact import THINK, CompactFormat
 from redqueen.domains.prompt_format import completion_text
-from redqueen.domains.prompts_compact import THINK, CompactFormat
 from redqueen.engine import load_base
 from redqueen.evaluate.intervals import bootstrap_mean
 from redqueen.evaluate.suite import SUITES

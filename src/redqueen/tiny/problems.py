@@ -8,7 +8,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from random import Random
 
-from redqueen.domains.prompts_compact import MOST_INPUTS
+from redqueen.domains.code.prompts_compact import MOST_INPUTS
 from redqueen.tiny.generator import write_program
 from redqueen.tiny.liveness import dead_names
 from redqueen.tiny.tracing import PROGRAM_ERRORS, Run, TooMuch, instrument, run

@@ -1,0 +1,253 @@
+"""``redqueen evaluate``: examine members on a suite, all in one batch, and say how well they did.
+
+Everybody answers every question greedily, and several times at a temperature if pass@k is asked for. All answers are
+kept as JSON lines. The best of a population is chosen by the very items it is scored on, so it is marked as that.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from redqueen.commands.examinees import Examination, open_examination
+from redqueen.domains.prompt_format import completion_text
+from redqueen.errors import UserError
+from redqueen.evaluate.asking import prompt_for, read_answer
+from redqueen.evaluate.benchmarks import load_questions
+from redqueen.evaluate.external import EVALUATION_SEED
+from redqueen.evaluate.fitness_suite import request_seed
+from redqueen.evaluate.given_answers import summary_of
+from redqueen.evaluate.intervals import bootstrap_mean, pass_at_k
+from redqueen.evaluate.judging import Judge, JudgeSettings
+from redqueen.evaluate.questions import Question
+from redqueen.nouns import Grade, Request
+
+BEST_NOTE = "selected on the test items"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One attempt of one examinee at one question, graded. ``text`` is the model's own (untrusted)."""
+
+    examinee: str
+    role: str
+    question: str
+    mode: str
+    sample: int
+    text: str
+    answer: str | None
+    num_tokens: int
+    finished: bool
+    grade: Grade
+
+    def as_line(self) -> str:
+        """Return the answer as a JSON line."""
+        fields = {name: value for name, value in vars(self).items() if name != "grade"}
+        grade = self.grade
+        verdict = {"correct": grade.correct, "verdict": grade.verdict, "detail": grade.detail, "lost": grade.lost}
+        return json.dumps(fields | verdict) + "\n"
+
+
+def evaluate(
+    target: str,
+    suite: str,
+    data: Path | None = None,
+    limit: int | None = None,
+    num_samples: int = 0,
+    temperature: float = 0.8,
+    out: Path | None = None,
+    overrides: Sequence[str] = (),
+) -> dict[str, object]:
+    """Examine ``target`` on ``suite``; write the answers to ``out`` and return the results as plain values.
+
+    Greedy always; ``num_samples`` answers at ``temperature`` besides, for pass@k at k = 1, 2, 4... up to
+    ``num_samples``. Raises UserError, with nothing written, when something asked for is not there.
+    """
+    if num_samples < 0 or not 0 < temperature <= 10:
+        raise UserError("--samples must be at least 0 and --temperature above 0 and at most 10")
+    questions = load_questions(suite, data, limit)
+    if not target:
+        raise UserError("nobody to evaluate: name a run directory, a PEFT folder or the word base, or give --answers")
+    with open_examination(target, overrides) as examination:
+        path = out or _default_path(target, suite, examination.where)
+        if path.exists():
+            raise UserError(f"{path} exists already: give another --out, or delete it")
+        verify = examination.engine.config.verify
+        with Judge(JudgeSettings(verify.num_workers, verify.allow_weak)) as judge:
+            judge.grade([(questions[0], "")])  # what cannot grade should say so before anybody has answered
+            answers = examine(examination, questions, judge, num_samples, temperature)
+    _write(path, answers)
+    return {"suite": suite, "target": target, "answers": str(path), **results(answers, questions, num_samples)}
+
+
+def examine(
+    examination: Examination, questions: Sequence[Question], judge: Judge, num_samples: int, temperature: float
+) -> list[Answer]:
+    """Return everybody's graded answers: greedy ones, then ``num_samples`` sampled ones a question.
+
+    Each mode is one call of the sampler, with all examinees' rows in one batch. A question whose prompt the base has
+    no positions for is answered by nobody (verdict ``too-large``).
+    """
+    engine = examination.engine
+    prompts = [engine.prompt_format.encode(engine.tokenizer, prompt_for(q, engine.prompt_format)) for q in questions]
+    longest = engine.bank.base.max_positions - engine.limits.solve_new_tokens
+    asked = [number for number, prompt in enumerate(prompts) if len(prompt) <= longest]
+    answers: list[Answer] = []
+    modes = [("greedy", 0.0, 1)] + ([("sampled", temperature, num_samples)] if num_samples else [])
+    for mode, heat, count in modes:
+        pairs = [(examinee, number) for examinee in examination.examinees for number in asked]
+        requests = [
+            Request(examinee.slot, prompts[number], count, request_seed(EVALUATION_SEED, examinee.slot, number))
+            for examinee, number in pairs
+        ]
+        groups = engine.sampler(heat).sample(requests)
+        read = [
+            (examinee, questions[number], sample, completion, completion_text(engine.tokenizer, completion))
+            for (examinee, number), group in zip(pairs, groups, strict=True)
+            for sample, completion in enumerate(group)
+        ]
+        said = [read_answer(question, engine.prompt_format, text) for _, question, _, _, text in read]
+        grades = judge.grade([(question, one) for (_, question, *_), one in zip(read, said, strict=True)])
+        answers += [
+            Answer(e.name, e.role, q.id, mode, sample, text, one, len(c.tokens), c.finished, grade)
+            for (e, q, sample, c, text), one, grade in zip(read, said, grades, strict=True)
+        ]
+        too_long = Grade(False, "too-large", "the prompt does not fit the base")
+        answers += [
+            Answer(e.name, e.role, questions[number].id, mode, sample, "", None, 0, False, too_long)
+            for e in examination.examinees
+            for number in range(len(questions))
+            if len(prompts[number]) > longest
+            for sample in range(count)
+        ]
+    return answers
+
+
+def results(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, object]:
+    """Return each examinee's scores, and what they are over each role: mean, spread, worst and best."""
+    examinees = list(dict.fromkeys((answer.examinee, answer.role) for answer in answers))
+    members: list[dict[str, object]] = []
+    for name, role in examinees:
+        own = [answer for answer in answers if answer.examinee == name]
+        greedy = [answer.grade for answer in own if answer.mode == "greedy"]
+        member: dict[str, object] = {"name": name, "role": role, "greedy": summary_of(greedy)}
+        if num_samples:
+            sampled = [answer for answer in own if answer.mode == "sampled"]
+            member["pass_at_k"] = _pass_at_ks(sampled, questions, num_samples)
+        members.append(member)
+    roles = list(dict.fromkeys(role for _, role in examinees if role not in ("base", "adapter")))
+    population = {role: _population([m for m in members if m["role"] == role], answers, questions) for role in roles}
+    return {"num_items": len(questions), "members": members, "population": population}
+
+
+def _pass_at_ks(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, object]:
+    """Return pass@k for k = 1, 2, 4... and the number of samples, each with a bootstrap interval over items."""
+    counts: dict[str, list[bool]] = {question.id: [] for question in questions}
+    for answer in answers:
+        if not answer.grade.lost:
+            counts[answer.question].append(answer.grade.correct)
+    ks = sorted({1 << power for power in range(num_samples.bit_length()) if 1 << power <= num_samples} | {num_samples})
+    found: dict[str, object] = {}
+    for k in ks:
+        known = {name: marks for name, marks in counts.items() if len(marks) >= k}
+        values = [pass_at_k(len(marks), sum(marks), k) for marks in known.values()]
+        interval = bootstrap_mean(values, np.random.default_rng(EVALUATION_SEED), [_cluster(name) for name in known])
+        mean = statistics.fmean(values) if values else None
+        found[str(k)] = {"mean": mean, "interval": list(interval) if values else None, "num_items": len(values)}
+    return found
+
+
+def _population(
+    members: Sequence[dict[str, object]], answers: Sequence[Answer], questions: Sequence[Question]
+) -> dict[str, object]:
+    """Return mean (with an interval over items), spread over members, worst and best of the greedy scores."""
+    scores = {str(m["name"]): m["greedy"]["score"] for m in members}  # type: ignore[index]
+    known = {name: float(score) for name, score in scores.items() if score is not None}
+    if not known:
+        return {"num_members": len(scores), "mean": None}
+    marks: dict[str, list[bool]] = {question.id: [] for question in questions}
+    for answer in answers:
+        if answer.examinee in known and answer.mode == "greedy" and not answer.grade.lost:
+            marks[answer.question].append(answer.grade.correct)
+    graded = {name: statistics.fmean(own) for name, own in marks.items() if own}
+    rng = np.random.default_rng(EVALUATION_SEED)
+    interval = bootstrap_mean(list(graded.values()), rng, [_cluster(name) for name in graded])
+    worst, best = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
+    return {
+        "num_members": len(scores),
+        "mean": statistics.fmean(known.values()),
+        "interval": list(interval),
+        "spread": statistics.stdev(known.values()) if len(known) > 1 else None,
+        "worst": {"name": worst, "score": known[worst]},
+        "best": {"name": best, "score": known[best], "note": BEST_NOTE},
+    }
+
+
+def _cluster(question: str) -> str:
+    """Items made from one function (``mini``: suite/name/kind) stand and fall together."""
+    return question.rpartition("/")[0] if question.count("/") == 2 else question
+
+
+def table(found: dict[str, object]) -> str:
+    """Return the results as lines for a screen."""
+    lines = [f"{found['suite']}: {found['num_items']} items, greedy pass@1 with Wilson's 95 % interval"]
+    for member in _dicts(found["members"]):
+        greedy = member["greedy"]
+        assert isinstance(greedy, dict)
+        passes = member.get("pass_at_k", {})
+        assert isinstance(passes, dict)
+        more = "".join(f"  pass@{k} {_percent(one['mean'])}" for k, one in passes.items())
+        name = f"{member['name']} ({member['role']})" if member["role"] != member["name"] else str(member["name"])
+        lines.append(f"  {name:<20} {_percent(greedy['score'])}  {_range(greedy['interval'])}{more}")
+    population = found["population"]
+    assert isinstance(population, dict)
+    for role, facts in population.items():
+        if facts["mean"] is None:
+            continue
+        spread = "" if facts["spread"] is None else f", spread {_percent(facts['spread'])}"
+        lines.append(
+            f"  {role}: mean {_percent(facts['mean'])} {_range(facts['interval'])}{spread}, "
+            f"worst {facts['worst']['name']} {_percent(facts['worst']['score'])}, "
+            f"best {facts['best']['name']} {_percent(facts['best']['score'])} ({BEST_NOTE})"
+        )
+    return "\n".join([*lines, f"  answers: {found['answers']}"])
+
+
+def _dicts(value: object) -> Iterable[dict[str, object]]:
+    assert isinstance(value, list)
+    return value
+
+
+def _percent(share: float | None) -> str:
+    return "    -" if share is None else f"{100 * share:5.1f} %"
+
+
+def _range(interval: Sequence[float] | None) -> str:
+    return "" if interval is None else f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
+
+
+def _default_path(target: str, suite: str, where: str) -> Path:
+    """Return where answers go unless told: into the run, else into ``evaluations`` here."""
+    name = f"{suite}-{where}.jsonl"
+    return Path(target) / "evaluations" / name if where.startswith("step-") else Path("evaluations") / name
+
+
+def _write(path: Path, answers: Sequence[Answer]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as lines:
+            lines.writelines(answer.as_line() for answer in answers)
+    except OSError as error:
+        raise UserError(f"--out {path} cannot be written ({error.strerror}): choose another place") from None
+
+
+def show(found: dict[str, object]) -> None:
+    """Print the table on standard error and the results as JSON on standard output."""
+    print(table(found), file=sys.stderr)
+    print(json.dumps(found, indent=2))

@@ -1,0 +1,121 @@
+"""Who is evaluated: the members of a run, the adapter in a PEFT folder, or the bare base; loaded into one bank."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from redqueen.config import Config, load_config, parse_config
+from redqueen.engine import Engine, open_engine
+from redqueen.errors import UserError
+from redqueen.policy.bank import BASE_SLOT
+from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.peft_format import CONFIG_FILE, import_peft
+from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.store import CHECKPOINTS, CONFIG, load_run_config
+from redqueen.state import state_from_plain
+
+BASE_NAME = "base"
+"""The word for the bare base on the command line, and its name in results."""
+
+
+@dataclass(frozen=True)
+class Examinee:
+    """One who answers: ``role`` is teacher, student, both, adapter or base; ``slot`` its place in the bank."""
+
+    name: str
+    role: str
+    slot: int
+
+
+@dataclass(frozen=True)
+class Examination:
+    """An open engine with those to be examined on it. ``where``: the run's folder and step in words, for file names."""
+
+    engine: Engine
+    examinees: tuple[Examinee, ...]
+    where: str
+
+
+@contextmanager
+def open_examination(target: str, overrides: Sequence[str]) -> Iterator[Examination]:
+    """Load a target: a run directory, a PEFT folder, or the word ``base``.
+
+    Of a run, everybody who lives in its newest checkpoint is examined, and the bare base beside them. ``overrides``
+    are ``section.field=value``. Raises UserError when it is none of the three or cannot be loaded.
+    """
+    folder = Path(target)
+    asked = load_config(None, overrides)
+    if target == BASE_NAME:
+        with open_engine(_with(_alone(), asked)) as engine:
+            yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT),), BASE_NAME)
+    elif (folder / CONFIG_FILE).is_file():
+        with _open_adapter(folder, asked) as found:
+            yield found
+    elif (folder / CONFIG).is_file():
+        with _open_run(folder, asked) as found:
+            yield found
+    else:
+        raise UserError(
+            f"{target} is neither a run directory (with {CONFIG}) nor a PEFT folder (with {CONFIG_FILE}): give one of "
+            f"these, or the word {BASE_NAME}"
+        )
+
+
+@contextmanager
+def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
+    config = _with(load_run_config(folder).model_dump(mode="json"), asked)
+    checkpoint = Checkpoint.latest_valid(folder / CHECKPOINTS)
+    if checkpoint is None:
+        raise UserError(f"{folder} has no checkpoint yet: there is nobody to evaluate")
+    state = state_from_plain(checkpoint.state["state"])
+    with open_engine(config) as engine:
+        factors = checkpoint.tensors["factors"]
+        if factors.shape != engine.bank.flat.shape:
+            raise UserError(f"{folder}: its checkpoint holds other adapters than its config says; leave --set alone")
+        engine.bank.flat.copy_(factors)
+        people = [Examinee(i.id, i.role, i.slot) for i in state.individuals]
+        yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *people), f"step-{state.step:06d}")
+
+
+@contextmanager
+def _open_adapter(folder: Path, asked: Config) -> Iterator[Examination]:
+    genotype = import_peft(folder)
+    described = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    targets = described.get("target_modules") or "all-linear"
+    own_base = folder / "base"
+    base = str(own_base) if own_base.is_dir() else described.get("base_model_name_or_path") or ""
+    data = _alone()
+    data["population"] |= {"lora_rank": genotype.rank, "lora_alpha": genotype.alpha, "lora_targets": targets}
+    data["model"] = {"base": base}
+    if _is_embedded(Path(base)):
+        data["model"]["prompt_format"] = "compact"
+    with open_engine(_with(data, asked)) as engine:
+        engine.bank.load(0, genotype)
+        name = folder.resolve().name
+        yield Examination(engine, (Examinee(name, "adapter", 0),), name)
+
+
+def _is_embedded(folder: Path) -> bool:
+    """Tell whether a base folder is a copy of the embedded base: the same tokenizer, so the same notation."""
+    ours, theirs = embedded_folder() / "tokenizer.json", folder / "tokenizer.json"
+    return theirs.is_file() and filecmp.cmp(ours, theirs, shallow=False)
+
+
+def _alone() -> dict[str, Any]:
+    """Return the plain config of the smallest bank that there is."""
+    return {"population": {"num_teachers": 1, "num_students": 1, "single": True, "lora_rank": 1}}
+
+
+def _with(data: dict[str, Any], asked: Config) -> Config:
+    """Return the config in ``data`` with the fields that were asked for on the command line."""
+    plain = asked.model_dump(mode="json")
+    for section in asked.model_fields_set:
+        for field in getattr(asked, section).model_fields_set:
+            data.setdefault(section, {})[field] = plain[section][field]
+    return parse_config(data, "the evaluation's config")

@@ -1,0 +1,80 @@
+"""``redqueen experiment``: play what is left of an experiment and keep its tables up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from redqueen.display import visible
+from redqueen.errors import UserError
+from redqueen.experiment.figures import require_figures
+from redqueen.experiment.plan import Experiment, load_experiment
+from redqueen.experiment.play import check_settings, finished_runs, play
+from redqueen.experiment.recorded import recorded_runs
+
+RUNS = Path("runs")
+
+
+def run_experiment(
+    file: Path,
+    out: Path | None,
+    tables: Path | None,
+    jobs: int,
+    dry_run: bool,
+    tables_only: bool,
+    add: bool = False,
+    figures: bool = False,
+) -> None:
+    """Read ``file``, play its runs under ``out`` (default ``runs/NAME``), write tables to ``tables`` (default ``out``).
+
+    With ``add`` the runs that stand in ``tables`` already, played here or elsewhere, count as finished; ``figures``
+    draws them too.
+    Raises UserError for a bad file, before anything is begun.
+    """
+    if jobs < 1:
+        raise UserError(f"--jobs {jobs} is none: give the number of runs to play side by side, 1 or more")
+    plan = load_experiment(file)
+    if add and tables is None:
+        raise UserError("--add adds to tables that exist: name their folder with --tables")
+    if figures:
+        require_figures()
+    folder = out or RUNS / plan.name
+    recorded = {
+        run.planned.folder: run.measures.numbers for run in (recorded_runs(plan, tables) if tables and add else [])
+    }
+    if dry_run:
+        print(plan_text(plan, folder, recorded.keys()))
+        return
+    from redqueen.experiment.tables import write_tables
+
+    def refresh() -> None:
+        _say(f"tables: {write_tables(plan, folder, tables or folder, add, figures)}")
+
+    if tables_only:
+        check_settings(plan, folder)
+    else:
+        before = {one.planned.folder for one in finished_runs(plan, folder)} | recorded.keys()
+        play(plan, folder, jobs, _say, refresh, recorded)
+        if len(before) < len(plan.runs):
+            return
+    refresh()
+
+
+def plan_text(plan: Experiment, folder: Path, recorded: Collection[str] = ()) -> str:
+    """Return what the experiment would play, a line a run, with what is finished already, here or elsewhere."""
+    done = {one.planned.folder for one in finished_runs(plan, folder)} | set(recorded)
+    width = max(len(run.folder) for run in plan.runs)
+    lines = [f"{plan.name}: {len(plan.runs)} runs in {folder}, compared with {plan.reference}"]
+    for run in plan.runs:
+        config, reference = run.config, plan.reference_of(run)
+        much = f"{plan.steps} steps"
+        if reference is not None:
+            held = {"tokens": "as many tokens as", "wall_clock": "as long as"}.get(run.match, "")
+            much = f"{held} {reference.folder}, at most {config.run.num_steps} steps"
+        state = "finished" if run.folder in done else "to do"
+        lines.append(f"  {run.folder:<{width}}  {config.population.arm:<7}  {much}  ({state})")
+    return "\n".join(lines)
+
+
+def _say(text: str) -> None:
+    print(visible(text, one_line=True), flush=True)

@@ -1,0 +1,86 @@
+"""Write a living member of a run as a folder that other tools load: a PEFT adapter or a merged model, with its card."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import torch
+
+from redqueen.config import EMBEDDED
+from redqueen.engine import load_base
+from redqueen.errors import UserError
+from redqueen.files import write_whole
+from redqueen.policy.bank import AdapterBank
+from redqueen.policy.base import freeze
+from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.peft_format import export_peft
+from redqueen.population.genotype import Genotype
+from redqueen.report.model_card import model_card
+from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.store import CHECKPOINTS, load_run_config
+from redqueen.state import state_from_plain
+
+CARD = "README.md"
+
+
+def export_member(run_dir: Path, member: str, out: Path, merge: bool = False) -> Path:
+    """Write ``member`` as it is in the newest checkpoint, with its model card; return the folder.
+
+    Without ``merge`` a PEFT adapter; for the embedded base its weights and tokenizer are put beside it, so that the
+    folder is whole. With ``merge`` a model with tokenizer, whose weights are W + dW rounded once to the base's own
+    precision. Raises UserError for an unknown member, or a folder that exists or cannot be written.
+    """
+    if out.exists():
+        raise UserError(f"--out {out} exists already: choose a folder to be made")
+    config = load_run_config(run_dir)
+    checkpoint = Checkpoint.latest_valid(run_dir / CHECKPOINTS)
+    if checkpoint is None:
+        raise UserError(f"{run_dir} has no checkpoint yet: there is nothing to export")
+    people = state_from_plain(checkpoint.state["state"]).by_id()
+    if member not in people:
+        raise UserError(f"--member {member} does not live in {run_dir}: choose one of {', '.join(people)}")
+    model, _ = load_base(config.model.base)
+    population = config.population
+    bank = AdapterBank(
+        freeze(model, "cpu", "fp32"),
+        config.num_adapters,
+        population.lora_rank,
+        population.lora_alpha,
+        population.lora_targets,
+    )
+    bank.flat.copy_(checkpoint.tensors["factors"])
+    embedded = config.model.base == EMBEDDED
+    base_name = str(out / "base") if embedded else config.model.base
+    aside = out.with_name(f".{out.name}.making-{os.getpid()}")
+    try:
+        aside.mkdir(parents=True)
+        if merge:
+            write_merged(config.model.base, bank.genotype(people[member].slot), aside)
+        else:
+            export_peft(bank, people[member].slot, aside, base_name)
+            if embedded:
+                shutil.copytree(embedded_folder(), aside / "base")
+        write_whole(aside / CARD, model_card(run_dir, member, base_name, out.name, merge, checkpoint.step))
+        aside.rename(out)
+    except OSError as error:
+        raise UserError(
+            f"--out {out} cannot be written ({error.strerror}): choose a folder you may write to on a disk with free "
+            "space"
+        ) from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return out
+
+
+def write_merged(base: str, genotype: Genotype, out: Path) -> None:
+    """Write the base with W + (lora_alpha / lora_rank) B A in each adapted layer, and its tokenizer, into ``out``."""
+    model, tokenizer = load_base(base)
+    with torch.no_grad():
+        for name, (a, b) in genotype.factors.items():
+            weight = model.get_parameter(f"{name}.weight")
+            change = (genotype.alpha / genotype.rank) * (b @ a)
+            weight.copy_((weight.float() + change).to(weight.dtype))
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)

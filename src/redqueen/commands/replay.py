@@ -1,0 +1,59 @@
+"""Judging a task of the journal again, now: does the sandbox still say what it said?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from redqueen.config import Config, parse_config
+from redqueen.display import visible
+from redqueen.journal import Journal, read
+from redqueen.journal.write import Row
+from redqueen.report.task_list import as_task
+from redqueen.run.store import JOURNAL
+from redqueen.verify import Program
+from redqueen.verify.opening import open_verifier
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """What judging again found: one sentence for each difference; ``num_judged`` answers were compared."""
+
+    num_judged: int
+    differences: tuple[str, ...]
+
+
+def journal_config(run_dir: Path) -> Config:
+    """Return the config that a run's journal holds."""
+    with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
+        return parse_config(dict(read.run_record(journal).config), f"the config in {run_dir / JOURNAL}")
+
+
+def judge_again(row: Row, config: Config) -> Rejudged:
+    """Run a task's program and grade all answers to it again (a row of ``read_task``), under the run's own limits.
+
+    Attempts that were lost, and judgements that are lost now, are not compared. Raises UserError without a sandbox.
+    """
+    task = as_task(row)
+    judged = [(at, attempt) for at, attempt in enumerate(row["attempts"], start=1) if not attempt["lost"]]
+    with open_verifier(config, num_workers=1) as verifier:
+        result = verifier.run([Program(task.id, task.code, task.inputs)])[0]
+        grades = verifier.grade([(task, attempt["answer"]) for _, attempt in judged])
+    differences = []
+    if result.verdict != "ok":
+        differences.append(f"the program's verdict is {result.verdict}, and was ok")
+    elif result.outputs != task.outputs:
+        differences.append("the program's outputs are others than they were")
+    num_judged = 0
+    for (at, attempt), grade in zip(judged, grades, strict=True):
+        if grade.lost:
+            continue
+        num_judged += 1
+        then, now = (bool(attempt["correct"]), attempt["verdict"]), (grade.correct, grade.verdict)
+        if then != now:
+            differences.append(f"attempt {at} is {_word(now)}, and was {_word(then)}")
+    return Rejudged(num_judged, tuple(differences))
+
+
+def _word(grade: tuple[bool, str]) -> str:
+    return visible(f"{'right' if grade[0] else 'wrong'} ({grade[1]})", one_line=True)

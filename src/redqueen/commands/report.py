@@ -1,0 +1,42 @@
+"""``redqueen report`` and ``redqueen diff``: what the journals of runs hold, as a page, a table, or a comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from redqueen.errors import UserError
+from redqueen.journal import diff as compare
+from redqueen.report.html import write_report
+from redqueen.report.markdown import write_markdown
+from redqueen.report.table_file import write_table
+from redqueen.run.store import JOURNAL
+
+WRITERS: dict[str, tuple[str, Callable[[list[Path], Path], Path]]] = {
+    "html": ("report.html", write_report),
+    "md": ("report.md", write_markdown),
+}
+
+
+def report(run_dirs: list[Path], out: Path | None, format_: str, table: str) -> None:
+    """Write the report of one or several runs, or one ``table`` of theirs, and print where it is."""
+    if table:
+        ending = format_ or "csv"
+        path = out or run_dirs[0] / f"{Path(table).name}.{ending}"
+        print(f"{path}: {write_table(run_dirs, table, ending, path):,} rows")
+        return
+    if (format_ or "html") not in WRITERS:
+        raise UserError(f"--format {format_} is unknown: choose html or md, or name a table with --table")
+    name, write = WRITERS[format_ or "html"]
+    print(write(run_dirs, out or run_dirs[0] / name))
+
+
+def diff(first: Path, second: Path, as_json: bool) -> None:
+    """Say whether two runs' journals are equal (times aside); exit code 1 when not."""
+    found = compare(first / JOURNAL, second / JOURNAL)
+    print(json.dumps({"equal": found is None, "difference": found}) if as_json else found or "equal")
+    if found:
+        raise typer.Exit(1)

@@ -1,0 +1,46 @@
+"""``redqueen train`` and ``redqueen resume``: play a run to its end and write its report, or say how to go on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from redqueen.config import load_config
+
+
+def train(config: Path | None, run_dir: Path | None, overrides: Sequence[str], dry_run: bool) -> None:
+    """Play a run from its beginning in ``run_dir`` (default runs/NAME-SEED); with ``dry_run`` only print its plan."""
+    resolved = load_config(config, overrides)
+    if dry_run:
+        from redqueen.run.dry_run import plan_text
+
+        print(plan_text(resolved))
+        return
+    from redqueen.run.lifecycle import start
+
+    folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
+    play_to_report(folder, lambda: start(resolved, folder))
+
+
+def resume(run_dir: Path) -> None:
+    """Go on with a run that was stopped, from its newest checkpoint."""
+    from redqueen.run.lifecycle import resume
+
+    play_to_report(run_dir, lambda: resume(run_dir))
+
+
+def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
+    """Let ``play`` bring a run to its end and write its report; leave with exit code 130 when it was stopped before."""
+    from redqueen.report.html import write_report
+    from redqueen.run.store import REPORT
+
+    try:
+        if play():
+            print(f"report: {write_report([folder], folder / REPORT)}")
+            return
+    except KeyboardInterrupt:
+        pass
+    remedy = f"go on with: redqueen resume {folder}" if folder.exists() else "nothing was written"
+    print(f"\nstopped; {remedy}", file=sys.stderr)
+    sys.exit(130)

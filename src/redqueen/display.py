@@ -1,0 +1,86 @@
+"""Text as people are shown it: numbers and durations in words, and what a model wrote, made harmless."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from functools import lru_cache
+
+NOTHING = "–"
+"""Stands where a number is not defined."""
+
+HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+"""Unicode categories without a safe shape of their own: controls, formats (bidi, zero width, tags), surrogates,
+private use, unassigned, line and paragraph separators."""
+
+MAX_MARKS = 4
+"""Longest run of combining marks that is shown as it is; longer ones climb over the neighbouring lines."""
+
+
+def visible(text: str, max_chars: int | None = None, one_line: bool = False) -> str:
+    """Return ``text`` with every hidden or commanding character written out, safe for a terminal and for HTML *text*.
+
+    Control characters become their pictures (ESC is ``␛``), bidi marks, zero-width and other format characters become
+    ``⟨U+202E⟩``; newline and tab stay, or with ``one_line`` become ``⏎`` and a space. Text beyond ``max_chars``
+    characters is replaced by a note of how much is missing. HTML's own characters are not escaped here: the template
+    engine does that.
+    """
+    num_left_out = 0 if max_chars is None else max(0, len(text) - max_chars)
+    kept = text[: len(text) - num_left_out]
+    if kept.isascii() and kept.isprintable():
+        shown = kept
+    else:
+        shown = "".join(_shape(character, one_line) for character in _without_towers(kept))
+    return f"{shown} … ({num_left_out:,} more characters)" if num_left_out else shown
+
+
+def script_json(value: object) -> str:
+    """Return JSON that may stand inside a ``<script>`` element: ASCII only, and no ``<``, ``>`` or ``&`` in it.
+
+    So nothing in it can end the element or open a comment. Raises ValueError for NaN and infinity.
+    """
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@lru_cache(maxsize=4096)
+def _shape(character: str, one_line: bool) -> str:
+    if character == "\n":
+        return "⏎" if one_line else character
+    if character == "\t":
+        return " " if one_line else character
+    if unicodedata.category(character) not in HIDDEN_CATEGORIES:
+        return character
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+
+
+def _without_towers(text: str) -> str:
+    """Write out the combining marks beyond the first few of a run."""
+    if text.isascii():
+        return text
+    pieces, run = [], 0
+    for character in text:
+        run = run + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+        pieces.append(character if run <= MAX_MARKS else f"⟨U+{ord(character):04X}⟩")
+    return "".join(pieces)
+
+
+def number(value: float | None) -> str:
+    """Return a number with as many digits as are worth reading: 1,234 and 12.3 and 0.123."""
+    if value is None:
+        return NOTHING
+    if float(value).is_integer() or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
+    return f"{value:.{digits}f}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as ``45 s``, ``12 min 3 s`` or ``3 h 20 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,49 @@
+"""Say what a run would do, without loading a model: the resolved config, the work of a step, the memory it needs."""
+
+from __future__ import annotations
+
+import json
+
+from redqueen.config import Config
+from redqueen.policy.base_shape import base_shape
+
+
+def plan_text(config: Config) -> str:
+    """Return the plan as text. Raises UserError when the base is a folder that is not there."""
+    return "\n".join([*_resolved(config), "", *_work(config), "", *_memory(config)])
+
+
+def _resolved(config: Config) -> list[str]:
+    lines = ["# resolved config"]
+    for section, values in config.model_dump(mode="json").items():
+        lines.append(f"[{section}]")
+        lines += [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+    return lines
+
+
+def _work(config: Config) -> list[str]:
+    """Say how much a step asks for, at most."""
+    propose, solve, population = config.propose, config.solve, config.population
+    each = propose.num_code_o + propose.num_code_i + propose.num_code_f
+    proposals = each * population.num_teachers
+    meetings = population.num_students if config.match.rule == "all_pairs" else 1
+    attempts = proposals * meetings * solve.num_attempts
+    tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
+    births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
+    return [
+        f"# {config.population.arm}: {config.run.num_steps} steps, {births} generations",
+        f"# a step: {proposals} proposals ({each} a teacher), at most {attempts} attempts",
+        f"# a step: at most {tokens:,} new tokens if every text ran to its limit",
+    ]
+
+
+def _memory(config: Config) -> list[str]:
+    """Say what adapters and base need and what is free here, when the base's shape can be read without a download."""
+    shape = base_shape(config.model.base)
+    if shape is None:
+        return [
+            f"# memory: unknown, {config.model.base} is not on this machine yet (it is fetched when the run starts)"
+        ]
+    from redqueen.policy.memory import plan_memory  # imports torch
+
+    return [f"# memory, {line}" for line in plan_memory(config, shape)]

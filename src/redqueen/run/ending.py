@@ -1,0 +1,41 @@
+"""When a run is over: it has played its last step, or reached a limit of tokens or seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from redqueen.config import RunConfig
+from redqueen.journal import Journal, read
+
+if TYPE_CHECKING:
+    from redqueen.loop import StepReport
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run has cost so far: tokens sampled by its members, and seconds of its steps (evaluation apart)."""
+
+    tokens: int
+    seconds: float
+
+    def plus(self, report: StepReport) -> Spent:
+        """Return what has been spent after one more step."""
+        proposed = sum(len(p.completion.tokens) for p in report.proposals)
+        answered = sum(o.attempt.num_tokens for a in report.answered for o in a.outcomes)
+        return Spent(self.tokens + proposed + answered, self.seconds + sum(report.seconds.values()))
+
+
+def spent_so_far(journal: Journal) -> Spent:
+    """Return what a run has spent by its journal."""
+    return Spent(read.tokens_sampled(journal), read.step_seconds(journal))
+
+
+def is_over(run: RunConfig, step: int, spent: Spent, has_newborns: bool) -> bool:
+    """Tell whether a run that has played ``step`` is over.
+
+    A limit waits for a step without a birth (``has_newborns``), since a child would be judged before it has learned
+    anything.
+    """
+    over = 0 < run.max_tokens <= spent.tokens or 0 < run.max_seconds <= spent.seconds
+    return step >= run.num_steps or (over and not has_newborns)

@@ -1,0 +1,243 @@
+"""A run from its first step to its last: start it, resume it, evaluate and checkpoint along the way."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from redqueen.config import Config
+from redqueen.engine import Engine, open_engine
+from redqueen.errors import UserError
+from redqueen.evaluate.external import Examiner, base_records, student_records
+from redqueen.evaluate.fitness_suite import Score
+from redqueen.journal import CandidateRecord, Journal, RunRecord, StepWriter
+from redqueen.loop import play_step
+from redqueen.run.checkpoint import Checkpoint, remove_after
+from redqueen.run.ending import Spent, is_over, spent_so_far
+from redqueen.run.progress import LineProgress, LiveProgress, open_progress
+from redqueen.run.record import record_health, record_ratings, record_step
+from redqueen.run.seeding import grow_seed_buffer
+from redqueen.run.stopping import Stopped, StopWish, watching_for_stops
+from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, RunLock, load_run_config, make_run_folder, remove_journal
+from redqueen.run.trackers import Tracker, finite_only, open_tracker, require_tracker
+from redqueen.state import State, found, state_from_plain, state_to_plain
+from redqueen.timing import Clock
+
+Progress = LineProgress | LiveProgress
+
+
+@dataclass
+class Session:
+    """One process at work on one run directory."""
+
+    folder: Path
+    engine: Engine
+    journal: Journal
+    progress: Progress
+    tracker: Tracker
+    wish: StopWish
+    base_scores: list[Score] | None = None
+    """The base's score item by item; a resumed process has to score it again."""
+
+    def clock(self, step: int) -> Clock:
+        """Return a clock for one step that tells the screen which phase runs, and stops there when asked to."""
+
+        def enter(phase: str) -> None:
+            self.wish.enter(phase)
+            self.progress.phase(step, phase)
+
+        return Clock(enter)
+
+    @property
+    def config(self) -> Config:
+        """The run's resolved config."""
+        return self.engine.config
+
+
+def start(config: Config, folder: Path) -> bool:
+    """Play a new run in ``folder``; tell whether it reached its end (or was stopped, and may be resumed).
+
+    Raises UserError, with nothing written, when the folder exists or the engine cannot be built. The first Ctrl-C (or
+    SIGTERM) stops the run after the phase with a checkpoint; a second one raises KeyboardInterrupt at once.
+    """
+    if folder.exists():
+        raise UserError(f"{folder} exists already: choose another --run-dir, or go on with `redqueen resume {folder}`")
+    require_tracker(config)
+    with open_engine(config) as engine:
+        make_run_folder(folder, config)
+        with RunLock(folder):
+            return _play_anew(folder, engine)
+
+
+def resume(folder: Path) -> bool:
+    """Go on with the run in ``folder`` from its newest good checkpoint; tell whether it reached its end.
+
+    A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named.
+    """
+    config = load_run_config(folder)
+    require_tracker(config)
+    with RunLock(folder), open_engine(config) as engine:
+        checkpoints = folder / CHECKPOINTS
+        checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
+        if checkpoint is None:
+            remove_journal(folder)
+            return _play_anew(folder, engine, "there is no checkpoint yet: starting over")
+        state = _load_checkpoint(checkpoint, engine, checkpoints)
+        with (
+            Journal.open(folder / JOURNAL) as journal,
+            _session(folder, engine, journal, str(checkpoint.state.get("tracker", "")), state.step) as session,
+        ):
+            for sentence in checkpoint.skipped:
+                session.progress.say(f"{sentence} Going on from the checkpoint of step {checkpoint.step}.")
+            journal.truncate_after(checkpoint.step)
+            remove_after(checkpoints, checkpoint.step)
+            journal.add_session(time.time(), checkpoint.step)
+            return _play(session, state)
+
+
+def _play_anew(folder: Path, engine: Engine, remark: str = "") -> bool:
+    """Play a run from its beginning in a folder that holds its config and no journal."""
+    with (
+        Journal.create(folder / JOURNAL, _run_record(engine.config)) as journal,
+        _session(folder, engine, journal) as session,
+    ):
+        if remark:
+            session.progress.say(remark)
+        journal.add_session(time.time(), None)
+        try:
+            state = _begin(session)
+        except Stopped:
+            return False
+        return _play(session, state)
+
+
+def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, place: Path) -> State:
+    """Put a checkpoint's tensors where they belong and return its state."""
+    try:
+        state = state_from_plain(checkpoint.state["state"])
+        factors = checkpoint.tensors["factors"]
+        if factors.shape != engine.bank.flat.shape:
+            raise UserError(
+                f"The checkpoint of step {checkpoint.step} in {place} holds other adapters than {CONFIG} asks for: "
+                f"restore the {CONFIG} that the run began with"
+            )
+        engine.bank.flat.copy_(factors)
+        learner = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
+        engine.learner.load_state(learner)
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"The checkpoint of step {checkpoint.step} in {place} was written by another version of redqueen "
+            f"(it lacks or does not know {error}); resume with the version that wrote it (the table `run` names it)."
+        ) from None
+    return state
+
+
+def _run_record(config: Config) -> RunRecord:
+    packages = ("redqueen", "torch", "transformers", "numpy", "safetensors")
+    versions = {name: version(name) for name in packages} | {"python": platform.python_version()}
+    return RunRecord(
+        config.run.name, config.population.arm, config.run.rng_seed, config.model_dump(mode="json"), versions
+    )
+
+
+@contextmanager
+def _session(
+    folder: Path, engine: Engine, journal: Journal, tracker_id: str = "", after_step: int = -1
+) -> Iterator[Session]:
+    with (
+        open_tracker(engine.config, folder, tracker_id, after_step) as tracker,
+        open_progress(engine.config.run.num_steps) as progress,
+        watching_for_stops() as wish,
+    ):
+        yield Session(folder, engine, journal, progress, tracker, wish)
+
+
+def _begin(session: Session) -> State:
+    """Write step 0: the founders, the base's external fitness, the seed buffer, the first checkpoint."""
+    state = found(session.config)
+    clock = session.clock(0)
+    with clock.phase("propose"):
+        state, refused = grow_seed_buffer(state, session.engine)
+    with clock.phase("evaluate"):
+        session.base_scores = Examiner.of(session.engine).base()
+    with session.journal.step(0) as writer:
+        writer.add_individuals(state.individuals)
+        record_ratings(writer, state, session.config)
+        writer.add_candidates(CandidateRecord(r.candidate, r.reason, r.detail) for r in refused)
+        writer.add_evaluations(base_records(session.base_scores))
+        writer.add_timings(clock.take())
+    _save(session, state)
+    return state
+
+
+def _play(session: Session, state: State) -> bool:
+    """Play the remaining steps; each is one transaction. False when a stop was asked for before the end."""
+    config = session.config
+    behaviours = {row["behaviour"] for row in session.journal.query("SELECT DISTINCT behaviour FROM task")}
+    spent = spent_so_far(session.journal)
+    saved = state.step
+    while not _is_over(config, state, spent):
+        before, clock = state, session.clock(state.step + 1)
+        try:
+            state, report = play_step(state, session.engine, clock)
+        except Stopped:
+            break
+        spent = spent.plus(report)
+        last = _is_over(config, state, spent)
+        with session.journal.step(report.step) as writer:
+            metrics = record_step(writer, before, report, behaviours)
+            record_ratings(writer, state, config)
+            warned = record_health(writer, session.journal, session.engine, before.individuals, state)
+            if last or _evaluation_due(config, state.step):
+                with clock.phase("evaluate"):
+                    _evaluate(session, writer, state)
+            writer.add_timings(report.seconds | clock.take())
+        session.progress.finish_step(report.step, metrics, state.individuals)
+        for warning in warned:
+            session.progress.say(f"step {report.step}: {warning}")
+        session.tracker.log(report.step, finite_only(metrics))
+        if _checkpoint_due(config, state.step) or last:
+            with clock.phase("checkpoint"):
+                _save(session, state)
+            saved = state.step
+            session.journal.add_timings(state.step, clock.take())
+        if session.wish.asked:
+            break
+    if saved < state.step:
+        _save(session, state)
+    return _is_over(config, state, spent)
+
+
+def _is_over(config: Config, state: State, spent: Spent) -> bool:
+    return is_over(config.run, state.step, spent, state.has_newborns)
+
+
+def _checkpoint_due(config: Config, step: int) -> bool:
+    milestone = config.run.milestone_every_steps
+    return step % config.run.checkpoint_every_steps == 0 or (milestone > 0 and step % milestone == 0)
+
+
+def _evaluation_due(config: Config, step: int) -> bool:
+    every = config.evaluate.every_steps
+    return every > 0 and step % every == 0
+
+
+def _evaluate(session: Session, writer: StepWriter, state: State) -> None:
+    examiner = Examiner.of(session.engine)
+    base = session.base_scores = session.base_scores or examiner.base()
+    writer.add_evaluations(student_records(state.students, examiner.members(state.students), base, examiner.items))
+
+
+def _save(session: Session, state: State) -> None:
+    engine = session.engine
+    tensors = {"factors": engine.bank.flat}
+    tensors |= {f"learner.{name}": tensor for name, tensor in engine.learner.state_dict().items()}
+    run = session.config.run
+    plain = {"state": state_to_plain(state), "tracker": session.tracker.id}
+    place = session.folder / CHECKPOINTS
+    Checkpoint.save(place, state.step, tensors, plain, run.num_checkpoints_kept, run.milestone_every_steps)

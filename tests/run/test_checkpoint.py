@@ -1,0 +1,199 @@
+"""Checkpoints: whole or absent, exact, checked, and honest about damage."""
+
+import resource
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from rights import without_root_rights
+
+from redqueen.errors import UserError
+from redqueen.run import checkpoint
+from redqueen.run.checkpoint import Checkpoint, DamagedCheckpoint
+
+TENSORS = {
+    "bank.A": torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7,
+    "bank.half": torch.tensor([1.5, -0.0], dtype=torch.bfloat16),
+    "rng": torch.tensor([0, 255, 7], dtype=torch.uint8),
+}
+STATE = {"ratings": {"T1": [25.0, 25 / 3]}, "rng": {"state": 2**127 - 1}, "name": "Läufer", "none": None, "flag": True}
+
+
+def save(folder: Path, step: int, **more: int) -> Path:
+    return Checkpoint.save(folder, step, {"x": torch.full((2,), float(step))}, {"step": step}, **more)
+
+
+def test_what_was_saved_comes_back_bit_by_bit(tmp_path: Path) -> None:
+    Checkpoint.save(tmp_path, 3, TENSORS, STATE)
+    found = Checkpoint.latest_valid(tmp_path)
+    assert found is not None and found.step == 3 and found.skipped == ()
+    assert found.state == STATE
+    assert set(found.tensors) == set(TENSORS)
+    for name, tensor in TENSORS.items():
+        assert found.tensors[name].dtype == tensor.dtype
+        assert torch.equal(found.tensors[name].view(torch.uint8), tensor.view(torch.uint8))
+
+
+def test_a_view_and_a_tensor_saved_twice_are_stored_as_they_are(tmp_path: Path) -> None:
+    whole = torch.arange(6.0).reshape(2, 3)
+    Checkpoint.save(tmp_path, 1, {"whole": whole, "column": whole[:, 1], "again": whole}, {})
+    found = Checkpoint.latest_valid(tmp_path)
+    assert found is not None
+    assert found.tensors["column"].tolist() == [1.0, 4.0]
+    assert torch.equal(found.tensors["again"], whole)
+
+
+def test_only_the_newest_are_kept_and_the_newest_is_found(tmp_path: Path) -> None:
+    for step in (5, 10, 15, 20):
+        save(tmp_path, step, num_kept=2)
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [15, 20]
+    found = Checkpoint.latest_valid(tmp_path)
+    assert found is not None and found.step == 20
+
+
+@pytest.mark.parametrize("name", ["tensors.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize("damage", ["cut", "altered", "missing", "empty"])
+def test_a_damaged_checkpoint_is_passed_over_and_named(tmp_path: Path, name: str, damage: str) -> None:
+    save(tmp_path, 10)
+    victim = save(tmp_path, 20) / name
+    content = victim.read_bytes()
+    if damage == "missing":
+        victim.unlink()
+    elif damage == "altered":
+        victim.write_bytes(content.replace(b"20", b"21") if b"20" in content else content[:-1] + b"\x01")
+    else:
+        victim.write_bytes(content[: len(content) // 2] if damage == "cut" else b"")
+    found = Checkpoint.latest_valid(tmp_path)
+    assert found is not None and found.step == 10
+    assert found.tensors["x"].tolist() == [10.0, 10.0]
+    assert len(found.skipped) == 1 and "step-000020" in found.skipped[0] and name in found.skipped[0]
+
+
+def test_a_checkpoint_reached_again_replaces_the_damaged_one(tmp_path: Path) -> None:
+    save(tmp_path, 10)
+    (save(tmp_path, 20) / "state.json").write_text("{}")
+    save(tmp_path, 20)
+    found = Checkpoint.latest_valid(tmp_path)
+    assert found is not None and found.step == 20 and found.skipped == ()
+
+
+def test_when_all_are_damaged_the_error_names_each(tmp_path: Path) -> None:
+    for step in (10, 20):
+        (save(tmp_path, step) / "state.json").unlink()
+    with pytest.raises(UserError, match=r"(?s)step-000020.*step-000010.*start anew"):
+        Checkpoint.latest_valid(tmp_path)
+
+
+def test_a_run_killed_before_its_first_checkpoint_has_none(tmp_path: Path) -> None:
+    (tmp_path / ".writing-000010").mkdir()
+    assert Checkpoint.latest_valid(tmp_path) is None
+
+
+def test_an_absent_folder_is_the_users_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"There is no checkpoint folder .*nowhere"):
+        Checkpoint.latest_valid(tmp_path / "nowhere")
+
+
+def test_another_schema_version_is_refused_by_name(tmp_path: Path) -> None:
+    manifest = save(tmp_path, 1) / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"schema_version": 2', '"schema_version": 3'))
+    with pytest.raises(UserError, match="schema 3, and this redqueen reads schema 2"):
+        Checkpoint.latest_valid(tmp_path)
+
+
+def test_loading_one_damaged_folder_says_what_is_wrong(tmp_path: Path) -> None:
+    path = save(tmp_path, 1)
+    (path / "tensors.safetensors").write_bytes(b"short")
+    with pytest.raises(DamagedCheckpoint, match=r"tensors.safetensors is not what was written"):
+        Checkpoint.load(path)
+
+
+def test_leftovers_of_a_killed_writer_vanish_with_the_next_save(tmp_path: Path) -> None:
+    leftover = tmp_path / ".writing-000010"
+    leftover.mkdir()
+    (leftover / "state.json").write_text("{")
+    save(tmp_path, 20)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000020"]
+
+
+def test_later_checkpoints_go_when_a_run_falls_back(tmp_path: Path) -> None:
+    for step in (10, 20, 30):
+        save(tmp_path, step)
+    checkpoint.remove_after(tmp_path, 10)
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [10]
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"ratings": {1: 25.0}}, r"state\.ratings has the key 1"),
+        ({"seen": [{"a"}]}, r"state\.seen\[0\] is a set"),
+        ({"mu": torch.tensor(1.0)}, r"state\.mu is a Tensor"),
+    ],
+)
+def test_a_state_that_json_would_change_is_refused(tmp_path: Path, state: dict, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        Checkpoint.save(tmp_path / "new", 1, {}, state)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_without_write_permission_is_the_users_error(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    folder.chmod(0o555)
+    with without_root_rights(), pytest.raises(UserError, match=r"Cannot use the checkpoint folder .*checkpoints"):
+        save(folder, 1)
+
+
+def test_a_file_in_the_folders_place_is_the_users_error(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("")
+    with pytest.raises(UserError, match="Cannot use the checkpoint folder"):
+        save(tmp_path / "checkpoints", 1)
+
+
+def test_a_write_that_breaks_off_leaves_the_earlier_checkpoint(tmp_path: Path) -> None:
+    """A limit on the size of files breaks the write in the middle, as a full disk does."""
+    script = f"""
+        import resource, torch
+        from pathlib import Path
+        from redqueen.run.checkpoint import Checkpoint
+        from redqueen.errors import UserError
+        folder = Path({str(tmp_path)!r})
+        Checkpoint.save(folder, 1, {{"x": torch.ones(4)}}, {{}})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65536, resource.RLIM_INFINITY))
+        try:
+            Checkpoint.save(folder, 2, {{"x": torch.ones(1_000_000)}}, {{}})
+        except UserError as error:
+            print("told:", error)
+        print(Checkpoint.latest_valid(folder).step, sorted(path.name for path in folder.iterdir()))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "told: Cannot use the checkpoint folder" in done.stdout
+    assert "1 ['step-000001']" in done.stdout
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+
+
+def test_a_process_killed_while_it_saves_leaves_a_checkpoint_that_loads(tmp_path: Path) -> None:
+    script = f"""
+        import torch
+        from pathlib import Path
+        from redqueen.run.checkpoint import Checkpoint
+        folder = Path({str(tmp_path)!r})
+        for step in range(1, 10_000):
+            Checkpoint.save(folder, step, {{"x": torch.full((200_000,), float(step))}}, {{"step": step}})
+            print(step, flush=True)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        last = 0
+        while last < 5:
+            last = int(writer.stdout.readline())
+        writer.kill()
+    found = Checkpoint.latest_valid(tmp_path)
+    assert found is not None and found.skipped == ()
+    assert found.step >= 5 and found.state == {"step": found.step}
+    assert torch.equal(found.tensors["x"], torch.full((200_000,), float(found.step)))

@@ -1,0 +1,259 @@
+"""What happens to a run: stopped, disk full, folder read-only, checkpoint damaged, written by another version."""
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from rights import without_root_rights
+
+from redqueen.config import load_config
+from redqueen.errors import UserError
+from redqueen.journal import Journal, diff
+from redqueen.nouns import Individual
+from redqueen.run import lifecycle as run
+from redqueen.run import store
+from redqueen.run.checkpoint import SCHEMA_VERSION, Checkpoint, list_checkpoints
+from redqueen.run.lifecycle import resume, start
+from redqueen.run.progress import LineProgress
+from redqueen.run.store import CHECKPOINTS, JOURNAL, RunLock
+
+QUICK = Path(__file__).parents[1] / "quick.toml"
+CONFIG = load_config(QUICK)
+
+
+class Interrupting:
+    """Progress that presses Ctrl-C when a phase of a step begins."""
+
+    def __init__(self, moments: Sequence[tuple[int, str]]):
+        self.moments = list(moments)
+        self.said: list[str] = []
+
+    def __enter__(self) -> "Interrupting":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def phase(self, step: int, phase: str) -> None:
+        while self.moments and (step, phase) == self.moments[0]:
+            self.moments.pop(0)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+@pytest.fixture
+def progress(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Interrupting]:
+    """Let the runs of this test show their progress to an ``Interrupting`` with these moments."""
+
+    def install(*moments: tuple[int, str]) -> Interrupting:
+        shown = Interrupting(moments)
+        monkeypatch.setattr(run, "open_progress", lambda num_steps: shown)
+        return shown
+
+    return install
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder that other users can reach, unlike pytest's own."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.fixture
+def half_run(quick_run: Path, open_path: Path) -> Path:
+    """A copy of the quick run whose last checkpoint is gone: resuming it plays the last two steps."""
+    folder = open_path / "half"
+    shutil.copytree(quick_run, folder)
+    shutil.rmtree(folder / CHECKPOINTS / "step-000004")
+    return folder
+
+
+def steps_saved(folder: Path) -> list[int]:
+    return [step for step, _ in list_checkpoints(folder / CHECKPOINTS)]
+
+
+def last_step(folder: Path) -> int:
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        return int(journal.query("SELECT max(step) AS step FROM step")[0]["step"])
+
+
+# Stopping ------------------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_ends_after_the_phase_with_a_checkpoint_and_the_run_goes_on_as_if_never_stopped(
+    quick_run: Path, tmp_path: Path, progress: Callable[..., Interrupting]
+) -> None:
+    folder = tmp_path / "stopped"
+    shutil.copytree(quick_run, folder)
+    for path in (folder / CHECKPOINTS).iterdir():
+        shutil.rmtree(path)
+    progress((2, "propose"))
+    assert not resume(folder)  # it starts over; the second step is dropped before anything was learned
+    assert (steps_saved(folder), last_step(folder)) == ([0, 1], 1)
+    progress((3, "learn"))
+    assert not resume(folder)  # the third step has begun to learn, and is finished first
+    assert (steps_saved(folder), last_step(folder)) == ([2, 3], 3)
+    progress()
+    assert resume(folder)
+    assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
+
+
+def test_a_second_ctrl_c_stops_at_once_and_the_last_checkpoint_stands(
+    quick_run: Path, half_run: Path, progress: Callable[..., Interrupting]
+) -> None:
+    shown = progress((3, "evolve"), (3, "evolve"))
+    with pytest.raises(KeyboardInterrupt):
+        resume(half_run)
+    assert shown.moments == []
+    assert steps_saved(half_run) == [2]
+    progress()
+    resume(half_run)
+    assert diff(quick_run / JOURNAL, half_run / JOURNAL) is None
+
+
+# What the disk does --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def files_of_at_most(num_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size: the system then breaks writes off as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("num_bytes", [50_000, 500_000], ids=["for the journal", "for the checkpoint"])
+def test_a_run_whose_disk_is_full_says_so_and_goes_on_once_there_is_room(
+    quick_run: Path, half_run: Path, num_bytes: int
+) -> None:
+    with files_of_at_most(num_bytes), pytest.raises(UserError, match=r"free space.* resume the run"):
+        resume(half_run)
+    resume(half_run)
+    assert diff(quick_run / JOURNAL, half_run / JOURNAL) is None
+
+
+def test_a_folder_that_may_not_be_written_to_is_named_and_nothing_changes(quick_run: Path, half_run: Path) -> None:
+    half_run.chmod(0o555)
+    (half_run / "lock").chmod(0o444)
+    before = {path: path.stat().st_mtime_ns for path in half_run.rglob("*")}
+    with without_root_rights(), pytest.raises(UserError, match=r"Cannot write to the run directory .*Make it writable"):
+        resume(half_run)
+    assert {path: path.stat().st_mtime_ns for path in half_run.rglob("*")} == before
+
+
+def test_a_run_directory_that_may_not_be_read_is_named(half_run: Path) -> None:
+    half_run.chmod(0o700)
+    with without_root_rights(), pytest.raises(UserError, match=r"config\.json may not be read: ask for permission"):
+        resume(half_run)
+
+
+def test_a_damaged_checkpoint_is_named_and_the_run_goes_on_from_the_one_before(
+    quick_run: Path, tmp_path: Path, progress: Callable[..., Interrupting]
+) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(quick_run, folder)
+    tensors = folder / CHECKPOINTS / "step-000004" / "tensors.safetensors"
+    content = bytearray(tensors.read_bytes())
+    content[-5] ^= 1
+    tensors.write_bytes(content)
+    shown = progress()
+    resume(folder)
+    assert len(shown.said) == 1
+    assert "step-000004 is damaged" in shown.said[0] and "from the checkpoint of step 2" in shown.said[0]
+    assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
+    assert steps_saved(folder) == [2, 4]
+
+
+# Half-made run directories, other writers, other versions ------------------------------------------------------
+
+
+def test_a_run_directory_does_not_appear_without_its_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_off(path: Path, content: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "write_whole", break_off)
+    with pytest.raises(UserError, match=r"cannot be made .No space left on device.: choose a folder"):
+        start(CONFIG, tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_killed_while_its_journal_was_made_starts_over(
+    quick_run: Path, tmp_path: Path, progress: Callable[..., Interrupting]
+) -> None:
+    folder = tmp_path / "early"
+    folder.mkdir()
+    shutil.copy(quick_run / "config.json", folder)
+    sqlite3.connect(folder / JOURNAL).execute("PRAGMA journal_mode = WAL").connection.close()
+    shown = progress((0, "propose"))
+    assert not resume(folder)
+    assert shown.said == ["there is no checkpoint yet: starting over"]
+    assert (steps_saved(folder), last_step(folder)) == ([0], 0)
+
+
+def test_a_second_process_on_a_run_directory_is_refused_by_resume(quick_run: Path) -> None:
+    with RunLock(quick_run), pytest.raises(UserError, match="is being written by this very process"):
+        resume(quick_run)
+
+
+def test_a_checkpoint_of_another_version_is_refused_and_the_journal_is_left_alone(half_run: Path) -> None:
+    manifest = half_run / CHECKPOINTS / "step-000002" / "manifest.json"
+    old = f'"schema_version": {SCHEMA_VERSION}'
+    manifest.write_text(manifest.read_text().replace(old, '"schema_version": 0'))
+    with pytest.raises(UserError, match=r"has schema 0, and this redqueen reads schema \d+; resume with the version"):
+        resume(half_run)
+    assert last_step(half_run) == 4
+
+
+def test_a_checkpoint_that_lacks_what_this_version_needs_is_refused(half_run: Path) -> None:
+    folder = half_run / CHECKPOINTS
+    found = Checkpoint.latest_valid(folder)
+    assert found is not None
+    del found.state["state"]["payoff"]
+    Checkpoint.save(folder, found.step, found.tensors, found.state)
+    with pytest.raises(UserError, match=r"written by another version of redqueen .*'payoff'"):
+        resume(half_run)
+    assert last_step(half_run) == 4
+
+
+def test_a_config_that_was_changed_under_a_run_is_refused(half_run: Path) -> None:
+    config = half_run / "config.json"
+    config.write_text(config.read_text().replace('"lora_rank": 2', '"lora_rank": 4'))
+    with pytest.raises(UserError, match=r"holds other adapters than config\.json asks for: restore"):
+        resume(half_run)
+    assert last_step(half_run) == 4
+
+
+def test_a_journal_of_another_version_is_refused(half_run: Path) -> None:
+    with sqlite3.connect(half_run / JOURNAL) as connection:
+        connection.execute("PRAGMA user_version = 0")
+    connection.close()
+    with pytest.raises(UserError, match=r"journal schema 0, and this redqueen reads schema"):
+        resume(half_run)
+
+
+def test_milestones_stay_when_the_rolling_ones_go(tmp_path: Path) -> None:
+    for step in range(0, 12):
+        Checkpoint.save(tmp_path, step, {}, {"step": step}, num_kept=2, milestone_every=4)
+    assert [step for step, _ in list_checkpoints(tmp_path)] == [4, 8, 10, 11]
+
+
+def test_plain_progress_is_what_a_pipe_gets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(run.open_progress(3), LineProgress)

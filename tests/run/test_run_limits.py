@@ -1,0 +1,59 @@
+"""A run stops at a limit of tokens or seconds: after a whole step, never right after a birth, for good."""
+
+from pathlib import Path
+
+import pytest
+
+from redqueen.config import RunConfig, load_config
+from redqueen.journal import Journal, read
+from redqueen.match.payoff import PayoffMatrix
+from redqueen.nouns import Individual, Rating
+from redqueen.propose.buffer import TaskBuffer
+from redqueen.run.ending import Spent, is_over
+from redqueen.run.lifecycle import resume, start
+from redqueen.run.store import JOURNAL
+from redqueen.state import State
+
+QUICK = Path(__file__).parents[1] / "quick.toml"
+
+
+def state(step: int, born_step: int = 0) -> State:
+    people = (Individual("T1", "teacher", 0, Rating(25.0, 8.0), born_step),)
+    return State(step, people, TaskBuffer(8), PayoffMatrix())
+
+
+@pytest.mark.parametrize(
+    ("run", "step", "spent", "over"),
+    [
+        (RunConfig(num_steps=10), 9, Spent(10**9, 1e9), False),
+        (RunConfig(num_steps=10), 10, Spent(0, 0.0), True),
+        (RunConfig(num_steps=10, max_tokens=100), 3, Spent(99, 0.0), False),
+        (RunConfig(num_steps=10, max_tokens=100), 3, Spent(100, 0.0), True),
+        (RunConfig(num_steps=10, max_seconds=2.5), 3, Spent(0, 2.4), False),
+        (RunConfig(num_steps=10, max_seconds=2.5), 3, Spent(0, 2.5), True),
+    ],
+)
+def test_a_run_is_over_at_its_last_step_or_at_a_limit(run: RunConfig, step: int, spent: Spent, over: bool) -> None:
+    assert is_over(run, step, spent, has_newborns=False) is over
+
+
+def test_a_limit_waits_for_a_step_without_a_birth() -> None:
+    run = RunConfig(num_steps=10, max_tokens=100)
+    assert not is_over(run, 4, Spent(200, 0.0), state(4, born_step=4).has_newborns)
+    assert is_over(run, 5, Spent(300, 0.0), state(5, born_step=4).has_newborns)
+
+
+def test_a_run_with_a_limit_of_tokens_ends_evaluated_at_the_first_step_that_reaches_it(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    start(load_config(QUICK, ["run.max_tokens=1", "run.num_steps=4", "evaluate.max_items=3"]), folder)
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        assert read.last_step(journal) == 1
+        assert {row["step"] for row in read.evaluations(journal)} == {0, 1}
+        counted = journal.query(
+            "SELECT (SELECT sum(num_tokens) FROM candidate) + coalesce((SELECT sum(num_tokens) FROM attempt), 0) AS n"
+        )[0]["n"]
+        assert read.tokens_sampled(journal) == counted > 1
+        assert read.step_seconds(journal) > 0
+    resume(folder)
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        assert read.last_step(journal) == 1

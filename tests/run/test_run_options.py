@@ -1,0 +1,121 @@
+"""A real run with every option of evolution switched on: all of it is at work, and resuming it changes nothing."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redqueen.config import Config, load_config
+from redqueen.journal import Journal, diff
+from redqueen.report.html import write_report
+from redqueen.report.markdown import write_markdown
+from redqueen.run.checkpoint import Checkpoint, list_checkpoints
+from redqueen.run.lifecycle import resume, start
+from redqueen.run.store import CHECKPOINTS, JOURNAL
+
+QUICK = Path(__file__).parents[1] / "quick.toml"
+OPTIONS = (
+    "run.num_steps=6",
+    "run.checkpoint_every_steps=2",
+    "run.num_checkpoints_kept=9",
+    "match.hall_of_fame_frac=0.7",
+    "match.hall_of_fame_size=1",
+    "propose.policy_rules=['import', 'while']",
+    "learn.novelty_bonus=0.3",
+    "learn.crowding_penalty=0.2",
+    "learn.size_guard_frac=1.0",
+    "evolve.fitness=payoff",
+    "evolve.payoff_window=3",
+    "evolve.protected_steps=1",
+    "evolve.replacement=crowding",
+    "evolve.child_rating=inherit",
+    "evolve.child_moments=inherit",
+    "evolve.space=factor",
+    "evolve.constants={M1 = {mutation_std = 0.05}, M4 = {mutation_std = 0.05}}",
+)
+
+
+def options() -> Config:
+    return load_config(QUICK, OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("options") / "run"
+    start(options(), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def journal(run: Path) -> Iterator[Journal]:
+    with Journal.open(run / JOURNAL, read_only=True) as opened:
+        yield opened
+
+
+def test_past_members_enter_at_every_generation_and_play(journal: Journal) -> None:
+    entered = journal.query("SELECT * FROM hall ORDER BY step, slot")
+    assert [(e["step"], e["id"][0]) for e in entered] == [(2, "T"), (2, "S"), (4, "T"), (4, "S")]
+    assert all(e["id"] == f"{e['member']}@{e['step']}" and e["slot"] in (4, 5) for e in entered)
+    past = {e["id"]: e["step"] for e in entered}
+    matches = journal.query("SELECT * FROM match ORDER BY step, teacher, student")
+    played = [(m["step"], name) for m in matches for name in (m["teacher"], m["student"]) if name in past]
+    assert played and all(step > past[name] for step, name in played)
+    rated = {r["individual"] for r in journal.query("SELECT DISTINCT individual FROM rating")}
+    assert not rated & set(past)
+
+
+def test_every_task_has_its_class_and_what_the_counter_pressures_read(journal: Journal) -> None:
+    tasks = journal.query("SELECT * FROM task")
+    assert tasks
+    for task in tasks:
+        assert task["behaviour_class"].startswith(f"{task['kind']} ")
+        assert 0 <= task["novelty"] <= 1 and 0 < task["crowd_frac"] <= 1 and 0 <= task["size_hardness"] <= 1
+
+
+def test_births_say_what_the_operator_acted_on_and_how_far_each_layer_moved(journal: Journal) -> None:
+    births = journal.query("SELECT * FROM birth")
+    assert births and {b["space"] for b in births} == {"factor"}
+    for birth in births:
+        layers = json.loads(birth["layer_changes"])
+        assert len(layers) > 1 and all(change >= 0 for change in layers.values())
+        if layers.values() and birth["relative_change"]:
+            assert min(layers.values()) <= birth["relative_change"] <= max(layers.values())
+
+
+def test_every_generation_has_its_check_up(journal: Journal) -> None:
+    rows = journal.query("SELECT * FROM health ORDER BY step")
+    assert [row["step"] for row in rows] == [2, 4, 6]
+    for row in rows:
+        solved = journal.query(
+            "SELECT num_correct, num_attempts FROM task WHERE step > ? AND step <= ? AND num_attempts > 0",
+            (row["step"] - 2, row["step"]),
+        )
+        won = sum(t["num_correct"] == t["num_attempts"] for t in solved)
+        assert row["won_frac"] == (pytest.approx(won / len(solved)) if solved else None)
+        assert isinstance(json.loads(row["warnings"]), list)
+        assert row["student_weight_diversity"] is None or row["student_weight_diversity"] >= 0
+
+
+def test_the_report_shows_the_check_ups_and_the_family_tree(run: Path, tmp_path: Path) -> None:
+    page = write_report([run], tmp_path / "report.html").read_text()
+    assert "Health of the co-evolution" in page and "Family tree" in page
+    text = write_markdown([run], tmp_path / "report.md").read_text()
+    assert "### Family tree" in text and "factor space" in text
+
+
+@pytest.mark.parametrize("step", [2, 4])
+def test_a_run_cut_off_after_a_checkpoint_goes_on_as_if_it_had_never_been(run: Path, tmp_path: Path, step: int) -> None:
+    folder = tmp_path / "cut"
+    shutil.copytree(run, folder)
+    for at, path in list_checkpoints(folder / CHECKPOINTS):
+        if at > step:
+            shutil.rmtree(path)
+    resume(folder)
+    assert diff(run / JOURNAL, folder / JOURNAL) is None
+    first, second = Checkpoint.latest_valid(run / CHECKPOINTS), Checkpoint.latest_valid(folder / CHECKPOINTS)
+    assert first is not None and second is not None
+    assert first.step == second.step == 6 and first.state == second.state
+    assert first.tensors.keys() == second.tensors.keys()
+    assert all(tensor.equal(second.tensors[name]) for name, tensor in first.tensors.items())
