@@ -1,8 +1,9 @@
-"""Writing a file so that it is there as a whole or not at all."""
+"""Writing a file or a folder so that it is there as a whole or not at all."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,22 @@ def writing_whole(path: Path) -> Iterator[BinaryIO]:
         aside.unlink(missing_ok=True)
         raise
     flush_to_disk(path.parent)
+
+
+@contextmanager
+def making_folder(path: Path) -> Iterator[Path]:
+    """Give a folder to fill that takes its place at ``path`` when the block ends well, and is gone when it does not.
+
+    Raises OSError when it cannot be written, or when ``path`` is there already and not an empty folder.
+    """
+    aside = path.with_name(f".{path.name}.making-{os.getpid()}")
+    try:
+        aside.mkdir(parents=True)
+        yield aside
+        aside.replace(path)
+        flush_to_disk(path.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)  # gone already when all went well
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import pytest
 
 from redqueen.commands.evaluate import BEST_NOTE, Answer, evaluate, examine, results, table
 from redqueen.commands.examinees import Examination, Examinee, open_examination
+from redqueen.commands.export import write_member
 from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
@@ -15,7 +16,6 @@ from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import TaskQuestion
 from redqueen.nouns import Grade, Task
 from redqueen.policy.bank import BASE_SLOT
-from redqueen.policy.peft_format import export_peft
 
 SHORT = ("solve.max_new_tokens=24", "run.num_threads=1", "verify.num_workers=1", "run.device=cpu")
 ITEMS = [
@@ -65,7 +65,7 @@ def test_the_base_answers_greedily_and_several_times_and_every_answer_is_kept(da
 
 def test_a_fresh_adapter_in_a_peft_folder_answers_as_its_base_does(alone: Engine, data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "adapter"
-    export_peft(alone.bank, 0, folder, str(embedded()))
+    write_member(alone.bank, 0, folder, str(embedded()))
     questions = load_questions("cruxeval-o", data)
     with open_examination(str(folder), SHORT) as examination, Judge() as judge:
         assert examination.examinees == (Examinee("adapter", "adapter", 0),)

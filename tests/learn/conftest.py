@@ -1,9 +1,5 @@
-import sys
-from pathlib import Path
-
 import torch
 from transformers import logging
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "policy"))
 logging.set_verbosity_error()
 torch.set_num_threads(1)

@@ -1,17 +1,21 @@
 """PEFT's files, both ways: the same logits there and here."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file, save_file
 from tiny_models import CONFIGS, tiny_bank, tiny_model
 
+from redqueen.commands.export import write_member
 from redqueen.errors import UserError
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
-from redqueen.policy.peft_format import CONFIG_FILE, WEIGHTS_FILE, export_peft, import_peft
+from redqueen.population.genotype import Genotype
+from redqueen.population.peft import CONFIG_FILE, WEIGHTS_FILE, read_adapter
 
 TOKENS = torch.randint(0, 61, (2, 9), generator=torch.Generator().manual_seed(0))
 
@@ -36,7 +40,7 @@ def saved_by_peft(folder: Path, **options: object) -> torch.Tensor:
 @pytest.mark.parametrize("architecture", CONFIGS)
 def test_an_exported_member_gives_the_same_logits_in_peft(architecture: str, tmp_path: Path) -> None:
     bank = tiny_bank(architecture)
-    export_peft(bank, 1, tmp_path / "member", "somewhere/base")
+    write_member(bank, 1, tmp_path / "member", "somewhere/base")
     model = PeftModel.from_pretrained(tiny_model(architecture), tmp_path / "member").eval()
     with torch.no_grad():
         theirs = model(TOKENS).logits
@@ -46,21 +50,21 @@ def test_an_exported_member_gives_the_same_logits_in_peft(architecture: str, tmp
 def test_an_adapter_saved_by_peft_gives_the_same_logits_here(tmp_path: Path) -> None:
     theirs = saved_by_peft(tmp_path)
     bank = tiny_bank()
-    bank.load(2, import_peft(tmp_path))
+    bank.load(2, read_adapter(tmp_path).genotype)
     torch.testing.assert_close(routed_logits(bank, 2), theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_an_adapter_of_another_alpha_gives_the_same_logits_here(tmp_path: Path) -> None:
     theirs = saved_by_peft(tmp_path, lora_alpha=6)
     bank = tiny_bank()
-    bank.load(0, import_peft(tmp_path))
+    bank.load(0, read_adapter(tmp_path).genotype)
     torch.testing.assert_close(routed_logits(bank, 0), theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_export_and_import_give_the_very_same_factors(tmp_path: Path) -> None:
     bank = tiny_bank()
-    export_peft(bank, 2, tmp_path, "base")
-    back = import_peft(tmp_path)
+    write_member(bank, 2, tmp_path, "base")
+    back = read_adapter(tmp_path).genotype
     bank.load(0, back)
     assert back.alpha == bank.alpha
     assert torch.equal(bank.flat[0], bank.flat[2])
@@ -69,7 +73,7 @@ def test_export_and_import_give_the_very_same_factors(tmp_path: Path) -> None:
 def test_modules_that_share_an_ending_with_others_are_named_in_full(tmp_path: Path) -> None:
     base = freeze(tiny_model())
     bank = AdapterBank(base, 1, rank=2, targets=["layers.0.self_attn.q_proj"])
-    export_peft(bank, 0, tmp_path, "base")
+    write_member(bank, 0, tmp_path, "base")
     config = json.loads((tmp_path / CONFIG_FILE).read_text())
     assert config["target_modules"] == ["model.layers.0.self_attn.q_proj"]
 
@@ -83,24 +87,59 @@ def test_modules_that_share_an_ending_with_others_are_named_in_full(tmp_path: Pa
         ({"use_dora": True}, "use_dora"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
         ({"bias": "all"}, "bias"),
+        ({"init_lora_weights": "pissa"}, "init_lora_weights"),
     ],
 )
 def test_what_is_more_than_plain_lora_is_refused_by_name(options: dict, field: str, tmp_path: Path) -> None:
     saved_by_peft(tmp_path, **options)
     with pytest.raises(UserError, match=f"{field} = .* not supported"):
-        import_peft(tmp_path)
+        read_adapter(tmp_path)
 
 
 def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"adapter_config.json is missing"):
-        import_peft(tmp_path)
-    export_peft(tiny_bank(), 0, tmp_path, "base")
+    with pytest.raises(UserError, match=r"adapter_config.json: No such file"):
+        read_adapter(tmp_path)
+    write_member(tiny_bank(), 0, tmp_path, "base")
     (tmp_path / WEIGHTS_FILE).write_bytes(b"not safetensors")
     with pytest.raises(UserError, match=r"adapter_model.safetensors cannot be read"):
-        import_peft(tmp_path)
+        read_adapter(tmp_path)
     (tmp_path / WEIGHTS_FILE).unlink()
     with pytest.raises(UserError, match=r"adapter_model.safetensors is missing"):
-        import_peft(tmp_path)
+        read_adapter(tmp_path)
     (tmp_path / CONFIG_FILE).write_text("{")
-    with pytest.raises(UserError, match="is no JSON"):
-        import_peft(tmp_path)
+    with pytest.raises(UserError, match="is not JSON"):
+        read_adapter(tmp_path)
+
+
+def test_a_stored_half_precision_is_kept_and_loaded_with_another_alpha_as_in_full_precision(tmp_path: Path) -> None:
+    bank = tiny_bank()
+    write_member(bank, 1, tmp_path, "base")
+    save_file({k: v.bfloat16() for k, v in load_file(tmp_path / WEIGHTS_FILE).items()}, tmp_path / WEIGHTS_FILE)
+    stored = read_adapter(tmp_path).genotype
+    assert {part.dtype for pair in stored.factors.values() for part in pair} == {torch.bfloat16}
+    full = Genotype({name: (a.float(), b.float()) for name, (a, b) in stored.factors.items()}, stored.alpha)
+    for slot, genotype in enumerate((stored, full)):
+        bank.load(slot, replace(genotype, alpha=genotype.alpha * 0.7))
+    assert torch.equal(bank.flat[0], bank.flat[1])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_broken_adapter_is_refused(value: float, tmp_path: Path) -> None:
+    write_member(tiny_bank(), 1, tmp_path, "base")
+    tensors = load_file(tmp_path / WEIGHTS_FILE)
+    list(tensors.values())[-1][0, 0] = value
+    save_file(tensors, tmp_path / WEIGHTS_FILE)
+    with pytest.raises(UserError, match=r"adapter_model.safetensors holds NaN or infinity"):
+        read_adapter(tmp_path)
+
+
+def test_a_file_with_something_beside_the_factors_or_half_of_them_is_refused(tmp_path: Path) -> None:
+    write_member(tiny_bank(), 1, tmp_path, "base")
+    tensors = load_file(tmp_path / WEIGHTS_FILE)
+    save_file({**tensors, "base_model.model.lm_head.weight": torch.ones(2, 2)}, tmp_path / WEIGHTS_FILE)
+    with pytest.raises(UserError, match=r"lm_head\.weight is no LoRA factor"):
+        read_adapter(tmp_path)
+    del tensors[min(tensors)]
+    save_file(tensors, tmp_path / WEIGHTS_FILE)
+    with pytest.raises(UserError, match="has only one of its two factors"):
+        read_adapter(tmp_path)

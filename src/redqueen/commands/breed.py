@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 from redqueen.errors import UserError
 from redqueen.evolve.operators import OPERATORS, Operator, apply, constants_of, find
-from redqueen.evolve.peft_folder import Adapter, read_adapter, write_adapter
 from redqueen.evolve.variation import SPACES, Space
+from redqueen.files import making_folder
+from redqueen.population.peft import Adapter, read_adapter, write_adapter
 
-_MUST_AGREE = ("base_model_name_or_path", "r", "lora_alpha", "use_rslora", "use_dora", "fan_in_fan_out")
+_MUST_AGREE = ("base_model_name_or_path", "r", "lora_alpha")
 
 
 def breed_folders(
@@ -48,7 +50,12 @@ def breed_folders(
         "relative_change": {"overall": child.change.overall, **child.change.per_layer},
         "seconds": round(seconds, 4),
     }
-    write_adapter(out, adapters[0].config, child.genotype, record)
+    try:
+        with making_folder(out) as aside:
+            write_adapter(aside, adapters[0].config, child.genotype)
+            (aside / "breeding.json").write_text(json.dumps(record, indent=2) + "\n")
+    except OSError as error:
+        raise UserError(f"--out {out}: cannot be written ({error.strerror}); choose another place") from error
     return record
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import filecmp
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from redqueen.engine import Engine, open_engine
 from redqueen.errors import UserError
 from redqueen.policy.bank import BASE_SLOT
 from redqueen.policy.base_shape import embedded_folder
-from redqueen.policy.peft_format import CONFIG_FILE, import_peft
+from redqueen.population.peft import CONFIG_FILE, read_adapter
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.store import CHECKPOINTS, CONFIG, load_run_config
 from redqueen.state import state_from_plain
@@ -85,8 +84,8 @@ def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
 
 @contextmanager
 def _open_adapter(folder: Path, asked: Config) -> Iterator[Examination]:
-    genotype = import_peft(folder)
-    described = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    adapter = read_adapter(folder)
+    genotype, described = adapter.genotype, adapter.config
     targets = described.get("target_modules") or "all-linear"
     own_base = folder / "base"
     base = str(own_base) if own_base.is_dir() else described.get("base_model_name_or_path") or ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -11,12 +10,12 @@ import torch
 from redqueen.config import EMBEDDED
 from redqueen.engine import load_base
 from redqueen.errors import UserError
-from redqueen.files import write_whole
+from redqueen.files import making_folder, write_whole
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.base_shape import embedded_folder
-from redqueen.policy.peft_format import export_peft
 from redqueen.population.genotype import Genotype
+from redqueen.population.peft import plain_config, write_adapter
 from redqueen.report.model_card import model_card
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.store import CHECKPOINTS, load_run_config
@@ -53,25 +52,27 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False) ->
     bank.flat.copy_(checkpoint.tensors["factors"])
     embedded = config.model.base == EMBEDDED
     base_name = str(out / "base") if embedded else config.model.base
-    aside = out.with_name(f".{out.name}.making-{os.getpid()}")
     try:
-        aside.mkdir(parents=True)
-        if merge:
-            write_merged(config.model.base, bank.genotype(people[member].slot), aside)
-        else:
-            export_peft(bank, people[member].slot, aside, base_name)
-            if embedded:
-                shutil.copytree(embedded_folder(), aside / "base")
-        write_whole(aside / CARD, model_card(run_dir, member, base_name, out.name, merge, checkpoint.step))
-        aside.rename(out)
+        with making_folder(out) as aside:
+            if merge:
+                write_merged(config.model.base, bank.genotype(people[member].slot), aside)
+            else:
+                write_member(bank, people[member].slot, aside, base_name)
+                if embedded:
+                    shutil.copytree(embedded_folder(), aside / "base")
+            write_whole(aside / CARD, model_card(run_dir, member, base_name, out.name, merge, checkpoint.step))
     except OSError as error:
         raise UserError(
             f"--out {out} cannot be written ({error.strerror}): choose a folder you may write to on a disk with free "
             "space"
         ) from None
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return out
+
+
+def write_member(bank: AdapterBank, slot: int, out: Path, base_model_name: str) -> None:
+    """Write the adapter in a slot as a PEFT folder; ``base_model_name`` is what PEFT will look for as the base."""
+    genotype = bank.genotype(slot)
+    write_adapter(out, plain_config(genotype, base_model_name, bank.shortest_targets()), genotype)
 
 
 def write_merged(base: str, genotype: Genotype, out: Path) -> None:

@@ -111,6 +111,11 @@ class AdapterBank:
         """Names of the targeted modules, in the order of their factors."""
         return tuple(site.name for site in self.sites)
 
+    def shortest_targets(self) -> list[str]:
+        """Name the targeted modules by their last part where that means exactly them, and in full otherwise."""
+        endings = sorted({name.rpartition(".")[2] for name in self.names})
+        return endings if set(find_targets(self.base.model, endings)) == set(self.names) else list(self.names)
+
     def detach_from_base(self) -> None:
         """Remove the hooks: the base model is then as it was before this bank."""
         for handle in self._handles:
@@ -169,7 +174,7 @@ class AdapterBank:
             if a.shape != own[name][0].shape or b.shape != own[name][1].shape:
                 raise UserError(f"the adapter's factors of {name} have other shapes than the base model's module")
             own[name][0].copy_(a)
-            own[name][1].copy_(b if ratio == 1.0 else b * ratio)
+            own[name][1].copy_(b if ratio == 1.0 else b.float() * ratio)
 
     @torch.no_grad()
     def copy(self, slot: int, into: int) -> None:

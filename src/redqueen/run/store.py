@@ -5,12 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 from pathlib import Path
 
 from redqueen.config import Config, parse_config
 from redqueen.errors import UserError
-from redqueen.files import flush_to_disk, write_whole
+from redqueen.files import making_folder, write_whole
 
 CONFIG = "config.json"
 JOURNAL = "journal.sqlite"
@@ -40,14 +39,10 @@ def load_run_config(folder: Path) -> Config:
 
 def make_run_folder(folder: Path, config: Config) -> None:
     """Make the run directory with its config in it: one does not appear without the other."""
-    aside = folder.with_name(f".{folder.name}.making-{os.getpid()}")
     try:
-        aside.mkdir(parents=True)
-        write_whole(aside / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
-        aside.rename(folder)
-        flush_to_disk(folder.parent)
+        with making_folder(folder) as aside:
+            write_whole(aside / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
     except OSError as error:
-        shutil.rmtree(aside, ignore_errors=True)
         raise UserError(
             f"--run-dir {folder} cannot be made ({error.strerror}): choose a folder you may write to"
         ) from None

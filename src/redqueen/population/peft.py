@@ -1,0 +1,154 @@
+"""Adapters on disk as PEFT keeps them: ``adapter_config.json`` and ``adapter_model.safetensors``, both ways.
+
+Nothing here needs the peft package. What PEFT can do and this engine cannot (another scale rule, other ranks for some
+modules, trained biases...) is refused, because running or breeding such an adapter would silently give another model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from redqueen.errors import UserError
+from redqueen.population.genotype import Factors, Genotype, is_finite
+
+CONFIG_FILE = "adapter_config.json"
+WEIGHTS_FILE = "adapter_model.safetensors"
+_PREFIX = "base_model.model."
+_SUFFIXES = (".lora_A.weight", ".lora_B.weight")
+
+_REFUSED: dict[str, tuple[object, ...]] = {
+    "use_rslora": (None, False),
+    "use_dora": (None, False),
+    "use_qalora": (None, False),
+    "rank_pattern": (None, {}),
+    "alpha_pattern": (None, {}),
+    "modules_to_save": (None, []),
+    "trainable_token_indices": (None, [], {}),
+    "target_parameters": (None, []),
+    "bias": (None, "none"),
+    "lora_bias": (None, False),
+    "fan_in_fan_out": (None, False),
+    "layer_replication": (None, []),
+    # These start from a base whose weights were changed to match; only "True", "False" and "gaussian" leave it alone.
+    "init_lora_weights": (None, True, False, "gaussian", "eva", "orthogonal"),
+}
+"""Fields of PEFT's configuration and the values under which an adapter is the plain LoRA that this engine runs."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter as it lies on disk: its folder, its ``adapter_config.json`` as read, and its factors."""
+
+    folder: Path
+    config: dict[str, Any]
+    genotype: Genotype
+
+
+def read_adapter(folder: Path | str) -> Adapter:
+    """Read a LoRA adapter of one rank for all modules; its factors keep the precision they are stored in.
+
+    Raises UserError, naming the file and the remedy, when it is missing, damaged, not finite, or more than plain LoRA.
+    """
+    folder = Path(folder)
+    path, config = folder / WEIGHTS_FILE, _read_config(folder / CONFIG_FILE)
+    try:
+        genotype = Genotype(_pair_up(path, _read_tensors(path)), float(config["lora_alpha"]))
+    except ValueError as error:
+        raise UserError(f"{path}: {error}; save the adapter again") from error
+    if genotype.rank != config["r"]:
+        raise UserError(
+            f"{folder}: {CONFIG_FILE} says rank {config['r']}, the weights have rank {genotype.rank}; save it again"
+        )
+    if not is_finite(genotype):
+        raise UserError(f"{path} holds NaN or infinity: the adapter is broken, choose another")
+    return Adapter(folder, config, genotype)
+
+
+def write_adapter(folder: Path | str, config: Mapping[str, Any], genotype: Genotype) -> None:
+    """Write the two files of an adapter into ``folder`` (made if need be; files there are replaced)."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {
+        f"{_PREFIX}{name}{suffix}": part.contiguous()
+        for name, pair in genotype.factors.items()
+        for part, suffix in zip(pair, _SUFFIXES, strict=True)
+    }
+    save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def plain_config(genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> dict[str, Any]:
+    """Return PEFT's configuration of a plain LoRA adapter.
+
+    ``base_model_name`` is what PEFT will look for as the base: a name on the hub or a path; ``targets`` name the
+    adapted modules.
+    """
+    return {
+        "base_model_name_or_path": base_model_name,
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+        "init_lora_weights": True,
+        "lora_alpha": int(genotype.alpha) if genotype.alpha.is_integer() else genotype.alpha,
+        "lora_dropout": 0.0,
+        "modules_to_save": None,
+        "peft_type": "LORA",
+        "r": genotype.rank,
+        "target_modules": list(targets),
+        "task_type": "CAUSAL_LM",
+        "use_dora": False,
+        "use_rslora": False,
+    }
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """The config, with what is more than plain LoRA refused by the field that says so."""
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; name a folder that PEFT's save_pretrained wrote") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not JSON ({error}); save the adapter again") from error
+    if not isinstance(config, dict) or config.get("peft_type") != "LORA":
+        raise UserError(f"{path}: peft_type is not LORA; other kinds of adapters are not supported")
+    if not isinstance(config.get("r"), int) or not isinstance(config.get("lora_alpha"), int | float):
+        raise UserError(f"{path}: 'r' or 'lora_alpha' is missing or no number; save the adapter again")
+    for field, accepted in _REFUSED.items():
+        if config.get(field) not in accepted:
+            raise UserError(
+                f"{path}: {field} = {config[field]!r} is not supported; "
+                "train or convert the adapter as plain LoRA (one rank and alpha for all modules, no bias, no rslora)"
+            )
+    return config
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise UserError(f"{path} is missing; save the adapter with PEFT's save_pretrained (safetensors, not .bin)")
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} cannot be read ({error}); save the adapter again") from error
+
+
+def _pair_up(path: Path, tensors: dict[str, Tensor]) -> dict[str, Factors]:
+    """Module names with their (A, B), in sorted order, so that the order in the file does not matter."""
+    halves: tuple[dict[str, Tensor], dict[str, Tensor]] = ({}, {})
+    for key, tensor in tensors.items():
+        half = next((i for i, suffix in enumerate(_SUFFIXES) if key.endswith(suffix)), None)
+        if half is None or not key.startswith(_PREFIX):
+            raise UserError(f"{path}: {key} is no LoRA factor of a linear layer; plain LoRA adapters only")
+        halves[half][key[len(_PREFIX) : -len(_SUFFIXES[half])]] = tensor
+    lonely = halves[0].keys() ^ halves[1].keys()
+    if lonely or not halves[0]:
+        what = f"{min(lonely)} has only one of its two factors" if lonely else "there is no LoRA factor"
+        raise UserError(f"{path}: {what}; save the adapter again")
+    return {name: (halves[0][name], halves[1][name]) for name in sorted(halves[0])}
