@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from redqueen.errors import UserError
-from redqueen.evaluate.intervals import Interval
 from redqueen.retention.lineup import COPY, LINEAR, Entry, lineup
 from redqueen.retention.statistics import Finding, Findings, analyse, judge
 from redqueen.retention.trial import Trial
+from redqueen.statistics import Interval
 
 ENTRIES = (Entry("M4", "delta"), Entry("X1", "delta"), Entry(COPY, "delta"), Entry(LINEAR, "delta"))
 PROGRAMS = [f"p{i // 2}" for i in range(8)]

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from redqueen.evaluate.intervals import Interval
-from redqueen.experiment.statistics import difference, mean_interval, ratio_interval
 from redqueen.report.curriculum import STRUCTURE
 from redqueen.report.numbers import number
+from redqueen.statistics import Interval, difference, mean_interval, ratio_interval
 
 Word = Literal["seen", "not seen", "undecided"]
 Results = Mapping[str, Mapping[str, Sequence[float]]]

@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import fmean
 
 from redqueen.errors import UserError
-from redqueen.evaluate.intervals import Interval
 from redqueen.experiment.claims import FEWEST_SEEDS, MOST_P, Results, verdicts
 from redqueen.experiment.figures import write_figures
 from redqueen.experiment.measures import measure_run, rarefied
@@ -28,12 +27,12 @@ from redqueen.experiment.recorded import (
     fingerprint,
     recorded_runs,
 )
-from redqueen.experiment.statistics import NUM_RESAMPLES, difference, mean_interval
 from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, STUDENTS
 from redqueen.nouns import KINDS
 from redqueen.report.markdown import literal, table
 from redqueen.report.numbers import NOTHING, number
+from redqueen.statistics import NUM_RESAMPLES, Interval, difference, mean_interval
 from redqueen.store import JOURNAL
 
 REPORT = "report.md"

@@ -12,8 +12,9 @@ from typing import Any
 
 from redqueen.retention.lineup import Entry
 from redqueen.retention.settings import RetentionSettings
-from redqueen.retention.statistics import CONFIDENCE, MARGIN_FRAC, NUM_RESAMPLES, Estimate, Finding, Findings
+from redqueen.retention.statistics import MARGIN_FRAC, NUM_RESAMPLES, Finding, Findings
 from redqueen.retention.trial import Scores, Trial
+from redqueen.statistics import CONFIDENCE, Estimate
 
 CURVES, FINDINGS, REPORT = "curves.csv", "retention.json", "report.md"
 

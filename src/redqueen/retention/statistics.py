@@ -11,29 +11,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from redqueen.errors import UserError
-from redqueen.evaluate.intervals import Interval
 from redqueen.retention.lineup import COPY, LINEAR, Entry
 from redqueen.retention.trial import Trial
+from redqueen.statistics import Array, CrossedResamples, Estimate, Interval
 
-Array = NDArray[np.float64]
 Verdict = Literal["keeps", "loses", "undecided", "control"]
 
 NUM_RESAMPLES = 2000
-CONFIDENCE = 0.95
 MARGIN_FRAC = 0.25
 """A child keeps what its parent learned when it stays behind a copy by surely less than this share of the gain."""
 BOOTSTRAP_SEED = 20_260_102
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its interval."""
-
-    value: float
-    interval: Interval
 
 
 @dataclass(frozen=True)
@@ -72,27 +61,6 @@ class Findings:
     entries: tuple[Finding, ...]
 
 
-@dataclass(frozen=True)
-class Resamples:
-    """Bootstrap draws: how often each seed (n, seeds) and each program (n, programs) is in them; row 0 is the data."""
-
-    seeds: Array
-    programs: Array
-
-    def estimate(self, statistic: Array) -> Estimate:
-        """Return the statistic of the data (entry 0) with the interval over the draws that have one."""
-        drawn = statistic[1:][np.isfinite(statistic[1:])]
-        tail = (1 - CONFIDENCE) / 2
-        low, high = np.quantile(drawn, [tail, 1 - tail]) if drawn.size else (float("nan"), float("nan"))
-        return Estimate(float(statistic[0]), Interval(float(low), float(high)))
-
-    def means(self, values: Array) -> Array:
-        """Return the mean of ``values`` (seeds, ..., programs) for every draw: (n, ...)."""
-        by_program = np.tensordot(self.programs / self.programs.sum(axis=1, keepdims=True), values, axes=(1, -1))
-        weights = self.seeds / self.seeds.sum(axis=1, keepdims=True)
-        return np.einsum("ns,ns...->n...", weights, by_program)
-
-
 def analyse(trials: Sequence[Trial], entries: Sequence[Entry], programs: Sequence[str]) -> Findings:
     """Turn trials into findings. ``programs`` names the program of each held-out task.
 
@@ -109,7 +77,7 @@ def analyse(trials: Sequence[Trial], entries: Sequence[Entry], programs: Sequenc
             "the verifier lost a grade of every held-out program, so nothing can be compared: "
             "free some memory, remove the seed-N folders of --out and run again"
         )
-    draws = _draw(num_seeds, int(kept.sum()))
+    draws = CrossedResamples.draw(num_seeds, int(kept.sum()), np.random.default_rng(BOOTSTRAP_SEED), NUM_RESAMPLES)
     means = draws.means(whole[:, :, kept])  # (n, 3 + measured x entries)
     of_base, of_parent, of_second = means[:, 0], means[:, 1], means[:, 2]
     updates = np.array(trials[0].updates, dtype=np.float64)
@@ -195,15 +163,6 @@ def _by_program(rows: Sequence[Sequence[Sequence[float | None]]], programs: Sequ
     names = list(dict.fromkeys(programs))
     which = np.array([[program == name for program in programs] for name in names])
     return np.stack([values[..., own].mean(axis=-1) for own in which], axis=-1)
-
-
-def _draw(num_seeds: int, num_programs: int) -> Resamples:
-    rng = np.random.default_rng(BOOTSTRAP_SEED)
-    counts = [
-        np.concatenate([np.ones((1, size)), rng.multinomial(size, np.full(size, 1 / size), NUM_RESAMPLES)])
-        for size in (num_seeds, num_programs)
-    ]
-    return Resamples(counts[0].astype(np.float64), counts[1].astype(np.float64))
 
 
 def _areas(updates: Array, scores: Array) -> Array:
