@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from redqueen.checkpoint import Checkpoint, remove_after
 from redqueen.engine import Engine
 from redqueen.learn.credit import assign_credit
@@ -78,6 +80,9 @@ class Trial:
     curves: tuple[tuple[Scores, ...], ...] = ()
 
 
+TRIAL = TypeAdapter(Trial)
+"""Reads back what JSON made of a trial."""
+
 Tell = Callable[[int, str], None]
 """Told after every step: the step, and what was done, in words."""
 
@@ -85,7 +90,7 @@ Tell = Callable[[int, str], None]
 def play_trial(bench: Bench, seed: int, folder: Path, tell: Tell) -> Trial:
     """Play one seed in ``folder`` to its end, from its newest checkpoint if it has one, and return what it found."""
     if (folder / SCORES).is_file():
-        return trial_from_plain(json.loads((folder / SCORES).read_text()))
+        return TRIAL.validate_json((folder / SCORES).read_text())
     checkpoints = folder / CHECKPOINTS
     checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
     trial = _restore(bench, checkpoint, checkpoints) if checkpoint else _begin(bench, seed)
@@ -109,12 +114,6 @@ def play_trial(bench: Bench, seed: int, folder: Path, tell: Tell) -> Trial:
     _write(folder / SCORES, asdict(trial))
     shutil.rmtree(checkpoints)
     return trial
-
-
-def trial_from_plain(plain: dict[str, Any]) -> Trial:
-    """Read back what JSON made of a trial."""
-    lists = {name: tuple(plain[name]) for name in ("parents", "fitness", "relative_changes", "updates")}
-    return Trial(**{**plain, **lists, "curves": tuple(tuple(row) for row in plain["curves"])})
 
 
 def is_measured(settings: RetentionSettings, update: int) -> bool:
@@ -233,7 +232,7 @@ def _restore(bench: Bench, checkpoint: Checkpoint, folder: Path) -> Trial:
     bench.engine.bank.flat.copy_(checkpoint.tensors["factors"])
     learner = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
     bench.engine.learner.load_state(learner)
-    return trial_from_plain(checkpoint.state["trial"])
+    return TRIAL.validate_python(checkpoint.state["trial"])
 
 
 def _save(bench: Bench, trial: Trial, folder: Path) -> None:
