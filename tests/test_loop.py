@@ -12,7 +12,7 @@ from scripted import Reply, Table, Teacher, config_of, garbage, half, open_table
 from redqueen.domains.prompts_compact import IN
 from redqueen.engine import Engine
 from redqueen.loop import StepReport, keep_score, play_step
-from redqueen.match.rating import RatingConstants, Winner, expected_win, update
+from redqueen.match.rating import Winner, expected_win, newcomer, update
 from redqueen.nouns import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
 from redqueen.solve.solving import Answered
 from redqueen.state import State
@@ -20,7 +20,7 @@ from redqueen.summary import step_metrics
 from redqueen.timing import Clock
 from redqueen.verify.measures import measure
 
-NEWCOMER = RatingConstants().newcomer()
+NEWCOMER = newcomer()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from redqueen.config import Config
 from redqueen.errors import UserError
 from redqueen.match.payoff import PayoffMatrix
-from redqueen.match.rating import RatingConstants
+from redqueen.match.rating import newcomer
 from redqueen.nouns import Individual, Names
 from redqueen.population.hall_of_fame import HallOfFame
 from redqueen.propose.buffer import TaskBuffer
@@ -60,23 +60,17 @@ class State:
 def found(config: Config) -> State:
     """Return the state before the first step: fresh founders, the seed buffer, no games."""
     population = config.population
-    newcomer = rating_constants(config).newcomer()
+    rating = newcomer(config.match)
     if population.single:
-        people = [Individual("A1", "both", 0, newcomer)]
+        people = [Individual("A1", "both", 0, rating)]
     else:
-        people = [Individual(f"T{i + 1}", "teacher", i, newcomer) for i in range(population.num_teachers)]
+        people = [Individual(f"T{i + 1}", "teacher", i, rating) for i in range(population.num_teachers)]
         first = population.num_teachers
-        people += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
+        people += [Individual(f"S{i + 1}", "student", first + i, rating) for i in range(population.num_students)]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
     buffer, memory = TaskBuffer(config.propose.buffer_capacity), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     return State(0, tuple(people), buffer, payoff, memory=memory, hall=hall)
-
-
-def rating_constants(config: Config) -> RatingConstants:
-    """Return the rating system's numbers."""
-    match = config.match
-    return RatingConstants(match.rating_mu, match.rating_sigma, match.rating_beta, match.rating_tau, match.draw_frac)
 
 
 def state_to_plain(state: State) -> dict[str, Any]:
