@@ -364,7 +364,7 @@ def retention(
     threads: Annotated[int, typer.Option(help="CPU threads; 0: all cores.")] = 0,
 ) -> None:
     """Train children of every operator on the embedded base: recovery curves and verdicts against the controls."""
-    from redqueen.retention.command import measure_retention
+    from redqueen.experiment.retention.command import measure_retention
 
     print(measure_retention(out, seeds, quick, threads, lambda line: print(line, file=sys.stderr, flush=True)))
 

@@ -11,19 +11,19 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from redqueen.checkpoint import Checkpoint, remove_after
 from redqueen.engine import Engine
+from redqueen.experiment.retention.lineup import Entry, breed_all
+from redqueen.experiment.retention.settings import RetentionSettings
+from redqueen.experiment.retention.tasks import TaskSource
+from redqueen.files import write_whole
 from redqueen.learn.credit import assign_credit
 from redqueen.nouns import Individual, Rating, Request, Task
 from redqueen.policy.bank import BASE_SLOT
 from redqueen.population.genotype import distance, norm
-from redqueen.retention.lineup import Entry, breed_all
-from redqueen.retention.settings import RetentionSettings
-from redqueen.retention.tasks import TaskSource
 from redqueen.solve.solving import Answered, grade
 from redqueen.streams import Streams
 
@@ -111,7 +111,7 @@ def play_trial(bench: Bench, seed: int, folder: Path, tell: Tell) -> Trial:
         if is_measured(bench.settings, update) or trial.step % bench.settings.checkpoint_every == 0:
             _save(bench, trial, checkpoints)
         tell(trial.step, f"{words}, solved {100 * solved:.0f} %")
-    _write(folder / SCORES, asdict(trial))
+    write_whole(folder / SCORES, json.dumps(asdict(trial)) + "\n")
     shutil.rmtree(checkpoints)
     return trial
 
@@ -239,10 +239,3 @@ def _save(bench: Bench, trial: Trial, folder: Path) -> None:
     tensors = {"factors": bench.engine.bank.flat}
     tensors |= {f"learner.{name}": tensor for name, tensor in bench.engine.learner.state_dict().items()}
     Checkpoint.save(folder, trial.step, tensors, {"trial": asdict(trial)}, num_kept=2)
-
-
-def _write(path: Path, plain: dict[str, Any]) -> None:
-    """Write JSON whole or not at all."""
-    aside = path.with_suffix(".writing")
-    aside.write_text(json.dumps(plain) + "\n")
-    aside.replace(path)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import redqueen
 
-from redqueen.retention.command import measure_retention
-from redqueen.retention.lineup import lineup
+from redqueen.experiment.retention.command import measure_retention
+from redqueen.experiment.retention.lineup import lineup
 
 
 @pytest.fixture(scope="module")

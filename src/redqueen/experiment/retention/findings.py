@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 
 from redqueen.errors import UserError
-from redqueen.retention.lineup import COPY, LINEAR, Entry
-from redqueen.retention.trial import Trial
+from redqueen.experiment.retention.lineup import COPY, LINEAR, Entry
+from redqueen.experiment.retention.trial import Trial
 from redqueen.statistics import Array, CrossedResamples, Estimate, Interval
 
 Verdict = Literal["keeps", "loses", "undecided", "control"]
@@ -66,32 +66,29 @@ def analyse(trials: Sequence[Trial], entries: Sequence[Entry], programs: Sequenc
 
     Programs with a lost task in any measurement are left out throughout. Raises UserError when nothing is left.
     """
-    base = _by_program([[t.base] for t in trials], programs)  # (seeds, 1, programs)
-    parents = _by_program([t.parents for t in trials], programs)  # (seeds, 2, programs)
-    num_seeds, num_entries = len(trials), len(entries)
-    curves = _by_program([[row for measured in t.curves for row in measured] for t in trials], programs)
-    whole = np.concatenate([base, parents, curves], axis=1)
+    # For each seed the base, both parents, then every entry at every measured update: (seeds, rows, programs).
+    rows = [[t.base, *t.parents, *(scores for measured in t.curves for scores in measured)] for t in trials]
+    whole = _by_program(rows, programs)
     kept = np.isfinite(whole).all(axis=(0, 1))
     if not kept.any():
         raise UserError(
             "the verifier lost a grade of every held-out program, so nothing can be compared: "
             "free some memory, remove the seed-N folders of --out and run again"
         )
-    draws = CrossedResamples.draw(num_seeds, int(kept.sum()), np.random.default_rng(BOOTSTRAP_SEED), NUM_RESAMPLES)
-    means = draws.means(whole[:, :, kept])  # (n, 3 + measured x entries)
-    of_base, of_parent, of_second = means[:, 0], means[:, 1], means[:, 2]
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    draws = CrossedResamples.draw(len(trials), int(kept.sum()), rng, NUM_RESAMPLES)
+    means = draws.means(whole[:, :, kept])  # (draws, rows)
+    base, parent, second = means[:, 0], means[:, 1], means[:, 2]
     updates = np.array(trials[0].updates, dtype=np.float64)
-    scores = means[:, 3:].reshape(len(means), len(updates), num_entries)
+    scores = means[:, 3:].reshape(len(means), len(updates), len(entries))
     areas = _areas(updates, scores)
-    gain = draws.estimate(of_parent - of_base)
+    gain = draws.estimate(parent - base)
     margin = MARGIN_FRAC * gain.value
     control = {entry.operator: i for i, entry in reversed(list(enumerate(entries)))}
-    copy, linear = areas[:, control[COPY]], areas[:, control[LINEAR]]
     found = []
     for i, entry in enumerate(entries):
-        over_copy, over_linear = draws.estimate(areas[:, i] - copy), draws.estimate(areas[:, i] - linear)
-        reached = np.flatnonzero(scores[0, :, i] >= of_parent[0] - 1e-12)
-        retention = draws.estimate(_ratio(scores[:, 0, i] - of_base, of_parent - of_base))
+        over_copy, over_linear = (draws.estimate(areas[:, i] - areas[:, control[name]]) for name in (COPY, LINEAR))
+        reached = np.flatnonzero(scores[0, :, i] >= parent[0] - 1e-12)
         verdict = judge(entry, over_copy.interval, gain.interval, margin)
         found.append(
             Finding(
@@ -99,7 +96,7 @@ def analyse(trials: Sequence[Trial], entries: Sequence[Entry], programs: Sequenc
                 relative_change=float(np.mean([t.relative_changes[i] for t in trials])),
                 birth=draws.estimate(scores[:, 0, i]),
                 end=draws.estimate(scores[:, -1, i]),
-                retention=retention,
+                retention=draws.estimate(_ratio(scores[:, 0, i] - base, parent - base)),
                 area=draws.estimate(areas[:, i]),
                 over_copy=over_copy,
                 over_linear=over_linear,
@@ -108,8 +105,8 @@ def analyse(trials: Sequence[Trial], entries: Sequence[Entry], programs: Sequenc
                 sentence=sentence(entry, verdict, over_copy, over_linear, gain.interval, margin),
             )
         )
-    first, second = draws.estimate(of_parent), draws.estimate(of_second)
-    return Findings(draws.estimate(of_base), first, second, gain, margin, tuple(found))
+    of_base, of_parent, of_second = (draws.estimate(one) for one in (base, parent, second))
+    return Findings(of_base, of_parent, of_second, gain, margin, tuple(found))
 
 
 def judge(entry: Entry, over_copy: Interval, gain: Interval, margin: float) -> Verdict:
@@ -143,8 +140,9 @@ def sentence(
     text = f"{entry.label} {what}: its area differs from a copy's by {_signed(over_copy)} (margin {-100 * margin:.1f})"
     if entry.operator == LINEAR:
         return f"{text}."
-    beats = [name for name, other in (("the copy", over_copy), ("the mean", over_linear)) if other.interval.low > 0]
-    behind = [name for name, other in (("the copy", over_copy), ("the mean", over_linear)) if other.interval.high < 0]
+    against = {"the copy": over_copy.interval, "the mean": over_linear.interval}
+    beats = [name for name, interval in against.items() if interval.low > 0]
+    behind = [name for name, interval in against.items() if interval.high < 0]
     text = f"{text}, from the plain mean's by {_signed(over_linear)}"
     if len(beats) == 2:
         return f"{text}; it beats both controls."

@@ -8,10 +8,10 @@ import pytest
 
 from redqueen.checkpoint import list_checkpoints
 from redqueen.engine import open_engine
-from redqueen.retention.lineup import COPY, LINEAR, Entry
-from redqueen.retention.settings import QUICK, engine_config
-from redqueen.retention.tasks import TaskSource
-from redqueen.retention.trial import CHECKPOINTS, PARENTS, SCORES, Bench, Trial, play_trial, work_of_step
+from redqueen.experiment.retention.lineup import COPY, LINEAR, Entry
+from redqueen.experiment.retention.settings import QUICK, engine_config
+from redqueen.experiment.retention.tasks import TaskSource
+from redqueen.experiment.retention.trial import CHECKPOINTS, PARENTS, SCORES, Bench, Trial, play_trial, work_of_step
 from redqueen.tiny.problems import skeleton
 
 ENTRIES = (Entry("M4", "delta"), Entry("X1", "factor"), Entry(COPY, "delta"), Entry(LINEAR, "delta"))
