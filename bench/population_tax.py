@@ -17,7 +17,8 @@ from collections.abc import Callable
 import torch
 from _shared import embedded_model, interleaved, median_ratio, print_result, print_table
 
-from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
+from redqueen.config import LearnConfig
+from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Request, Rollout
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Precision, freeze
@@ -38,7 +39,7 @@ def build_step(
         prompt = tuple(torch.randint(0, vocabulary, (length,), generator=generator).tolist())
         requests.append(Request(i % num_members, prompt, options.attempts, rng_seed=i))
     sampler = TorchSampler(bank, max_new_tokens=options.new_tokens, end_tokens=[], max_rows=options.rows)
-    learner = TorchLearner(bank, LearnerSettings(lr=1e-4))
+    learner = TorchLearner(bank, LearnConfig(learning_rate=1e-4))
     signs = tuple((-1.0) ** i for i in range(options.attempts))
 
     def step() -> None:

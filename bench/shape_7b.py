@@ -20,7 +20,8 @@ from _shared import interleaved, median_ratio, print_result, print_table, synchr
 from torch import nn
 from transformers import AutoModelForCausalLM, Qwen2Config
 
-from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
+from redqueen.config import LearnConfig
+from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import AdapterBank
@@ -122,10 +123,8 @@ def train_job(bank: AdapterBank, members: int, sizes: Sizes) -> tuple[Callable[[
     linears = sum(m.weight.numel() for m in bank.base.model.modules() if isinstance(m, nn.Linear)) - head
     # Forward and the gradient of the inputs for frozen weights; for factors also their own gradient.
     operations = 4.0 * linears * tokens + 4.0 * head * completion_tokens + 6.0 * bank.num_parameters * tokens
-    settings = LearnerSettings(
-        lr=1e-5, checkpointing=True, micro_batch_tokens=sizes.micro_batch_tokens, members_at_once=8
-    )
-    learner = TorchLearner(bank, settings)
+    config = LearnConfig(learning_rate=1e-5, gradient_checkpointing=True, micro_batch_tokens=sizes.micro_batch_tokens)
+    learner = TorchLearner(bank, config, members_at_once=8)
     return lambda: learner.update(rollouts), tokens, operations
 
 

@@ -24,8 +24,9 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from redqueen.config import LearnConfig
 from redqueen.learn.batches import by_member
-from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
+from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, Precision, freeze
@@ -68,7 +69,7 @@ def build(options: argparse.Namespace, precision: Precision) -> Setting:
     return Setting(
         bank=bank,
         sampler=TorchSampler(bank, options.new_tokens, end_tokens=[], temperature=0.0),
-        learner=TorchLearner(bank, LearnerSettings(lr=1e-4)),
+        learner=TorchLearner(bank, LearnConfig(learning_rate=1e-4)),
         base=theirs,
         peft=as_peft(theirs.model, bank),
         bare=bare,

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from redqueen.config import Config, parse_config
 from redqueen.domains.code.prompts_compact import ANSWER, BOS, IN, OUT
 from redqueen.engine import Engine, open_engine
-from redqueen.evolve.generation import evolution_rules
+from redqueen.evolve.generation import check_constants
 from redqueen.loop import StepReport, play_step
 from redqueen.nouns import Completion, Request
 from redqueen.propose.policy_filter import load_policy
@@ -106,8 +106,9 @@ class Table:
         self.engine.learner.load_state({})
         tokenizer = self.engine.tokenizer
         proposer, solver = Scripted(tokenizer, teach), Scripted(tokenizer, answer)
-        rules, policy = evolution_rules(config.evolve), load_policy(config.propose)
-        seats = {"proposer": proposer, "solver": solver, "rules": rules, "policy": policy}
+        check_constants(config.evolve)
+        policy = load_policy(config.propose)
+        seats = {"proposer": proposer, "solver": solver, "policy": policy}
         return found(config), replace(self.engine, config=config, **seats)
 
     def play(

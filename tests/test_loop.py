@@ -13,14 +13,14 @@ from redqueen.domains.code.measures import measure
 from redqueen.domains.code.prompts_compact import IN
 from redqueen.engine import Engine
 from redqueen.loop import StepReport, keep_score, play_step
-from redqueen.match.rating import RatingConstants, Winner, expected_win, update
+from redqueen.match.rating import Winner, expected_win, newcomer, update
 from redqueen.nouns import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
 from redqueen.run.metrics import step_metrics
 from redqueen.solve.solving import Answered
 from redqueen.state import State
 from redqueen.timing import Clock
 
-NEWCOMER = RatingConstants().newcomer()
+NEWCOMER = newcomer()
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from scripted import Table, Teacher, config_of, half, open_table, right, wrong
 
 from redqueen.domains.code.prompts_compact import IN
 from redqueen.errors import UserError
-from redqueen.evolve.generation import evolution_rules
+from redqueen.evolve.generation import check_constants
 from redqueen.loop import play_step
-from redqueen.match.rating import RatingConstants
+from redqueen.match.rating import newcomer
 from redqueen.nouns import Rating, Rejection
 from redqueen.state import state_from_plain, state_to_plain
 from redqueen.timing import Clock
@@ -88,7 +88,7 @@ def test_constants_of_an_operator_reach_the_child_and_its_lineage(table: Table) 
 
 def test_a_constant_that_an_operator_does_not_have_is_refused_before_the_run() -> None:
     with pytest.raises(UserError, match=r"evolve\.constants: operator M4 has no constant 'strength'"):
-        evolution_rules(config_of(evolve={"constants": {"M4": {"strength": 1.0}}}).evolve)
+        check_constants(config_of(evolve={"constants": {"M4": {"strength": 1.0}}}).evolve)
     with pytest.raises(UserError, match="constants names 'M99', which is no operator"):
         config_of(evolve={"constants": {"M99": {}}})
 
@@ -208,7 +208,7 @@ def test_what_the_policy_forbids_is_refused_and_costs_like_an_invalid_proposal(t
 
 def test_the_ratings_of_newcomers_do_not_depend_on_the_options(table: Table) -> None:
     state, _ = table.sit(config_of(match=HALL), Teacher(), half)
-    assert {i.rating for i in state.individuals} == {RatingConstants().newcomer()}
+    assert {i.rating for i in state.individuals} == {newcomer()}
 
 
 # Resuming ------------------------------------------------------------------------------------------------------

@@ -3,10 +3,15 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from redqueen.config import Config, parse_config
+from redqueen.errors import UserError
 from redqueen.match import payoff
 from redqueen.nouns import Individual, Rating, Task
+from redqueen.population.hall_of_fame import HallOfFame, admit
 from redqueen.propose.buffer import IDENTITY, TaskBuffer
+from redqueen.propose.task_memory import TaskMemory, remember
 from redqueen.state import State, found, state_from_plain, state_to_plain
 
 
@@ -49,7 +54,28 @@ def test_a_state_comes_back_from_its_checkpoint_exactly() -> None:
         "1-T1-0", "T1", "S1", "code_f", "def f(x):\n    return 'é\\n'\n", ("1", "2"), ("'a'", "{1: (2,)}"), "hint", 1
     )
     games = payoff.record(payoff.PayoffMatrix(0.9), [("T2.10", "S1", 1 / 3)])
-    state = State(17, (child, founder), TaskBuffer(64, (IDENTITY, task), ("one", "two")), games, frozenset({"S1"}))
-    read = state_from_plain(json.loads(json.dumps(state_to_plain(state))))
+    memory = remember(remember(TaskMemory(), [task], {task.id: 1 / 3}), [IDENTITY], {"seed": 0.1 + 0.2})
+    hall, _ = admit(HallOfFame(2, 8), child, 12)
+    buffer = TaskBuffer(64, (IDENTITY, task), ("one", "two"))
+    broken, scores = frozenset({"S1", "T2.10"}), {"S1": (1 / 3, 0.5)}
+    state = State(17, (child, founder), buffer, games, broken, scores, memory, hall)
+    plain = state_to_plain(state)
+    read = state_from_plain(json.loads(json.dumps(plain)))
     assert read == state
     assert read != replace(state, step=18)
+    assert plain["broken"] == ["S1", "T2.10"] and plain["payoff"]["cells"] == [["T2.10", "S1", 1 / 3, 1.0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"payoff": {"scores": []}}, "payoff"),
+        ({"payoff": {"cells": [["T1", "S1"]]}}, "payoff"),
+        ({"step": "soon"}, "step"),
+        ({"moods": {}}, "moods"),
+    ],
+)
+def test_a_state_of_another_version_is_refused_by_its_field(change: dict[str, object], named: str) -> None:
+    plain = state_to_plain(found(Config())) | change
+    with pytest.raises(UserError, match=rf"another version of redqueen \('{named}"):
+        state_from_plain(plain)

@@ -17,8 +17,8 @@ from redqueen.domains.code.prompts_chat import ChatFormat
 from redqueen.domains.code.prompts_compact import MOST_INPUTS, CompactFormat
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.errors import UserError
-from redqueen.evolve.generation import EvolutionRules, evolution_rules
-from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
+from redqueen.evolve.generation import check_constants
+from redqueen.learn.torch_learner import TorchLearner
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
@@ -46,7 +46,6 @@ class Engine:
     learner: TorchLearner
     verifier: Verifier
     limits: TextLimits
-    rules: EvolutionRules
     policy: PolicyFilter
 
     def sampler(self, temperature: float) -> TorchSampler:
@@ -61,13 +60,14 @@ def open_engine(config: Config) -> Iterator[Engine]:
     Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox can be had, or a rule of
     evolution or policy is wrong.
     """
-    rules, policy = evolution_rules(config.evolve), load_policy(config.propose)
+    check_constants(config.evolve)
+    policy = load_policy(config.propose)
     torch.set_num_threads(config.run.num_threads or os.cpu_count() or 1)
     torch.manual_seed(config.run.rng_seed)
     device = choose_device(config.run.device)
     refuse_what_cannot_fit(config, device)
     model, tokenizer = load_base(config.model.base)
-    population, learn = config.population, config.learn
+    population = config.population
     base = freeze(model, device, config.model.precision)
     bank = AdapterBank(
         base,
@@ -78,18 +78,7 @@ def open_engine(config: Config) -> Iterator[Engine]:
         config.run.rng_seed,
     )
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
-    settings = LearnerSettings(
-        lr=learn.learning_rate,
-        betas=(learn.beta1, learn.beta2),
-        weight_decay=learn.weight_decay,
-        max_grad_norm=learn.max_grad_norm,
-        clip=learn.clip,
-        temperature=solve.temperature,
-        micro_batch_tokens=learn.micro_batch_tokens,
-        checkpointing=learn.gradient_checkpointing,
-        pad_id=pad_token(tokenizer),
-    )
-    learner = TorchLearner(bank, settings)
+    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_token(tokenizer))
     with open_verifier(config) as verifier:
         yield Engine(
             config=config,
@@ -101,7 +90,6 @@ def open_engine(config: Config) -> Iterator[Engine]:
             learner=learner,
             verifier=verifier,
             limits=limits,
-            rules=rules,
             policy=policy,
         )
 

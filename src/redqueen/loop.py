@@ -35,7 +35,7 @@ from redqueen.propose.proposing import Proposal, propose
 from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long
 from redqueen.solve.solving import Answered, grade, solve
-from redqueen.state import State, rating_constants
+from redqueen.state import State
 from redqueen.streams import Streams
 from redqueen.timing import Clock
 
@@ -134,11 +134,11 @@ def meet(state: State, engine: Engine, streams: Streams) -> list[Match]:
     if config.population.single:
         alone = state.individuals[0].id
         return [Match(alone, alone, 0.5)]
-    rng, constants = streams.rng("match"), rating_constants(config)
+    rng = streams.rng("match")
     sides = (state.teachers, state.students)
-    matches = pair(config.match.rule, *sides, rng, config.match.pfsp_exponent, constants)
+    matches = pair(*sides, rng, config.match)
     past = (opponents(state.hall, "teacher"), opponents(state.hall, "student"))
-    return with_hall_of_fame(matches, *sides, *past, streams.rng("hall"), config.match.hall_of_fame_frac, constants)
+    return with_hall_of_fame(matches, *sides, *past, streams.rng("hall"), config.match)
 
 
 def write_proposals(
@@ -186,13 +186,13 @@ def keep_score(
 
 def settle_ratings(state: State, games: Sequence[Game], engine: Engine) -> State:
     """Phase 5. Move the ratings of every match once (past members' stay), and remember the scores."""
-    constants = rating_constants(engine.config)
     ratings = {i.id: i.rating for i in (*state.individuals, *state.past)}
     frozen = {i.id: i.rating for i in state.past}
     for game in games:
         teacher, student = game.match.teacher, game.match.student
         if game.winner != "none":
-            ratings[teacher], ratings[student] = update(ratings[teacher], ratings[student], game.winner, constants)
+            moved = update(ratings[teacher], ratings[student], game.winner, engine.config.match)
+            ratings[teacher], ratings[student] = moved
             ratings |= frozen
     scores = [(g.match.teacher, g.match.student, g.solve_frac) for g in games if g.solve_frac is not None]
     people = tuple(replace(i, rating=ratings[i.id]) for i in state.individuals)
@@ -252,14 +252,14 @@ def renew(
     members: Sequence[Individual], state: State, fitness: dict[str, float], engine: Engine, streams: Streams
 ) -> list[Newborn]:
     """Replace the weakest of one role, and whoever is broken, by children of the fittest survivors."""
-    rules, rng = engine.rules, streams.rng("evolve", members[0].role)
+    rules, rng = engine.config.evolve, streams.rng("evolve", members[0].role)
     distances = behaviour_distances(members, state) if rules.replacement == "crowding" else None
     planned = plan(members, fitness, rules, rng, state.broken, distances)
     genotypes = {i.id: engine.bank.genotype(i.slot) for i in members if planned}
     known = {i.id: i for i in members}
     newborns = []
     for birth in planned:
-        child = breed(birth, known, genotypes, fitness, state.step, rules, rating_constants(engine.config))
+        child = breed(birth, known, genotypes, fitness, state.step, rules, engine.config.match)
         engine.bank.load(child.individual.slot, child.genotype)
         engine.learner.reset(child.individual.slot)
         if child.moments_from is not None:

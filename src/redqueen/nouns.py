@@ -7,7 +7,9 @@ compared and stored as it is. Stages take records and return records; nothing is
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import PlainSerializer
 
 Kind = Literal["code_o", "code_i", "code_f"]
 KINDS: tuple[Kind, ...] = ("code_o", "code_i", "code_f")
@@ -15,6 +17,9 @@ KINDS: tuple[Kind, ...] = ("code_o", "code_i", "code_f")
 
 Role = Literal["teacher", "student", "both"]
 """``both`` is the single-agent baseline: one adapter that proposes and solves."""
+
+Names = Annotated[frozenset[str], PlainSerializer(sorted)]
+"""A set of names; a checkpoint holds them in order, so that equal states give equal files."""
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from redqueen.config import Config
-from redqueen.match.payoff import PayoffMatrix, from_plain, to_plain
-from redqueen.match.rating import RatingConstants
-from redqueen.nouns import Individual, Rating, Task
-from redqueen.population import hall_of_fame
+from redqueen.errors import UserError
+from redqueen.match.payoff import PayoffMatrix
+from redqueen.match.rating import newcomer
+from redqueen.nouns import Individual, Names
 from redqueen.population.hall_of_fame import HallOfFame
-from redqueen.propose import task_memory
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.task_memory import TaskMemory
 
@@ -25,11 +26,13 @@ class State:
     posed, ``hall`` the frozen past members.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     step: int
     individuals: tuple[Individual, ...]
     buffer: TaskBuffer
     payoff: PayoffMatrix
-    broken: frozenset[str] = field(default_factory=frozenset)
+    broken: Names = field(default_factory=frozenset)
     scores: dict[str, tuple[float, ...]] = field(default_factory=dict)
     memory: TaskMemory = field(default_factory=TaskMemory)
     hall: HallOfFame = field(default_factory=HallOfFame)
@@ -62,60 +65,36 @@ class State:
 def found(config: Config) -> State:
     """Return the state before the first step: fresh founders, the seed buffer, no games."""
     population = config.population
-    newcomer = rating_constants(config).newcomer()
+    rating = newcomer(config.match)
     if population.single:
-        people = [Individual("A1", "both", 0, newcomer)]
+        people = [Individual("A1", "both", 0, rating)]
     else:
-        people = [Individual(f"T{i + 1}", "teacher", i, newcomer) for i in range(population.num_teachers)]
+        people = [Individual(f"T{i + 1}", "teacher", i, rating) for i in range(population.num_teachers)]
         first = population.num_teachers
-        people += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
+        people += [Individual(f"S{i + 1}", "student", first + i, rating) for i in range(population.num_students)]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
     buffer, memory = TaskBuffer(config.propose.buffer_capacity), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     return State(0, tuple(people), buffer, payoff, memory=memory, hall=hall)
 
 
-def rating_constants(config: Config) -> RatingConstants:
-    """Return the rating system's numbers."""
-    match = config.match
-    return RatingConstants(match.rating_mu, match.rating_sigma, match.rating_beta, match.rating_tau, match.draw_frac)
-
-
 def state_to_plain(state: State) -> dict[str, Any]:
     """Return the state as plain JSON values; ``state_from_plain`` reads them back exactly."""
-    return {
-        "step": state.step,
-        "individuals": [asdict(i) for i in state.individuals],
-        "buffer": {
-            "capacity": state.buffer.capacity,
-            "tasks": [asdict(t) for t in state.buffer.tasks],
-            "asked": list(state.buffer.asked),
-        },
-        "payoff": to_plain(state.payoff),
-        "broken": sorted(state.broken),
-        "scores": {name: list(values) for name, values in state.scores.items()},
-        "memory": task_memory.to_plain(state.memory),
-        "hall": hall_of_fame.to_plain(state.hall),
-    }
+    plain: dict[str, Any] = _STATE.dump_python(state, mode="json")
+    return plain
 
 
 def state_from_plain(plain: dict[str, Any]) -> State:
-    """Read back what ``state_to_plain`` wrote."""
-    people = tuple(
-        Individual(**{**i, "rating": Rating(**i["rating"]), "parents": tuple(i["parents"])})
-        for i in plain["individuals"]
-    )
-    tasks = tuple(
-        Task(**{**t, "inputs": tuple(t["inputs"]), "outputs": tuple(t["outputs"])}) for t in plain["buffer"]["tasks"]
-    )
-    buffer = TaskBuffer(plain["buffer"]["capacity"], tasks, tuple(plain["buffer"]["asked"]))
-    return State(
-        plain["step"],
-        people,
-        buffer,
-        from_plain(plain["payoff"]),
-        frozenset(plain["broken"]),
-        {name: tuple(values) for name, values in plain["scores"].items()},
-        task_memory.from_plain(plain["memory"]),
-        hall_of_fame.from_plain(plain["hall"]),
-    )
+    """Read back what ``state_to_plain`` wrote. Raises UserError, naming the field, for another version's state."""
+    try:
+        return _STATE.validate_python(plain)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise UserError(
+            f"the state of this checkpoint was written by another version of redqueen ({place!r}: {fault['msg']}): "
+            "resume with the version that wrote it (the table `run` names it)"
+        ) from None
+
+
+_STATE = TypeAdapter(State)

@@ -8,7 +8,7 @@ import pytest
 from command_line import redqueen
 
 from redqueen.commands.retention import measure_retention
-from redqueen.retention.lineup import lineup
+from redqueen.experiment.retention.lineup import lineup
 
 
 @pytest.fixture(scope="module")

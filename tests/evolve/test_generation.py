@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from small_adapters import adapter
 
+from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
-from redqueen.evolve.generation import EvolutionRules, PlannedBirth, breed, inherited_rating, plan
+from redqueen.evolve.generation import PlannedBirth, breed, inherited_rating, plan
 from redqueen.nouns import Individual, Rating
 from redqueen.population.genotype import distance, norm
 
@@ -22,7 +23,7 @@ def fitness_of(people: list[Individual]) -> dict[str, float]:
 
 def planned(number: int, seed: int = 0, broken: tuple[str, ...] = (), **rules: object) -> list[PlannedBirth]:
     people = students(number)
-    return plan(people, fitness_of(people), EvolutionRules(**rules), np.random.default_rng(seed), broken)
+    return plan(people, fitness_of(people), EvolveConfig(**rules), np.random.default_rng(seed), broken)
 
 
 def test_of_four_the_weakest_leaves_and_the_fittest_breed() -> None:
@@ -73,8 +74,9 @@ def test_a_control_can_be_the_only_operator() -> None:
 
 
 def test_an_unknown_operator_is_refused() -> None:
+    people, rules = students(4), EvolveConfig().model_copy(update={"operators": ("X99",)})
     with pytest.raises(UserError, match="unknown operator 'X99'"):
-        planned(4, operators=("X99",))
+        plan(people, fitness_of(people), rules, np.random.default_rng(0))
 
 
 def test_the_same_seed_plans_the_same_generation() -> None:
@@ -85,7 +87,7 @@ def born(birth: PlannedBirth, **rules: object):
     people = {person.id: person for person in students(4)}
     genotypes = {name: adapter(i) for i, name in enumerate(people)}
     fitness = {name: float(i) for i, name in enumerate(people)}
-    return breed(birth, people, genotypes, fitness, 20, EvolutionRules(**rules)), genotypes
+    return breed(birth, people, genotypes, fitness, 20, EvolveConfig(**rules)), genotypes
 
 
 def test_a_child_takes_role_and_slot_and_tells_where_it_comes_from() -> None:
@@ -105,7 +107,7 @@ def test_a_childs_child_keeps_the_name_of_its_place() -> None:
     parent = Individual("T1", "teacher", 1, Rating(30, 3))
     people = {person.id: person for person in (old, parent)}
     birth = PlannedBirth("T2.10", ("T1",), "copy_parent", 0)
-    newborn = breed(birth, people, {"T1": adapter(0)}, {"T1": 1.0}, 20, EvolutionRules())
+    newborn = breed(birth, people, {"T1": adapter(0)}, {"T1": 1.0}, 20, EvolveConfig())
     assert newborn.individual.id == "T2.20" and newborn.individual.slot == 2
 
 

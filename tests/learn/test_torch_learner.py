@@ -7,9 +7,10 @@ import pytest
 import torch
 from tiny_models import CONFIGS, tiny_bank
 
+from redqueen.config import LearnConfig
 from redqueen.errors import UserError
 from redqueen.learn.batches import by_member
-from redqueen.learn.torch_learner import LearnerSettings, TorchLearner
+from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.torch_sampler import TorchSampler
@@ -37,7 +38,8 @@ ROLLOUTS = [
 
 
 def gradients(bank: AdapterBank, rollouts: Sequence[Rollout], **options: object) -> torch.Tensor:
-    learner = TorchLearner(bank, LearnerSettings(**options))  # type: ignore[arg-type]
+    fields = {name: options.pop(name) for name in list(options) if name in LearnConfig.model_fields}
+    learner = TorchLearner(bank, LearnConfig().model_copy(update=fields), **options)  # smaller than a user may ask for
     return learner.gradients(by_member(rollouts))[0]
 
 
@@ -74,7 +76,7 @@ def test_packed_gradients_equal_those_of_each_completion_run_alone(architecture:
     [
         {"micro_batch_tokens": 1},
         {"logit_chunk_tokens": 3},
-        {"checkpointing": True},
+        {"gradient_checkpointing": True},
         {"logit_chunk_tokens": 7, "micro_batch_tokens": 40},
     ],
 )
@@ -141,7 +143,7 @@ def test_a_member_with_nothing_to_learn_is_not_moved_by_its_momentum() -> None:
 
 def test_gradients_are_clipped_by_each_members_own_norm() -> None:
     bank = tiny_bank()
-    learner = TorchLearner(bank, LearnerSettings(max_grad_norm=1e-3, betas=(0.0, 0.0)))
+    learner = TorchLearner(bank, LearnConfig(max_grad_norm=1e-3, beta1=0.0, beta2=0.0))
     stats = learner.update(ROLLOUTS)
     state = learner.state_dict()
     for s in stats:
@@ -151,7 +153,7 @@ def test_gradients_are_clipped_by_each_members_own_norm() -> None:
 
 def test_a_step_makes_good_completions_more_likely_and_bad_ones_less() -> None:
     bank = tiny_bank()
-    learner = TorchLearner(bank, LearnerSettings(lr=1e-2))
+    learner = TorchLearner(bank, LearnConfig(learning_rate=1e-2))
     data = [rollout(1, 7, (6, 6), (1.0, -1.0))]
     first = learner.update(data)[0].loss
     assert first == pytest.approx(0.0, abs=1e-6)  # at ratio 1 the loss is minus the mean advantage
@@ -176,14 +178,13 @@ def test_with_the_samplers_logprobs_the_ratio_is_clipped() -> None:
     bank = tiny_bank()
     stale = Rollout(0, tokens(1, 4), (completion(8, 10),), (1.0,))
     far_below = Completion(stale.completions[0].tokens, (-30.0,) * 10, 1.0, True)
-    settings = LearnerSettings(old_logprobs="sampler")
-    (stats,) = TorchLearner(bank, settings).update([Rollout(0, stale.prompt, (far_below,), (1.0,))])
+    (stats,) = TorchLearner(bank, old_logprobs="sampler").update([Rollout(0, stale.prompt, (far_below,), (1.0,))])
     assert stats.clip_frac == 1.0 and stats.grad_norm == 0.0 and stats.loss == pytest.approx(-1.2)
 
 
 def test_waves_of_members_give_the_same_step_as_all_at_once() -> None:
     one, other = tiny_bank(), tiny_bank()
-    stats = TorchLearner(one, LearnerSettings(members_at_once=1)).update(ROLLOUTS)
+    stats = TorchLearner(one, members_at_once=1).update(ROLLOUTS)
     assert [s.slot for s in stats] == [0, 2]
     TorchLearner(other).update(ROLLOUTS)
     torch.testing.assert_close(one.flat, other.flat, rtol=0.0, atol=2e-5)
@@ -229,6 +230,6 @@ def test_a_learner_with_checkpointing_leaves_the_sampler_as_it_was() -> None:
     request = Request(1, tokens(1, 5), 2, rng_seed=0)
     sampler = TorchSampler(bank, max_new_tokens=8, end_tokens=[])
     before = sampler.sample([request])
-    learner = TorchLearner(bank, LearnerSettings(checkpointing=True))
+    learner = TorchLearner(bank, LearnConfig(gradient_checkpointing=True))
     learner.gradients(by_member(ROLLOUTS))
     assert sampler.sample([request]) == before

@@ -5,9 +5,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from redqueen.config import MatchConfig
 from redqueen.match.pairing import pair, preference, with_hall_of_fame
 from redqueen.match.rating import STANDARD, expected_win
 from redqueen.nouns import Individual, Rating, Role
+
+ALWAYS = MatchConfig(hall_of_fame_frac=1.0)
+"""Every match is played against a past member."""
 
 
 def people(role: Role, mus: list[float], sigma: float = 1.0, prefix: str = "") -> list[Individual]:
@@ -15,41 +19,45 @@ def people(role: Role, mus: list[float], sigma: float = 1.0, prefix: str = "") -
     return [Individual(f"{letter}{i}", role, i, Rating(mu, sigma)) for i, mu in enumerate(mus)]
 
 
+def by(rule: str) -> MatchConfig:
+    return MatchConfig(rule=rule)
+
+
 @pytest.mark.parametrize("rule", ["pfsp", "uniform"])
 def test_four_teachers_meet_four_different_students(rule: str) -> None:
-    matches = pair(rule, people("teacher", [25] * 4), people("student", [20, 25, 30, 35]), np.random.default_rng(0))
+    matches = pair(people("teacher", [25] * 4), people("student", [20, 25, 30, 35]), np.random.default_rng(0), by(rule))
     assert [m.teacher for m in matches] == ["T0", "T1", "T2", "T3"]
     assert {m.student for m in matches} == {"S0", "S1", "S2", "S3"}
 
 
 @pytest.mark.parametrize("rule", ["pfsp", "uniform"])
 def test_with_too_few_students_the_pool_refills_evenly(rule: str) -> None:
-    matches = pair(rule, people("teacher", [25] * 5), people("student", [10, 40]), np.random.default_rng(1))
+    matches = pair(people("teacher", [25] * 5), people("student", [10, 40]), np.random.default_rng(1), by(rule))
     assert sorted(Counter(m.student for m in matches).values()) == [2, 3]
 
 
 @pytest.mark.parametrize("rule", ["pfsp", "uniform"])
 def test_with_too_many_students_some_sit_out(rule: str) -> None:
-    matches = pair(rule, people("teacher", [25, 25]), people("student", [25] * 5), np.random.default_rng(2))
+    matches = pair(people("teacher", [25, 25]), people("student", [25] * 5), np.random.default_rng(2), by(rule))
     assert len(matches) == 2 and len({m.student for m in matches}) == 2
 
 
 def test_all_pairs_is_every_teacher_against_every_student() -> None:
-    matches = pair("all_pairs", people("teacher", [25] * 2), people("student", [25] * 3), np.random.default_rng(0))
+    matches = pair(people("teacher", [25] * 2), people("student", [25] * 3), np.random.default_rng(0), by("all_pairs"))
     assert [(m.teacher, m.student) for m in matches] == [(f"T{i}", f"S{j}") for i in range(2) for j in range(3)]
 
 
 def test_a_match_carries_the_students_expected_win() -> None:
     teachers, students = people("teacher", [27]), people("student", [22])
-    (match,) = pair("pfsp", teachers, students, np.random.default_rng(0))
+    (match,) = pair(teachers, students, np.random.default_rng(0))
     assert match.expected_win_frac == expected_win(students[0].rating, teachers[0].rating)
 
 
 def frequency(rule: str, exponent: float, num_draws: int = 4000) -> np.ndarray:
     """How often one teacher at 25 draws each of three students."""
     teachers, students = people("teacher", [25]), people("student", [25, 31, 45])
-    rng = np.random.default_rng(3)
-    drawn = Counter(pair(rule, teachers, students, rng, exponent)[0].student for _ in range(num_draws))
+    rng, config = np.random.default_rng(3), MatchConfig(rule=rule, pfsp_exponent=exponent)
+    drawn = Counter(pair(teachers, students, rng, config)[0].student for _ in range(num_draws))
     return np.array([drawn[s.id] / num_draws for s in students])
 
 
@@ -65,39 +73,38 @@ def test_uniform_does_not_look_at_the_ratings() -> None:
 
 
 def test_preference_is_the_share_of_draws_that_look_at_the_ratings() -> None:
-    certain = 1.2815515655 * 2**0.5 * STANDARD.beta  # a lead that wins nine games in ten, between known skills
+    certain = 1.2815515655 * 2**0.5 * STANDARD.rating_beta  # a lead that wins nine games in ten, between known skills
     teacher, equal, better = Rating(25, 0), Rating(25, 0), Rating(25 + certain, 0)
     # Weights 0.25 and 0.09: chances 25/34 and 9/34, each 8/34 from a half.
     assert preference([teacher], [equal, better]) == pytest.approx(8 / 34)
-    assert preference([teacher], [equal, better], exponent=2) == pytest.approx(0.0625 / (0.0625 + 0.0081) - 0.5)
-    assert preference([teacher], [equal, better], exponent=0) == 0
+    squared = MatchConfig(pfsp_exponent=2)
+    assert preference([teacher], [equal, better], squared) == pytest.approx(0.0625 / (0.0625 + 0.0081) - 0.5)
+    assert preference([teacher], [equal, better], MatchConfig(pfsp_exponent=0)) == 0
     assert preference([teacher, better], [equal, equal]) == 0
-    assert preference([teacher], [equal, Rating(1000, 0)], exponent=5) == pytest.approx(0.5)
+    assert preference([teacher], [equal, Rating(1000, 0)], MatchConfig(pfsp_exponent=5)) == pytest.approx(0.5)
 
 
 def test_hopeless_pairs_are_still_drawn_without_a_division_by_zero() -> None:
-    matches = pair("pfsp", people("teacher", [0]), people("student", [1e6, 2e6]), np.random.default_rng(0), 4.0)
+    matches = pair(
+        people("teacher", [0]), people("student", [1e6, 2e6]), np.random.default_rng(0), MatchConfig(pfsp_exponent=4.0)
+    )
     assert len(matches) == 1
 
 
 def test_the_same_seed_gives_the_same_matches() -> None:
     teachers, students = people("teacher", [20, 25, 30]), people("student", [22, 26, 31])
-    first, again = (pair("pfsp", teachers, students, np.random.default_rng(9)) for _ in range(2))
+    first, again = (pair(teachers, students, np.random.default_rng(9)) for _ in range(2))
     assert first == again
-
-
-def test_an_unknown_rule_is_named_with_the_choices() -> None:
-    with pytest.raises(ValueError, match="pfsp, uniform, all_pairs"):
-        pair("swiss", people("teacher", [25]), people("student", [25]), np.random.default_rng(0))
 
 
 def test_a_share_of_the_matches_meets_the_past() -> None:
     teachers, students = people("teacher", [25] * 4), people("student", [25] * 4)
     hall = people("student", [30, 35], prefix="H")
-    rng = np.random.default_rng(4)
+    rng, config = np.random.default_rng(4), MatchConfig(rule="uniform", hall_of_fame_frac=0.25)
     past = 0
     for _ in range(500):
-        matches = with_hall_of_fame(pair("uniform", teachers, students, rng), teachers, students, [], hall, rng, 0.25)
+        matches = pair(teachers, students, rng, config)
+        matches = with_hall_of_fame(matches, teachers, students, [], hall, rng, config)
         assert [m.teacher for m in matches] == ["T0", "T1", "T2", "T3"]
         past += sum(m.student.startswith("H") for m in matches)
     assert past / 2000 == pytest.approx(0.25, abs=0.04)
@@ -106,21 +113,21 @@ def test_a_share_of_the_matches_meets_the_past() -> None:
 def test_the_expected_win_is_that_against_the_past_member() -> None:
     teachers, students = people("teacher", [25]), people("student", [25])
     hall = people("teacher", [35], prefix="H")
-    matches = pair("uniform", teachers, students, np.random.default_rng(0))
-    (match,) = with_hall_of_fame(matches, teachers, students, hall, [], np.random.default_rng(0), 1.0)
+    matches = pair(teachers, students, np.random.default_rng(0), by("uniform"))
+    (match,) = with_hall_of_fame(matches, teachers, students, hall, [], np.random.default_rng(0), ALWAYS)
     assert match.teacher == "H0"
     assert match.expected_win_frac == expected_win(students[0].rating, hall[0].rating)
 
 
 def test_without_a_hall_the_matches_stay() -> None:
     teachers, students = people("teacher", [25]), people("student", [25])
-    matches = pair("uniform", teachers, students, np.random.default_rng(0))
-    assert with_hall_of_fame(matches, teachers, students, [], [], np.random.default_rng(0), 1.0) == matches
+    matches = pair(teachers, students, np.random.default_rng(0), by("uniform"))
+    assert with_hall_of_fame(matches, teachers, students, [], [], np.random.default_rng(0), ALWAYS) == matches
 
 
 def test_no_match_stands_there_twice_though_the_past_member_is_drawn_again() -> None:
     teachers, students = people("teacher", [25] * 3), people("student", [25])
     hall = people("teacher", [30], prefix="H")
-    matches = pair("uniform", teachers, students, np.random.default_rng(0))
-    changed = with_hall_of_fame(matches, teachers, students, hall, [], np.random.default_rng(0), 1.0)
+    matches = pair(teachers, students, np.random.default_rng(0), by("uniform"))
+    changed = with_hall_of_fame(matches, teachers, students, hall, [], np.random.default_rng(0), ALWAYS)
     assert [(m.teacher, m.student) for m in changed] == [("H0", "S0"), ("T1", "S0"), ("T2", "S0")]

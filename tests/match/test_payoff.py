@@ -1,12 +1,9 @@
 """The payoff matrix keeps decayed means and counts, and survives a checkpoint."""
 
-import json
-
 import numpy as np
 import pytest
 
-from redqueen.errors import UserError
-from redqueen.match.payoff import PayoffMatrix, add_latest, from_plain, keep_only, mean_scores, record, to_plain
+from redqueen.match.payoff import PayoffMatrix, add_latest, keep_only, mean_scores, record
 
 
 def test_a_later_game_weighs_more_than_an_earlier_one() -> None:
@@ -39,18 +36,6 @@ def test_recording_leaves_the_old_matrix_as_it_was() -> None:
 def test_the_dead_leave_the_matrix() -> None:
     matrix = record(PayoffMatrix(), [("T0", "S0", 1.0), ("T1", "S0", 0.0)])
     assert set(keep_only(matrix, ["T0", "S0"]).cells) == {("T0", "S0")}
-
-
-def test_a_checkpoint_gives_the_same_matrix_back_through_json() -> None:
-    matrix = PayoffMatrix()
-    for step in range(7):
-        matrix = record(matrix, [("T0", "S0", step / 7), ("T1", "S0.3", 1 / 3)])
-    assert from_plain(json.loads(json.dumps(to_plain(matrix)))) == matrix
-
-
-def test_a_foreign_record_is_refused_in_one_sentence() -> None:
-    with pytest.raises(UserError, match="another version"):
-        from_plain({"scores": []})
 
 
 def test_a_score_outside_zero_to_one_is_refused() -> None:

@@ -6,12 +6,12 @@ import math
 import pytest
 import trueskill
 
+from redqueen.config import MatchConfig
 from redqueen.match.rating import (
-    STANDARD,
-    RatingConstants,
     decide,
     expected_win,
     lower_confidence_bound,
+    newcomer,
     update,
 )
 from redqueen.nouns import Rating
@@ -24,7 +24,7 @@ BELIEFS = [(25.0, 25.0 / 3), (31.5, 2.0), (12.0, 6.5), (25.0, 0.9)]
 def test_the_update_equals_the_published_one_to_a_billionth(draw_frac: float, winner: str) -> None:
     # mpmath: the package's own erfc is only good to seven digits.
     oracle = trueskill.TrueSkill(draw_probability=draw_frac, backend="mpmath")
-    constants = RatingConstants(draw_frac=draw_frac)
+    constants = MatchConfig(draw_frac=draw_frac)
     for (mu_t, sigma_t), (mu_s, sigma_s) in itertools.product(BELIEFS, BELIEFS):
         teacher, student = update(Rating(mu_t, sigma_t), Rating(mu_s, sigma_s), winner, constants)
         ranks = {"teacher": [0, 1], "student": [1, 0], "draw": [0, 0]}[winner]
@@ -38,13 +38,13 @@ def test_the_update_equals_the_published_one_to_a_billionth(draw_frac: float, wi
 
 
 def test_two_newcomers_move_to_the_numbers_everybody_knows() -> None:
-    winner, loser = update(STANDARD.newcomer(), STANDARD.newcomer(), "teacher")
+    winner, loser = update(newcomer(), newcomer(), "teacher")
     assert (round(winner.mu, 3), round(winner.sigma, 3)) == (29.396, 7.171)
     assert (round(loser.mu, 3), round(loser.sigma, 3)) == (20.604, 7.171)
 
 
 def test_a_draw_without_a_margin_pulls_unequal_skills_together() -> None:
-    teacher, student = update(Rating(30, 4), Rating(20, 4), "draw", RatingConstants(draw_frac=0.0, tau=0.0))
+    teacher, student = update(Rating(30, 4), Rating(20, 4), "draw", MatchConfig(draw_frac=0.0, rating_tau=0.0))
     # The margin is zero: v = -lead = -10 / c with c^2 = 32 + 2 * 625 / 36, so mu moves by 16 / c^2 * 10.
     step = 16 / (32 + 2 * 625 / 36) * 10
     assert teacher.mu == pytest.approx(30 - step)
@@ -60,7 +60,7 @@ def test_an_absurd_upset_stays_finite_and_lowers_the_doubt(winner: str) -> None:
 
 
 def test_the_expected_win_is_one_half_between_equals_and_grows_with_the_lead() -> None:
-    assert expected_win(STANDARD.newcomer(), STANDARD.newcomer()) == 0.5
+    assert expected_win(newcomer(), newcomer()) == 0.5
     spread = math.sqrt(4 + 4 + 2 * (25 / 6) ** 2)
     # One spread ahead is one standard deviation: Phi(1).
     assert expected_win(Rating(25 + spread, 2), Rating(25, 2)) == pytest.approx(0.8413447460685429)
@@ -78,10 +78,10 @@ def test_a_teacher_without_a_valid_task_has_lost() -> None:
 
 
 def test_the_lower_confidence_bound_of_a_newcomer_is_zero() -> None:
-    assert lower_confidence_bound(STANDARD.newcomer()) == pytest.approx(0.0)
+    assert lower_confidence_bound(newcomer()) == pytest.approx(0.0)
     assert lower_confidence_bound(Rating(30, 2)) == 24
 
 
 def test_constants_outside_their_range_are_refused() -> None:
     with pytest.raises(ValueError, match="draw_frac"):
-        RatingConstants(draw_frac=1.0)
+        MatchConfig(draw_frac=1.0)

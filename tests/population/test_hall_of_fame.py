@@ -1,10 +1,9 @@
 """Frozen past members: named, bounded, spread over the run, each in a slot of its own, safe through a checkpoint."""
 
 import itertools
-import json
 
 from redqueen.nouns import Individual, Rating
-from redqueen.population.hall_of_fame import Entry, HallOfFame, admit, from_plain, opponents, to_plain
+from redqueen.population.hall_of_fame import Entry, HallOfFame, admit, opponents
 
 
 def member(name: str = "S0", role: str = "student") -> Individual:
@@ -58,8 +57,3 @@ def test_the_same_member_of_the_same_step_enters_once() -> None:
 
 def test_a_hall_without_room_takes_nobody() -> None:
     assert admit(HallOfFame(), member(), 10) == (HallOfFame(), None)
-
-
-def test_a_checkpoint_gives_the_same_hall_back() -> None:
-    hall = hall_after([10, 20])
-    assert from_plain(json.loads(json.dumps(to_plain(hall)))) == hall

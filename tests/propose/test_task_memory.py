@@ -1,7 +1,5 @@
 """What was posed is remembered with decay, and a task is measured against it."""
 
-import json
-
 import pytest
 
 from redqueen.nouns import Task
@@ -10,11 +8,9 @@ from redqueen.propose.task_memory import (
     PRIOR_TASKS,
     TaskMemory,
     class_counts,
-    from_plain,
     keep_only,
     pressures,
     remember,
-    to_plain,
 )
 
 PLAIN, LOOP = "def f(x):\n    return x + 1\n", "def f(x):\n    for a in [x]:\n        pass\n    return a\n"
@@ -73,8 +69,3 @@ def test_who_has_left_is_forgotten_and_what_was_seen_is_not() -> None:
     memory = keep_only(remember(TaskMemory(), [task("a"), task("b", LOOP, "T2")], {}), ["T2"])
     assert set(memory.by_teacher) == {"T2"} and len(memory.ever) == 2
     assert class_counts(memory, ["T1", "T2"]).tolist() == [[0.0], [1.0]]
-
-
-def test_a_checkpoint_gives_the_same_memory_back() -> None:
-    memory = remember(remember(TaskMemory(), [task("a")], {"a": 1 / 3}), [task("b", LOOP, "T2")], {"b": 0.1 + 0.2})
-    assert from_plain(json.loads(json.dumps(to_plain(memory)))) == memory

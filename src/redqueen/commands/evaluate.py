@@ -23,10 +23,10 @@ from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.external import EVALUATION_SEED
 from redqueen.evaluate.fitness_suite import request_seed
 from redqueen.evaluate.given_answers import summary_of
-from redqueen.evaluate.intervals import bootstrap_mean, pass_at_k
 from redqueen.evaluate.judging import Judge, JudgeSettings
 from redqueen.evaluate.questions import Question
 from redqueen.nouns import Grade, Request
+from redqueen.statistics import bootstrap_mean, pass_at_k
 
 BEST_NOTE = "selected on the test items"
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from redqueen.display import duration
 from redqueen.engine import open_engine
 from redqueen.errors import UserError
+from redqueen.experiment.retention.findings import analyse
+from redqueen.experiment.retention.lineup import lineup
+from redqueen.experiment.retention.outputs import write_outputs
+from redqueen.experiment.retention.settings import FULL, QUICK, RetentionSettings, engine_config
+from redqueen.experiment.retention.tasks import TaskSource
+from redqueen.experiment.retention.trial import PARENTS, SCORES, Bench, play_trial, work_of_step
 from redqueen.policy.base_shape import embedded_folder
-from redqueen.retention.lineup import lineup
-from redqueen.retention.output import write_outputs
-from redqueen.retention.settings import FULL, QUICK, RetentionSettings, engine_config
-from redqueen.retention.statistics import analyse
-from redqueen.retention.tasks import TaskSource
-from redqueen.retention.trial import PARENTS, SCORES, Bench, play_trial, work_of_step
 from redqueen.run.store import RunLock
 
 PLAN = "plan.json"

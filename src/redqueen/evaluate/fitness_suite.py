@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redqueen.domains.prompt_format import PromptFormat, completion_text
-from redqueen.evaluate.intervals import Interval, bootstrap_difference, bootstrap_mean
 from redqueen.evaluate.suite import Item
 from redqueen.nouns import Completion, Request, Task
+from redqueen.statistics import Interval, bootstrap_difference, bootstrap_mean
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
-from redqueen.evaluate.intervals import wilson
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import Question
 from redqueen.evaluate.rows import Row, rows_of_file
 from redqueen.nouns import Grade
+from redqueen.statistics import wilson
 
 
 def read_answers(path: Path, questions: Sequence[Question]) -> list[str | None]:

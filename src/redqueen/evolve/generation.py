@@ -8,47 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from redqueen.config import EvolveConfig
+from redqueen.config import EvolveConfig, MatchConfig
 from redqueen.errors import UserError
-from redqueen.evolve.operators import FINAL_EIGHT, apply, find, tuned
-from redqueen.evolve.replacement import Replacement, choose_leaving
-from redqueen.evolve.selection import Selection, select_parents
-from redqueen.evolve.variation import Space
-from redqueen.match.rating import STANDARD, RatingConstants
+from redqueen.evolve.operators import apply, find, tuned
+from redqueen.evolve.replacement import choose_leaving
+from redqueen.evolve.selection import select_parents
+from redqueen.match.rating import STANDARD, newcomer
 from redqueen.nouns import Birth, Individual, Rating
 from redqueen.population.genotype import Genotype, fresh_like
-
-
-@dataclass(frozen=True)
-class EvolutionRules:
-    """The numbers and policies of evolution; ranges as in the functions that read them."""
-
-    replaced_frac: float = 0.25
-    """Share of a role that leaves each generation. Paper."""
-    operators: tuple[str, ...] = FINAL_EIGHT
-    """Enabled operators. Paper: these eight."""
-    crossover_frac: float = 0.5
-    """Chance of a crossover where both families are possible. Re-implementations: a fair coin."""
-    selection: Selection = "truncation"
-    tournament_size: int = 2
-    replacement: Replacement = "worst_fraction"
-    num_elite: int = 1
-    space: Space = "delta"
-    preserve_norm: bool = False
-    child_rating: Literal["reset", "inherit"] = "reset"
-    """``inherit``: the parents' mean mu, their sigma doubled but at most a newcomer's."""
-    child_moments: Literal["reset", "inherit"] = "reset"
-    """The optimiser's state. ``inherit`` takes parent 1's, which fits the child's factors only in factor space."""
-    constants: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Constants other than the default, by operator id."""
 
 
 @dataclass(frozen=True)
@@ -71,33 +45,19 @@ class Newborn:
     moments_from: str | None
 
 
-def evolution_rules(config: EvolveConfig) -> EvolutionRules:
-    """The rules that the config asks for. Raises UserError for an operator's constant that is none or out of range."""
+def check_constants(config: EvolveConfig) -> None:
+    """Raise UserError when the config sets a constant that its operator has not, or one out of range."""
     for operator, constants in config.constants.items():
         try:
             tuned(find(operator), constants)
         except UserError as error:
             raise UserError(f"evolve.constants: {error}") from None
-    return EvolutionRules(
-        replaced_frac=config.replaced_frac,
-        operators=config.operators,
-        crossover_frac=config.crossover_frac,
-        selection=config.selection,
-        tournament_size=config.tournament_size,
-        replacement=config.replacement,
-        num_elite=config.num_elite,
-        space=config.space,
-        preserve_norm=config.preserve_norm,
-        child_rating=config.child_rating,
-        child_moments=config.child_moments,
-        constants=config.constants,
-    )
 
 
 def plan(
     individuals: Sequence[Individual],
     fitness: Mapping[str, float],
-    rules: EvolutionRules,
+    rules: EvolveConfig,
     rng: np.random.Generator,
     broken: Collection[str] = (),
     behaviour_distances: NDArray[np.float64] | None = None,
@@ -134,8 +94,8 @@ def breed(
     genotypes: Mapping[str, Genotype],
     fitness: Mapping[str, float],
     step: int,
-    rules: EvolutionRules,
-    rating_constants: RatingConstants = STANDARD,
+    rules: EvolveConfig,
+    match: MatchConfig = STANDARD,
 ) -> Newborn:
     """Make the planned child. Same role, same slot, same rank as the one it replaces.
 
@@ -146,7 +106,7 @@ def breed(
     parents = [individuals[name] for name in planned.parents]
     name = f"{old.id.split('.')[0]}.{step}"
     birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed, space="none")
-    child = Individual(name, old.role, old.slot, rating_constants.newcomer(), step, planned.parents, planned.operator)
+    child = Individual(name, old.role, old.slot, newcomer(match), step, planned.parents, planned.operator)
     if not parents:
         rng = torch.Generator().manual_seed(planned.rng_seed)
         return Newborn(child, fresh_like(genotypes[old.id], rng), birth, None)
@@ -160,7 +120,7 @@ def breed(
         rules.preserve_norm,
     )
     if rules.child_rating == "inherit":
-        child = replace(child, rating=inherited_rating([parent.rating for parent in parents], rating_constants))
+        child = replace(child, rating=inherited_rating([parent.rating for parent in parents], match))
     birth = replace(
         birth,
         constants=made.constants,
@@ -171,13 +131,13 @@ def breed(
     return Newborn(child, made.genotype, birth, parents[0].id if rules.child_moments == "inherit" else None)
 
 
-def inherited_rating(parents: Sequence[Rating], constants: RatingConstants = STANDARD, widening: float = 2.0) -> Rating:
+def inherited_rating(parents: Sequence[Rating], match: MatchConfig = STANDARD, widening: float = 2.0) -> Rating:
     """The parents' mean mu; their root mean square sigma times ``widening``, at most a newcomer's. Ground: ours."""
     sigma = widening * math.sqrt(fmean(rating.sigma**2 for rating in parents))
-    return Rating(fmean(rating.mu for rating in parents), min(sigma, constants.sigma))
+    return Rating(fmean(rating.mu for rating in parents), min(sigma, match.rating_sigma))
 
 
-def _draw_operator(rules: EvolutionRules, num_survivors: int, rng: np.random.Generator) -> str:
+def _draw_operator(rules: EvolveConfig, num_survivors: int, rng: np.random.Generator) -> str:
     """Crossover or mutation by a coin, then uniform among the enabled; what is impossible is not drawn.
 
     An operator counts by the parents it needs, so that the controls can be enabled like any other. With one survivor

@@ -157,9 +157,6 @@ _LIST = (
 
 OPERATORS: dict[str, Operator] = {operator.id: operator for operator in _LIST}
 
-FINAL_EIGHT: tuple[str, ...] = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
-"""The operators of the paper's main run, enabled by default."""
-
 
 def find(operator_id: str) -> Operator:
     """The operator of that id. Raises UserError with the list of ids for any other."""

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from redqueen.evolve.selection import fittest_first
 
 Replacement = Literal["worst_fraction", "steady_state", "crowding"]
-REPLACEMENTS: tuple[Replacement, ...] = ("worst_fraction", "steady_state", "crowding")
 
 
 def num_leaving(num_members: int, replaced_frac: float) -> int:
@@ -40,10 +39,8 @@ def choose_leaving(
     ``worst_fraction``: the least fit fraction (paper: 25 %). ``steady_state``: only the least fit one.
     ``crowding``: as many as the fraction says, each the less fit of the two whose behaviour is closest at that moment,
     by ``behaviour_distances`` (n, n), so that what is rare is kept (De Jong 1975, ours in form). The fittest
-    ``num_elite`` stay under every rule. Raises ValueError for an unknown rule or crowding without distances.
+    ``num_elite`` stay under every rule. Raises ValueError for crowding without distances.
     """
-    if rule not in REPLACEMENTS:
-        raise ValueError(f"unknown replacement {rule!r}: choose one of {', '.join(REPLACEMENTS)}")
     quota = num_leaving(len(fitness), replaced_frac)
     if rule == "steady_state":
         quota = min(quota, 1)

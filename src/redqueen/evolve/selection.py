@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 
 Selection = Literal["truncation", "tournament", "rank"]
-SELECTIONS: tuple[Selection, ...] = ("truncation", "tournament", "rank")
 
 
 def select_parents(
@@ -22,10 +21,8 @@ def select_parents(
 
     ``truncation`` takes the fittest (paper). ``tournament`` takes the best of ``tournament_size`` drawn at random,
     again for each parent among those left. ``rank`` draws with weight n for the best down to 1 for the worst
-    (both ours). Raises ValueError for an unknown rule or too few candidates.
+    (both ours). Raises ValueError for too few candidates.
     """
-    if rule not in SELECTIONS:
-        raise ValueError(f"unknown selection {rule!r}: choose one of {', '.join(SELECTIONS)}")
     if not 1 <= num_parents <= len(fitness):
         raise ValueError(f"cannot select {num_parents} parents from {len(fitness)}")
     ranking = fittest_first(fitness)

@@ -17,9 +17,8 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from redqueen.display import number
-from redqueen.evaluate.intervals import Interval
-from redqueen.experiment.statistics import difference, mean_interval, ratio_interval
 from redqueen.propose.curriculum import STRUCTURE
+from redqueen.statistics import Interval, difference, mean_interval, ratio_interval
 
 Word = Literal["seen", "not seen", "undecided"]
 Results = Mapping[str, Mapping[str, Sequence[float]]]

@@ -10,8 +10,8 @@ from typing import Any
 
 from redqueen.errors import UserError
 from redqueen.experiment.recorded import Measured
-from redqueen.experiment.statistics import mean_interval
 from redqueen.journal.read import Series
+from redqueen.statistics import mean_interval
 
 PANELS = {
     "solve/rate": "solve rate",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ from statistics import fmean
 
 from redqueen.display import NOTHING, number
 from redqueen.errors import UserError
-from redqueen.evaluate.intervals import Interval
 from redqueen.experiment.claims import FEWEST_SEEDS, MOST_P, Results, verdicts
 from redqueen.experiment.figures import write_figures
 from redqueen.experiment.measures import measure_run, rarefied
@@ -29,12 +27,13 @@ from redqueen.experiment.recorded import (
     fingerprint,
     recorded_runs,
 )
-from redqueen.experiment.statistics import NUM_RESAMPLES, difference, mean_interval
+from redqueen.files import write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, STUDENTS
 from redqueen.nouns import KINDS
 from redqueen.report.markdown import literal, table
 from redqueen.run.store import JOURNAL
+from redqueen.statistics import NUM_RESAMPLES, Interval, difference, mean_interval
 
 REPORT = "report.md"
 
@@ -134,11 +133,11 @@ def write_tables(plan: Experiment, runs: Path, out: Path, add: bool = False, fig
     numbers = all_numbers(ordered)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        _replace(out / CURVES, _csv(curve_rows(ordered)))
-        _replace(out / FITNESS, _csv(fitness_rows(ordered)))
-        _replace(out / COUNTS, _csv(count_rows(ordered)))
-        _replace(out / RESULTS, _csv(results_rows(ordered, numbers)))
-        _replace(out / REPORT, report_text(plan, ordered, numbers))
+        write_whole(out / CURVES, _csv(curve_rows(ordered)))
+        write_whole(out / FITNESS, _csv(fitness_rows(ordered)))
+        write_whole(out / COUNTS, _csv(count_rows(ordered)))
+        write_whole(out / RESULTS, _csv(results_rows(ordered, numbers)))
+        write_whole(out / REPORT, report_text(plan, ordered, numbers))
     except OSError as error:
         raise UserError(f"cannot write the tables to {out} ({error.strerror}): choose another folder") from None
     if figures:
@@ -388,10 +387,3 @@ def _csv(rows: Sequence[Sequence[str]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file as a whole, or not at all."""
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(text, encoding="utf-8")
-    os.replace(fresh, path)

@@ -14,13 +14,13 @@ from __future__ import annotations
 import ast
 import builtins
 import json
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from redqueen.files import write_whole
 from redqueen.verify import Limits, Program, Verifier
 
 LIMITS = Limits(cpu_ms=1_000, accept_cpu_ms=1_000)
@@ -91,9 +91,7 @@ def trace_once(
     with open_tracer(allow_weak) as verifier:
         traces = trace(tasks, verifier)
     plain = {id_: found and asdict(found) for id_, found in zip(ids, traces, strict=True)}
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(plain), encoding="utf-8")
-    os.replace(fresh, path)
+    write_whole(path, json.dumps(plain))
     return traces
 
 

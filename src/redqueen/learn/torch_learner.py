@@ -9,64 +9,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from redqueen.config import LearnConfig
 from redqueen.errors import UserError
 from redqueen.learn.batches import Batch, MemberData, batches_of, by_member
 from redqueen.learn.policy_loss import clipped_surrogate
 from redqueen.nouns import Rollout, UpdateStats
 from redqueen.policy.bank import AdapterBank
 
-
-@dataclass(frozen=True)
-class LearnerSettings:
-    """How to step. ``lr`` per optimiser step; ``betas``, ``eps``, ``weight_decay`` of AdamW; ``max_grad_norm`` > 0.
-
-    ``clip``: of the probability ratio. ``old_logprobs``: "recompute" takes the log-probabilities of this very pass as
-    those of the sampling policy (right when the sampler shares the weights: the ratio is 1 and rounding differences
-    between sampling and training cannot clip anything); "sampler" takes those recorded by the sampler (an
-    off-policy correction, for an engine elsewhere). ``temperature`` must be the sampler's (0 counts as 1).
-    ``micro_batch_tokens``: tokens in one forward and backward pass, shared prompts counted once;
-    ``logit_chunk_tokens``: tokens whose logits exist at a time. ``members_at_once``: members whose gradients are held
-    at a time (0: all). ``checkpointing``: keep only layer boundaries and compute each layer twice.
-    """
-
-    lr: float = 1e-3
-    betas: tuple[float, float] = (0.9, 0.99)
-    eps: float = 1e-8
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
-    clip: float = 0.2
-    old_logprobs: Literal["recompute", "sampler"] = "recompute"
-    temperature: float = 1.0
-    micro_batch_tokens: int = 8192
-    logit_chunk_tokens: int = 4096
-    members_at_once: int = 0
-    checkpointing: bool = False
-    pad_id: int = 0
+DEFAULTS = LearnConfig()
 
 
 class TorchLearner:
-    """Steps the members of ``bank`` by policy gradients. See ``LearnerSettings``."""
+    """Steps the members of ``bank`` by policy gradients, as the section ``learn`` of the config says.
 
-    def __init__(self, bank: AdapterBank, settings: LearnerSettings = LearnerSettings()) -> None:
-        self.bank, self.base, self.settings = bank, bank.base, settings
+    ``old_logprobs``: "recompute" takes the log-probabilities of this very pass as those of the sampling policy (right
+    when the sampler shares the weights: the ratio is 1 and rounding differences between sampling and training cannot
+    clip anything); "sampler" takes those recorded by the sampler (an off-policy correction, for an engine elsewhere).
+    ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
+    whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all).
+    """
+
+    def __init__(
+        self,
+        bank: AdapterBank,
+        config: LearnConfig = DEFAULTS,
+        *,
+        temperature: float = 1.0,
+        pad_id: int = 0,
+        old_logprobs: Literal["recompute", "sampler"] = "recompute",
+        members_at_once: int = 0,
+        logit_chunk_tokens: int = 4096,
+    ) -> None:
+        self.bank, self.base, self.config = bank, bank.base, config
+        self.temperature, self.pad_id, self.old_logprobs = temperature or 1.0, pad_id, old_logprobs
+        self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
         # skips the members that have no gradient.
         self.members = [nn.Parameter(bank.flat[slot]) for slot in range(bank.num_members)]
         self.optimiser = torch.optim.AdamW(
             self.members,
-            lr=settings.lr,
-            betas=settings.betas,
-            eps=settings.eps,
-            weight_decay=settings.weight_decay,
+            lr=config.learning_rate,
+            betas=(config.beta1, config.beta2),
+            weight_decay=config.weight_decay,
             fused=True,
         )
-        if settings.checkpointing:
+        if config.gradient_checkpointing:
             # Renamed in transformers 5; the old name warns.
             enable = getattr(bank.base.model, "activation_checkpointing_enable", None)
             (enable or bank.base.model.gradient_checkpointing_enable)({"use_reentrant": False})
@@ -79,7 +71,7 @@ class TorchLearner:
         too, and reported with ``ok=False``.
         """
         members = by_member(rollouts)
-        at_once = self.settings.members_at_once or max(1, len(members))
+        at_once = self.members_at_once or max(1, len(members))
         stats: list[UpdateStats] = []
         for start in range(0, len(members), at_once):
             stats += self._update_wave(members[start : start + at_once])
@@ -88,7 +80,7 @@ class TorchLearner:
     def _update_wave(self, members: list[MemberData]) -> list[UpdateStats]:
         gradients, losses, clipped = self.gradients(members)
         norms = torch.linalg.vector_norm(gradients, dim=1)
-        scales = (self.settings.max_grad_norm / norms.clamp(min=1e-12)).clamp(max=1.0)
+        scales = (self.config.max_grad_norm / norms.clamp(min=1e-12)).clamp(max=1.0)
         norm_values, loss_values, clip_values = norms.tolist(), losses.tolist(), clipped.tolist()
         stats = []
         for i, member in enumerate(members):
@@ -103,15 +95,15 @@ class TorchLearner:
 
     def gradients(self, members: Sequence[MemberData]) -> tuple[Tensor, Tensor, Tensor]:
         """Return gradients (n, parameters) fp32, losses (n,) and numbers of clipped tokens (n,), without stepping."""
-        device, s = self.base.device, self.settings
+        device = self.base.device
         gradients = torch.zeros(len(members), self.bank.num_parameters, device=device)
         losses, clipped = torch.zeros(len(members), device=device), torch.zeros(len(members), device=device)
         place = {member.slot: i for i, member in enumerate(members)}
         place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)
         place_of[list(place)] = torch.tensor(list(place.values()))
         place_of = place_of.to(device)
-        self.base.model.train(s.checkpointing)
-        for batch in batches_of(members, s.micro_batch_tokens, s.pad_id, self.base.compute_dtype):
+        self.base.model.train(self.config.gradient_checkpointing)
+        for batch in batches_of(members, self.config.micro_batch_tokens, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
             route = self.bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
             with self.bank.routed(route), self.base.autocast():
@@ -129,13 +121,12 @@ class TorchLearner:
     ) -> Tensor:
         """Return d loss / d ``hidden`` (n, width) chunk by chunk, so that few logits exist; add up the statistics."""
         gradient = torch.empty_like(hidden)
-        temperature = self.settings.temperature or 1.0
-        for chunk in _chunks(len(hidden), self.settings.logit_chunk_tokens):
+        for chunk in _chunks(len(hidden), self.logit_chunk_tokens):
             leaf = hidden[chunk].requires_grad_()
-            logits = self.base.logits(leaf) / temperature
+            logits = self.base.logits(leaf) / self.temperature
             new = torch.log_softmax(logits, dim=-1).gather(1, batch.target[chunk, None])[:, 0]
-            old = new.detach() if self.settings.old_logprobs == "recompute" else batch.old_logprobs[chunk]
-            token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.settings.clip)
+            old = new.detach() if self.old_logprobs == "recompute" else batch.old_logprobs[chunk]
+            token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)
             weighted = token_loss * batch.weights[chunk]
             (gradient[chunk],) = torch.autograd.grad(weighted.sum(), leaf)
             losses.index_add_(0, member_of[chunk], weighted.detach())

@@ -8,51 +8,45 @@ the pool refills when it runs out, so with fewer students some meet several teac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from redqueen.match.rating import STANDARD, RatingConstants, expected_win
+from redqueen.config import MatchConfig
+from redqueen.match.rating import STANDARD, expected_win
 from redqueen.nouns import Individual, Match, Rating
-
-Rule = Literal["pfsp", "uniform", "all_pairs"]
 
 
 def pair(
-    rule: Rule,
     teachers: Sequence[Individual],
     students: Sequence[Individual],
     rng: np.random.Generator,
-    exponent: float = 1.0,
-    constants: RatingConstants = STANDARD,
+    config: MatchConfig = STANDARD,
 ) -> list[Match]:
-    """The matches of one step, in the order of ``teachers`` (for ``all_pairs`` then of ``students``).
+    """The matches of one step by ``config.rule``, in the order of ``teachers`` (``all_pairs``: then of ``students``).
 
-    ``exponent`` >= 0 sharpens pfsp: a student is drawn with weight (p (1 - p))^exponent, p its expected win; 0 is
-    uniform. Raises ValueError for an unknown rule or an empty side. Ground: paper (pfsp), re-implementations (weight,
+    ``pfsp_exponent`` sharpens pfsp: a student is drawn with weight (p (1 - p))^exponent, p its expected win; 0 is
+    uniform. Raises ValueError for an empty side. Ground: paper (pfsp), re-implementations (weight,
     refilling pool), ours (the other rules).
     """
     if not teachers or not students:
         raise ValueError("a match needs at least one teacher and one student")
-    if rule not in RULES:
-        raise ValueError(f"unknown pairing rule {rule!r}; choose one of {', '.join(RULES)}")
-    wins = _expected_wins([t.rating for t in teachers], [s.rating for s in students], constants)
-    return [Match(teachers[i].id, students[j].id, float(wins[i, j])) for i, j in RULES[rule](wins, rng, exponent)]
+    wins = _expected_wins([t.rating for t in teachers], [s.rating for s in students], config)
+    pairs = RULES[config.rule](wins, rng, config.pfsp_exponent)
+    return [Match(teachers[i].id, students[j].id, float(wins[i, j])) for i, j in pairs]
 
 
 def preference(
     teachers: Sequence[Rating],
     students: Sequence[Rating],
-    exponent: float = 1.0,
-    constants: RatingConstants = STANDARD,
+    config: MatchConfig = STANDARD,
 ) -> float:
     """How far pfsp's first draw is from a blind one, in [0, 1 - 1 / number of students]: 0 means it prefers nobody.
 
     The total variation distance between a teacher's chances of drawing each student, proportional to
     (p (1 - p))^exponent, and equal chances: the share of draws that look at the ratings. Mean over teachers (ours).
     """
-    log_weights = _log_weights(_expected_wins(teachers, students, constants), exponent)
+    log_weights = _log_weights(_expected_wins(teachers, students, config), config.pfsp_exponent)
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     chances = weights / weights.sum(axis=1, keepdims=True)
     return float(np.abs(chances - 1 / len(students)).sum(axis=1).mean() / 2)
@@ -65,29 +59,25 @@ def with_hall_of_fame(
     hall_teachers: Sequence[Individual],
     hall_students: Sequence[Individual],
     rng: np.random.Generator,
-    hall_frac: float,
-    constants: RatingConstants = STANDARD,
+    config: MatchConfig = STANDARD,
 ) -> list[Match]:
-    """Put a frozen past member into each match with probability ``hall_frac`` in [0, 1].
+    """Put a frozen past member into each match with probability ``config.hall_of_fame_frac``.
 
     A fair coin (among the sides that have a hall) says which side the past member takes; it is drawn uniformly. A match
-    that would stand there twice is left as it was. The number of matches does not change. Raises ValueError when
-    ``hall_frac`` leaves its range. Ground: hall of fame of Rosin and Belew (1997); the share and the coin are ours, off
-    by default.
+    that would stand there twice is left as it was. The number of matches does not change. Ground:
+    hall of fame of Rosin and Belew (1997); the share and the coin are ours, off by default.
     """
-    if not 0 <= hall_frac <= 1:
-        raise ValueError("hall_frac must be in [0, 1]")
     people = {person.id: person for person in (*teachers, *students)}
     sides = [side for side, hall in (("teacher", hall_teachers), ("student", hall_students)) if hall]
     result: list[Match] = []
     for match in matches:
         teacher, student = people[match.teacher], people[match.student]
-        if sides and rng.random() < hall_frac:
+        if sides and rng.random() < config.hall_of_fame_frac:
             if sides[int(rng.integers(len(sides)))] == "teacher":
                 teacher = hall_teachers[int(rng.integers(len(hall_teachers)))]
             else:
                 student = hall_students[int(rng.integers(len(hall_students)))]
-        changed = Match(teacher.id, student.id, expected_win(student.rating, teacher.rating, constants))
+        changed = Match(teacher.id, student.id, expected_win(student.rating, teacher.rating, config))
         result.append(match if changed in result else changed)
     return result
 
@@ -115,16 +105,12 @@ RULES: dict[str, Callable[[NDArray[np.float64], np.random.Generator, float], lis
 }
 
 
-def _expected_wins(
-    teachers: Sequence[Rating], students: Sequence[Rating], constants: RatingConstants
-) -> NDArray[np.float64]:
-    return np.array([[expected_win(student, teacher, constants) for student in students] for teacher in teachers])
+def _expected_wins(teachers: Sequence[Rating], students: Sequence[Rating], config: MatchConfig) -> NDArray[np.float64]:
+    return np.array([[expected_win(student, teacher, config) for student in students] for teacher in teachers])
 
 
 def _log_weights(wins: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
     """In logarithms, so that a hopeless pair gets a tiny weight rather than a 0/0."""
-    if exponent < 0:
-        raise ValueError("the pfsp exponent must be at least 0")
     return exponent * np.log(np.clip(wins * (1 - wins), 1e-300, None))
 
 

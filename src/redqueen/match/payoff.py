@@ -7,12 +7,12 @@ learn between matches, and a score of fifty steps ago says little about the two 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-
-from redqueen.errors import UserError
+from pydantic import BeforeValidator, PlainSerializer
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,27 @@ class Cell:
     num_games: int = 0
 
 
+def _to_rows(cells: Mapping[tuple[str, str], Cell]) -> list[tuple[object, ...]]:
+    return [(*pair, *astuple(cell)) for pair, cell in cells.items()]
+
+
+def _from_rows(cells: object) -> object:
+    if not isinstance(cells, list):
+        return cells
+    return {(t, s): {"score_sum": total, "weight": weight, "num_games": n} for t, s, total, weight, n in cells}
+
+
 @dataclass(frozen=True)
 class PayoffMatrix:
-    """Cells by ``(teacher id, student id)``; who never met has none. A step keeps ``decay_frac`` in (0, 1] of each."""
+    """Cells by ``(teacher id, student id)``; who never met has none. A step keeps ``decay_frac`` in (0, 1] of each.
+
+    JSON has no pairs for keys: a checkpoint holds rows of teacher, student and the cell's three numbers.
+    """
 
     decay_frac: float = 0.95
-    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    cells: Annotated[dict[tuple[str, str], Cell], PlainSerializer(_to_rows), BeforeValidator(_from_rows)] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         """Raise ValueError when the decay leaves its range."""
@@ -86,18 +101,3 @@ def mean_scores(
                 scores[i, j] = cell.score_sum / cell.weight
                 counts[i, j] = cell.num_games
     return scores, counts
-
-
-def to_plain(matrix: PayoffMatrix) -> dict[str, object]:
-    """Plain lists and numbers, exact in JSON, for a checkpoint; ``from_plain`` reads them back."""
-    rows = [[t, s, c.score_sum, c.weight, c.num_games] for (t, s), c in matrix.cells.items()]
-    return {"decay_frac": matrix.decay_frac, "cells": rows}
-
-
-def from_plain(plain: dict[str, object]) -> PayoffMatrix:
-    """The matrix ``to_plain`` wrote. Raises UserError when the record is not one of ours."""
-    decay, rows = plain.get("decay_frac"), plain.get("cells")
-    if not isinstance(decay, int | float) or not isinstance(rows, list):
-        raise UserError("payoff record: 'decay_frac' and 'cells' are missing; the checkpoint is of another version")
-    cells = {(str(t), str(s)): Cell(float(total), float(weight), int(n)) for t, s, total, weight, n in rows}
-    return PayoffMatrix(float(decay), cells)

@@ -9,10 +9,10 @@ ratings are zero-sum between them: both sub-populations cannot rise together, an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
+from redqueen.config import MatchConfig
 from redqueen.nouns import Rating
 
 Winner = Literal["teacher", "student", "draw"]
@@ -20,37 +20,18 @@ Winner = Literal["teacher", "student", "draw"]
 _UNIT = NormalDist()
 
 
-@dataclass(frozen=True)
-class RatingConstants:
-    """The numbers of the rating system, in rating points. Ground: paper (the published standard constants)."""
-
-    mu: float = 25.0
-    """Mean of a newcomer's belief."""
-    sigma: float = 25.0 / 3.0
-    """Standard deviation of a newcomer's belief."""
-    beta: float = 25.0 / 6.0
-    """Standard deviation of one performance around the skill."""
-    tau: float = 25.0 / 300.0
-    """Standard deviation of the drift that a skill may make between two matches."""
-    draw_frac: float = 0.1
-    """Probability of a draw between equals, in [0, 1); it fixes the draw margin."""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError when a constant leaves its range."""
-        if self.sigma <= 0 or self.beta <= 0 or self.tau < 0 or not 0 <= self.draw_frac < 1:
-            raise ValueError("ratings need sigma > 0, beta > 0, tau >= 0 and 0 <= draw_frac < 1")
-
-    def newcomer(self) -> Rating:
-        """The rating of an individual nobody has met."""
-        return Rating(self.mu, self.sigma)
-
-    @property
-    def draw_margin(self) -> float:
-        """Performances closer than this are a draw: Phi^-1((draw_frac + 1) / 2) sqrt(2) beta, in rating points."""
-        return _UNIT.inv_cdf((self.draw_frac + 1) / 2) * math.sqrt(2) * self.beta
+STANDARD = MatchConfig()
+"""The published standard constants; everything here reads the fields ``rating_*`` and ``draw_frac`` of the section."""
 
 
-STANDARD = RatingConstants()
+def newcomer(config: MatchConfig = STANDARD) -> Rating:
+    """The rating of an individual nobody has met."""
+    return Rating(config.rating_mu, config.rating_sigma)
+
+
+def draw_margin(config: MatchConfig) -> float:
+    """Performances closer than this are a draw: Phi^-1((draw_frac + 1) / 2) sqrt(2) beta, in rating points."""
+    return _UNIT.inv_cdf((config.draw_frac + 1) / 2) * math.sqrt(2) * config.rating_beta
 
 
 def lower_confidence_bound(rating: Rating, num_sigmas: float = 3.0) -> float:
@@ -58,12 +39,12 @@ def lower_confidence_bound(rating: Rating, num_sigmas: float = 3.0) -> float:
     return rating.mu - num_sigmas * rating.sigma
 
 
-def expected_win(student: Rating, teacher: Rating, constants: RatingConstants = STANDARD) -> float:
+def expected_win(student: Rating, teacher: Rating, config: MatchConfig = STANDARD) -> float:
     """The student's expected win in [0, 1]. Ground: paper.
 
     p = Phi((mu_s - mu_t) / sqrt(sigma_s^2 + sigma_t^2 + 2 beta^2)).
     """
-    spread = math.sqrt(student.sigma**2 + teacher.sigma**2 + 2 * constants.beta**2)
+    spread = math.sqrt(student.sigma**2 + teacher.sigma**2 + 2 * config.rating_beta**2)
     return _cdf((student.mu - teacher.mu) / spread)
 
 
@@ -80,28 +61,26 @@ def decide(solve_rate_frac: float | None, expected_win_frac: float, tolerance_fr
     return "student" if solve_rate_frac > expected_win_frac else "teacher"
 
 
-def update(
-    teacher: Rating, student: Rating, winner: Winner, constants: RatingConstants = STANDARD
-) -> tuple[Rating, Rating]:
+def update(teacher: Rating, student: Rating, winner: Winner, config: MatchConfig = STANDARD) -> tuple[Rating, Rating]:
     """The two beliefs after one match, as ``(teacher, student)``.
 
     With c^2 = sigma_t^2 + sigma_s^2 + 2 beta^2 (each sigma^2 widened by tau^2 first), the first player's
     mu += sigma^2 / c * v and sigma^2 *= 1 - sigma^2 / c^2 * w; the second player's v has the other sign.
     """
     if winner == "draw":
-        return _shift(teacher, student, True, constants)
+        return _shift(teacher, student, True, config)
     if winner == "teacher":
-        return _shift(teacher, student, False, constants)
-    new_student, new_teacher = _shift(student, teacher, False, constants)
+        return _shift(teacher, student, False, config)
+    new_student, new_teacher = _shift(student, teacher, False, config)
     return new_teacher, new_student
 
 
-def _shift(first: Rating, second: Rating, drawn: bool, constants: RatingConstants) -> tuple[Rating, Rating]:
+def _shift(first: Rating, second: Rating, drawn: bool, config: MatchConfig) -> tuple[Rating, Rating]:
     """The update when ``first`` has won or, with ``drawn``, neither has."""
-    var_first = first.sigma**2 + constants.tau**2
-    var_second = second.sigma**2 + constants.tau**2
-    c = math.sqrt(var_first + var_second + 2 * constants.beta**2)
-    lead, margin = (first.mu - second.mu) / c, constants.draw_margin / c
+    var_first = first.sigma**2 + config.rating_tau**2
+    var_second = second.sigma**2 + config.rating_tau**2
+    c = math.sqrt(var_first + var_second + 2 * config.rating_beta**2)
+    lead, margin = (first.mu - second.mu) / c, draw_margin(config) / c
     v, w = _draw_moments(lead, margin) if drawn else _win_moments(lead, margin)
     return _moved(first.mu, var_first, c, v, w), _moved(second.mu, var_second, c, -v, w)
 

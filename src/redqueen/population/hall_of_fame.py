@@ -8,11 +8,10 @@ thinning is ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from redqueen.nouns import Individual, Rating, Role
+from redqueen.nouns import Individual, Role
 
 
 @dataclass(frozen=True)
@@ -61,21 +60,6 @@ def admit(hall: HallOfFame, individual: Individual, step: int) -> tuple[HallOfFa
 def opponents(hall: HallOfFame, role: Role) -> list[Individual]:
     """The past members of a role, oldest first, with the ratings they had."""
     return [entry.individual for entry in hall.entries if entry.individual.role == role]
-
-
-def to_plain(hall: HallOfFame) -> dict[str, Any]:
-    """Plain records, exact in JSON; the factors are kept with the bank's."""
-    return asdict(hall)
-
-
-def from_plain(plain: Mapping[str, Any]) -> HallOfFame:
-    """The hall that ``to_plain`` took apart."""
-    entries = []
-    for record in plain["entries"]:
-        fields = dict(record["individual"])
-        fields |= {"rating": Rating(**fields["rating"]), "parents": tuple(fields["parents"])}
-        entries.append(Entry(Individual(**fields), record["admitted_step"]))
-    return HallOfFame(plain["capacity"], plain["first_slot"], tuple(entries))
 
 
 def _free_slot(hall: HallOfFame, role: Role) -> int:

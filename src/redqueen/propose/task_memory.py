@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from redqueen.nouns import Task
+from redqueen.nouns import Names, Task
 from redqueen.propose.behaviour_class import behaviour_class, size_class
 
 FORGOTTEN_WEIGHT = 1e-3
@@ -31,7 +30,7 @@ class TaskMemory:
 
     decay_frac: float = 0.95
     by_teacher: dict[str, dict[str, float]] = field(default_factory=dict)
-    ever: frozenset[str] = field(default_factory=frozenset)
+    ever: Names = field(default_factory=frozenset)
     sizes: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
@@ -101,23 +100,6 @@ def class_counts(memory: TaskMemory, teachers: Sequence[str]) -> NDArray[np.floa
         for j, name in enumerate(names):
             counts[i, j] = memory.by_teacher.get(teacher, {}).get(name, 0.0)
     return counts
-
-
-def to_plain(memory: TaskMemory) -> dict[str, Any]:
-    """Return plain values, exact in JSON, for a checkpoint; ``from_plain`` reads them back."""
-    return {
-        "decay_frac": memory.decay_frac,
-        "by_teacher": memory.by_teacher,
-        "ever": sorted(memory.ever),
-        "sizes": {size: list(cell) for size, cell in memory.sizes.items()},
-    }
-
-
-def from_plain(plain: Mapping[str, Any]) -> TaskMemory:
-    """Read back what ``to_plain`` wrote."""
-    sizes = {size: (float(total), float(n)) for size, (total, n) in plain["sizes"].items()}
-    by_teacher = {teacher: dict(classes) for teacher, classes in plain["by_teacher"].items()}
-    return TaskMemory(plain["decay_frac"], by_teacher, frozenset(plain["ever"]), sizes)
 
 
 def _decayed(counts: Mapping[str, float], keep: float) -> dict[str, float]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from redqueen.evaluate.intervals import Interval, non_overlapping
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
 from redqueen.journal.write import Row
 from redqueen.report.view import RunView
+from redqueen.statistics import Interval, non_overlapping
 
 Verdict = Literal["better", "worse", "unclear"]
 MODES = ("sampled", "greedy")

@@ -129,10 +129,10 @@ def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, place: Path) -> Sta
         engine.bank.flat.copy_(factors)
         learner = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
         engine.learner.load_state(learner)
-    except (KeyError, TypeError) as error:
+    except KeyError as error:
         raise UserError(
             f"The checkpoint of step {checkpoint.step} in {place} was written by another version of redqueen "
-            f"(it lacks or does not know {error}); resume with the version that wrote it (the table `run` names it)."
+            f"(it lacks {error}); resume with the version that wrote it (the table `run` names it)."
         ) from None
     return state
 

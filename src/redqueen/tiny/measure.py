@@ -16,13 +16,13 @@ import numpy as np
 from redqueen.domains.code.prompts_compact import THINK, CompactFormat
 from redqueen.domains.prompt_format import completion_text
 from redqueen.engine import load_base
-from redqueen.evaluate.intervals import bootstrap_mean
 from redqueen.evaluate.suite import SUITES
 from redqueen.nouns import KINDS, Candidate, Kind, Request, Task
 from redqueen.policy.bank import BASE_SLOT, AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.buffer import program_key
+from redqueen.statistics import bootstrap_mean
 from redqueen.streams import Streams
 from redqueen.tiny.corpus import NUM_SHOWN, Author
 from redqueen.tiny.problems import Problem

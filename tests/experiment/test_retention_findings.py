@@ -1,14 +1,18 @@
 """From scores to verdicts, on made-up trials whose answers can be worked out by hand."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from redqueen.errors import UserError
-from redqueen.evaluate.intervals import Interval
-from redqueen.retention.lineup import COPY, LINEAR, Entry, lineup
-from redqueen.retention.statistics import Finding, Findings, analyse, judge
-from redqueen.retention.trial import Trial
+from redqueen.experiment.retention import outputs
+from redqueen.experiment.retention.findings import Finding, Findings, analyse, judge
+from redqueen.experiment.retention.lineup import COPY, LINEAR, Entry, lineup
+from redqueen.experiment.retention.settings import FULL
+from redqueen.experiment.retention.trial import TRIAL, Trial
+from redqueen.statistics import Interval
 
 ENTRIES = (Entry("M4", "delta"), Entry("X1", "delta"), Entry(COPY, "delta"), Entry(LINEAR, "delta"))
 PROGRAMS = [f"p{i // 2}" for i in range(8)]
@@ -127,3 +131,14 @@ def test_the_line_up_has_every_operator_in_every_space_where_it_makes_another_ch
     labels = [entry.label for entry in lineup()]
     assert len(labels) == len(set(labels)) == 29
     assert {"M1", "M4 (delta)", "M4 (factor)", "X3", "X9 (factor)", COPY, "linear_0_5 (factor)"} <= set(labels)
+
+
+def test_the_committed_results_follow_byte_for_byte_from_the_committed_scores(tmp_path: Path) -> None:
+    committed = Path(__file__).parents[2] / "experiments" / "retention"
+    trials = [TRIAL.validate_json((committed / f"seed-{i}" / "scores.json").read_text()) for i in range(3)]
+    programs = [str(i // 2) for i in range(len(trials[0].base))]  # each program is one task of two kinds
+    told = json.loads((committed / outputs.FINDINGS).read_text())
+    findings = analyse(trials, lineup(), programs)
+    outputs.write_outputs(tmp_path, trials, lineup(), findings, FULL, told["base_sha256"], told["command"])
+    for name in (outputs.CURVES, outputs.FINDINGS, outputs.REPORT):
+        assert (tmp_path / name).read_bytes() == (committed / name).read_bytes(), name

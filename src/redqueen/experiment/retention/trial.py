@@ -11,16 +11,18 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from redqueen.engine import Engine
+from redqueen.experiment.retention.lineup import Entry, breed_all
+from redqueen.experiment.retention.settings import RetentionSettings
+from redqueen.experiment.retention.tasks import TaskSource
+from redqueen.files import write_whole
 from redqueen.learn.credit import assign_credit
 from redqueen.nouns import Individual, Rating, Request, Task
 from redqueen.policy.bank import BASE_SLOT
 from redqueen.population.genotype import distance, norm
-from redqueen.retention.lineup import Entry, breed_all
-from redqueen.retention.settings import RetentionSettings
-from redqueen.retention.tasks import TaskSource
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.solve.solving import Answered, grade
 from redqueen.streams import Streams
@@ -78,6 +80,9 @@ class Trial:
     curves: tuple[tuple[Scores, ...], ...] = ()
 
 
+TRIAL = TypeAdapter(Trial)
+"""Reads back what JSON made of a trial."""
+
 Tell = Callable[[int, str], None]
 """Told after every step: the step, and what was done, in words."""
 
@@ -85,7 +90,7 @@ Tell = Callable[[int, str], None]
 def play_trial(bench: Bench, seed: int, folder: Path, tell: Tell) -> Trial:
     """Play one seed in ``folder`` to its end, from its newest checkpoint if it has one, and return what it found."""
     if (folder / SCORES).is_file():
-        return trial_from_plain(json.loads((folder / SCORES).read_text()))
+        return TRIAL.validate_json((folder / SCORES).read_text())
     checkpoints = folder / CHECKPOINTS
     checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
     trial = _restore(bench, checkpoint, checkpoints) if checkpoint else _begin(bench, seed)
@@ -106,15 +111,9 @@ def play_trial(bench: Bench, seed: int, folder: Path, tell: Tell) -> Trial:
         if is_measured(bench.settings, update) or trial.step % bench.settings.checkpoint_every == 0:
             _save(bench, trial, checkpoints)
         tell(trial.step, f"{words}, solved {100 * solved:.0f} %")
-    _write(folder / SCORES, asdict(trial))
+    write_whole(folder / SCORES, json.dumps(asdict(trial)) + "\n")
     shutil.rmtree(checkpoints)
     return trial
-
-
-def trial_from_plain(plain: dict[str, Any]) -> Trial:
-    """Read back what JSON made of a trial."""
-    lists = {name: tuple(plain[name]) for name in ("parents", "fitness", "relative_changes", "updates")}
-    return Trial(**{**plain, **lists, "curves": tuple(tuple(row) for row in plain["curves"])})
 
 
 def is_measured(settings: RetentionSettings, update: int) -> bool:
@@ -233,17 +232,10 @@ def _restore(bench: Bench, checkpoint: Checkpoint, folder: Path) -> Trial:
     bench.engine.bank.flat.copy_(checkpoint.tensors["factors"])
     learner = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
     bench.engine.learner.load_state(learner)
-    return trial_from_plain(checkpoint.state["trial"])
+    return TRIAL.validate_python(checkpoint.state["trial"])
 
 
 def _save(bench: Bench, trial: Trial, folder: Path) -> None:
     tensors = {"factors": bench.engine.bank.flat}
     tensors |= {f"learner.{name}": tensor for name, tensor in bench.engine.learner.state_dict().items()}
     Checkpoint.save(folder, trial.step, tensors, {"trial": asdict(trial)}, num_kept=2)
-
-
-def _write(path: Path, plain: dict[str, Any]) -> None:
-    """Write JSON whole or not at all."""
-    aside = path.with_suffix(".writing")
-    aside.write_text(json.dumps(plain) + "\n")
-    aside.replace(path)

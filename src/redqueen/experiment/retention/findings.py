@@ -11,29 +11,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from redqueen.errors import UserError
-from redqueen.evaluate.intervals import Interval
-from redqueen.retention.lineup import COPY, LINEAR, Entry
-from redqueen.retention.trial import Trial
+from redqueen.experiment.retention.lineup import COPY, LINEAR, Entry
+from redqueen.experiment.retention.trial import Trial
+from redqueen.statistics import Array, CrossedResamples, Estimate, Interval
 
-Array = NDArray[np.float64]
 Verdict = Literal["keeps", "loses", "undecided", "control"]
 
 NUM_RESAMPLES = 2000
-CONFIDENCE = 0.95
 MARGIN_FRAC = 0.25
 """A child keeps what its parent learned when it stays behind a copy by surely less than this share of the gain."""
 BOOTSTRAP_SEED = 20_260_102
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its interval."""
-
-    value: float
-    interval: Interval
 
 
 @dataclass(frozen=True)
@@ -72,58 +61,34 @@ class Findings:
     entries: tuple[Finding, ...]
 
 
-@dataclass(frozen=True)
-class Resamples:
-    """Bootstrap draws: how often each seed (n, seeds) and each program (n, programs) is in them; row 0 is the data."""
-
-    seeds: Array
-    programs: Array
-
-    def estimate(self, statistic: Array) -> Estimate:
-        """Return the statistic of the data (entry 0) with the interval over the draws that have one."""
-        drawn = statistic[1:][np.isfinite(statistic[1:])]
-        tail = (1 - CONFIDENCE) / 2
-        low, high = np.quantile(drawn, [tail, 1 - tail]) if drawn.size else (float("nan"), float("nan"))
-        return Estimate(float(statistic[0]), Interval(float(low), float(high)))
-
-    def means(self, values: Array) -> Array:
-        """Return the mean of ``values`` (seeds, ..., programs) for every draw: (n, ...)."""
-        by_program = np.tensordot(self.programs / self.programs.sum(axis=1, keepdims=True), values, axes=(1, -1))
-        weights = self.seeds / self.seeds.sum(axis=1, keepdims=True)
-        return np.einsum("ns,ns...->n...", weights, by_program)
-
-
 def analyse(trials: Sequence[Trial], entries: Sequence[Entry], programs: Sequence[str]) -> Findings:
     """Turn trials into findings. ``programs`` names the program of each held-out task.
 
     Programs with a lost task in any measurement are left out throughout. Raises UserError when nothing is left.
     """
-    base = _by_program([[t.base] for t in trials], programs)  # (seeds, 1, programs)
-    parents = _by_program([t.parents for t in trials], programs)  # (seeds, 2, programs)
-    num_seeds, num_entries = len(trials), len(entries)
-    curves = _by_program([[row for measured in t.curves for row in measured] for t in trials], programs)
-    whole = np.concatenate([base, parents, curves], axis=1)
+    # For each seed the base, both parents, then every entry at every measured update: (seeds, rows, programs).
+    rows = [[t.base, *t.parents, *(scores for measured in t.curves for scores in measured)] for t in trials]
+    whole = _by_program(rows, programs)
     kept = np.isfinite(whole).all(axis=(0, 1))
     if not kept.any():
         raise UserError(
             "the verifier lost a grade of every held-out program, so nothing can be compared: "
             "free some memory, remove the seed-N folders of --out and run again"
         )
-    draws = _draw(num_seeds, int(kept.sum()))
-    means = draws.means(whole[:, :, kept])  # (n, 3 + measured x entries)
-    of_base, of_parent, of_second = means[:, 0], means[:, 1], means[:, 2]
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    draws = CrossedResamples.draw(len(trials), int(kept.sum()), rng, NUM_RESAMPLES)
+    means = draws.means(whole[:, :, kept])  # (draws, rows)
+    base, parent, second = means[:, 0], means[:, 1], means[:, 2]
     updates = np.array(trials[0].updates, dtype=np.float64)
-    scores = means[:, 3:].reshape(len(means), len(updates), num_entries)
+    scores = means[:, 3:].reshape(len(means), len(updates), len(entries))
     areas = _areas(updates, scores)
-    gain = draws.estimate(of_parent - of_base)
+    gain = draws.estimate(parent - base)
     margin = MARGIN_FRAC * gain.value
     control = {entry.operator: i for i, entry in reversed(list(enumerate(entries)))}
-    copy, linear = areas[:, control[COPY]], areas[:, control[LINEAR]]
     found = []
     for i, entry in enumerate(entries):
-        over_copy, over_linear = draws.estimate(areas[:, i] - copy), draws.estimate(areas[:, i] - linear)
-        reached = np.flatnonzero(scores[0, :, i] >= of_parent[0] - 1e-12)
-        retention = draws.estimate(_ratio(scores[:, 0, i] - of_base, of_parent - of_base))
+        over_copy, over_linear = (draws.estimate(areas[:, i] - areas[:, control[name]]) for name in (COPY, LINEAR))
+        reached = np.flatnonzero(scores[0, :, i] >= parent[0] - 1e-12)
         verdict = judge(entry, over_copy.interval, gain.interval, margin)
         found.append(
             Finding(
@@ -131,7 +96,7 @@ def analyse(trials: Sequence[Trial], entries: Sequence[Entry], programs: Sequenc
                 relative_change=float(np.mean([t.relative_changes[i] for t in trials])),
                 birth=draws.estimate(scores[:, 0, i]),
                 end=draws.estimate(scores[:, -1, i]),
-                retention=retention,
+                retention=draws.estimate(_ratio(scores[:, 0, i] - base, parent - base)),
                 area=draws.estimate(areas[:, i]),
                 over_copy=over_copy,
                 over_linear=over_linear,
@@ -140,8 +105,8 @@ def analyse(trials: Sequence[Trial], entries: Sequence[Entry], programs: Sequenc
                 sentence=sentence(entry, verdict, over_copy, over_linear, gain.interval, margin),
             )
         )
-    first, second = draws.estimate(of_parent), draws.estimate(of_second)
-    return Findings(draws.estimate(of_base), first, second, gain, margin, tuple(found))
+    of_base, of_parent, of_second = (draws.estimate(one) for one in (base, parent, second))
+    return Findings(of_base, of_parent, of_second, gain, margin, tuple(found))
 
 
 def judge(entry: Entry, over_copy: Interval, gain: Interval, margin: float) -> Verdict:
@@ -175,8 +140,9 @@ def sentence(
     text = f"{entry.label} {what}: its area differs from a copy's by {_signed(over_copy)} (margin {-100 * margin:.1f})"
     if entry.operator == LINEAR:
         return f"{text}."
-    beats = [name for name, other in (("the copy", over_copy), ("the mean", over_linear)) if other.interval.low > 0]
-    behind = [name for name, other in (("the copy", over_copy), ("the mean", over_linear)) if other.interval.high < 0]
+    against = {"the copy": over_copy.interval, "the mean": over_linear.interval}
+    beats = [name for name, interval in against.items() if interval.low > 0]
+    behind = [name for name, interval in against.items() if interval.high < 0]
     text = f"{text}, from the plain mean's by {_signed(over_linear)}"
     if len(beats) == 2:
         return f"{text}; it beats both controls."
@@ -195,15 +161,6 @@ def _by_program(rows: Sequence[Sequence[Sequence[float | None]]], programs: Sequ
     names = list(dict.fromkeys(programs))
     which = np.array([[program == name for program in programs] for name in names])
     return np.stack([values[..., own].mean(axis=-1) for own in which], axis=-1)
-
-
-def _draw(num_seeds: int, num_programs: int) -> Resamples:
-    rng = np.random.default_rng(BOOTSTRAP_SEED)
-    counts = [
-        np.concatenate([np.ones((1, size)), rng.multinomial(size, np.full(size, 1 / size), NUM_RESAMPLES)])
-        for size in (num_seeds, num_programs)
-    ]
-    return Resamples(counts[0].astype(np.float64), counts[1].astype(np.float64))
 
 
 def _areas(updates: Array, scores: Array) -> Array:

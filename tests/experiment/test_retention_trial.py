@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from redqueen.engine import open_engine
-from redqueen.retention.lineup import COPY, LINEAR, Entry
-from redqueen.retention.settings import QUICK, engine_config
-from redqueen.retention.tasks import TaskSource
-from redqueen.retention.trial import CHECKPOINTS, PARENTS, SCORES, Bench, Trial, play_trial, work_of_step
+from redqueen.experiment.retention.lineup import COPY, LINEAR, Entry
+from redqueen.experiment.retention.settings import QUICK, engine_config
+from redqueen.experiment.retention.tasks import TaskSource
+from redqueen.experiment.retention.trial import CHECKPOINTS, PARENTS, SCORES, Bench, Trial, play_trial, work_of_step
 from redqueen.run.checkpoint import list_checkpoints
 from redqueen.tiny.problems import skeleton
 

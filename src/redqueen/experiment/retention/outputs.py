@@ -10,10 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from redqueen.retention.lineup import Entry
-from redqueen.retention.settings import RetentionSettings
-from redqueen.retention.statistics import CONFIDENCE, MARGIN_FRAC, NUM_RESAMPLES, Estimate, Finding, Findings
-from redqueen.retention.trial import Scores, Trial
+from redqueen.experiment.retention.findings import MARGIN_FRAC, NUM_RESAMPLES, Finding, Findings
+from redqueen.experiment.retention.lineup import Entry
+from redqueen.experiment.retention.settings import RetentionSettings
+from redqueen.experiment.retention.trial import Scores, Trial
+from redqueen.statistics import CONFIDENCE, Estimate
 
 CURVES, FINDINGS, REPORT = "curves.csv", "retention.json", "report.md"
 
@@ -47,10 +48,7 @@ def findings_to_plain(
         "confidence": CONFIDENCE,
         "margin_frac": MARGIN_FRAC,
         "margin": _plain(findings.margin),
-        "base": _estimate(findings.base),
-        "parent": _estimate(findings.parent),
-        "second_parent": _estimate(findings.second_parent),
-        "gain": _estimate(findings.gain),
+        **{name: _estimate(getattr(findings, name)) for name in ("base", "parent", "second_parent", "gain")},
         "seeds": [
             {
                 "seed": trial.seed,
@@ -68,12 +66,7 @@ def findings_to_plain(
                 "operator": one.entry.operator,
                 "space": one.entry.space,
                 "relative_change": one.relative_change,
-                "birth": _estimate(one.birth),
-                "end": _estimate(one.end),
-                "retention": _estimate(one.retention),
-                "area": _estimate(one.area),
-                "over_copy_parent": _estimate(one.over_copy),
-                "over_linear_0_5": _estimate(one.over_linear),
+                **{name: _estimate(value) for name, value in _estimates(one).items()},
                 "back_after": one.back_after,
                 "verdict": one.verdict,
                 "sentence": one.sentence,
@@ -87,36 +80,36 @@ def report_text(
     findings: Findings, trials: Sequence[Trial], settings: RetentionSettings, base_sha256: str, command: str
 ) -> str:
     """Return the report as markdown."""
-    return "\n".join(
-        [
-            "# Retention of the operators",
-            "",
-            f"`{command}`, {len(trials)} seeds, embedded base {base_sha256[:12]}.",
-            "",
-            *_what_was_done(trials, settings),
-            "",
-            *_levels(findings, trials),
-            "",
-            "## Table",
-            "",
-            *_table(findings),
-            "",
-            "## Verdicts",
-            "",
-            *(f"- {one.sentence}" for one in findings.entries),
-            "",
-            "## How to read it",
-            "",
-            *_how_to_read(findings, len(trials), settings),
-            "",
-        ]
-    )
+    return f"""# Retention of the operators
+
+`{command}`, {len(trials)} seeds, embedded base {base_sha256[:12]}.
+
+{_what_was_done(trials, settings)}
+
+{_lines(_levels(findings, trials))}
+
+## Table
+
+{_lines(_table(findings))}
+
+## Verdicts
+
+{_lines([f"- {one.sentence}" for one in findings.entries])}
+
+## How to read it
+
+{_lines(_how_to_read(findings, len(trials), settings))}
+"""
 
 
-def _what_was_done(trials: Sequence[Trial], settings: RetentionSettings) -> list[str]:
+def _lines(lines: Sequence[str]) -> str:
+    return "\n".join(lines)
+
+
+def _what_was_done(trials: Sequence[Trial], settings: RetentionSettings) -> str:
     kinds = " and ".join(settings.kinds)
     num_broken, num_lost = sum(trial.num_broken for trial in trials), sum(trial.num_lost for trial in trials)
-    return [
+    return (
         f"For each seed two parents were trained from fresh adapters for {settings.num_parent_updates} updates, each "
         f"on tasks of its own ({settings.num_parent_programs} programs an update, {kinds}, {settings.num_attempts} "
         f"attempts a task); the one that solves more of {settings.num_fitness} further programs is the first. Every "
@@ -125,8 +118,8 @@ def _what_was_done(trials: Sequence[Trial], settings: RetentionSettings) -> list
         f"same dice. Scores are shares of right attempts at {settings.num_held_out} held-out programs ({kinds}, "
         f"temperature 1, {settings.num_samples} attempt(s) a task). LoRA rank {settings.lora_rank}, learning rate "
         f"{settings.learning_rate:g}; {num_broken} updates were not finite, {num_lost} training "
-        f"attempts were lost by the verifier.",
-    ]
+        f"attempts were lost by the verifier."
+    )
 
 
 def _levels(findings: Findings, trials: Sequence[Trial]) -> list[str]:
@@ -157,19 +150,22 @@ def _table(findings: Findings) -> list[str]:
 
 def _row(one: Finding) -> str:
     back = "–" if one.back_after is None else str(one.back_after)
-    cells = [
-        one.entry.label,
-        f"{one.relative_change:.2f}",
-        _percent(one.retention),
-        _percent(one.birth),
-        _percent(one.end),
-        _percent(one.area),
-        _percent(one.over_copy),
-        _percent(one.over_linear),
-        back,
-        one.verdict,
-    ]
-    return f"| {' | '.join(cells)} |"
+    estimates = _estimates(one)
+    order = ("retention", "birth", "end", "area", "over_copy_parent", "over_linear_0_5")
+    numbers = [_percent(estimates[name]) for name in order]
+    return f"| {' | '.join([one.entry.label, f'{one.relative_change:.2f}', *numbers, back, one.verdict])} |"
+
+
+def _estimates(one: Finding) -> dict[str, Estimate]:
+    """What is estimated of an entry, by its name in the file of findings."""
+    return {
+        "birth": one.birth,
+        "end": one.end,
+        "retention": one.retention,
+        "area": one.area,
+        "over_copy_parent": one.over_copy,
+        "over_linear_0_5": one.over_linear,
+    }
 
 
 def _how_to_read(findings: Findings, num_seeds: int, settings: RetentionSettings) -> list[str]:

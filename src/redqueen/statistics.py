@@ -1,0 +1,306 @@
+"""Statistics: intervals of rates and means, differences over items and over runs, an effect size, an exact test.
+
+Attempts at the same item are not independent, and neither are the three tasks made from one function; the bootstrap
+therefore resamples whole clusters, and where the items were drawn by strata of fixed size, it keeps those sizes. Of
+runs, each is one observation: its steps, members and items share everything that a seed decides. All intervals and
+tests are two-sided; intervals over few runs are rather too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb, sqrt
+from statistics import NormalDist, fmean, variance
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Labels = Sequence[object]
+
+CONFIDENCE = 0.95
+
+NUM_RESAMPLES = 10_000
+"""Resamples over runs: the last digit that a table shows should not depend on them."""
+
+BOOTSTRAP_SEED = 20_260_501
+"""The bootstrap over runs draws the same for every table, so that equal results give equal reports."""
+
+MAX_LABELLINGS = 200_000
+"""Beyond this many ways to label the runs (more than 10 against 10), a random part of them is tried."""
+
+_TOLERANCE = 1e-9
+"""Differences that are equal but for rounding count as equal, relative to the spread of the values."""
+
+
+class Interval(NamedTuple):
+    """A closed interval, ``low <= high``; both nan when there was nothing to estimate from."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval."""
+
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Arm less reference. ``estimate`` is the difference of means, with its 95 % bootstrap interval over seeds.
+
+    ``effect`` is Hedges' g (nan when neither arm varies, or with one run each); ``p`` the permutation test's, and
+    ``least_p`` the smallest that it could have given for these numbers of runs.
+    """
+
+    estimate: float
+    interval: Interval
+    effect: float
+    p: float
+    least_p: float
+
+
+# Rates -------------------------------------------------------------------------------------------------------------
+
+
+def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
+    """Return Wilson's score interval of a rate from ``n`` independent trials, within [0, 1].
+
+    With p = successes / n and z the normal quantile: (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)
+    (Wilson 1927). ``n`` = 0 gives [0, 1]. Raises ValueError unless 0 <= successes <= n and 0 < confidence < 1.
+    """
+    _check_confidence(confidence)
+    if not 0 <= successes <= n:
+        raise ValueError(f"successes must lie between 0 and n, got {successes} of {n}")
+    if n == 0:
+        return Interval(0.0, 1.0)
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    rate = successes / n
+    centre = rate + z * z / (2 * n)
+    half = z * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return Interval(max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale))
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Return the unbiased estimate of the chance that one of ``k`` attempts is right, from ``correct`` of ``n``.
+
+    1 - C(n - correct, k) / C(n, k), in [0, 1] (Chen et al. 2021). Raises ValueError unless 1 <= k <= n and
+    0 <= correct <= n.
+    """
+    if not 1 <= k <= n or not 0 <= correct <= n:
+        raise ValueError(f"pass@k needs 1 <= k <= n and 0 <= correct <= n, got k = {k}, {correct} of {n}")
+    return 1.0 - comb(n - correct, k) / comb(n, k)
+
+
+# The bootstrap -----------------------------------------------------------------------------------------------------
+
+
+def percentile_interval(draws: Array, confidence: float = CONFIDENCE) -> Interval:
+    """Return the percentile bootstrap interval (Efron 1979) from a statistic's resamples; nan ones do not count."""
+    _check_confidence(confidence)
+    tail, known = (1 - confidence) / 2, draws[np.isfinite(draws)]
+    low, high = np.quantile(known, [tail, 1 - tail]) if known.size else (float("nan"), float("nan"))
+    return Interval(float(low), float(high))
+
+
+def resampled_means(
+    values: ArrayLike,
+    rng: np.random.Generator,
+    num_resamples: int,
+    clusters: Labels | None = None,
+    strata: Labels | None = None,
+) -> Array:
+    """Return the means of ``num_resamples`` resamples of ``values`` (n,), drawn in whole clusters.
+
+    ``clusters``: n labels; items with equal labels are drawn together (default: every item by itself). ``strata``: n
+    labels; as many clusters are drawn from each stratum as it has, since a design that fixes them leaves no chance in
+    their shares (default: one stratum). A resample's mean is the sum over the drawn clusters divided by the number of
+    items in them. No values give no resample. Raises ValueError on other shapes, a non-finite value or a cluster that
+    lies in two strata.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise ValueError("values must be one row of finite numbers")
+    if array.size == 0:
+        return np.empty(0)
+    index = np.arange(array.size) if clusters is None else _numbered(clusters, array.size)
+    stratum = np.zeros(array.size, dtype=np.int64) if strata is None else _numbered(strata, array.size)
+    sums, counts = np.bincount(index, weights=array), np.bincount(index)
+    stratum_of = np.zeros(len(counts), dtype=np.int64)
+    stratum_of[index] = stratum
+    if (stratum_of[index] != stratum).any():
+        raise ValueError("the items of one cluster must lie in one stratum")
+    totals, numbers = np.zeros(num_resamples), np.zeros(num_resamples)
+    for label in np.unique(stratum_of):
+        own = np.flatnonzero(stratum_of == label)
+        drawn = own[rng.integers(0, len(own), size=(num_resamples, len(own)))]
+        totals += sums[drawn].sum(axis=1)
+        numbers += counts[drawn].sum(axis=1)
+    return totals / numbers
+
+
+def bootstrap_mean(
+    values: ArrayLike,
+    rng: np.random.Generator,
+    clusters: Labels | None = None,
+    num_resamples: int = 2000,
+    confidence: float = CONFIDENCE,
+    strata: Labels | None = None,
+) -> Interval:
+    """Return the percentile bootstrap interval of the mean; arguments and errors as in :func:`resampled_means`."""
+    return percentile_interval(resampled_means(values, rng, num_resamples, clusters, strata), confidence)
+
+
+def bootstrap_difference(
+    a: ArrayLike,
+    b: ArrayLike,
+    rng: np.random.Generator,
+    clusters: Labels | None = None,
+    num_resamples: int = 2000,
+    confidence: float = CONFIDENCE,
+    strata: Labels | None = None,
+) -> Interval:
+    """Return the bootstrap interval of mean(a - b) over the same items, paired item by item.
+
+    ``a``, ``b``: shape (n,), in the same order; the rest as in :func:`bootstrap_mean`. Pairing removes the spread that
+    comes from some items being harder than others. Raises ValueError when the shapes differ.
+    """
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.shape != second.shape:
+        raise ValueError(f"paired values need equal shapes, got {first.shape} and {second.shape}")
+    return bootstrap_mean(first - second, rng, clusters, num_resamples, confidence, strata)
+
+
+def non_overlapping(a: Interval, b: Interval) -> bool:
+    """Tell whether two intervals share no point (False when either is nan)."""
+    return a.high < b.low or b.high < a.low
+
+
+@dataclass(frozen=True)
+class CrossedResamples:
+    """Two crossed factors, as seeds and items, both drawn with replacement: each one's share of a draw.
+
+    ``rows`` (1 + draws, num_rows) and ``columns`` (1 + draws, num_columns) add up to 1; row 0 is the data themselves.
+    """
+
+    rows: Array
+    columns: Array
+
+    @staticmethod
+    def draw(num_rows: int, num_columns: int, rng: np.random.Generator, num_resamples: int) -> CrossedResamples:
+        """Draw as many of each factor as there are."""
+        shares = []
+        for n in (num_rows, num_columns):
+            drawn = rng.multinomial(n, np.full(n, 1 / n), num_resamples)
+            shares.append(np.concatenate([np.ones((1, n)), drawn]) / n)
+        return CrossedResamples(*shares)
+
+    def means(self, values: Array) -> Array:
+        """Return the mean of ``values`` (rows, ..., columns) for every draw: (1 + draws, ...)."""
+        return np.einsum("nr,nr...->n...", self.rows, np.tensordot(self.columns, values, axes=(1, -1)))
+
+    def estimate(self, statistic: Array) -> Estimate:
+        """Return the statistic (1 + draws,) of the data with its interval over the draws in which it is defined."""
+        return Estimate(float(statistic[0]), percentile_interval(statistic[1:]))
+
+
+# Over runs ---------------------------------------------------------------------------------------------------------
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Return the 95 % percentile bootstrap interval of the mean over runs; with one run it is a point and says nothing.
+
+    Too narrow for few runs: with n of them no resample leaves their range, and the least and the greatest resample
+    mean are single runs repeated n times.
+    """
+    return bootstrap_mean(values, np.random.default_rng(BOOTSTRAP_SEED), num_resamples=NUM_RESAMPLES)
+
+
+def difference(arm: Sequence[float], reference: Sequence[float]) -> Difference:
+    """Compare two arms, one number a run. Raises ValueError when either has no run."""
+    if not arm or not reference:
+        raise ValueError("a difference needs at least one run of each arm")
+    above, below = _resampled_arms(arm, reference)
+    return Difference(
+        fmean(arm) - fmean(reference),
+        percentile_interval(above - below),
+        hedges_g(arm, reference),
+        permutation_p(arm, reference),
+        least_p(len(arm), len(reference)),
+    )
+
+
+def ratio_interval(above: Sequence[float], below: Sequence[float]) -> Interval:
+    """Return the 95 % bootstrap interval of mean(above) / mean(below); both must be positive."""
+    first, second = _resampled_arms(above, below)
+    return percentile_interval(first / second)
+
+
+def hedges_g(arm: Sequence[float], reference: Sequence[float]) -> float:
+    """Return the difference of means in pooled standard deviations, less the bias of small samples (Hedges 1981).
+
+    g = (1 - 3 / (4 (n1 + n2) - 9)) (mean1 - mean2) / s, where s^2 pools the two variances by their degrees of freedom.
+    """
+    n1, n2 = len(arm), len(reference)
+    free = n1 + n2 - 2
+    if free < 1:
+        return float("nan")
+    pooled = sum((n - 1) * variance(values) for n, values in ((n1, arm), (n2, reference)) if n > 1) / free
+    if pooled <= 0:
+        return float("nan")
+    return (1 - 3 / (4 * (n1 + n2) - 9)) * (fmean(arm) - fmean(reference)) / sqrt(pooled)
+
+
+def permutation_p(arm: Sequence[float], reference: Sequence[float]) -> float:
+    """Return the two-sided p of the exact permutation test of the difference of means (Fisher; Pitman 1937).
+
+    Every way to name n1 of the n1 + n2 runs "arm" is tried; p is the share of them whose means differ at least as much
+    as they do. It assumes nothing but that, if the arm made no difference, the runs' labels could be exchanged. Above
+    ``MAX_LABELLINGS`` ways a random part of them is tried, the true one included.
+    """
+    values, n1 = np.array([*arm, *reference], dtype=np.float64), len(arm)
+    n2 = len(values) - n1
+    sums = values[_labellings(len(values), n1)].sum(axis=1)
+    differences = np.abs(sums / n1 - (values.sum() - sums) / n2)
+    observed = abs(fmean(arm) - fmean(reference))
+    slack = _TOLERANCE * max(1e-300, float(np.ptp(values)))
+    return float(np.mean(differences >= observed - slack))
+
+
+def least_p(n1: int, n2: int) -> float:
+    """Return the smallest p that the permutation test can give: 1 / C(n1 + n2, n1), twice that for equal numbers.
+
+    For equal numbers every labelling has a mirror image with the same difference.
+    """
+    return min(1.0, (2 if n1 == n2 else 1) / comb(n1 + n2, n1))
+
+
+def _resampled_arms(first: Sequence[float], second: Sequence[float]) -> tuple[Array, Array]:
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    return resampled_means(first, rng, NUM_RESAMPLES), resampled_means(second, rng, NUM_RESAMPLES)
+
+
+def _labellings(n: int, n1: int) -> NDArray[np.intp]:
+    if comb(n, n1) <= MAX_LABELLINGS:
+        return np.array(list(combinations(range(n), n1)), dtype=np.intp)
+    drawn = np.argsort(np.random.default_rng(BOOTSTRAP_SEED).random((MAX_LABELLINGS - 1, n)), axis=1)[:, :n1]
+    return np.vstack([np.arange(n1), drawn])
+
+
+def _numbered(labels: Labels, num_values: int) -> NDArray[np.int64]:
+    if len(labels) != num_values:
+        raise ValueError(f"{num_values} values need as many labels, got {len(labels)}")
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")

@@ -1,0 +1,291 @@
+"""Statistics against numbers worked out by hand, and against scipy."""
+
+from itertools import combinations
+from math import comb, isnan, sqrt
+from statistics import fmean
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redqueen.statistics import (
+    CrossedResamples,
+    Interval,
+    bootstrap_difference,
+    bootstrap_mean,
+    difference,
+    hedges_g,
+    least_p,
+    mean_interval,
+    non_overlapping,
+    pass_at_k,
+    percentile_interval,
+    permutation_p,
+    ratio_interval,
+    resampled_means,
+    wilson,
+)
+
+NUMBERS = st.lists(st.integers(-20, 20).map(float), min_size=2, max_size=4)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def test_wilson_at_z_of_two_matches_the_formula_done_by_hand() -> None:
+    # z = 2 exactly, p = 1/2, n = 12: (1/2 + 4/24 -+ 2 sqrt(1/48 + 4/576)) / (1 + 4/12) = (2/3 -+ 1/3) / (4/3)
+    interval = wilson(6, 12, confidence=0.9544997361036416)
+    assert interval == pytest.approx((0.25, 0.75))
+
+
+def test_wilson_of_eight_in_ten_is_the_textbook_interval() -> None:
+    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+
+
+def test_wilson_stays_inside_zero_and_one_at_the_edges() -> None:
+    # no success in n: the upper end is z^2 / (n + z^2), with z^2 = 3.8415
+    assert wilson(0, 20) == pytest.approx((0.0, 3.8415 / 23.8415), abs=1e-4)
+    assert wilson(20, 20) == pytest.approx((1 - 3.8415 / 23.8415, 1.0), abs=1e-4)
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("successes", "n", "confidence"), [(3, 2, 0.95), (-1, 2, 0.95), (1, 2, 1.0), (1, 2, 0.0)])
+def test_wilson_refuses_impossible_numbers(successes: int, n: int, confidence: float) -> None:
+    with pytest.raises(ValueError, match="must lie"):
+        wilson(successes, n, confidence)
+
+
+def test_the_bootstrap_of_zero_and_one_has_the_quantiles_of_its_three_means() -> None:
+    # two draws from {0, 1}: mean 0, 1/2, 1 with chances 1/4, 1/2, 1/4
+    assert bootstrap_mean([0, 1], rng(), confidence=0.4) == (0.5, 0.5)
+    assert bootstrap_mean([0, 1], rng(), confidence=0.6) == (0.0, 1.0)
+
+
+def test_clusters_are_drawn_whole() -> None:
+    values = [0, 0, 1, 1]
+    # as four items, the 10 % and 90 % quantiles of Binomial(4, 1/2) / 4 are 1/4 and 3/4 (cumulative 1/16, 5/16, ...)
+    assert bootstrap_mean(values, rng(), confidence=0.8) == (0.25, 0.75)
+    # as two pairs they are those of two draws from {0, 1}
+    assert bootstrap_mean(values, rng(), clusters=["a", "a", "b", "b"], confidence=0.8) == (0.0, 1.0)
+
+
+def test_clusters_of_unequal_size_weigh_by_their_items() -> None:
+    # clusters a = (1), b = (0, 0, 0): the means of aa, ab, bb are 1, 1/4, 0 with chances 1/4, 1/2, 1/4
+    clusters = ["a", "b", "b", "b"]
+    assert bootstrap_mean([1, 0, 0, 0], rng(), clusters, confidence=0.4) == (0.25, 0.25)
+    assert bootstrap_mean([1, 0, 0, 0], rng(), clusters, confidence=0.6) == (0.0, 1.0)
+
+
+def test_strata_keep_their_sizes() -> None:
+    # each stratum is all 0 or all 1: whatever is drawn within it, the mean stays 1/2
+    assert bootstrap_mean([0, 0, 1, 1], rng(), strata=["easy", "easy", "hard", "hard"]) == (0.5, 0.5)
+    # only the first stratum varies: its two draws from {0, 1} make means of 1/2, 3/4, 1 over all four
+    values, strata = [0, 1, 1, 1], ["easy", "easy", "hard", "hard"]
+    assert bootstrap_mean(values, rng(), confidence=0.4, strata=strata) == (0.75, 0.75)
+    assert bootstrap_mean(values, rng(), confidence=0.6, strata=strata) == (0.5, 1.0)
+
+
+def test_clusters_are_drawn_whole_within_their_stratum() -> None:
+    clusters, strata = ["a", "a", "b", "b", "c"], ["easy", "easy", "easy", "easy", "hard"]
+    # from a = (0, 0) and b = (1, 1) two are drawn, c = (1) stands always: sums of 1, 3, 5 over five items
+    assert bootstrap_mean([0, 0, 1, 1, 1], rng(), clusters, confidence=0.4, strata=strata) == (0.6, 0.6)
+    assert bootstrap_mean([0, 0, 1, 1, 1], rng(), clusters, confidence=0.6, strata=strata) == (0.2, 1.0)
+
+
+def test_a_cluster_in_two_strata_is_refused() -> None:
+    with pytest.raises(ValueError, match="one stratum"):
+        bootstrap_mean([0.0, 1.0], rng(), clusters=["a", "a"], strata=["easy", "hard"])
+
+
+def test_many_items_give_nearly_the_normal_interval() -> None:
+    values = [0.0, 1.0] * 500
+    low, high = bootstrap_mean(values, rng(), num_resamples=4000)
+    half = 1.96 * 0.5 / 1000**0.5
+    assert low == pytest.approx(0.5 - half, abs=0.003)
+    assert high == pytest.approx(0.5 + half, abs=0.003)
+
+
+def test_one_seed_gives_one_interval() -> None:
+    values = np.random.default_rng(1).random(50)
+    assert bootstrap_mean(values, rng()) == bootstrap_mean(values, rng())
+
+
+def test_no_values_give_no_interval() -> None:
+    assert all(isnan(end) for end in bootstrap_mean([], rng()))
+
+
+@pytest.mark.parametrize("values", [[float("nan"), 1.0], [[1.0], [2.0]]])
+def test_values_must_be_one_row_of_finite_numbers(values: list[object]) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        bootstrap_mean(values, rng())
+
+
+def test_every_value_needs_a_cluster() -> None:
+    with pytest.raises(ValueError, match="as many labels"):
+        bootstrap_mean([1.0, 2.0], rng(), clusters=["a"])
+    with pytest.raises(ValueError, match="as many labels"):
+        bootstrap_mean([1.0, 2.0], rng(), strata=["easy"])
+
+
+def test_a_paired_difference_ignores_how_hard_the_items_are() -> None:
+    hard_and_easy = np.linspace(0, 1, 40)
+    assert bootstrap_difference(hard_and_easy + 0.25, hard_and_easy, rng()) == pytest.approx((0.25, 0.25))
+    alone = bootstrap_mean(hard_and_easy, rng())
+    assert alone.high - alone.low > 0.1
+
+
+def test_a_paired_difference_needs_pairs() -> None:
+    with pytest.raises(ValueError, match="equal shapes"):
+        bootstrap_difference([1.0], [1.0, 2.0], rng())
+
+
+def test_intervals_that_touch_overlap() -> None:
+    assert non_overlapping(Interval(0.1, 0.2), Interval(0.3, 0.4))
+    assert non_overlapping(Interval(0.3, 0.4), Interval(0.1, 0.2))
+    assert not non_overlapping(Interval(0.1, 0.3), Interval(0.3, 0.4))
+    assert not non_overlapping(Interval(0.0, 1.0), Interval(0.3, 0.4))
+    assert not non_overlapping(Interval(float("nan"), float("nan")), Interval(0.3, 0.4))
+
+
+# pass@k: the share of all choices of k attempts that hold a right one
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=8), st.data())
+def test_it_is_the_share_of_choices_that_hold_a_right_attempt(attempts: list[bool], data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(attempts)))
+    expected = fmean(any(choice) for choice in combinations(attempts, k))
+    assert pass_at_k(len(attempts), sum(attempts), k) == pytest.approx(expected)
+
+
+def test_pass_at_1_is_the_solve_rate() -> None:
+    assert pass_at_k(200, 37, 1) == pytest.approx(37 / 200)
+
+
+@pytest.mark.parametrize(("n", "correct", "k"), [(4, 1, 0), (4, 1, 5), (4, 5, 1), (4, -1, 1)])
+def test_what_cannot_be_estimated_is_refused(n: int, correct: int, k: int) -> None:
+    with pytest.raises(ValueError, match="pass@k"):
+        pass_at_k(n, correct, k)
+
+
+# Over runs, one number each
+
+
+def test_complete_separation_of_three_from_three_has_the_smallest_p_there_is() -> None:
+    assert permutation_p([4, 5, 6], [1, 2, 3]) == least_p(3, 3) == pytest.approx(2 / 20)
+
+
+def test_complete_separation_of_five_from_three_has_a_smaller_one() -> None:
+    # 56 labellings; none but the true one puts the means so far apart.
+    assert permutation_p([10, 11, 12, 13, 14], [1, 2, 3]) == least_p(5, 3) == pytest.approx(1 / 56)
+
+
+def test_the_permutation_test_counts_labellings_at_least_as_extreme() -> None:
+    # {1, 4} against {2, 3}: all differences of the six labellings are 0, 1, 2 in size; the observed one is 0.
+    assert permutation_p([1, 4], [2, 3]) == 1.0
+    # {2, 4} against {1, 3}: |3 - 2| = 1; the six give 2, 1, 0, 0, 1, 2, so four are at least as extreme.
+    assert permutation_p([2, 4], [1, 3]) == pytest.approx(4 / 6)
+
+
+def test_rounding_does_not_break_a_tie() -> None:
+    assert permutation_p([0.1 + 0.2, 0.3], [0.3, 0.3]) == 1.0 or permutation_p([0.1, 0.2], [0.2, 0.1]) == 1.0
+    assert permutation_p([0.1, 0.7], [0.7, 0.1]) == 1.0
+
+
+@given(NUMBERS, NUMBERS)
+def test_the_test_is_two_sided_and_never_below_its_smallest_value(arm: list[float], reference: list[float]) -> None:
+    p = permutation_p(arm, reference)
+    assert p == permutation_p(reference, arm)
+    assert least_p(len(arm), len(reference)) <= p + 1e-12 <= 1 + 1e-9
+
+
+def test_many_runs_are_tested_by_drawing() -> None:
+    rng = np.random.default_rng(0)
+    arm, reference = rng.normal(0, 1, 12), rng.normal(0, 1, 12)
+    assert comb(24, 12) > 200_000
+    assert permutation_p(list(arm), list(arm)) == 1.0
+    assert permutation_p(list(arm + 5), list(reference)) == pytest.approx(1 / 200_000)
+
+
+def test_hedges_g_is_the_corrected_difference_in_pooled_deviations() -> None:
+    # Variances 1 and 4, pooled 2.5; difference 3; correction 1 - 3 / (4 * 6 - 9) = 0.8.
+    assert hedges_g([5, 6, 7], [1, 3, 5]) == pytest.approx(0.8 * 3 / sqrt(2.5))
+    assert hedges_g([3], [1, 3]) == pytest.approx((1 - 3 / 3) * 1 / sqrt(2))
+    assert isnan(hedges_g([1], [2])) and isnan(hedges_g([2, 2], [1, 1]))
+
+
+def test_a_difference_carries_estimate_interval_and_what_the_seeds_allow() -> None:
+    found = difference([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
+    assert found.estimate == 3.0
+    assert 1.0 <= found.interval.low < 3.0 < found.interval.high <= 5.0
+    assert found.p == found.least_p == pytest.approx(0.1)
+    assert difference([1.0], [1.0]).interval == (0.0, 0.0)
+
+
+def test_an_interval_over_seeds_covers_the_mean_and_stays_within_the_runs() -> None:
+    low, high = mean_interval([1.0, 2.0, 6.0])
+    assert 1.0 <= low < 3.0 < high <= 6.0
+    assert mean_interval([2.0]) == (2.0, 2.0)
+    assert ratio_interval([3.0, 3.0], [2.0]) == pytest.approx((1.5, 1.5))
+
+
+@pytest.mark.parametrize(("arm", "reference"), [([], [1.0]), ([1.0], [])])
+def test_a_difference_needs_a_run_on_each_side(arm: list[float], reference: list[float]) -> None:
+    with pytest.raises(ValueError, match="at least one run"):
+        difference(arm, reference)
+
+
+# scipy as the oracle -----------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 60), st.data(), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_wilson_is_scipys(n: int, data: st.DataObject, confidence: float) -> None:
+    successes = data.draw(st.integers(0, n))
+    expected = scipy.stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    assert wilson(successes, n, confidence) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+@given(NUMBERS, NUMBERS)
+def test_the_permutation_test_is_scipys(arm: list[float], reference: list[float]) -> None:
+    def means_apart(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+        return np.abs(np.mean(x, axis) - np.mean(y, axis))
+
+    expected = scipy.stats.permutation_test((arm, reference), means_apart, vectorized=True, alternative="greater")
+    assert permutation_p(arm, reference) == pytest.approx(expected.pvalue)
+
+
+def test_the_bootstrap_of_a_mean_is_scipys() -> None:
+    values = np.random.default_rng(3).exponential(size=25)
+    expected = scipy.stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=rng())
+    found = bootstrap_mean(values, rng(), num_resamples=20_000)
+    assert found == pytest.approx(tuple(expected.confidence_interval), abs=0.02)
+    assert resampled_means(values, rng(), 20_000).std() == pytest.approx(expected.standard_error, rel=0.03)
+
+
+def test_the_paired_bootstrap_is_scipys() -> None:
+    a, b = np.random.default_rng(4).random((2, 25))
+    expected = scipy.stats.bootstrap(
+        (a, b), lambda x, y, axis: np.mean(x - y, axis), paired=True, n_resamples=20_000, method="percentile", rng=rng()
+    )
+    found = bootstrap_difference(a, b, rng(), num_resamples=20_000)
+    assert found == pytest.approx(tuple(expected.confidence_interval), abs=0.01)
+
+
+# Seeds and items, both drawn ---------------------------------------------------------------------------------------
+
+
+def test_crossed_resamples_draw_rows_and_columns_and_begin_with_the_data() -> None:
+    values = np.array([[[0.0, 1.0]], [[1.0, 2.0]]])  # two rows, one statistic, two columns
+    means = CrossedResamples.draw(2, 2, rng(), 4000).means(values)[:, 0]
+    assert means[0] == pytest.approx(1.0)
+    # A row's or a column's mean is 0, 1/2 or 1 above the least with chances 1/4, 1/2, 1/4; their sum has five values.
+    found, counts = np.unique(np.round(means[1:], 6), return_counts=True)
+    assert found == pytest.approx([0.0, 0.5, 1.0, 1.5, 2.0])
+    assert counts / 4000 == pytest.approx([1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16], abs=0.03)
+
+
+def test_draws_in_which_a_statistic_is_not_defined_do_not_count() -> None:
+    assert percentile_interval(np.array([np.nan, 1.0, 1.0])) == (1.0, 1.0)
+    assert all(isnan(end) for end in percentile_interval(np.array([np.nan])))
