@@ -191,25 +191,12 @@ def _number_of(draft: Draft, loop_vars: list[tuple[str, Type]], name: str, type_
     ints = [n for n, t in loop_vars if t == "int"]
     number = {"int": name, "str": f"len({name})"}.get(type_, name)
     if len(ints) == 2 and r.random() < 0.6:
-        number = r.choice(
-            (
-                f"{ints[0]} * {ints[1]}",
-                f"{ints[0]} + {ints[1]}",
-                f"{ints[0]} - {ints[1]}",
-                f"max({ints[0]}, {ints[1]})",
-            )
-        )
+        one, two = ints
+        number = r.choice((f"{one} * {two}", f"{one} + {two}", f"{one} - {two}", f"max({one}, {two})"))
     elif type_ == "int" and r.random() < 0.45:
         operand = int_atom(draft) if r.random() < 0.5 else draft.small(1, 4)
-        number = r.choice(
-            (
-                f"{name} * {draft.small(2, 3)}",
-                f"{name} + {operand}",
-                f"{name} - {operand}",
-                f"{name} % {draft.small(2, 4)}",
-                f"{name} * {name}",
-            )
-        )
+        factor, divisor = draft.small(2, 3), draft.small(2, 4)
+        number = f"{name} " + r.choice((f"* {factor}", f"+ {operand}", f"- {operand}", f"% {divisor}", f"* {name}"))
     if draft.scope.helper and draft.scope.helper[1:] == ("int", "int") and type_ == "int" and r.random() < 0.7:
         number = f"{draft.scope.helper[0]}({name})"
     return number
