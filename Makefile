@@ -28,6 +28,8 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/test_house.py
 
 reproduce-smoke: setup
 	$(BIN)/redqueen experiment experiments/smoke.toml

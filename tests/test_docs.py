@@ -32,6 +32,8 @@ from redqueen.run.store import JOURNAL
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")])
 FOLDERS = ("src", "configs", "docs", "tests", "bench", "experiments")
+PACKAGE = ROOT / "src" / "redqueen"
+ROOMS = "|".join(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 SHELLS = ("sh", "bash", "console", "shell")
 
 BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -143,6 +145,8 @@ def test_every_path_on_a_page_is_there(page: Path) -> None:
         path = code.split(":")[0].strip()
         if path.startswith(tuple(f"{folder}/" for folder in FOLDERS)) and not re.search(r"[\s<>*{…]", path):
             assert (ROOT / path).exists(), f"{page.name} names {path}"
+        elif page.name != "CHANGELOG.md" and re.fullmatch(rf"({ROOMS})/[\w/]+\.py", path):
+            assert (PACKAGE / path).exists(), f"{page.name} names {path}"
 
 
 @pytest.mark.parametrize("page", pages())

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from redqueen.errors import UserError
-from redqueen.toml_file import apply_override, read_toml
+from redqueen.files import apply_override, read_toml
 
 EMBEDDED = "embedded"
 

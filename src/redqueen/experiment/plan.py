@@ -36,7 +36,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from redqueen.config import Config, load_config
 from redqueen.errors import UserError
-from redqueen.toml_file import read_toml
+from redqueen.files import read_toml
 
 Match = Literal["per_adapter", "tokens", "wall_clock"]
 Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^\w[\w .+-]*$")]

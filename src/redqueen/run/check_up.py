@@ -7,19 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from redqueen.evolve import health
 from redqueen.evolve.behaviour import proposing_distances, solving_distances
-from redqueen.evolve.health import (
-    Cycling,
-    Diversity,
-    Health,
-    Stability,
-    behaviour_diversity,
-    cycling,
-    disengagement,
-    forgetting,
-    stability,
-    weight_diversity,
-)
 from redqueen.journal import Journal
 from redqueen.journal.write import Row
 from redqueen.nouns import Individual, Role
@@ -36,7 +25,7 @@ def check_up(
     living: Sequence[Individual],
     step: int,
     every_steps: int,
-) -> Health:
+) -> health.Health:
     """Measure the generation that ends with ``step``, which the journal must hold already.
 
     A generation is the last ``every_steps`` steps. Games and behaviour are those of the members that ``played``; the
@@ -48,15 +37,21 @@ def check_up(
         (since, step),
     )
     games = _games(journal, since, step)
-    return Health(
-        disengagement=disengagement([row["solved"] for row in tasks]),
+    return health.Health(
+        disengagement=health.disengagement([row["solved"] for row in tasks]),
         cycling=_cycling(games),
-        forgetting_frac=forgetting(_against_the_past(journal, 0, since), _against_the_past(journal, since, step)),
-        teachers=Diversity(
-            _weights(bank, living, "teacher"),
-            behaviour_diversity(proposing_distances(_class_counts(journal, _ids(played, "teacher"), since, step))),
+        forgetting_frac=health.forgetting(
+            _against_the_past(journal, 0, since), _against_the_past(journal, since, step)
         ),
-        students=Diversity(_weights(bank, living, "student"), _solving_diversity(games, _ids(played, "student"))),
+        teachers=health.Diversity(
+            _weights(bank, living, "teacher"),
+            health.behaviour_diversity(
+                proposing_distances(_class_counts(journal, _ids(played, "teacher"), since, step))
+            ),
+        ),
+        students=health.Diversity(
+            _weights(bank, living, "student"), _solving_diversity(games, _ids(played, "student"))
+        ),
         stability=_stability(journal, step, every_steps),
     )
 
@@ -86,15 +81,15 @@ def _table(games: Sequence[Row], teachers: Sequence[str], students: Sequence[str
     return table
 
 
-def _cycling(games: Sequence[Row]) -> Cycling | None:
+def _cycling(games: Sequence[Row]) -> health.Cycling | None:
     teachers, students = sorted({g["teacher"] for g in games}), sorted({g["student"] for g in games})
     solved, attempts = (_table(games, teachers, students, column) for column in ("solved", "num_attempts"))
-    return cycling(solved, attempts)
+    return health.cycling(solved, attempts)
 
 
 def _solving_diversity(games: Sequence[Row], students: Sequence[str]) -> float | None:
     teachers = sorted({g["teacher"] for g in games})
-    return behaviour_diversity(solving_distances(_table(games, teachers, students, "solved").T))
+    return health.behaviour_diversity(solving_distances(_table(games, teachers, students, "solved").T))
 
 
 def _class_counts(journal: Journal, teachers: Sequence[str], since: int, step: int) -> Matrix:
@@ -128,10 +123,10 @@ def _weights(bank: AdapterBank, living: Sequence[Individual], role: Role) -> flo
     adapters = [Genotype(bank.factors(person.slot), bank.alpha) for person in living if person.role == role]
     if len(adapters) < 2:
         return None
-    return weight_diversity(np.array(pairwise_distances(adapters)), [norm(adapter) for adapter in adapters])
+    return health.weight_diversity(np.array(pairwise_distances(adapters)), [norm(adapter) for adapter in adapters])
 
 
-def _stability(journal: Journal, step: int, every_steps: int) -> Stability | None:
+def _stability(journal: Journal, step: int, every_steps: int) -> health.Stability | None:
     """Solve rate and classes covered so far, generation by generation up to this one."""
     rates = journal.query(
         "SELECT (step - 1) / ?1 AS number, avg(1.0 * num_correct / num_attempts) AS solved FROM task "
@@ -146,4 +141,4 @@ def _stability(journal: Journal, step: int, every_steps: int) -> Stability | Non
         )
     ]
     covered = [float(sum(first <= row["number"] for first in firsts)) for row in rates]
-    return stability([row["solved"] for row in rates], covered)
+    return health.stability([row["solved"] for row in rates], covered)

@@ -28,8 +28,6 @@ from redqueen.run.trackers import Tracker, finite_only, open_tracker, require_tr
 from redqueen.state import State, found, state_from_plain, state_to_plain
 from redqueen.timing import Clock
 
-Progress = LineProgress | LiveProgress
-
 
 @dataclass
 class Session:
@@ -38,7 +36,7 @@ class Session:
     folder: Path
     engine: Engine
     journal: Journal
-    progress: Progress
+    progress: LineProgress | LiveProgress
     tracker: Tracker
     wish: StopWish
     base_scores: list[Score] | None = None
@@ -52,11 +50,6 @@ class Session:
             self.progress.phase(step, phase)
 
         return Clock(enter)
-
-    @property
-    def config(self) -> Config:
-        """The run's resolved config."""
-        return self.engine.config
 
 
 def start(config: Config, folder: Path) -> bool:
@@ -159,7 +152,7 @@ def _session(
 
 def _begin(session: Session) -> State:
     """Write step 0: the founders, the base's external fitness, the seed buffer, the first checkpoint."""
-    state = found(session.config)
+    state = found(session.engine.config)
     clock = session.clock(0)
     with clock.phase("propose"):
         state, refused = grow_seed_buffer(state, session.engine)
@@ -167,7 +160,7 @@ def _begin(session: Session) -> State:
         session.base_scores = Examiner.of(session.engine).base()
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)
-        record_ratings(writer, state, session.config)
+        record_ratings(writer, state, session.engine.config)
         writer.add_candidates(CandidateRecord(r.candidate, r.reason, r.detail) for r in refused)
         writer.add_evaluations(base_records(session.base_scores))
         writer.add_timings(clock.take())
@@ -177,7 +170,7 @@ def _begin(session: Session) -> State:
 
 def _play(session: Session, state: State) -> bool:
     """Play the remaining steps; each is one transaction. False when a stop was asked for before the end."""
-    config = session.config
+    config = session.engine.config
     behaviours = {row["behaviour"] for row in session.journal.query("SELECT DISTINCT behaviour FROM task")}
     spent = spent_so_far(session.journal)
     saved = state.step
@@ -234,10 +227,8 @@ def _evaluate(session: Session, writer: StepWriter, state: State) -> None:
 
 
 def _save(session: Session, state: State) -> None:
-    engine = session.engine
-    tensors = {"factors": engine.bank.flat}
-    tensors |= {f"learner.{name}": tensor for name, tensor in engine.learner.state_dict().items()}
-    run = session.config.run
+    run, learner = session.engine.config.run, session.engine.learner.state_dict()
+    tensors = {"factors": session.engine.bank.flat} | {f"learner.{name}": tensor for name, tensor in learner.items()}
     plain = {"state": state_to_plain(state), "tracker": session.tracker.id}
     place = session.folder / CHECKPOINTS
     Checkpoint.save(place, state.step, tensors, plain, run.num_checkpoints_kept, run.milestone_every_steps)

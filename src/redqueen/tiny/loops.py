@@ -84,15 +84,7 @@ def loop_head(draft: Draft, acc: str) -> tuple[str, list[tuple[str, Type]], str]
     if known["tup"]:
         choices.append((1, lambda: over("tup", "int", ("x", "v"))))
 
-    def ranged() -> tuple[str, list[tuple[str, Type]], str]:
-        i = loop_name("i", "j")
-        bound = r.choice([*known["int"], *known["int"], draft.small(2, 5)])
-        if bound in known["int"] and bound in draft.scope.fresh:
-            draft.scope.fresh.remove(bound)
-        start = r.choice(("", "", "", "1, "))
-        return f"for {i} in range({start}{bound}):", [(i, "int")], bound if bound in known["int"] else ""
-
-    choices.append((2.5, ranged))
+    choices.append((2.5, lambda: _range_head(draft, loop_name("i", "j"), known["int"])))
 
     def indexed() -> tuple[str, list[tuple[str, Type]], str]:
         source, i = draft.pick("ints") or "", loop_name("i", "j")
@@ -102,6 +94,14 @@ def loop_head(draft: Draft, acc: str) -> tuple[str, list[tuple[str, Type]], str]
     if known["ints"]:
         choices.append((2.5, indexed))
     return r.choices([c for _, c in choices], [w for w, _ in choices])[0]()
+
+
+def _range_head(draft: Draft, i: str, known: list[str]) -> tuple[str, list[tuple[str, Type]], str]:
+    bound = draft.rng.choice([*known, *known, draft.small(2, 5)])
+    if bound in known and bound in draft.scope.fresh:
+        draft.scope.fresh.remove(bound)
+    start = draft.rng.choice(("", "", "", "1, "))
+    return f"for {i} in range({start}{bound}):", [(i, "int")], bound if bound in known else ""
 
 
 def loop_body(draft: Draft, pad: str, acc: str, acc_type: Type, loop_vars: list[tuple[str, Type]]) -> list[str]:
@@ -185,34 +185,28 @@ def loop_test(draft: Draft, acc: str, acc_type: Type, loop_vars: list[tuple[str,
     return r.choice(options)
 
 
+def _number_of(draft: Draft, loop_vars: list[tuple[str, Type]], name: str, type_: Type) -> str:
+    """Return an expression for a number that the loop's variables give."""
+    r = draft.rng
+    ints = [n for n, t in loop_vars if t == "int"]
+    number = {"int": name, "str": f"len({name})"}.get(type_, name)
+    if len(ints) == 2 and r.random() < 0.6:
+        one, two = ints
+        number = r.choice((f"{one} * {two}", f"{one} + {two}", f"{one} - {two}", f"max({one}, {two})"))
+    elif type_ == "int" and r.random() < 0.45:
+        operand = int_atom(draft) if r.random() < 0.5 else draft.small(1, 4)
+        factor, divisor = draft.small(2, 3), draft.small(2, 4)
+        number = f"{name} " + r.choice((f"* {factor}", f"+ {operand}", f"- {operand}", f"% {divisor}", f"* {name}"))
+    if draft.scope.helper and draft.scope.helper[1:] == ("int", "int") and type_ == "int" and r.random() < 0.7:
+        number = f"{draft.scope.helper[0]}({name})"
+    return number
+
+
 def fold(draft: Draft, acc: str, acc_type: Type, loop_vars: list[tuple[str, Type]]) -> str:
     """Return the statement that folds the loop's variables into the accumulator."""
     r = draft.rng
     name, type_ = r.choice(loop_vars)
-    ints = [n for n, t in loop_vars if t == "int"]
-    number = {"int": name, "str": f"len({name})"}.get(type_, name)
-    if len(ints) == 2 and r.random() < 0.6:
-        number = r.choice(
-            (
-                f"{ints[0]} * {ints[1]}",
-                f"{ints[0]} + {ints[1]}",
-                f"{ints[0]} - {ints[1]}",
-                f"max({ints[0]}, {ints[1]})",
-            )
-        )
-    elif type_ == "int" and r.random() < 0.45:
-        operand = int_atom(draft) if r.random() < 0.5 else draft.small(1, 4)
-        number = r.choice(
-            (
-                f"{name} * {draft.small(2, 3)}",
-                f"{name} + {operand}",
-                f"{name} - {operand}",
-                f"{name} % {draft.small(2, 4)}",
-                f"{name} * {name}",
-            )
-        )
-    if draft.scope.helper and draft.scope.helper[1:] == ("int", "int") and type_ == "int" and r.random() < 0.7:
-        number = f"{draft.scope.helper[0]}({name})"
+    number = _number_of(draft, loop_vars, name, type_)
     text = name if type_ == "str" else f"str({name})"
     match acc_type:
         case "int":

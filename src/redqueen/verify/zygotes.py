@@ -21,7 +21,9 @@ _START_S = 30.0
 _SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
 _MAX_PAYLOAD_BYTES = 16 << 20
 # Only the files that run inside: the package's own __init__ would bring in the judge.
-_BOOT = "import sys; sys.path.insert(0, sys.argv[3]); from inside.zygote import main; main()"
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv[3]); from inside import canaries, zygote; zygote.main(canaries.observe)"
+)
 _CODE_FOLDER = str(Path(__file__).resolve().parent)
 
 

@@ -18,7 +18,11 @@ import sys
 import time
 import warnings
 
-from . import allowed, cage, canaries, child, seccomp, talk, wire
+from . import allowed, cage, child, seccomp, talk, wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 REPLY_FD, TOLD_FD = 3, 4
 """The only file descriptors of a child: where it answers and, in a conversation, where it is told things."""
@@ -245,8 +249,11 @@ def _reset_signals() -> None:
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # an interrupt at the terminal is the judge's to act on
 
 
-def main() -> None:
-    """Entry point of the fresh interpreter: ``argv`` holds the control socket's number and the settings."""
+def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
+    """Entry point of the fresh interpreter: ``argv`` holds the control socket's number and the settings.
+
+    ``observe`` tells which protections hold (``canaries.observe``, which forks with what stands here).
+    """
     control = int(sys.argv[1])
     os.set_blocking(control, True)
     modules, leave_out = marshal.loads(bytes.fromhex(sys.argv[2]))
@@ -267,7 +274,7 @@ def main() -> None:
     sys.argv = [""]
     zygote.has_namespaces = cage.enter_zygote_cage(zygote.libc, zygote.leave_out)
     gc.freeze()
-    observed = canaries.observe(zygote)
+    observed = observe(zygote)
     payload = " ".join([f"{name}={int(holds)}" for name, holds in observed.items()]).encode()
     zygote.send(wire.ReplyHeader(len(payload), wire.HELLO_ID).pack() + payload)
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = _Sink()  # type: ignore[misc, assignment]

@@ -1,0 +1,59 @@
+"""The house keeps its shape: small files, small functions, tests where the code stands, a README that finds them."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "redqueen"
+FILES = sorted(PACKAGE.rglob("*.py"))
+MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 400, 60
+
+
+def test_no_file_is_longer_than_four_hundred_lines() -> None:
+    lengths = {str(path.relative_to(PACKAGE)): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert {name: num for name, num in lengths.items() if num > MOST_LINES_OF_A_FILE} == {}
+
+
+def test_no_function_is_longer_than_sixty_lines() -> None:
+    too_long = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                num_lines = (node.end_lineno or 0) - node.lineno + 1
+                if num_lines > MOST_LINES_OF_A_FUNCTION:
+                    too_long[f"{path.relative_to(PACKAGE)}: {node.name}"] = num_lines
+    assert too_long == {}
+
+
+def test_every_folder_of_tests_is_a_folder_of_the_package() -> None:
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    assert [str(folder) for folder in sorted(folders) if not (PACKAGE / folder).is_dir()] == []
+
+
+def test_the_readme_says_where_things_are_and_they_are_there() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.split("| where is ...?", 1)[1].split("\n\n", 1)[0]
+    rows = re.findall(r"^\| ([^|]+) \| `([\w/.]+)` \| (`[^|]+`) \|$", table, re.MULTILINE)
+    assert len(rows) == table.count("\n") - 1 >= 20, "a row of the table cannot be read"
+    for question, file, names in rows:
+        for name in re.findall(r"`(\w+)`", names):
+            assert name in defined_in(PACKAGE / file), f"{question}: {file} defines no {name}"
+
+
+def test_the_readme_names_every_folder_of_the_package() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    folders = {f"src/redqueen/{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")}
+    assert {folder for folder in folders if f"`{folder}" not in text} == set()
+
+
+def defined_in(path: Path) -> set[str]:
+    """The names that a file itself defines at its top level."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
