@@ -140,9 +140,10 @@ def test_preference_at_a_step_is_that_of_the_ratings_before_it_and_of_nobody_who
         for step, far in ((0, before), (1, after), (2, before))
         for name, rating in (("T1", before), ("S1", before), ("S2", far), ("A1", before))
     ]
-    curves = preference_curve([1, 2], rows, roles, MatchConfig(pfsp_exponent=2))
-    assert curves["match/preference"] == [(1, 0.0), (2, preference([before], [before, after], 2))]
-    assert preference([before], [before, after], 2) > 0.1
+    match = MatchConfig(pfsp_exponent=2)
+    curves = preference_curve([1, 2], rows, roles, match)
+    assert curves["match/preference"] == [(1, 0.0), (2, preference([before], [before, after], match))]
+    assert preference([before], [before, after], match) > 0.1
     assert preference_curve([1, 2], rows, dict.fromkeys(roles, "both"), MatchConfig()) == {}
 
 

@@ -9,7 +9,7 @@ child is parent 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import balanced, cut, in_singular_bases, joint, revived, spectrum, squares_of
-from redqueen.evolve.variation import Space, Variation, check_range, uniform
+from redqueen.evolve.variation import Breeding, Variation, check_range, uniform
 from redqueen.population.genotype import Factors, Genotype, Squares, clone
 
 Weights = tuple[float, float]
@@ -82,51 +82,35 @@ class SlerpConstants:
         check_range("share_frac", self.share_frac, 0, 1)
 
 
-def copy_parent(
-    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: NoConstants
-) -> Variation:
+def copy_parent(breeding: Breeding, constants: NoConstants) -> Variation:
     """Control: the first parent, factors and all. An operator that does not beat it is retraining alone."""
-    return Variation(clone(parents[0]), {})
+    return Variation(clone(breeding.parents[0]), {})
 
 
-def linear_half(
-    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: NoConstants
-) -> Variation:
+def linear_half(breeding: Breeding, constants: NoConstants) -> Variation:
     """Control: (dW1 + dW2) / 2, cut to rank r. An operator that does not beat it is an average."""
-    return combined(parents, rng, space, (0.5, 0.5), {"share_frac": 0.5})
+    return combined(breeding, (0.5, 0.5), {"share_frac": 0.5})
 
 
-def layerwise(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: LayerwiseConstants,
-) -> Variation:
+def layerwise(breeding: Breeding, constants: LayerwiseConstants) -> Variation:
     """X2: each module whole from one random parent. Ground: paper; the module as the slot is ours."""
-    names = parents[0].names
-    from_second = torch.rand(len(names), generator=rng, dtype=torch.float64) < constants.share_frac
+    names = breeding.parents[0].names
+    from_second = torch.rand(len(names), generator=breeding.rng, dtype=torch.float64) < constants.share_frac
     picked = {}
     for name, second in zip(names, from_second, strict=True):
-        like, source = parents[0].factors[name], parents[int(second)].factors[name]
+        like, source = breeding.parents[0].factors[name], breeding.parents[int(second)].factors[name]
         picked[name] = (source[0].to(like[0].dtype), source[1].to(like[1].dtype))
-    child = clone(Genotype(picked, parents[0].alpha))
+    child = clone(Genotype(picked, breeding.parents[0].alpha))
     return Variation(child, {**asdict(constants), "num_from_second": float(from_second.sum())})
 
 
-def svd_subspace(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: SubspaceConstants,
-) -> Variation:
+def svd_subspace(breeding: Breeding, constants: SubspaceConstants) -> Variation:
     """X3: singular components 1..k of parent 1 and k+1..r of parent 2, one k for all modules. Ground: paper.
 
     With rank 1 there is nothing to share and the child is parent 1.
     """
-    rank = parents[0].rank
-    drawn = int(torch.randint(1, max(2, rank), (), generator=rng))
+    rank = breeding.parents[0].rank
+    drawn = int(torch.randint(1, max(2, rank), (), generator=breeding.rng))
     k = constants.num_leading or drawn
     if not 1 <= k <= rank:
         raise ValueError(f"num_leading {k} is not in 1..{rank}")
@@ -135,67 +119,45 @@ def svd_subspace(
         first, second = (spectrum(factors) for factors in stacked)
         a1, b1 = balanced(replace(first, u=first.u[:, :, :k], s=first.s[:, :k], v=first.v[:, :, :k]))
         a2, b2 = balanced(replace(second, u=second.u[:, :, k:], s=second.s[:, k:], v=second.v[:, :, k:]))
-        return revived(torch.cat([a1, a2], dim=1), torch.cat([b1, b2], dim=2), rng)
+        return revived(torch.cat([a1, a2], dim=1), torch.cat([b1, b2], dim=2), breeding.rng)
 
-    return Variation(map_stacks(parents, change), {"num_leading": float(k)})
+    return Variation(map_stacks(breeding.parents, change), {"num_leading": float(k)})
 
 
-def extrapolative(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: ExtrapolativeConstants,
-) -> Variation:
+def extrapolative(breeding: Breeding, constants: ExtrapolativeConstants) -> Variation:
     """X4: worse + eta (better - worse), eta from U[1, 1.5]; between equals parent 1 is the better.
 
     Ground: paper, re-implementations (eta).
     """
-    eta = uniform(rng, constants.eta_low, constants.eta_high)
-    weights = (1 - eta, eta) if fitness[1] > fitness[0] else (eta, 1 - eta)
-    return combined(parents, rng, space, weights, {"eta": eta})
+    eta = uniform(breeding.rng, constants.eta_low, constants.eta_high)
+    weights = (1 - eta, eta) if breeding.fitness[1] > breeding.fitness[0] else (eta, 1 - eta)
+    return combined(breeding, weights, {"eta": eta})
 
 
-def linear(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: LinearConstants,
-) -> Variation:
+def linear(breeding: Breeding, constants: LinearConstants) -> Variation:
     """X5: (1 - w) dW1 + w dW2 with w from U[0, 1], one for all modules. Ground: paper (name), ours (w)."""
-    share = uniform(rng, constants.share_low_frac, constants.share_high_frac)
-    return combined(parents, rng, space, (1 - share, share), {"share_frac": share})
+    share = uniform(breeding.rng, constants.share_low_frac, constants.share_high_frac)
+    return combined(breeding, (1 - share, share), {"share_frac": share})
 
 
-def slerp(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: SlerpConstants,
-) -> Variation:
+def slerp(breeding: Breeding, constants: SlerpConstants) -> Variation:
     """X8: along the arc between the parents, module by module, so that a mean does not shrink unlike parents.
 
     Weights sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, omega the angle between the two dW (in factor
     space between the two A, and between the two B). Parallel, opposite or empty modules are combined linearly.
     Ground: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
     """
-    return merged(parents, lambda x, y: _on_arc(x, y, constants.share_frac), space, rng, asdict(constants))
+    return merged(breeding, lambda x, y: _on_arc(x, y, constants.share_frac), asdict(constants))
 
 
-def combined(
-    parents: Sequence[Genotype], rng: torch.Generator, space: Space, weights: Weights, constants: dict[str, float]
-) -> Variation:
+def combined(breeding: Breeding, weights: Weights, constants: dict[str, float]) -> Variation:
     """c1 dW1 + c2 dW2 cut to the parents' rank (delta), or c1 A1 + c2 A2 and c1 B1 + c2 B2 (factor)."""
-    return merged(parents, lambda x, y: weights[0] * x + weights[1] * y, space, rng, constants)
+    return merged(breeding, lambda x, y: weights[0] * x + weights[1] * y, constants)
 
 
 def merged(
-    parents: Sequence[Genotype],
+    breeding: Breeding,
     merge: Callable[[Tensor, Tensor], Tensor],
-    space: Space,
-    rng: torch.Generator,
     constants: dict[str, float],
     singular_bases: bool = False,
 ) -> Variation:
@@ -207,16 +169,16 @@ def merged(
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         (a1, b1), (a2, b2) = stacked
-        if space == "factor":
-            return revived(merge(a1, a2), merge(b1, b2), rng)
+        if breeding.space == "factor":
+            return revived(merge(a1, a2), merge(b1, b2), breeding.rng)
         pair = joint(stacked)
         if singular_bases:
             pair = in_singular_bases(pair)
         child, core = cut(pair, merge(*pair.cores), a1.shape[1])
         squares.update(zip(names, squares_of(core, pair.cores[0]), strict=True))
-        return revived(*balanced(child), rng)
+        return revived(*balanced(child), breeding.rng)
 
-    return Variation(map_stacks(parents, change), constants, squares)
+    return Variation(map_stacks(breeding.parents, change), constants, squares)
 
 
 def slerp_weights(product: float, square_one: float, square_two: float, t: float) -> Weights:

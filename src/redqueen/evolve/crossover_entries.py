@@ -9,7 +9,6 @@ at most 2r x 2r). In factor space they are the entries of A and of B as written.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import torch
@@ -18,8 +17,8 @@ from torch import Tensor
 from redqueen.evolve.crossover import merged
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import Joint, Outputs, balanced, cut, output_bases, revived, squares_beside, with_rows
-from redqueen.evolve.variation import Space, Variation, check_range
-from redqueen.population.genotype import Factors, Genotype, Squares
+from redqueen.evolve.variation import Breeding, Variation, check_range
+from redqueen.population.genotype import Factors, Squares
 
 
 @dataclass(frozen=True)
@@ -70,9 +69,7 @@ class FisherConstants:
         check_range("share_frac", self.share_frac, 0, 1)
 
 
-def dare(
-    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: DareConstants
-) -> Variation:
+def dare(breeding: Breeding, constants: DareConstants) -> Variation:
     """X1: drop each parent's entries with probability p, rescale the rest by 1 / (1 - p), take the weighted mean.
 
     Before the cut back to rank r the expected child is the mean of the parents. Ground: paper (rule, p), Yu et al.
@@ -83,17 +80,17 @@ def dare(
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         rank = stacked[0][0].shape[1]
-        if space == "delta":
+        if breeding.space == "delta":
             outputs = output_bases(stacked)
-            wide = dare_wide(outputs, rng, constants)
+            wide = dare_wide(outputs, breeding.rng, constants)
             child, core = cut(wide, wide.cores[0] + wide.cores[1], rank)
             squares.update(zip(names, squares_beside(outputs, wide, core), strict=True))
-            return revived(*balanced(child), rng)
-        (a1, b1), (a2, b2) = ([_rescaled(part, constants.drop_frac, rng) for part in pair] for pair in stacked)
+            return revived(*balanced(child), breeding.rng)
+        (a1, b1), (a2, b2) = ([_rescaled(part, constants.drop_frac, breeding.rng) for part in pair] for pair in stacked)
         w = constants.share_frac
-        return revived((1 - w) * a1 + w * a2, (1 - w) * b1 + w * b2, rng)
+        return revived((1 - w) * a1 + w * a2, (1 - w) * b1 + w * b2, breeding.rng)
 
-    return Variation(map_stacks(parents, change), asdict(constants), squares)
+    return Variation(map_stacks(breeding.parents, change), asdict(constants), squares)
 
 
 def dare_wide(outputs: Outputs, rng: torch.Generator, constants: DareConstants) -> Joint:
@@ -107,9 +104,7 @@ def dare_wide(outputs: Outputs, rng: torch.Generator, constants: DareConstants) 
     return with_rows(outputs, new_rows)
 
 
-def ties(
-    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: TiesConstants
-) -> Variation:
+def ties(breeding: Breeding, constants: TiesConstants) -> Variation:
     """X6: trim each parent to its largest entries, elect each entry's sign, mean of those that agree.
 
     Ground: paper (name), Yadav et al. (2023) (rule and keep 20 %), ours (the coordinates).
@@ -119,12 +114,10 @@ def ties(
         keep = constants.keep_frac
         return _elected_mean(_trimmed(one, keep), _trimmed(other, keep), constants.share_frac)
 
-    return merged(parents, merge, space, rng, asdict(constants), singular_bases=True)
+    return merged(breeding, merge, asdict(constants), singular_bases=True)
 
 
-def della(
-    parents: Sequence[Genotype], fitness: Sequence[float], rng: torch.Generator, space: Space, constants: DellaConstants
-) -> Variation:
+def della(breeding: Breeding, constants: DellaConstants) -> Variation:
     """X7: drop entries at random, the smaller the likelier; rescale each by its own 1 / (1 - p_i); then X6's election.
 
     p_i falls linearly with the magnitude's rank in its row from p + spread / 2 to p - spread / 2.
@@ -133,19 +126,13 @@ def della(
     low, high = constants.drop_frac - constants.spread_frac / 2, constants.drop_frac + constants.spread_frac / 2
 
     def merge(one: Tensor, other: Tensor) -> Tensor:
-        first, second = (_dropped(part, _drop_by_rank(part, low, high), rng) for part in (one, other))
+        first, second = (_dropped(part, _drop_by_rank(part, low, high), breeding.rng) for part in (one, other))
         return _elected_mean(first, second, constants.share_frac)
 
-    return merged(parents, merge, space, rng, asdict(constants), singular_bases=True)
+    return merged(breeding, merge, asdict(constants), singular_bases=True)
 
 
-def fisher(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: FisherConstants,
-) -> Variation:
+def fisher(breeding: Breeding, constants: FisherConstants) -> Variation:
     """X9: the mean weighted entry by entry with an importance, here the squared entry: sum w x^3 / sum w x^2.
 
     A diagonal Fisher needs gradients on data and a breeding has none; an entry that training moved far stands for one
@@ -157,7 +144,7 @@ def fisher(
         total = weight_one + weight_other
         return torch.where(total > 0, (weight_one * one + weight_other * other) / total, torch.zeros_like(one))
 
-    return merged(parents, merge, space, rng, asdict(constants), singular_bases=True)
+    return merged(breeding, merge, asdict(constants), singular_bases=True)
 
 
 _STEPS = 1 << 16

@@ -8,7 +8,6 @@ components and are the same in both. At strength zero every mutation gives its p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import balanced, revived, spectrum
-from redqueen.evolve.variation import Space, Variation, check_range, normal_like
+from redqueen.evolve.variation import Breeding, Space, Variation, check_range, normal_like
 from redqueen.population.genotype import Factors, Genotype
 
 
@@ -82,13 +81,7 @@ class RedrawConstants:
         check_range("redraw_frac", self.redraw_frac, 0, 1)
 
 
-def spectral(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: SpectralConstants,
-) -> Variation:
+def spectral(breeding: Breeding, constants: SpectralConstants) -> Variation:
     """M1: S_i <- S_i exp(e z_i), and U and V each turned by a small random Cayley rotation among their live columns.
 
     The rotation (I - e K / 2)^-1 (I + e K / 2) has a random skew K whose columns have length about 1, so each singular
@@ -97,101 +90,71 @@ def spectral(
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         spec = spectrum(stacked[0])
-        scaled = spec.s * torch.exp(constants.mutation_std * normal_like(spec.s, rng))
-        turn_u, turn_v = (_cayley(spec.s, constants.mutation_std, rng) for _ in range(2))
-        return revived(*balanced(replace(spec, u=spec.u @ turn_u, s=scaled, v=spec.v @ turn_v)), rng)
+        scaled = spec.s * torch.exp(constants.mutation_std * normal_like(spec.s, breeding.rng))
+        turn_u, turn_v = (_cayley(spec.s, constants.mutation_std, breeding.rng) for _ in range(2))
+        return revived(*balanced(replace(spec, u=spec.u @ turn_u, s=scaled, v=spec.v @ turn_v)), breeding.rng)
 
-    return Variation(map_stacks(parents, change), asdict(constants))
+    return Variation(map_stacks(breeding.parents, change), asdict(constants))
 
 
-def layer_noise(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: LayerNoiseConstants,
-) -> Variation:
+def layer_noise(breeding: Breeding, constants: LayerNoiseConstants) -> Variation:
     """M2: in a random third of the modules, factor += e std(factor) z; the others are the parent's. Ground: paper."""
-    names = parents[0].names
+    names = breeding.parents[0].names
     num_chosen = math.ceil(constants.layer_frac * len(names) - 1e-9)
-    order = torch.randperm(len(names), generator=rng)[:num_chosen].tolist()
+    order = torch.randperm(len(names), generator=breeding.rng)[:num_chosen].tolist()
     chosen = {names[i] for i in order}
-    child = _noisy(parents, rng, space, constants.mutation_std, chosen)
+    child = _noisy(breeding, constants.mutation_std, chosen)
     return Variation(child, {**asdict(constants), "num_modules": float(num_chosen)})
 
 
-def full_noise(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: NoiseConstants,
-) -> Variation:
+def full_noise(breeding: Breeding, constants: NoiseConstants) -> Variation:
     """M4: every factor += e std(factor) z. Ground: paper."""
-    return Variation(_noisy(parents, rng, space, constants.mutation_std, None), asdict(constants))
+    return Variation(_noisy(breeding, constants.mutation_std, None), asdict(constants))
 
 
-def input_noise(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: InputNoiseConstants,
-) -> Variation:
+def input_noise(breeding: Breeding, constants: InputNoiseConstants) -> Variation:
     """M5: A += e std(A) sqrt(3) w with w ~ U(-1, 1), B untouched: NEFTune's uniform noise, moved from embeddings to A.
 
     sqrt(3) gives the noise the standard deviation e std(A). Ground: paper (name), ours (scale).
     """
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        a, b = _writing(stacked[0], space)
-        noise = 2 * torch.rand(a.shape, generator=rng, dtype=a.dtype) - 1
-        return revived(a + constants.mutation_std * math.sqrt(3) * _std(a) * noise, b, rng)
+        a, b = _writing(stacked[0], breeding.space)
+        noise = 2 * torch.rand(a.shape, generator=breeding.rng, dtype=a.dtype) - 1
+        return revived(a + constants.mutation_std * math.sqrt(3) * _std(a) * noise, b, breeding.rng)
 
-    return Variation(map_stacks(parents, change), asdict(constants))
+    return Variation(map_stacks(breeding.parents, change), asdict(constants))
 
 
-def mask_components(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: MaskConstants,
-) -> Variation:
+def mask_components(breeding: Breeding, constants: MaskConstants) -> Variation:
     """M3: remove ceil(rho r) random components of dW, in each module its own.
 
     Only B's column is zeroed and A's row stays: were both zero, neither would have a gradient again. In factor space a
     component is a column of B as written. Ground: paper; the revival is ours.
     """
-    num_masked = math.ceil(constants.mask_frac * parents[0].rank - 1e-9)
+    num_masked = math.ceil(constants.mask_frac * breeding.parents[0].rank - 1e-9)
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        a, b = _writing(stacked[0], space)
-        order = torch.rand(b.shape[0], b.shape[2], generator=rng).argsort(dim=1)
+        a, b = _writing(stacked[0], breeding.space)
+        order = torch.rand(b.shape[0], b.shape[2], generator=breeding.rng).argsort(dim=1)
         kept = torch.ones(b.shape[0], b.shape[2], dtype=b.dtype).scatter(1, order[:, :num_masked], 0.0)
-        return revived(a, b * kept[:, None, :], rng)
+        return revived(a, b * kept[:, None, :], breeding.rng)
 
-    return Variation(map_stacks(parents, change), {**asdict(constants), "num_components": float(num_masked)})
+    return Variation(map_stacks(breeding.parents, change), {**asdict(constants), "num_components": float(num_masked)})
 
 
-def redraw_weakest(
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng: torch.Generator,
-    space: Space,
-    constants: RedrawConstants,
-) -> Variation:
+def redraw_weakest(breeding: Breeding, constants: RedrawConstants) -> Variation:
     """M6: the weakest ceil(rho r) live components keep their singular values and get fresh random unit directions.
 
     It looks outside the parent's subspaces, which M1 and M3 never do, where that costs least. Ground: ours; the paper
     names a rank perturbation and no reader knows its definition.
     """
-    num_redrawn = math.ceil(constants.redraw_frac * parents[0].rank - 1e-9)
+    num_redrawn = math.ceil(constants.redraw_frac * breeding.parents[0].rank - 1e-9)
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         spec = spectrum(stacked[0])
         a, b = balanced(spec)
-        new_a, new_b = normal_like(a[:, :num_redrawn], rng), normal_like(b[:, :, :num_redrawn], rng)
+        new_a, new_b = normal_like(a[:, :num_redrawn], breeding.rng), normal_like(b[:, :, :num_redrawn], breeding.rng)
         # The weakest of the live ones: to redraw a dead component would change nothing.
         first = ((spec.s > 0).sum(dim=1, keepdim=True) - num_redrawn).clamp(min=0)
         where = first + torch.arange(num_redrawn)
@@ -199,22 +162,20 @@ def redraw_weakest(
         new_a = new_a * (root / new_a.norm(dim=2))[:, :, None]
         new_b = new_b * (root / new_b.norm(dim=1))[:, None, :]
         a = a.scatter(1, where[:, :, None].expand_as(new_a), new_a)
-        return revived(a, b.scatter(2, where[:, None, :].expand_as(new_b), new_b), rng)
+        return revived(a, b.scatter(2, where[:, None, :].expand_as(new_b), new_b), breeding.rng)
 
-    return Variation(map_stacks(parents, change), {**asdict(constants), "num_components": float(num_redrawn)})
+    return Variation(map_stacks(breeding.parents, change), {**asdict(constants), "num_components": float(num_redrawn)})
 
 
-def _noisy(
-    parents: Sequence[Genotype], rng: torch.Generator, space: Space, mutation_std: float, only: set[str] | None
-) -> Genotype:
+def _noisy(breeding: Breeding, mutation_std: float, only: set[str] | None) -> Genotype:
     """Gaussian noise on both factors of the chosen modules (None: all), relative to each factor's own std."""
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        a, b = _writing(stacked[0], space)
-        noisy_a = a + mutation_std * _std(a) * normal_like(a, rng)
-        return revived(noisy_a, b + mutation_std * _std(b) * normal_like(b, rng), rng)
+        a, b = _writing(stacked[0], breeding.space)
+        noisy_a = a + mutation_std * _std(a) * normal_like(a, breeding.rng)
+        return revived(noisy_a, b + mutation_std * _std(b) * normal_like(b, breeding.rng), breeding.rng)
 
-    return map_stacks(parents, change, only)
+    return map_stacks(breeding.parents, change, only)
 
 
 def _writing(factors: Factors, space: Space) -> Factors:

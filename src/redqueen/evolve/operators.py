@@ -12,7 +12,7 @@ from redqueen.errors import UserError
 from redqueen.evolve import crossover as cross
 from redqueen.evolve import crossover_entries as entries
 from redqueen.evolve import mutation as mutate
-from redqueen.evolve.variation import SPACES, Space, Variation
+from redqueen.evolve.variation import SPACES, Breeding, Space, Variation
 from redqueen.population.genotype import (
     Genotype,
     RelativeChange,
@@ -28,7 +28,7 @@ Family = Literal["mutation", "crossover", "control"]
 
 @dataclass(frozen=True)
 class Operator:
-    """One way to make a child. ``apply(parents, fitness, rng, space, constants)``; ``constants`` are its defaults."""
+    """One way to make a child. ``apply(breeding, constants)``; ``constants`` are its defaults."""
 
     id: str
     name: str
@@ -37,7 +37,7 @@ class Operator:
     spaces_differ: bool
     formula: str
     ground: str
-    apply: Callable[[Sequence[Genotype], Sequence[float], torch.Generator, Space, Any], Variation]
+    apply: Callable[[Breeding, Any], Variation]
     constants: Any
 
 
@@ -202,7 +202,7 @@ def apply(
     parents = [on_cpu(parent) for parent in parents]
     rng = torch.Generator().manual_seed(rng_seed)
     with torch.no_grad():
-        made = operator.apply(parents, fitness, rng, space, operator.constants)
+        made = operator.apply(Breeding(parents, fitness, rng, space), operator.constants)
         genotype = rescaled(made.genotype, parents) if preserve_norm else made.genotype
     return Child(genotype, made.constants, _change(made, genotype, parents[0]))
 

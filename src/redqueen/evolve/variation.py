@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +15,16 @@ Space = Literal["delta", "factor"]
 """``delta``: the child depends on the parents' dW alone. ``factor``: A and B are varied as they are written."""
 
 SPACES: tuple[Space, ...] = ("delta", "factor")
+
+
+@dataclass(frozen=True)
+class Breeding:
+    """What every operator is given: the parents with their fitness, the fitter or first one first; dice; the space."""
+
+    parents: Sequence[Genotype]
+    fitness: Sequence[float]
+    rng: torch.Generator
+    space: Space
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Literal
+from typing import Any, Literal
 
 from redqueen.display import number
 from redqueen.propose.curriculum import STRUCTURE
@@ -24,7 +24,7 @@ Word = Literal["seen", "not seen", "undecided"]
 Results = Mapping[str, Mapping[str, Sequence[float]]]
 """By arm and measure, one number a seed."""
 
-SINGLE, PAIR, POPULATION, LARGE = "single", "1T+1S", "4T+4S", "8T+8S"
+SINGLE, PAIR, POPULATION = "single", "1T+1S", "4T+4S"
 NO_EVOLUTION, COPIES, UNIFORM = "4T+4S no evolution", "4T+4S copy_parent", "4T+4S uniform"
 SINGLE_TOTAL = "single equal total"
 """The names that arms must have for the verdicts to find them."""
@@ -145,37 +145,6 @@ def _structure(results: Results) -> list[Part]:
     return parts
 
 
-def _solve_rate(results: Results) -> list[Part]:
-    return [
-        above(results, SINGLE, "solve/rate/change", 0.0),
-        above(results, SINGLE, "solve/rate/end", TOWARDS_ONE_FRAC),
-        below(results, POPULATION, "solve/rate/end", TOWARDS_ONE_FRAC),
-        larger(results, POPULATION, SINGLE, "solve/oscillation_beyond_chance"),
-    ]
-
-
-def _coverage(results: Results) -> list[Part]:
-    return [
-        above(results, POPULATION, "semantic/new_frac/end", EXPANDING_FRAC),
-        larger(results, POPULATION, SINGLE, "semantic/operations_rarefied"),
-    ]
-
-
-def _entropy(results: Results) -> list[Part]:
-    return [
-        below(results, SINGLE, "propose/entropy/left_frac", GONE_FRAC),
-        above(results, POPULATION, "propose/entropy/left_frac", GONE_FRAC),
-    ]
-
-
-def _fitness(results: Results) -> list[Part]:
-    return [larger(results, POPULATION, SINGLE, FITNESS)]
-
-
-def _weakest(results: Results) -> list[Part]:
-    return [larger(results, POPULATION, SINGLE, "fitness/greedy/worst")]
-
-
 def _cost(results: Results) -> list[Part]:
     bound = PAPER_COST + COST_SLACK
     statement = f"seconds_per_step: {POPULATION} at most {bound:.2f} times {SINGLE}"
@@ -191,40 +160,6 @@ def _cost(results: Results) -> list[Part]:
     return [Part(statement, word, figure)]
 
 
-def _children(results: Results) -> list[Part]:
-    return [below(results, POPULATION, "evolve/seconds_per_birth", SECONDS_A_CHILD)]
-
-
-def _reward(results: Results) -> list[Part]:
-    return [larger(results, SINGLE, POPULATION, f"reward/{role}_mean/end") for role in ("teacher", "student")]
-
-
-def _pair(results: Results) -> list[Part]:
-    return [
-        larger(results, POPULATION, PAIR, FITNESS),
-        larger(results, POPULATION, PAIR, "semantic/operations_rarefied"),
-    ]
-
-
-def _evolution(results: Results) -> list[Part]:
-    return [larger(results, POPULATION, NO_EVOLUTION, FITNESS), larger(results, POPULATION, COPIES, FITNESS)]
-
-
-def _matchmaking(results: Results) -> list[Part]:
-    return [larger(results, POPULATION, UNIFORM, FITNESS)]
-
-
-def _kinds(results: Results) -> list[Part]:
-    return [
-        larger(results, POPULATION, SINGLE, "semantic/operations_rarefied"),
-        larger(results, POPULATION, SINGLE, "semantic/io_classes_rarefied"),
-    ]
-
-
-def _total(results: Results) -> list[Part]:
-    return [larger(results, POPULATION, SINGLE_TOTAL, FITNESS)]
-
-
 def _seeds(results: Results) -> list[Part]:
     """The spread over seeds against that over a population's members: a statement of size, without a test."""
     statement = f"{FITNESS}: standard deviation over seeds above that over the members of a run, {POPULATION}"
@@ -237,21 +172,73 @@ def _seeds(results: Results) -> list[Part]:
     return [Part(statement, "seen" if seeds > members else "not seen", figure)]
 
 
+def _parts(*statements: tuple[Any, ...]) -> Callable[[Results], list[Part]]:
+    """Return the parts of a claim from rows of a statement's function and what it takes after the results."""
+    return lambda results: [state(results, *about) for state, *about in statements]
+
+
+_BETTER = (larger, POPULATION, SINGLE, FITNESS)
+_MORE_OPERATIONS = (larger, POPULATION, SINGLE, "semantic/operations_rarefied")
+
 _ALL: tuple[tuple[str, str, Callable[[Results], list[Part]]], ...] = (
     ("1", "The single agent's tasks fall or stall in structure, the population's rise", _structure),
-    ("2", "The single agent's solve rate climbs towards 1, the population's oscillates", _solve_rate),
-    ("3", "The covered problem space keeps expanding, and further than the single agent's", _coverage),
-    ("4", "The baseline's entropy goes to about 0, the teachers' does not", _entropy),
-    ("5", "The population's mean beats the baseline (here: on the embedded suite, greedy)", _fitness),
-    ("6", "So does its weakest member", _weakest),
+    (
+        "2",
+        "The single agent's solve rate climbs towards 1, the population's oscillates",
+        _parts(
+            (above, SINGLE, "solve/rate/change", 0.0),
+            (above, SINGLE, "solve/rate/end", TOWARDS_ONE_FRAC),
+            (below, POPULATION, "solve/rate/end", TOWARDS_ONE_FRAC),
+            (larger, POPULATION, SINGLE, "solve/oscillation_beyond_chance"),
+        ),
+    ),
+    (
+        "3",
+        "The covered problem space keeps expanding, and further than the single agent's",
+        _parts((above, POPULATION, "semantic/new_frac/end", EXPANDING_FRAC), _MORE_OPERATIONS),
+    ),
+    (
+        "4",
+        "The baseline's entropy goes to about 0, the teachers' does not",
+        _parts(
+            (below, SINGLE, "propose/entropy/left_frac", GONE_FRAC),
+            (above, POPULATION, "propose/entropy/left_frac", GONE_FRAC),
+        ),
+    ),
+    ("5", "The population's mean beats the baseline (here: on the embedded suite, greedy)", _parts(_BETTER)),
+    ("6", "So does its weakest member", _parts((larger, POPULATION, SINGLE, "fitness/greedy/worst"))),
     ("7", "Eight adapters cost 1.31 times the wall-clock of one", _cost),
-    ("8", "Children are made in seconds", _children),
-    ("R", "Training reward is lower for the population", _reward),
-    ("a", "4T+4S does better than 1T+1S", _pair),
-    ("b", "It is evolution: better than without, and than with mere copies", _evolution),
-    ("c", "Prioritised matchmaking matters against random pairing", _matchmaking),
-    ("d", "More kinds of problem among equally many tasks, not only longer ones", _kinds),
-    ("e", "It also holds at equal total compute", _total),
+    (
+        "8",
+        "Children are made in seconds",
+        _parts((below, POPULATION, "evolve/seconds_per_birth", SECONDS_A_CHILD)),
+    ),
+    (
+        "R",
+        "Training reward is lower for the population",
+        _parts(*((larger, SINGLE, POPULATION, f"reward/{role}_mean/end") for role in ("teacher", "student"))),
+    ),
+    (
+        "a",
+        "4T+4S does better than 1T+1S",
+        _parts((larger, POPULATION, PAIR, FITNESS), (larger, POPULATION, PAIR, "semantic/operations_rarefied")),
+    ),
+    (
+        "b",
+        "It is evolution: better than without, and than with mere copies",
+        _parts((larger, POPULATION, NO_EVOLUTION, FITNESS), (larger, POPULATION, COPIES, FITNESS)),
+    ),
+    (
+        "c",
+        "Prioritised matchmaking matters against random pairing",
+        _parts((larger, POPULATION, UNIFORM, FITNESS)),
+    ),
+    (
+        "d",
+        "More kinds of problem among equally many tasks, not only longer ones",
+        _parts(_MORE_OPERATIONS, (larger, POPULATION, SINGLE, "semantic/io_classes_rarefied")),
+    ),
+    ("e", "It also holds at equal total compute", _parts((larger, POPULATION, SINGLE_TOTAL, FITNESS))),
     ("f", "The spread over training seeds is larger than that over adapters", _seeds),
 )
 
