@@ -19,7 +19,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-from redqueen.errors import UserError
+from redqueen.errors import UserError, first_fault
 from redqueen.evaluate.rows import Row, rows_of_file
 from redqueen.nouns import KINDS, Kind, Task
 from redqueen.verify.literals import canonical, canonical_args
@@ -154,9 +154,7 @@ def _read_function(row: Row) -> Function:
     try:
         function = _FUNCTION.validate_json(json.dumps(row.fields), strict=True)
     except ValidationError as error:
-        fault = error.errors()[0]
-        place, what = ".".join(map(str, fault["loc"])), fault["msg"].removeprefix("Value error, ")
-        raise UserError(f"{row.where}: the field {place}: {what[0].lower()}{what[1:]}; correct it.") from None
+        raise UserError(f"{row.where}: the field {first_fault(error)}; correct it.") from None
     if "/" not in function.id:
         raise UserError(f"{row.where}: the id should read suite/name, got {function.id!r}.")
     inputs, outputs = function.io_inputs, function.io_outputs
