@@ -88,14 +88,18 @@ NAMES = ["README.md", "adapter_config.json", "adapter_model.safetensors", "base/
 
 def test_every_file_arrives_as_it_is_and_the_commit_is_named(hub: Hub, folder: Path) -> None:
     sent = push_folder(folder, "me/member", private=True, dry_run=False)
-    assert sent == {"files": NAMES, "url": f"{hub.url}/me/member/commit/1"}
+    assert sent == {"files": NAMES, "left_out": [], "url": f"{hub.url}/me/member/commit/1"}
     assert hub.files == {name: (folder / name).read_bytes() for name in NAMES}
     assert len(hub.created) == 1 and hub.created[0]["name"] == "member"
     assert hub.created[0].get("private") is True or hub.created[0].get("visibility") == "private"
 
 
 def test_a_dry_run_lists_the_files_and_sends_nothing(hub: Hub, folder: Path) -> None:
-    assert push_folder(folder, "me/member", private=False, dry_run=True) == {"files": NAMES, "url": None}
+    assert push_folder(folder, "me/member", private=False, dry_run=True) == {
+        "files": NAMES,
+        "left_out": [],
+        "url": None,
+    }
     assert (hub.created, hub.files) == ([], {})
 
 

@@ -31,6 +31,9 @@ MaxSolved = Annotated[float | None, typer.Option(help="Greatest share of right a
 Workers = Annotated[int, typer.Option(help="Programs at a time.")]
 CpuMs = Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")]
 HashSeeds = Annotated[int, typer.Option(help="Hash seeds a program must agree under.")]
+TrustHooks = Annotated[
+    bool, typer.Option("--trust-hooks", help="Import the hook that the run folder's config names: that runs its code.")
+]
 AllowWeak = Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="section.field=value; may be repeated.")]
 
@@ -40,7 +43,9 @@ def main() -> None:
     try:
         app(args=_repeat_flags(sys.argv[1:]))
     except UserError as error:
-        print(f"redqueen: {error}", file=sys.stderr)
+        from redqueen.report.untrusted import visible
+
+        print(f"redqueen: {visible(str(error))}", file=sys.stderr)  # it may quote a stranger's file
         sys.exit(2)
     except KeyboardInterrupt:
         print("redqueen: stopped", file=sys.stderr)
@@ -102,11 +107,11 @@ def train(
 
 
 @app.command()
-def resume(run_dir: RunDir) -> None:
+def resume(run_dir: RunDir, trust_hooks: TrustHooks = False, allow_weak: AllowWeak = False) -> None:
     """Go on with a run that was stopped, from its newest checkpoint."""
     from redqueen.run import resume as resume_run
 
-    report = _interruptible(run_dir, lambda: resume_run(run_dir))
+    report = _interruptible(run_dir, lambda: resume_run(run_dir, trust_hooks, allow_weak))
     print(f"report: {report}")
 
 
@@ -176,7 +181,10 @@ def diff(first: RunDir, second: RunDir, as_json: AsJson = False) -> None:
     from redqueen.store import JOURNAL
 
     found = compare(first / JOURNAL, second / JOURNAL)
-    print(json.dumps({"equal": found is None, "difference": found}) if as_json else found or "equal")
+    from redqueen.report.untrusted import visible
+
+    told = "equal" if found is None else visible(found)
+    print(json.dumps({"equal": found is None, "difference": found}) if as_json else told)
     if found:
         raise typer.Exit(1)
 
@@ -211,6 +219,7 @@ def replay(
     run_dir: RunDir,
     task: Annotated[str, typer.Option("--task", help="The task's id, as `redqueen tasks` shows it.")],
     judge: Annotated[bool, typer.Option("--judge", help="Judge everything again in the sandbox, and compare.")] = False,
+    allow_weak: AllowWeak = False,
     as_json: AsJson = False,
 ) -> None:
     """Show one task: program, inputs, outputs, what the teacher wrote, every attempt with its verdict."""
@@ -222,7 +231,7 @@ def replay(
         return
     from redqueen.replay import journal_config, judge_again
 
-    again = judge_again(row, journal_config(run_dir))
+    again = judge_again(row, journal_config(run_dir, allow_weak))
     if as_json:
         print(json.dumps(row | {"rejudged": again.num_judged, "differences": again.differences}))
     else:
@@ -240,13 +249,14 @@ def play(
     min_solved: MinSolved = None,
     max_solved: MaxSolved = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the choice; default: another one each time.")] = None,
+    allow_weak: AllowWeak = False,
 ) -> None:
     """Be the student: answer tasks of a run at the keyboard; the run's verifier judges. An empty answer stops."""
     from redqueen.play import play as play_tasks
     from redqueen.report.task_list import TaskFilter
 
     wanted = TaskFilter(kind=kind, min_solved=min_solved, max_solved=max_solved)
-    play_tasks(run_dir, wanted, num, seed, sys.stdin, sys.stdout)
+    play_tasks(run_dir, wanted, num, seed, sys.stdin, sys.stdout, allow_weak)
 
 
 @app.command()
@@ -274,7 +284,10 @@ def push(
     from redqueen.push import push_folder
 
     sent = push_folder(folder, repo, private, dry_run)
-    print(json.dumps(sent) if as_json else "\n".join([*sent["files"], sent["url"] or "nothing was sent"]))
+    from redqueen.report.untrusted import visible
+
+    left = [f"not sent: {visible(name, one_line=True)}" for name in sent["left_out"]]
+    print(json.dumps(sent) if as_json else "\n".join([*sent["files"], *left, sent["url"] or "nothing was sent"]))
 
 
 @app.command()

@@ -21,7 +21,7 @@ from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner, base_records, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.evolve.fitness import internal_fitness
-from redqueen.files import flush_to_disk, write_whole
+from redqueen.files import flush_to_disk, read_plain, write_whole
 from redqueen.journal import (
     AttemptRecord,
     CandidateRecord,
@@ -32,6 +32,7 @@ from redqueen.journal import (
     TaskRecord,
     read,
 )
+from redqueen.journal.opening import BESIDE
 from redqueen.loop import StepReport, play_step
 from redqueen.nouns import Rejection, Task
 from redqueen.propose.buffer import behaviour_key
@@ -41,7 +42,7 @@ from redqueen.report.html import write_report
 from redqueen.report.terminal import LineProgress, LiveProgress, open_progress
 from redqueen.state import State, found, state_from_plain, state_to_plain
 from redqueen.stopping import Stopped, StopWish, watching_for_stops
-from redqueen.store import CHECKPOINTS, JOURNAL, RunLock
+from redqueen.store import CHECKPOINTS, JOURNAL, LOCK, RunLock
 from redqueen.summary import step_metrics
 from redqueen.timing import Clock
 from redqueen.trackers import Tracker, finite_only, open_tracker, require_tracker
@@ -121,12 +122,15 @@ def start(config: Config, folder: Path) -> Path:
             return _play_anew(folder, engine)
 
 
-def resume(folder: Path) -> Path:
+def resume(folder: Path, trust_hooks: bool = False, allow_weak: bool = False) -> Path:
     """Go on with the run in ``folder`` from its newest good checkpoint, to its end; return the report's path.
 
-    A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named.
+    A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named. The
+    folder may be a stranger's: without ``trust_hooks`` a hook that its config names is refused and not imported,
+    without ``allow_weak`` its word is not enough to do without a sandbox, and links in it are refused.
     """
-    config = load_run_config(folder)
+    refuse_links(folder)
+    config = trusted_config(load_run_config(folder), folder, trust_hooks, allow_weak)
     require_tracker(config)
     with RunLock(folder), open_engine(config) as engine:
         checkpoints = folder / CHECKPOINTS
@@ -176,7 +180,7 @@ def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, place: Path) -> Sta
         engine.bank.flat.copy_(factors)
         learner = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
         engine.learner.load_state(learner)
-    except (KeyError, TypeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UserError(
             f"The checkpoint of step {checkpoint.step} in {place} was written by another version of redqueen "
             f"(it lacks or does not know {error}); resume with the version that wrote it (the table `run` names it)."
@@ -188,15 +192,37 @@ def load_run_config(folder: Path) -> Config:
     """Read the resolved config of a run directory. Raises UserError when it is none."""
     path = folder / CONFIG
     try:
-        return parse_config(json.loads(path.read_text()), str(path))
-    except (FileNotFoundError, NotADirectoryError):
+        if not os.path.isdir(folder):
+            raise FileNotFoundError
+        return parse_config(json.loads(read_plain(path)), str(path))
+    except FileNotFoundError:
         raise UserError(
             f"{folder} is no run directory (it has no {CONFIG}): give the folder that `redqueen train` made"
         ) from None
-    except PermissionError:
-        raise UserError(f"{path} may not be read: ask for permission to read {folder}") from None
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}): restore it from a copy") from None
+
+
+def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: bool) -> Config:
+    """Return a run folder's config with what only the user may allow as the user said.
+
+    Raises UserError when it names a hook and ``trust_hooks`` is false: to import it would run code.
+    """
+    hook = config.propose.policy_hook
+    if hook and not trust_hooks:
+        raise UserError(
+            f"{folder / CONFIG} names the hook {hook!r}, whose import runs code: if you trust it, go on with "
+            f"`redqueen resume {folder} --trust-hooks`"
+        )
+    weak = config.verify.allow_weak and allow_weak
+    return config.model_copy(update={"verify": config.verify.model_copy(update={"allow_weak": weak})})
+
+
+def refuse_links(folder: Path) -> None:
+    """Raise UserError when something in a run folder that a run writes to, or deletes in, is a link elsewhere."""
+    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT):
+        if os.path.islink(folder / name):
+            raise UserError(f"{folder / name} is a link, and a run writes there: put the thing itself into {folder}")
 
 
 def _make_folder(folder: Path, config: Config) -> None:
@@ -215,10 +241,10 @@ def _make_folder(folder: Path, config: Config) -> None:
 
 
 def _remove_journal(folder: Path) -> None:
-    """Remove a journal that no checkpoint belongs to, its log first: a new journal must not inherit that."""
+    """Remove a journal that no checkpoint belongs to, what lies beside it first: a new one must not inherit that."""
     path = folder / JOURNAL
     try:
-        for name in (f"{JOURNAL}-wal", f"{JOURNAL}-shm", JOURNAL):
+        for name in (*(f"{JOURNAL}{ending}" for ending in BESIDE), JOURNAL):
             path.with_name(name).unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path} cannot be removed ({error.strerror}): make the run directory writable") from None

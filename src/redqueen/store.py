@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from redqueen.errors import UserError
+from redqueen.locking import LOCK_NAME, held_here
 
 JOURNAL = "journal.sqlite"
 CHECKPOINTS = "checkpoints"
-LOCK = "lock"
-
-_held: set[Path] = set()
-"""Locks this process holds. The system's lock is the process's own: it would grant a second one to the same process."""
+LOCK = LOCK_NAME
 
 
 class RunLock:
@@ -21,7 +20,8 @@ class RunLock:
 
     A POSIX record lock on the file ``lock``: the system drops it when the process ends, however it ends, and (unlike
     ``flock``) no worker process forked meanwhile keeps it alive. The file itself stays; it says who wrote last.
-    Raises UserError when another process holds it or when the folder cannot be written to.
+    Raises UserError when another process holds it, when the folder cannot be written to, and when ``lock`` is anything
+    but a plain file of this folder's own: its content is replaced, so a link would empty somebody else's file.
     """
 
     def __init__(self, run_dir: Path):
@@ -29,12 +29,17 @@ class RunLock:
         self._descriptor = -1
 
     def __enter__(self) -> RunLock:
-        if self.path in _held:
+        if self.path in held_here:
             raise UserError(f"{self.path.parent} is being written by this very process; finish that run first.")
         try:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self._descriptor = os.open(self.path, flags, 0o644)
         except OSError as error:
             raise _unwritable(self.path.parent, error) from error
+        found = os.fstat(self._descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            os.close(self._descriptor)
+            raise UserError(f"{self.path} is no plain file of this folder's own; remove it, then resume the run.")
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -50,11 +55,11 @@ class RunLock:
         except OSError as error:
             os.close(self._descriptor)
             raise _unwritable(self.path.parent, error) from error
-        _held.add(self.path)
+        held_here.add(self.path)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _held.discard(self.path)
+        held_here.discard(self.path)
         os.close(self._descriptor)
 
 

@@ -14,6 +14,7 @@ from redqueen.checkpoint import Checkpoint
 from redqueen.config import Config, load_config, parse_config
 from redqueen.engine import Engine, open_engine
 from redqueen.errors import UserError
+from redqueen.files import read_plain
 from redqueen.policy.bank import BASE_SLOT
 from redqueen.policy.peft_format import CONFIG_FILE, import_peft
 from redqueen.run import CONFIG, load_run_config
@@ -70,7 +71,7 @@ def open_examination(target: str, overrides: Sequence[str]) -> Iterator[Examinat
 
 @contextmanager
 def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
-    config = _with(load_run_config(folder).model_dump(mode="json"), asked)
+    config = _with(_own_words_only(load_run_config(folder)), asked)
     checkpoint = Checkpoint.latest_valid(folder / CHECKPOINTS)
     if checkpoint is None:
         raise UserError(f"{folder} has no checkpoint yet: there is nobody to evaluate")
@@ -84,10 +85,18 @@ def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
         yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *people), f"step-{state.step:06d}")
 
 
+def _own_words_only(config: Config) -> dict[str, Any]:
+    """Return a run folder's config without what would run code or do without a sandbox: nothing is proposed here."""
+    data: dict[str, Any] = config.model_dump(mode="json")
+    data["propose"] |= {"policy_hook": "", "policy_rules": []}
+    data["verify"]["allow_weak"] = False
+    return data
+
+
 @contextmanager
 def _open_adapter(folder: Path, asked: Config) -> Iterator[Examination]:
     genotype = import_peft(folder)
-    described = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    described = json.loads(read_plain(folder / CONFIG_FILE))
     targets = described.get("target_modules") or "all-linear"
     own_base = folder / "base"
     base = str(own_base) if own_base.is_dir() else described.get("base_model_name_or_path") or ""

@@ -19,10 +19,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from redqueen.errors import UserError
+from redqueen.files import open_plain, read_plain
 from redqueen.population.genotype import Factors, Genotype, is_finite
 
 CONFIG_NAME = "adapter_config.json"
 WEIGHTS_NAME = "adapter_model.safetensors"
+MAX_WEIGHTS_BYTES = 64 << 30
+"""Largest adapter that is read."""
+
 _PREFIX = "base_model.model."
 _SUFFIXES = (".lora_A.weight", ".lora_B.weight")
 
@@ -87,12 +91,12 @@ def _read_config(folder: Path) -> dict[str, Any]:
     """The config, with the kinds of adapter that a genotype cannot hold refused."""
     path = folder / CONFIG_NAME
     try:
-        config = json.loads(path.read_text())
+        config = json.loads(read_plain(path))
     except OSError as error:
         raise UserError(
             f"{path}: {error.strerror}; --parents wants folders that PEFT's save_pretrained wrote"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON ({error}); save the adapter again") from error
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
         raise UserError(f"{path}: peft_type is not LORA; only LoRA adapters can breed")
@@ -106,10 +110,11 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 def _read_tensors(folder: Path) -> dict[str, Tensor]:
     path = folder / WEIGHTS_NAME
-    if not path.is_file():
-        raise UserError(f"{path} is missing; save the adapter with safetensors (pickles are not read)")
     try:
+        open_plain(path, MAX_WEIGHTS_BYTES).close()
         return load_file(path)
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing; save the adapter with safetensors (pickles are not read)") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} cannot be read ({error}); save the adapter again") from error
 

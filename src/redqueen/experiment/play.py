@@ -20,6 +20,7 @@ from typing import Any
 from redqueen.config import Config, parse_config
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, Planned
+from redqueen.files import read_plain
 from redqueen.journal import Journal, read
 from redqueen.report.numbers import duration
 from redqueen.store import CHECKPOINTS, JOURNAL, LOCK
@@ -118,7 +119,8 @@ def play_run(config: dict[str, Any], folder: Path) -> None:
     from redqueen.run import resume, start
 
     if (folder / CONFIG).is_file():
-        resume(folder)
+        # Its config is the plan's, field by field (check_settings), and the plan is the user's own file.
+        resume(folder, trust_hooks=True, allow_weak=config["verify"]["allow_weak"])
     else:
         _clear_away(folder)
         start(parse_config(config, str(folder)), folder)
@@ -237,7 +239,7 @@ def _clear_away(folder: Path) -> None:
 
 def _read_config(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        return parse_config(json.loads(path.read_text(encoding="utf-8")), str(path)).model_dump(mode="json")
+        return parse_config(json.loads(read_plain(path)), str(path)).model_dump(mode="json")
     except (OSError, ValueError):
         raise UserError(f"{path} is damaged: restore it, or remove its folder to play that run again") from None
 

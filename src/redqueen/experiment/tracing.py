@@ -14,13 +14,14 @@ from __future__ import annotations
 import ast
 import builtins
 import json
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from redqueen.errors import UserError
+from redqueen.files import read_plain, write_whole
 from redqueen.verify import Limits, Program, Verifier
 
 LIMITS = Limits(cpu_ms=1_000, accept_cpu_ms=1_000)
@@ -84,16 +85,14 @@ def trace_once(
 ) -> list[Trace | None]:
     """Return the traces of a finished run's tasks; they are kept in its folder for the next time."""
     path = folder / TRACES
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(path.read_text(encoding="utf-8"))
+    with suppress(OSError, UserError, ValueError, KeyError, TypeError):
+        kept = json.loads(read_plain(path))
         if list(kept) == list(ids):
             return [found and Trace(tuple(found["operations"]), tuple(found["io"])) for found in kept.values()]
     with open_tracer(allow_weak) as verifier:
         traces = trace(tasks, verifier)
     plain = {id_: found and asdict(found) for id_, found in zip(ids, traces, strict=True)}
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(plain), encoding="utf-8")
-    os.replace(fresh, path)
+    write_whole(path, json.dumps(plain))
     return traces
 
 

@@ -17,11 +17,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from redqueen.errors import UserError
+from redqueen.files import open_plain, read_plain
 from redqueen.policy.bank import AdapterBank, find_targets
 from redqueen.population.genotype import Genotype
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
+MAX_WEIGHTS_BYTES = 64 << 30
+"""Largest adapter that is read."""
+
 _PREFIX = "base_model.model."
 
 _REFUSED: dict[str, tuple[object, ...]] = {
@@ -83,10 +87,13 @@ def import_peft(folder: Path | str) -> Genotype:
     folder = Path(folder)
     config = _read_config(folder / CONFIG_FILE)
     path = folder / WEIGHTS_FILE
-    if not path.is_file():
-        raise UserError(f"{path} is missing; save the adapter with PEFT's save_pretrained (safetensors, not .bin)")
     try:
+        open_plain(path, MAX_WEIGHTS_BYTES).close()
         tensors = load_file(path)
+    except FileNotFoundError:
+        raise UserError(
+            f"{path} is missing; save the adapter with PEFT's save_pretrained (safetensors, not .bin)"
+        ) from None
     except SafetensorError as error:
         raise UserError(f"{path} cannot be read ({error}); save the adapter again") from None
     found: dict[str, dict[str, Tensor]] = {}
@@ -110,10 +117,10 @@ def import_peft(folder: Path | str) -> Genotype:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_text())
+        config = json.loads(read_plain(path))
     except FileNotFoundError:
         raise UserError(f"{path} is missing; name the folder that PEFT's save_pretrained wrote") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is no JSON ({error}); save the adapter again") from None
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
         raise UserError(f"{path}: peft_type must be LORA; other kinds of adapters are not supported")
