@@ -14,6 +14,7 @@ from redqueen.journal import Journal
 from redqueen.play import play, question_text
 from redqueen.report.table_file import write_table
 from redqueen.report.task_list import TaskFilter, find_tasks, list_text, read_task, task_text
+from redqueen.report.untrusted import visible
 from redqueen.store import JOURNAL
 
 IDS = [task.id for task in TASKS]
@@ -199,7 +200,7 @@ def test_a_cell_that_a_spreadsheet_would_calculate_gets_an_apostrophe_and_number
     write_table([run_dir], "candidate", "csv", tmp_path / "candidate.csv")
     with (tmp_path / "task.csv").open(newline="", encoding="utf-8") as file:
         messages = {row["id"]: row["message"] for row in csv.DictReader(file)}
-    assert messages["2-T1.2-0"] == f"'{HOSTILE}" and messages["1-T1-0"] == ""
+    assert messages["2-T1.2-0"] == f"'{visible(HOSTILE)}" and messages["1-T1-0"] == ""
     with (tmp_path / "candidate.csv").open(newline="", encoding="utf-8") as file:
         rewards = {row["id"]: row["reward"] for row in csv.DictReader(file)}
     assert float(rewards["1-T1-9"]) == -1.0
