@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.verify.calls import distinct_calls
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
 from redqueen.verify.programs import Rules, verify_program
 from redqueen.verify.records import Program
@@ -22,11 +23,10 @@ def check_candidate(
         return Rejection(candidate, "unparsable", candidate.error)
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
-        values = [canonical(f"({text}\n)") if "=" not in text else text for text in inputs]
+        if candidate.kind == "code_f":
+            inputs = distinct_calls(candidate.code, inputs)[:num_inputs]
     except LiteralError as error:
         return Rejection(candidate, "invalid-input", str(error))
-    if candidate.kind == "code_f":
-        inputs = [text for i, text in enumerate(inputs) if values[i] not in values[:i]][:num_inputs]
     wanted = num_inputs if candidate.kind == "code_f" else 1
     if len(inputs) != wanted:
         return Rejection(candidate, "invalid-input", f"{len(inputs)} distinct inputs where {wanted} are needed")
