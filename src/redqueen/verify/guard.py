@@ -21,6 +21,8 @@ Answer = TypeVar("Answer")
 VERDICT = "invalid-input"
 """What a text gets that the judge itself stumbled over."""
 
+_PASSED = (UserError, OSError)  # the user's file or flag; the machine, which is the caller's to deal with
+
 faults: Counter[str] = Counter()
 """How often the guard was needed in this process, by place and class of the exception."""
 
@@ -37,10 +39,10 @@ def note_fault(place: str, error: Exception) -> str:
 
 
 def guarded(place: str, work: Callable[[], Answer], otherwise: Callable[[str], Answer]) -> Answer:
-    """Return what ``work`` returns, or ``otherwise(detail)`` when it raises anything but a UserError."""
+    """Return what ``work`` returns, or ``otherwise(detail)`` when it raises anything but ``_PASSED``."""
     try:
         return work()
-    except UserError:
+    except _PASSED:
         raise
     except Exception as error:  # the guard of the judge: see the file's first lines
         return otherwise(note_fault(place, error))
@@ -52,7 +54,7 @@ def guarded_jobs(
     """The same for a generator of jobs, wherever in its work it raises."""
     try:
         return (yield from jobs)
-    except UserError:
+    except _PASSED:
         raise
     except Exception as error:  # the guard of the judge: see the file's first lines
         return otherwise(note_fault(place, error))

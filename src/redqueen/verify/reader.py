@@ -45,6 +45,7 @@ class Reader:
         self.infinite = self.wide
         self.keep_order = keep_order
         self.pos = 0
+        self.deepest = 0
         self.blank = BLANK
         self.skip()
 
@@ -56,6 +57,8 @@ class Reader:
         comma = False
         while self.take(","):  # a tuple without its brackets, as Python reads it
             comma = True
+            if self.deepest >= MAX_DEPTH:
+                raise _too_deep()
             if self.at_end():
                 break
             shown.append(self.value(1)[0])
@@ -114,7 +117,8 @@ class Reader:
     def bracketed(self, read: Callable[[Reader, int], Value], depth: int) -> Value:
         """Step into a bracket, read what it holds with ``read``, and step over the blanks after it."""
         if depth >= MAX_DEPTH:
-            raise LiteralError(f"nested deeper than {MAX_DEPTH}", too_large=True)
+            raise _too_deep()
+        self.deepest = max(self.deepest, depth + 1)
         outside = self.blank
         self.blank = BLANK
         self.pos += 1
@@ -326,6 +330,10 @@ class Reader:
 
 _OPENERS: dict[str, Callable[[Reader, int], Value]] = {"[": Reader.list_, "(": Reader.tuple_, "{": Reader.braces}
 _WORDS = {"True": "1", "False": "0", "None": "None", "set": "", "frozenset": ""}
+
+
+def _too_deep() -> LiteralError:
+    return LiteralError(f"nested deeper than {MAX_DEPTH}", too_large=True)
 
 
 def _hashable(key: str) -> str:

@@ -16,7 +16,10 @@ def value_of(text: str) -> object:
 
     Raises ValueError for a text that is not canonical.
     """
-    return _value(ast.parse(text, mode="eval").body)
+    try:
+        return _value(ast.parse(text, mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError, TypeError) as error:
+        raise ValueError("not a canonical text") from error
 
 
 def _value(node: ast.expr) -> object:

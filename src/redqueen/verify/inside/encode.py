@@ -79,6 +79,7 @@ class _Encoder:
     def container_text(self, kind: type, value: object, depth: int) -> str:
         if id(value) in self.open:
             raise NotPlain  # it holds itself
+        depth += kind is frozenset  # it is written with two pairs of brackets
         if depth >= MAX_DEPTH:
             raise TooLarge
         self.spend("")
