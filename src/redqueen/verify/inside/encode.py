@@ -62,7 +62,7 @@ class _Encoder:
             return self.spend(repr(value))
         if kind not in _CONTAINERS:
             return self.other_text(value, depth)
-        return self.container_text(kind, value, depth)
+        return self.container_text(kind, value, depth, id(value))
 
     def other_text(self, value: object, depth: int) -> str:
         """The text of what is no builtin value itself."""
@@ -74,19 +74,22 @@ class _Encoder:
         if held is None:
             raise NotPlain
         kind, inside = held
-        return self.container_text(kind, inside, depth) if kind in _CONTAINERS else self.text(inside, depth)
+        if kind not in _CONTAINERS:
+            return self.text(inside, depth)
+        return self.container_text(kind, inside, depth, id(value))
 
-    def container_text(self, kind: type, value: object, depth: int) -> str:
-        if id(value) in self.open:
+    def container_text(self, kind: type, value: object, depth: int, holder: int) -> str:
+        """``holder`` is the ``id`` of the object in which ``value`` was found, or which it is."""
+        if holder in self.open:
             raise NotPlain  # it holds itself
         depth += kind is frozenset  # it is written with two pairs of brackets
         if depth >= MAX_DEPTH:
             raise TooLarge
         self.spend("")
-        self.open.add(id(value))
+        self.open.add(holder)
         inside = self.dict_text if kind is dict else self.sequence_text
         text = inside(kind, value, depth + 1)  # type: ignore[arg-type]
-        self.open.discard(id(value))
+        self.open.discard(holder)
         return text
 
     def sequence_text(self, kind: type, value: list[object], depth: int) -> str:
