@@ -1,12 +1,18 @@
 """Texts that a model might write in place of a literal: by grammar, by mutation of a kept corpus, by both.
 
-All randomness comes from the generator handed in, so a text that did harm can be made again.
+All randomness comes from the generator handed in, so a text that did harm can be made again. Run as a program, this
+file renews the corpus: the texts that led the reader along a new edge.
 """
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from pathlib import Path
 from random import Random
+from types import FrameType
+
+from redqueen.verify.literals import LiteralError, canonical, canonical_args
 
 CORPUS = Path(__file__).parent / "corpus"
 ATOMS = (
@@ -43,7 +49,8 @@ PIECES = (
 
 def seeds() -> list[str]:
     """The texts of the kept corpus, one a line, escaped."""
-    lines = (CORPUS / "literals.txt").read_text(encoding="ascii").splitlines()
+    kept = CORPUS / "literals.txt"
+    lines = kept.read_text(encoding="ascii").splitlines() if kept.exists() else []
     return [*ATOMS, *[line.encode("ascii").decode("unicode-escape") for line in lines if line]]
 
 
@@ -83,3 +90,46 @@ def mutated(rng: Random, text: str) -> str:
         if len(text) > 20_000:
             break
     return text
+
+
+def grow_corpus(rng: Random, num_texts: int) -> list[str]:
+    """Texts that each took the reader along an edge that none before had taken, found by mutating those found."""
+    seen: set[tuple[str, int, int]] = set()
+    found: list[str] = []
+    known = seeds()
+    for number in range(num_texts):
+        text = known[number] if number < len(known) else a_text(rng, known[: len(ATOMS)] + found)
+        edges = _edges(text)
+        if len(text) < 2_000 and not edges <= seen:
+            seen |= edges
+            found.append(text)
+    return found
+
+
+def _edges(text: str) -> set[tuple[str, int, int]]:
+    """The pairs of lines of the reader that follow each other while it reads the text, with how it ended."""
+    edges: set[tuple[str, int, int]] = set()
+    last: dict[FrameType, int] = {}
+
+    def trace(frame: FrameType, event: str, _: object) -> object:
+        if "/verify/" not in frame.f_code.co_filename:
+            return None
+        if event in ("line", "return"):
+            edges.add((frame.f_code.co_qualname + event, last.get(frame, 0), frame.f_lineno))
+            last[frame] = frame.f_lineno
+        return trace
+
+    sys.settrace(trace)  # type: ignore[arg-type]
+    try:
+        for read in (canonical, canonical_args):
+            with contextlib.suppress(LiteralError):
+                read(text, wide=True)
+    finally:
+        sys.settrace(None)
+    return edges
+
+
+if __name__ == "__main__":
+    grown_texts = grow_corpus(Random(15), 60_000)
+    lines = [text.encode("unicode-escape").decode("ascii") for text in grown_texts if text not in ATOMS]
+    (CORPUS / "literals.txt").write_text("\n".join(lines) + "\n", encoding="ascii")

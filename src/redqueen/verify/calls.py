@@ -46,7 +46,7 @@ def _defaults(signature: ast.arguments) -> dict[str, str]:
     for parameter, value in pairs:
         try:
             found[parameter.arg] = canonical(ast.unparse(value))
-        except (LiteralError, ValueError, RecursionError):
+        except (LiteralError, ValueError, RecursionError, MemoryError):
             continue
     return found
 
