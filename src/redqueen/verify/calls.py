@@ -52,10 +52,16 @@ def _defaults(signature: ast.arguments) -> dict[str, str]:
 
 
 def _signature(code: str, entry: str) -> ast.arguments | None:
-    """The parameters of the last function of that name at the top of a program, or None."""
+    """The parameters of the last function (or lambda) of that name at the top of a program, or None."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    found = [node.args for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry]
-    return found[-1] if found else None
+    found: ast.arguments | None = None
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name, args=parameters) if name == entry:
+                found = parameters
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=parameters)) if name == entry:
+                found = parameters
+    return found
