@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 _RELATION = re.compile(
-    r"(?<!\\)[=<>≤≥≠≈]|\\(?:n?eq?|ne|leq?|geq?|lt|gt|approx|equiv|sim(?:eq)?|cong|doteq|propto|in|to|mapsto|mid|ni|"
+    r"(?<!\\)[=<>≤≥≠≈≡≅≃∼∝＝]|\\(?:n?eq?|ne|leq?|geq?|lt|gt|approx|equiv|sim(?:eq)?|cong|doteq|propto|in|to|mapsto|mid|ni|"
     r"(?:left|right|Right|Left|long\w*)arrow|implies|iff|leqslant|geqslant)(?![a-zA-Z])|[∈→]"
 )
 _INEQUALITIES = frozenset(
@@ -25,7 +25,16 @@ _COMPUTED = re.compile(
 )
 _NUMERAL = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+|\\frac\{[0-9]+\}\{[0-9]+\}|[0-9]+/[0-9]+)")
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
-_TAKES_BACK = re.compile(r"\b(?:not|nor|or|isn't|wrong|false|unless|except|other|never|no|n't)\b", re.I)
+_TAKES_BACK = re.compile(
+    r"\b(?:not|nor|or|isn't|wrong|false|unless|except|other|never|no|n't|either|between|about|approx\w*|maybe|at least|"
+    r"at most|less|more)\b|[?0-9]",
+    re.I,
+)
+_SCALES = re.compile(
+    r"(?:\b|(?<=[0-9]))(?:per ?cents?|percentage|pct|permil|k|dozens?|"
+    r"(?:tenth|(?:hundred|thousand|million|billion)(?:th)?)s?)\b",
+    re.I,
+)
 _OF_A_NUMBER = frozenset(
     {
         "frac", "dfrac", "tfrac", "sqrt", "times", "cdot", "circ", "degree", "left", "right", "quad", "qquad",
@@ -34,8 +43,10 @@ _OF_A_NUMBER = frozenset(
 )  # fmt: skip
 _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 _ARITHMETIC = re.compile(
-    r"(?<=[0-9a-zA-Z)}\]])\s*[-+−]|[-+−]\s*[-+−]|\\(?:times|cdot)(?!\s*10\s*\^)|[*×÷·_'!|:;&~]|[0-9]\s+[0-9]|\^.*\^"
+    r"(?<=[0-9a-zA-Z)}\]])\s*[-+−]|[-+−]\s*[-+−]|\\(?:times|cdot)(?!\s*10\s*\^)|[*×÷·∙⋅∕⁄_'!|:;&~]|[0-9]\s+[0-9]|\^.*\^"
+    r"|\^\{[^{}]*\}\s*[0-9]|\)\s*[0-9(]|(?:frac|/).*(?:frac|/)"
 )
+_VARIABLE = re.compile(r"[a-zA-Z]\s*[/0-9{}]")
 _GROUPS = re.compile(r"(?<![0-9.])([0-9]{1,3})((?:(?:,|\{,\}|\\[,!;: ]|\s)[0-9]{3})+)(?![0-9])")
 _MAX_DEPTH = 8
 _LONG_POWER = re.compile(r"\^\s*\{?\s*-?[0-9]{5}")
@@ -54,6 +65,8 @@ def comparable(gold: str, answer: str) -> tuple[str, str] | None:
         if not _PERCENT.search(gold):
             return None
         gold, answer = (_PERCENT.sub("", side).strip() for side in (gold, answer))
+    if _SCALES.search(answer) and not (_SCALES.search(gold) or _PERCENT.search(gold)):
+        return None
     if set(_COMPUTED.findall(answer)) - set(_COMPUTED.findall(gold)):
         return None
     if _NUMERAL.fullmatch(gold.replace(" ", "").replace("dfrac", "frac")) and not _is_one_number(answer):
@@ -119,10 +132,12 @@ def _kinds(relations: list[str]) -> list[str]:
 
 def _is_one_number(answer: str) -> bool:
     """Tell whether it is a number as one writes it down, with or without a unit: no sum, no product, no list."""
-    if any(_TAKES_BACK.search(text) for text in _TEXT.findall(answer)):
+    if any(_TAKES_BACK.search(text) for text in _TEXT.findall(answer)) and not _TEXT.fullmatch(answer):
         return False
     bare = joined_groups(_TEXT.sub("", answer).replace("\\$", "").replace("^\\circ", "").replace("^{\\circ}", ""))
     bare = re.sub(r"\\[,!;: ]|(?<=[0-9])[.]$", " ", bare).strip()
     if set(_COMMAND.findall(bare)) - _OF_A_NUMBER:
+        return False
+    if _VARIABLE.search(_COMMAND.sub("", bare)):
         return False
     return "," not in bare and not _ARITHMETIC.search(bare)
