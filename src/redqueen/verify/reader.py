@@ -69,9 +69,10 @@ class Reader:
         return f"({first},)" if len(shown) == 1 else "(" + ", ".join(shown) + ")"
 
     def skip(self) -> None:
-        match = self.blank.match(self.text, self.pos)
-        if match:
-            self.pos = match.end()
+        if self.text[self.pos : self.pos + 1] in _MAY_BE_BLANK:
+            match = self.blank.match(self.text, self.pos)
+            if match:
+                self.pos = match.end()
 
     def at_end(self) -> bool:
         """Tell whether nothing but blank lines and remarks is left."""
@@ -107,7 +108,9 @@ class Reader:
             self.pos += 3
             self.skip()
             return "...", "..."
-        if (char and char in "+-.") or "0" <= char <= "9":
+        if "0" <= char <= "9" and not self.loose:
+            return self.number("")
+        if char and char in "+-.0123456789":
             return self.signed(depth)
         match = STRING.match(self.text, self.pos)
         if match:
@@ -138,22 +141,34 @@ class Reader:
                 return complex_value(match.group())
         sign = self.peek()
         if sign not in ("+", "-"):
-            return self.number("", depth)
+            return self.number("")
         self.pos += 1
         self.skip()
-        return self.number("-" if sign == "-" else "", depth)
+        return self.operand("-" if sign == "-" else "", depth)
 
-    def number(self, minus: str, depth: int) -> Value:
+    def operand(self, minus: str, depth: int) -> Value:
+        """What a sign stands before: a number, or one in brackets."""
+        if self.peek() != "(":
+            return self.number(minus)
+
+        def read(_: Reader, inner: int) -> Value:
+            found = self.operand(minus, inner)
+            if not self.close(")"):
+                raise self.fail()
+            return found
+
+        return self.bracketed(read, depth)
+
+    def number(self, minus: str) -> Value:
         """A number without a sign; ``minus`` stood before it."""
-        if self.peek() == "(":
-            return self.bracketed(lambda _, inner: self.enclosed_number(minus, inner), depth)
         match = NUMBER.match(self.text, self.pos)
         if match is None:
             if self.infinite and self.text.startswith("inf", self.pos):
                 return self.infinity(minus)
             raise self.fail()
         self.pos = match.end()
-        if NAME.match(self.text, self.pos):
+        after = self.text[self.pos : self.pos + 1]
+        if after.isalpha() or after == "_":
             raise self.fail()
         self.skip()
         digits = match.group()
@@ -162,12 +177,6 @@ class Reader:
         text = int_text(digits, match.lastgroup == "base")
         text = minus + text if text != "0" else text
         return text, text
-
-    def enclosed_number(self, minus: str, depth: int) -> Value:
-        found = self.number(minus, depth)
-        if not self.close(")"):
-            raise self.fail()
-        return found
 
     def infinity(self, minus: str) -> Value:
         match = NAME.match(self.text, self.pos)
@@ -329,6 +338,7 @@ class Reader:
 
 
 _OPENERS: dict[str, Callable[[Reader, int], Value]] = {"[": Reader.list_, "(": Reader.tuple_, "{": Reader.braces}
+_MAY_BE_BLANK = frozenset(" \t\n\f#")
 _WORDS = {"True": "1", "False": "0", "None": "None", "set": "", "frozenset": ""}
 
 
