@@ -92,7 +92,8 @@ def test_values_of_different_types_have_different_texts() -> None:
     [
         "", "0) or (True", "1 2", "[1 2]", "[1,,2]", "[,]", "{,}", "{1: 2, 3}", "{1, 2: 3}", "{[1]}", "{(1, [2]): 3}",
         "0777", "1abc", "--1", "+True", "1 + 1", "2j", "nan", "inf", "1e999", "-1e999", "b'x'", "f'{1}'", "x", "f(1)",
-        "dict()", "lambda: 0", "[i for i in range(9)]", "'a", "'a\nb'", "...", "print(1)", "1 if True else 2", r"'\xZ'",
+        "dict()", "lambda: 0", "[i for i in range(9)]", "'a", "'a\nb'", "...", "print(1)", "1 if True else 2",
+        r"'\xZ'",
         "[" * 5000, "(" * 101 + ")" * 101, "9" * 4301, "'" + "a" * 70_000 + "'",
     ],
 )  # fmt: skip
@@ -158,7 +159,6 @@ def test_the_encoder_refuses_what_only_looks_like_a_plain_value() -> None:
         math.nan,
         1j,
         range(3),
-        frozenset({1}),
         holds_itself,
         ...,
         int,

@@ -5,7 +5,8 @@ from benchmark_data import DATA, read_lines
 __all__ = ["DATA", "HOST_MODULES", "read_lines"]
 
 HOST_MODULES = (
-    "atexit", "builtins", "ctypes", "gc", "inspect", "marshal", "mmap", "multiprocessing", "multiprocessing.pool", "os",
+    "atexit", "builtins", "ctypes", "gc", "inspect", "marshal", "mmap", "multiprocessing", "multiprocessing.pool",
+    "os",
     "pickle", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "unittest", "unittest.mock",
     "urllib.request", "uuid",
 )  # fmt: skip

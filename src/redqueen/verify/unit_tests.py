@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from redqueen.errors import UserError
 from redqueen.nouns import Grade
+from redqueen.verify.guard import VERDICT, guarded
 from redqueen.verify.inside import wire
 from redqueen.verify.inside.roles import NO_MORE
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
@@ -86,7 +87,7 @@ class UnitTester:
         return [shares[i % num_duets][i // num_duets] for i in range(len(tests))]
 
 
-class _Lost(Exception):
+class _Lost(OSError):
     """A zygote of the duet died or talked nonsense."""
 
 
@@ -158,10 +159,14 @@ class _Duet:
         for _ in range(_TRIES):
             try:
                 self._start()
-                return self._play(test)
-            except (_Lost, OSError):
+                return guarded("unit test", lambda: self._play(test), self._stumbled)
+            except OSError:
                 self.close()
         return Grade(False, "infra", "its zygote was lost", lost=True)
+
+    def _stumbled(self, detail: str) -> Grade:
+        self.close()  # in the midst of a conversation: who follows begins with fresh zygotes
+        return Grade(False, VERDICT, detail)
 
     def _start(self) -> None:
         while len(self.zygotes) < 2:

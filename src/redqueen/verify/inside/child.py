@@ -10,7 +10,7 @@ import marshal
 import os
 import sys
 
-from . import gate, inputs, runtime, syntax
+from . import equal, gate, inputs, runtime, syntax
 from .encode import NotPlain, TooLarge, encode
 
 TYPE_CHECKING = False
@@ -87,6 +87,7 @@ def run_job(body: bytes, reply_fd: int) -> NoReturn:
 
 def compile_program(job: Job, replies: Replies) -> CodeType | None:
     """Parse, screen and compile. On a refusal write its record and return None."""
+    equal.remember_classes()
     try:
         if job.screened:
             code = syntax.to_code(job.code, _FILE_NAME)

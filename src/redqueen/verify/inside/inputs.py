@@ -55,7 +55,7 @@ def parse(text: str, literal: bool) -> Arguments | None:
             _check_call(tree)
         names = {"__builtins__": {}, "_collect": _collect, "inf": _INFINITY, **_CONSTRUCTORS}
         return eval(syntax.to_code(tree, "<input>", "eval"), names)  # type: ignore[no-any-return]
-    except (*syntax.UNPARSABLE, TypeError, _NotAllowed):
+    except (*syntax.UNPARSABLE, TypeError, NameError, _NotAllowed):
         return None
 
 

@@ -111,7 +111,10 @@ def _be_tester(job: child.Job, replies: child.Replies) -> None:
 def _exception(name: str) -> Exception:
     """An exception of the builtin class of that name, as the program raised it in the other child."""
     kind = vars(sys.modules["builtins"]).get(name)
-    return kind() if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError(name)
+    try:
+        return kind() if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError(name)
+    except TypeError:  # one that cannot be made without arguments
+        return RuntimeError(name)
 
 
 def _told() -> str | None:
