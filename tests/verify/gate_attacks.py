@@ -78,6 +78,19 @@ FRAMES = [
     "def f(x):\n    return f.__ｇlobals__ and 'REACHED'",
     "def f(x):\n    match object:\n        case object(__subclasses__=s): return 'REACHED'",
     "def f(x):\n    return type.__dict__['__sub' + 'classes__'](object) and 'REACHED'",
+    "def f(x):\n    match BaseException:\n        case object(__dict__=d): return d['__trace' + 'back__'] and 'REACHED'",
+    CATCH + "def f(x):\n    match '{0.__trace' + 'back__}':\n        case str(format=g): return g(caught()) and 'REACHED'",
+    CATCH + "class S(str):\n    __match_args__ = ('format',)\ndef f(x):\n    match S('{0.__trace' + 'back__}'):\n        case S(g): return g(caught()) and 'REACHED'",
+    "def f(x):\n    match type:\n        case object(__setattr__=s): return 'REACHED'",
+    "import operator\ndef f(x):\n    return type(operator.attrgetter('a'))('__glo' + 'bals__')(f) and 'REACHED'",
+    "import operator\ndef f(x):\n    return type(operator.methodcaller('a'))('form' + 'at', f)('{0.__glo' + 'bals__}') and 'REACHED'",
+    "import enum\nclass X(enum.Enum): A = 1\ndef f(x):\n    return enum.pickle_by_enum_name(X.A, 4)[0](f, '__glo' + 'bals__') and 'REACHED'",
+    "from dataclasses import dataclass, fields, replace\n@dataclass\nclass E(Exception):\n    a: int = 1\n    def __init__(self, *a, **k): self.k = k\n"
+    "fields(E)[0].name = '__trace' + 'back__'\ndef f(x):\n    try: raise E(1)\n    except E as e: return replace(e).k and 'REACHED'",
+    "from collections import UserString\n" + CATCH + "def f(x):\n    return UserString('{0.__trace' + 'back__}').format(caught()) and 'REACHED'",
+    "from collections import UserString\n" + CATCH + "def f(x):\n    return UserString('{e.__trace' + 'back__}').format_map({'e': caught()}) and 'REACHED'",
+    "import copy\nclass C:\n    def __reduce_ex__(self, p): return (getattr, ((lambda: 0), '__glo' + 'bals__'))\ndef f(x):\n    return copy.copy(C()) and 'REACHED'",
+    "import copy\nclass C:\n    def __reduce_ex__(self, p): return (globals, ())\ndef f(x):\n    return copy.copy(C()) and 'REACHED'",
 ]  # fmt: skip
 """Frames, tracebacks, code, closures, globals."""
 
@@ -126,6 +139,10 @@ CLOCKS = [
     "import datetime\ndef f(x):\n    return datetime.datetime.__dict__['n' + 'ow'] and 'REACHED'",
     "import datetime\ndef f(x):\n    return vars(datetime.date)['tod' + 'ay'] and 'REACHED'",
     "import random\ndef f(x):\n    return getattr(random, 'Sys' + 'temRandom')().random() and 'REACHED'",
+    "import random\ndef f(x):\n    return getattr(random, 'ran' + 'dom')() < 2 and 'REACHED'",
+    "import random\ndef f(x):\n    random.seed(1)\n    getattr(random, 'se' + 'ed')()\n    return 'REACHED'",
+    "import random\ndef f(x):\n    return [m.choice([1]) for m in [random]] and 'REACHED'",
+    "from statistics import NormalDist\ndef f(x):\n    return NormalDist(0, 1).samples(1)[0] < 99 and 'REACHED'",
 ]  # fmt: skip
 """Clocks and entropy."""
 
@@ -139,5 +156,12 @@ ADDRESSES = [
 ]  # fmt: skip
 """Where objects lie."""
 
-ERRORS = [code for code in MODULES if "globals()['__buil'" in code or "from sys import *" in code]
-"""Where the name is simply not there."""
+ERRORS = [
+    code
+    for code in FRAMES + MODULES
+    if "globals()['__buil" in code
+    or "from sys import *" in code
+    or "(operator.attrgetter" in code
+    or "(operator.methodcaller" in code
+]
+"""Where the name is simply not there, or the class is another."""

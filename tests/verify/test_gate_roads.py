@@ -115,7 +115,7 @@ def test_no_road_to_what_is_refused_is_open(verifier: Verifier) -> None:
         ("match e:\n    case object(tb_frame=x): pass", "tb_frame, which leads into the interpreter"),
         ("hash(None)", "hash of an object, which tells where it lies in memory"),
         ("from datetime import date\ndate.today()", "reading the clock with .today"),
-        ("match x:\n    case A(y): pass", "a class pattern by position on A, whose attributes are not plain to see"),
+        ("match x:\n    case A(y): pass", "a class pattern on A, whose attributes are not plain to see"),
     ],
 )
 def test_a_refusal_says_the_name_and_the_reason(code: str, expected: str) -> None:
@@ -186,3 +186,22 @@ def test_more_ways_to_an_order_by_hash_are_noticed(code: str) -> None:
 )
 def test_plain_uses_of_views_are_not(code: str) -> None:
     assert not gate.uses_hash_order(syntax.group(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    ("code", "is_refused"),
+    [
+        ("def f(x): return str(f)", True),
+        ("class C: pass\ndef f(x): return str(C()) < str(C())", True),
+        ("class C: pass\ndef f(x): return hash(C())", True),
+        ("def f(x): return repr(object())", True),
+        ("class C:\n    def __repr__(self): return 'C'\ndef f(x): return repr(C())", False),
+        ("class C:\n    def __init__(self): self.t = (1, None)\n    def __hash__(self): return hash(self.t)", False),
+        ("def g(): pass\ndef f(g): return str(g)", False),
+        ("def str(x): return x\ndef f(x): return str(f)", False),
+        ("def f(x): return hash((x, 1)), str(x), repr(None), format(x, '3')", False),
+        ("import enum\nclass C(enum.Enum): A = 1\ndef f(x): return str(C(1))", False),
+    ],
+)
+def test_a_text_or_hash_that_is_surely_an_address_is_refused(code: str, is_refused: bool) -> None:
+    assert bool(reason(code)) is is_refused

@@ -50,14 +50,14 @@ UNLISTED_NAMES = {
 """Public names that a module's ``__all__`` leaves out."""
 
 REFUSED_NAMES = {
-    "enum": frozenset({"global_enum"}),
-    "hashlib": frozenset({"file_digest"}),
+    "enum": frozenset({"global_enum", "pickle_by_enum_name", "pickle_by_global_name"}),
+    "hashlib": frozenset({"algorithms_available", "file_digest"}),
     "random": frozenset({"SystemRandom"}),
     "types": frozenset({"CodeType", "FunctionType", "LambdaType", "FrameType", "TracebackType"}),
     "typing": frozenset({"get_type_hints"}),
 }
-"""Names that are not pure in a module that otherwise is: they write to modules, read files, take entropy, build
-code, or evaluate text."""
+"""Names that are not pure in a module that otherwise is: they write to modules, hand out the unguarded ``getattr``,
+read files or the machine, take entropy, build code, or evaluate text."""
 
 REFUSED_BUILTINS = frozenset(
     {
@@ -88,17 +88,17 @@ DEFINABLE = frozenset({"__getattr__", "__getattribute__", "__reduce__", "__reduc
 _SPECIAL_NAMES = """
     __abs__ __add__ __aenter__ __aexit__ __aiter__ __all__ __and__ __anext__ __annotations__ __args__ __await__
     __base__ __bases__ __bool__ __bytes__ __call__ __cause__ __ceil__ __class__ __class_getitem__ __complex__
-    __contains__ __context__ __copy__ __debug__ __deepcopy__ __defaults__ __del__ __delattr__ __delete__
-    __delitem__ __dict__ __dir__ __divmod__ __doc__ __enter__ __eq__ __exit__ __float__ __floor__ __floordiv__
-    __format__ __ge__ __get__ __getitem__ __getnewargs__ __getstate__ __gt__ __hash__ __iadd__ __iand__
-    __ifloordiv__ __ilshift__ __imatmul__ __imod__ __imul__ __index__ __init__ __init_subclass__ __instancecheck__
-    __int__ __isabstractmethod__ __invert__ __ior__ __ipow__ __irshift__ __isub__ __iter__ __itruediv__ __ixor__
-    __kwdefaults__ __le__ __len__ __length_hint__ __lshift__ __lt__ __matmul__ __members__ __missing__ __mod__
-    __module__ __mro__ __mul__ __name__ __ne__ __neg__ __new__ __next__ __or__ __origin__ __parameters__ __pos__
-    __post_init__ __pow__ __prepare__ __qualname__ __radd__ __rand__ __rdivmod__ __repr__ __reversed__
-    __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __round__ __rpow__ __rrshift__ __rshift__
-    __rsub__ __rtruediv__ __rxor__ __set__ __set_name__ __setattr__ __setitem__ __setstate__ __slots__ __str__
-    __sub__ __subclasscheck__ __suppress_context__ __truediv__ __trunc__ __xor__
+    __contains__ __context__ __copy__ __dataclass_fields__ __dataclass_params__ __debug__ __deepcopy__
+    __defaults__ __del__ __delattr__ __delete__ __delitem__ __dict__ __dir__ __divmod__ __doc__ __enter__ __eq__
+    __exit__ __float__ __floor__ __floordiv__ __format__ __ge__ __get__ __getitem__ __getnewargs__ __getstate__
+    __gt__ __hash__ __iadd__ __iand__ __ifloordiv__ __ilshift__ __imatmul__ __imod__ __imul__ __index__ __init__
+    __init_subclass__ __instancecheck__ __int__ __isabstractmethod__ __invert__ __ior__ __ipow__ __irshift__
+    __isub__ __iter__ __itruediv__ __ixor__ __kwdefaults__ __le__ __len__ __length_hint__ __lshift__ __lt__
+    __matmul__ __members__ __missing__ __mod__ __module__ __mro__ __mul__ __name__ __ne__ __neg__ __new__ __next__
+    __or__ __origin__ __parameters__ __pos__ __post_init__ __pow__ __prepare__ __qualname__ __radd__ __rand__
+    __rdivmod__ __repr__ __reversed__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __round__
+    __rpow__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __set__ __set_name__ __setattr__ __setitem__
+    __setstate__ __slots__ __str__ __sub__ __subclasscheck__ __suppress_context__ __truediv__ __trunc__ __xor__
 """
 SPECIAL = frozenset(_SPECIAL_NAMES.split())
 """The special attributes a program may read without having bound them: any other may lead where we have not looked."""

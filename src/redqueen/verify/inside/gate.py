@@ -10,7 +10,7 @@ from __future__ import annotations
 import _ast as ast
 import sys
 
-from . import modules, patterns, syntax
+from . import addresses, modules, patterns, syntax
 from .allowed import (
     CLOCK_ATTRIBUTES,
     DEFINABLE,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _ALLOWED_MODULES = frozenset(MODULES)
 _REFUSED = frozenset(REFUSED)
 _TAKE_A_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
+_CALLED_WITH_TEXT = _TAKE_A_NAME | addresses.TELLING
 
 
 class _Refused(Exception):
@@ -48,13 +49,16 @@ def screen(nodes: Grouped, guard: str = "") -> str:
     try:
         imports = _Imports(nodes)
         bound = _bound_names(nodes)
-        _check_names(nodes, bound)
+        names = _check_names(nodes, bound)
         _check_attributes(nodes, imports, bound)
-        for call in nodes.get(ast.Call, ()):
-            _check_call(call, imports)
+        if imports.used or not _CALLED_WITH_TEXT.isdisjoint(names):
+            for call in nodes.get(ast.Call, ()):
+                _check_call(call, imports)
+                if type(call.func) is ast.Name and call.func.id in addresses.TELLING:
+                    _check_shown(call, nodes, bound)
         if imports.used:
             _check_random(nodes, imports)
-        if ast.Match in nodes or "__match_args__" in bound:
+        if ast.MatchClass in nodes or "__match_args__" in bound:
             reason = patterns.refusal(nodes, imports.members)
             if reason:
                 raise _Refused(reason)
@@ -122,21 +126,25 @@ def _bound_names(nodes: Grouped) -> set[str]:
     return bound
 
 
-def _check_names(nodes: Grouped, bound: set[str]) -> None:
-    """Look at every name in every position: refused ones may stand nowhere, some builtins not be read."""
+def _check_names(nodes: Grouped, bound: set[str]) -> set[str]:
+    """Look at every name in every position: refused ones may stand nowhere, some builtins not be read.
+
+    Returns the names it has seen.
+    """
     read = {node.id for node in nodes.get(ast.Name, ())}
     everywhere = syntax.names(nodes) | read
     everywhere.update([node.attr for node in nodes.get(ast.Attribute, ())])
     for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
         everywhere.update([node.name for node in nodes.get(kind, ()) if node.name not in DEFINABLE])
-    for name in sorted(everywhere & _REFUSED):
-        raise _Refused(refused_name(name))
+    if not _REFUSED.isdisjoint(everywhere):
+        raise _Refused(refused_name(min(everywhere & _REFUSED)))
     for name in sorted(read & REFUSED_BUILTINS):
         if name not in bound or name.startswith("__"):
             raise _Refused(f"use of {name}")
     for name in read:
-        if is_special(name) and name not in PLAIN_DUNDER_NAMES and name not in bound:
+        if name[:2] == "__" and is_special(name) and name not in PLAIN_DUNDER_NAMES and name not in bound:
             raise _Refused(f"use of {name[:80]}")
+    return everywhere
 
 
 def _check_attributes(nodes: Grouped, imports: _Imports, bound: set[str]) -> None:
@@ -144,10 +152,6 @@ def _check_attributes(nodes: Grouped, imports: _Imports, bound: set[str]) -> Non
     for name in {node.attr for node in nodes.get(ast.Attribute, ())}.union(matched):
         if name.startswith("__") and name not in bound and refused_attribute(name):
             raise _Refused(refused_attribute(name))
-    if not _CLOCK_MODULES.isdisjoint(imports.used):
-        for name in matched:
-            if name in CLOCK_ATTRIBUTES:
-                raise _Refused(f"reading the clock with .{name}")
     if imports.used:
         for node in nodes.get(ast.Attribute, ()):
             _check_attribute(node, imports)
@@ -197,13 +201,11 @@ def _module_of(node: ast.AST, imports: _Imports) -> str:
 
 
 def _check_call(node: ast.Call, imports: _Imports) -> None:
-    """Refuse the refused names that stand as strings where a name is taken, and texts that surely hold an address."""
+    """Refuse the refused names that stand as strings where a name is taken."""
     function = node.func
     if type(function) is ast.Name:
         if function.id in _TAKE_A_NAME and len(node.args) > 1:
             _check_text(node.args[1])
-        elif function.id in _TEXT_OF and len(node.args) == 1:
-            _check_shown(function.id, node.args[0])
     elif type(function) is ast.Attribute and function.attr == "format" and type(function.value) is ast.Constant:
         _check_fields(function.value.value)
     if imports.used and _called_member(function, imports) in _NAME_TAKERS:
@@ -212,7 +214,6 @@ def _check_call(node: ast.Call, imports: _Imports) -> None:
 
 
 _NAME_TAKERS = frozenset({("operator", "attrgetter"), ("operator", "methodcaller")})
-_TEXT_OF = frozenset({"hash", "str", "repr", "ascii", "format"})
 
 
 def _check_text(node: ast.AST) -> None:
@@ -222,20 +223,18 @@ def _check_text(node: ast.AST) -> None:
                 raise _Refused(refused_attribute(part))
 
 
+def _check_shown(call: ast.Call, nodes: Grouped, bound: set[str]) -> None:
+    function = call.func.id  # type: ignore[attr-defined]
+    if len(call.args) == 1 and function not in bound and addresses.is_shown(function, call.args[0], nodes):
+        raise _Refused(f"{function} of an object, which tells where it lies in memory")
+
+
 def _check_fields(template: object) -> None:
     try:
         check_template(template if type(template) is str else "")
     except Forbidden as refusal:
         forget_violations()
         raise _Refused(str(refusal)) from None
-
-
-def _check_shown(function: str, node: ast.AST) -> None:
-    """Refuse what is sure to show where an object lies in memory."""
-    is_plain = type(node) is ast.Constant and node.value in (None, ...)
-    is_object = type(node) is ast.Call and type(node.func) is ast.Name and node.func.id == "object"
-    if type(node) in (ast.Lambda, ast.GeneratorExp) or is_object or (is_plain and function == "hash"):
-        raise _Refused(f"{function} of an object, which tells where it lies in memory")
 
 
 def _called_member(function: ast.AST, imports: _Imports) -> tuple[str, str]:
@@ -301,9 +300,14 @@ def uses_hash_order(nodes: Grouped) -> bool:
         return True
     if any(alias.name in _ORDER_ATTRIBUTES for node in nodes.get(ast.ImportFrom, ()) for alias in node.names):
         return True
-    if not _VIEWS.isdisjoint(matched):
+    if not _VIEWS.isdisjoint(matched) or any(map(_orders_by_text, nodes.get(ast.keyword, ()))):
         return True
     return not _VIEWS.isdisjoint(attributes) and _is_set_made_of_views(nodes)
+
+
+def _orders_by_text(pair: ast.keyword) -> bool:
+    """Whether values are put in order by their texts, which may hold addresses."""
+    return pair.arg == "key" and type(pair.value) is ast.Name and pair.value.id in addresses.TELLING
 
 
 def _is_set_made_of_views(nodes: Grouped) -> bool:

@@ -48,6 +48,7 @@ def violation() -> str:
 def forget_violations() -> None:
     """Start anew, before each input."""
     _violations.clear()
+    _is_seeded[0] = False
 
 
 def violate(reason: str) -> NoReturn:
@@ -57,7 +58,7 @@ def violate(reason: str) -> NoReturn:
 
 
 def _checked(name: object) -> str:
-    """The name as a plain string, since a subclass could lie about what it equals. What is none is returned as it is."""
+    """The name as a plain string: a subclass could lie about what it equals. What is none is returned as it is."""
     if type(name) is not str:
         if not isinstance(name, str):
             return name  # type: ignore[return-value]
@@ -207,42 +208,64 @@ def _vars(*values: object) -> object:
 
 
 def _attrgetter(*names: str) -> object:
-    """``operator.attrgetter``, whose names are looked at when it is made, or when it is used if that decides."""
-    names = tuple([_checked_path(name) for name in names])
-    getter = _operator_member("attrgetter")(*names)
-    if not any(part in GUARDED for name in names for part in name.split(".")):
-        return getter
-    return lambda value: _get_paths(value, names)
+    """``operator.attrgetter``. Not the class itself: from an instance it could be had, and called with other names."""
+    if not names or not all(isinstance(name, str) for name in names):
+        raise TypeError("attribute name must be a string")
+    paths = [tuple([_checked(part) for part in str.__str__(name).split(".")]) for name in names]
 
+    def read(value: object) -> object:
+        found = []
+        for path in paths:
+            reached = value
+            for part in path:
+                reached = guarded_getattr(reached, part)
+            found.append(reached)
+        return found[0] if len(found) == 1 else tuple(found)
 
-def _checked_path(path: str) -> str:
-    if not isinstance(path, str):
-        return path
-    path = str.__str__(path)
-    for part in path.split("."):
-        _checked(part)
-    return path
-
-
-def _get_paths(value: object, paths: tuple[str, ...]) -> object:
-    found = []
-    for path in paths:
-        reached = value
-        for part in path.split("."):
-            reached = guarded_getattr(reached, part)
-        found.append(reached)
-    return found[0] if len(found) == 1 else tuple(found)
+    return read
 
 
 def _methodcaller(name: str, /, *args: object, **kwargs: object) -> object:
-    name = _checked(name)
-    if name in GUARDED:
-        return lambda value: guarded_getattr(value, name)(*args, **kwargs)  # type: ignore[operator]
-    return _operator_member("methodcaller")(name, *args, **kwargs)
+    """``operator.methodcaller``, likewise."""
+    if not isinstance(name, str):
+        raise TypeError("method name must be a string")
+    checked = _checked(name)
+    return lambda value: guarded_getattr(value, checked)(*args, **kwargs)  # type: ignore[operator]
 
 
-def _operator_member(name: str) -> Callable[..., object]:
-    return vars(sys.modules["operator"])[name]  # type: ignore[no-any-return]
+def _user_format(self: object, /, *args: object, **fields: object) -> str:
+    """``collections.UserString.format``, whose template is a string of the program's."""
+    return guarded_getattr(self.data, "format")(*args, **fields)  # type: ignore[attr-defined, operator, no-any-return]
+
+
+def _user_format_map(self: object, fields: object) -> str:
+    return guarded_getattr(self.data, "format_map")(fields)  # type: ignore[attr-defined, operator, no-any-return]
+
+
+_is_seeded = [False]
+
+
+def drawing(name: str, draw: Callable[..., object]) -> Callable[..., object]:
+    """A function of ``random`` that draws from the shared generator: it must have been seeded."""
+
+    def drawn(*args: object, **kwargs: object) -> object:
+        if _is_on[0] and not _is_seeded[0]:
+            violate(f"random.{name} without random.seed")
+        return draw(*args, **kwargs)
+
+    return drawn
+
+
+def seeding(seed: Callable[..., object]) -> Callable[..., object]:
+    """``random.seed``, with a seed."""
+
+    def seeded(a: object = None, version: int = 2) -> None:
+        if _is_on[0] and a is None:
+            violate("random.seed without a seed")
+        _is_seeded[0] = True
+        seed(a, version)
+
+    return seeded
 
 
 def _guarded_exec(text: str, globals_: dict[str, object], locals_: dict[str, object]) -> None:
@@ -282,8 +305,9 @@ MEMBERS = {"operator.attrgetter": _attrgetter, "operator.methodcaller": _methodc
 
 _IN_LIBRARY: dict[str, dict[str, object]] = {
     "contextlib": {"getattr": guarded_getattr, "setattr": guarded_setattr},
-    "dataclasses": {"exec": _guarded_exec},
+    "dataclasses": {"exec": _guarded_exec, "getattr": guarded_getattr},
     "functools": {"getattr": guarded_getattr, "setattr": guarded_setattr},
+    "pprint": {"getattr": guarded_getattr},
     "string": {"getattr": guarded_getattr},
     "typing": {"compile": _guarded_compile},
 }
@@ -295,6 +319,9 @@ def guard_library() -> None:
     for name, guards in _IN_LIBRARY.items():
         if name in sys.modules:
             vars(sys.modules[name]).update(guards)
+    if "collections" in sys.modules:
+        user_string = vars(sys.modules["collections"])["UserString"]
+        user_string.format, user_string.format_map = _user_format, _user_format_map
 
 
 def _refuser(name: str) -> object:

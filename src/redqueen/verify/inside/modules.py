@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from . import guards
-from .allowed import MODULES, ONLY_NAMES, REFUSED_NAMES, UNLISTED_NAMES
+from .allowed import MODULES, ONLY_NAMES, REFUSED_NAMES, SEEDED_ONLY, UNLISTED_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +52,10 @@ def _build(name: str) -> Module:
                 vars(built)[key] = stand_in(inner)
         else:
             vars(built)[key] = guards.MEMBERS.get(inner, value)
+    if name == "random":
+        for key in SEEDED_ONLY.intersection(members):
+            vars(built)[key] = guards.drawing(key, members[key])
+        vars(built)["seed"] = guards.seeding(members["seed"])
     if name == "sys":
         vars(built)["setrecursionlimit"] = _set_recursion_limit
     if "__all__" in members:  # what an import of everything takes

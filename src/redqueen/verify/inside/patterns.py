@@ -1,14 +1,15 @@
 """Class patterns with parts by position: the names of the attributes they read stand in ``__match_args__``, as strings.
 
-So the class must be one whose names are plain to see: a builtin that matches itself, or a class of the program that
-is defined once, by a plain ``class`` statement, and whose names nothing can change.
+And keyword patterns on attributes that only some values may give (``allowed.GUARDED``). So the class must be one whose
+names are plain to see: a builtin that matches itself, or a class of the program that is defined once, by a plain
+``class`` statement, and whose names nothing can change.
 """
 
 from __future__ import annotations
 
 import _ast as ast
 
-from .allowed import refused_attribute
+from .allowed import GUARDED, refused_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def refusal(nodes: Grouped, members: dict[str, tuple[str, str]]) -> str:
         classes.setdefault(node.name, []).append(node)
     if not _declares_openly(nodes):
         return "__match_args__ that is no tuple of plain names"
-    named = {node.cls for node in nodes.get(ast.MatchClass, ()) if node.patterns}
+    guarded = {node.cls for node in nodes.get(ast.MatchClass, ()) if not GUARDED.isdisjoint(node.kwd_attrs)}
+    named = guarded.union([node.cls for node in nodes.get(ast.MatchClass, ()) if node.patterns])
     if not named:
         return ""
     if any(node.id in _NAMESPACES for node in nodes.get(ast.Name, ())):
@@ -37,10 +39,10 @@ def refusal(nodes: Grouped, members: dict[str, tuple[str, str]]) -> str:
     rebound = _rebound(nodes)
     for cls in named:
         name = cls.id if type(cls) is ast.Name else ""
-        if name in _SELF_MATCHING and name not in classes and name not in rebound:
+        if name in _SELF_MATCHING and name not in classes and name not in rebound and cls not in guarded:
             continue
         if not _is_open(name, classes, rebound, nodes):
-            return f"a class pattern by position on {name or 'an attribute'}, whose attributes are not plain to see"
+            return f"a class pattern on {name or 'an attribute'}, whose attributes are not plain to see"
     return ""
 
 

@@ -59,3 +59,5 @@ def prepare() -> None:
     for name in MODULES:
         if name in sys.modules:
             modules.stand_in(name)
+    if "statistics" in sys.modules:  # it draws from the shared generator for its callers
+        vars(sys.modules["statistics"])["random"] = modules.stand_in("random")
