@@ -10,16 +10,15 @@ import marshal
 import os
 import sys
 
-from . import equal, gate, inputs, runtime, syntax
+from . import equal, gate, inputs, runtime, syntax, trim
 from .encode import NotPlain, TooLarge, encode
+from .guards import PROGRAM_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
     from typing import NoReturn
 
-PROGRAM_NAME = "program"
-"""What ``__name__`` is for a program: it was imported, not started, so its main block does not run."""
 # To quote the line of a syntax error, the interpreter tries to open the file of this name, and would be killed for it:
 # a name that has no bytes is one it cannot even ask for.
 _FILE_NAME = "<program\ud800>"
@@ -89,13 +88,16 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
     """Parse, screen and compile. On a refusal write its record and return None."""
     equal.remember_classes()
     try:
-        if job.screened:
+        has_main = job.gated and "__name__" in job.code
+        if job.screened and not has_main:
             code = syntax.to_code(job.code, _FILE_NAME)
             replies.send("flags")
             return code
         tree = syntax.parse(job.code, _FILE_NAME)
+        if has_main:
+            trim.trim(tree, job.entry)
         nodes = syntax.group(tree)
-        refusal = gate.screen(nodes) if job.gated else ""
+        refusal = gate.screen(nodes, runtime.GUARD) if job.gated else ""
         if refusal:
             replies.send("forbidden", "gate", refusal)
             return None

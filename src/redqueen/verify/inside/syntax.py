@@ -15,6 +15,13 @@ _NODES = (
     _ast.expr, _ast.stmt, _ast.arguments, _ast.arg, _ast.keyword, _ast.alias, _ast.comprehension, _ast.excepthandler,
     _ast.match_case, _ast.pattern, _ast.withitem, _ast.mod,
 )  # fmt: skip
+_ONE_NAME = (
+    (_ast.arg, "arg"), (_ast.keyword, "arg"), (_ast.alias, "name"), (_ast.alias, "asname"),
+    (_ast.ClassDef, "name"), (_ast.ImportFrom, "module"), (_ast.ExceptHandler, "name"), (_ast.MatchAs, "name"),
+    (_ast.MatchStar, "name"), (_ast.MatchMapping, "rest"),
+    *[(getattr(_ast, kind), "name") for kind in ("TypeVar", "ParamSpec", "TypeVarTuple") if hasattr(_ast, kind)],
+)  # fmt: skip
+_SEVERAL_NAMES = ((_ast.Global, "names"), (_ast.Nonlocal, "names"), (_ast.MatchClass, "kwd_attrs"))
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 """What parsing may raise: MemoryError for nesting the parser cannot hold, ValueError for NUL and lone surrogates."""
 
@@ -47,3 +54,17 @@ def group(tree: _ast.AST) -> Grouped:
             elif isinstance(value, _NODES):
                 stack.append(value)
     return grouped
+
+
+def names(grouped: Grouped) -> set[str]:
+    """Every name that stands anywhere but in a definition of a function, a variable or an attribute."""
+    found: set[str] = set()
+    for kind, field in _ONE_NAME:
+        if kind in grouped:
+            found.update([getattr(node, field) for node in grouped[kind]])
+    for kind, field in _SEVERAL_NAMES:
+        if kind in grouped:
+            for node in grouped[kind]:
+                found.update(getattr(node, field))
+    found.discard(None)  # type: ignore[arg-type]
+    return found

@@ -18,7 +18,7 @@ import sys
 import time
 import warnings
 
-from . import allowed, cage, canaries, child, seccomp, talk, wire
+from . import allowed, cage, canaries, child, runtime, seccomp, talk, wire
 
 REPLY_FD, TOLD_FD = 3, 4
 """The only file descriptors of a child: where it answers and, in a conversation, where it is told things."""
@@ -206,6 +206,7 @@ def _import_all(names: list[str]) -> None:
         time.strptime("2000", "%Y")
         for codec in allowed.CODECS:
             codecs.lookup(codec)
+    runtime.prepare()
     # A program that patches ``builtins`` patches this copy, not what our own code calls.
     copied = type(sys)("builtins")
     vars(copied).update(vars(builtins))
