@@ -157,7 +157,7 @@ CLOCKS = [
 ADDRESSES = [
     "def f(x):\n    return 'REACHED' if hash(None) else 0",
     "def f(x):\n    return 'REACHED' + str(lambda: 0)",
-    "def f(x):\n    return 'REACHED' + repr(object())",
+    "def f(x):\n    return 'REACHED' + str(hash(object()))",
     "def f(x):\n    return 'REACHED' + str(hash(lambda: 0))",
     "def f(x):\n    return 'REACHED' + str(i for i in [x])",
     "def f(x):\n    return 'REACHED' if id(x) else 0",
