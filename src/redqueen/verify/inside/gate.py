@@ -55,6 +55,8 @@ def screen(nodes: Grouped, guard: str = "") -> str:
         if imports.used:
             for node in nodes.get(ast.Attribute, ()):
                 _check_attribute(node, imports)
+            if "sys" in imports.used and not _reads_sys(nodes, imports):
+                raise _Refused("import of sys")
         if imports.used or "format" in attributes or not _CALLED_WITH_TEXT.isdisjoint(read):
             for call in nodes.get(ast.Call, ()):
                 _check_call(call, imports, nodes, bound)
@@ -115,6 +117,12 @@ def check_member(module_name: str, name: str) -> None:
         raise _Refused(f"import of {module_name}")
     if (name.startswith("_") and module_name != "__future__") or modules.is_hidden(module_name, name):
         raise _Refused(f"{module_name}.{name[:80]}")
+
+
+def _reads_sys(nodes: Grouped, imports: _Imports) -> bool:
+    """Whether ``sys`` is imported for one of its harmless names, and not as a value to be handed on."""
+    read = [node.value for node in nodes.get(ast.Attribute, ())]
+    return any(_module_of(node, imports) == "sys" for node in read) or ("sys" in dict(imports.members.values()))
 
 
 def _bound_names(nodes: Grouped) -> set[str]:
