@@ -91,6 +91,14 @@ FRAMES = [
     "from collections import UserString\n" + CATCH + "def f(x):\n    return UserString('{e.__trace' + 'back__}').format_map({'e': caught()}) and 'REACHED'",
     "import copy\nclass C:\n    def __reduce_ex__(self, p): return (getattr, ((lambda: 0), '__glo' + 'bals__'))\ndef f(x):\n    return copy.copy(C()) and 'REACHED'",
     "import copy\nclass C:\n    def __reduce_ex__(self, p): return (globals, ())\ndef f(x):\n    return copy.copy(C()) and 'REACHED'",
+    "def dataclass(c): return type('X', (Exception,), dict([('__match' + '_args__', ('__trace' + 'back__',))]))\n@dataclass\nclass A(Exception): pass\ndef f(x):\n    try: raise A\n    except Exception as e:\n        match e:\n            case A(a): return 'REACHED'",
+    "class Generic:\n    def __class_getitem__(c, i): return i\nX = type('X', (Exception,), dict([('__match' + '_args__', ('__trace' + 'back__',))]))\nclass A(Generic[X]): pass\ndef f(x):\n    try: raise A\n    except Exception as e:\n        match e:\n            case A(a): return 'REACHED'",
+    "class M:\n    def dataclass(self, c): return type('X', (Exception,), dict([('__match' + '_args__', ('__trace' + 'back__',))]))\nm = M()\n@m.dataclass\nclass A(Exception): pass\ndef f(x):\n    try: raise A\n    except Exception as e:\n        match e:\n            case A(a): return 'REACHED'",
+    "namedtuple = lambda *a: type('X', (Exception,), dict([('__match' + '_args__', ('__trace' + 'back__',))]))\nA = namedtuple('A', 'a')\ndef f(x):\n    try: raise A\n    except Exception as e:\n        match e:\n            case A(a): return 'REACHED'",
+    "class H:\n    ValueError = type('X', (Exception,), dict([('__match' + '_args__', ('__trace' + 'back__',))]))\nclass A(H.ValueError): pass\ndef f(x):\n    try: raise A\n    except Exception as e:\n        match e:\n            case A(a): return 'REACHED'",
+    "class A(Exception):\n    for __match_args__ in [('__trace' + 'back__',)]: pass\ndef f(x):\n    try: raise A\n    except Exception as e:\n        match e:\n            case A(a): return 'REACHED'",
+    "class A(Exception):\n    (__match_args__ := ('__trace' + 'back__',))\ndef f(x):\n    try: raise A\n    except Exception as e:\n        match e:\n            case A(a): return 'REACHED'",
+    "class A(Exception):\n    __match_args__: tuple = ('args',)\n    __match_args__ += ('__trace' + 'back__',)\ndef f(x):\n    try: raise A\n    except Exception as e:\n        match e:\n            case A(a): return 'REACHED'",
 ]  # fmt: skip
 """Frames, tracebacks, code, closures, globals."""
 
@@ -149,7 +157,7 @@ CLOCKS = [
 ADDRESSES = [
     "def f(x):\n    return 'REACHED' if hash(None) else 0",
     "def f(x):\n    return 'REACHED' + str(lambda: 0)",
-    "def f(x):\n    return 'REACHED' + repr(object())",
+    "def f(x):\n    return 'REACHED' + str(hash(object()))",
     "def f(x):\n    return 'REACHED' + str(hash(lambda: 0))",
     "def f(x):\n    return 'REACHED' + str(i for i in [x])",
     "def f(x):\n    return 'REACHED' if id(x) else 0",

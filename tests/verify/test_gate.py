@@ -20,7 +20,7 @@ def reason(code: str) -> str:
 @pytest.mark.parametrize(
     "code",
     [
-        "import os", "import sys\nsys.modules", "from sys import _getframe", "import socket",
+        "import os", "import sys", "import sys\nsys.modules", "from sys import _getframe", "import socket",
         "import time", "import threading", "import ctypes",
         "import os.path", "import importlib", "import builtins", "import gc", "import inspect", "import uuid",
         "from os import path", "from . import x", "from typing import sys", "from random import SystemRandom",

@@ -27,7 +27,8 @@ def is_shown(function: str, node: ast.AST, nodes: Grouped) -> bool:
         return _is_function(node.id, nodes)  # type: ignore[attr-defined]
     if kind is ast.Call and type(node.func) is ast.Name:  # type: ignore[attr-defined]
         made = node.func.id  # type: ignore[attr-defined]
-        return not _is_stored(made, nodes) and (made == "object" or _is_bare_class(made, nodes))
+        is_object = made == "object" and function == "hash"  # two texts of it never agree: that is seen in any case
+        return not _is_stored(made, nodes) and (is_object or _is_bare_class(made, nodes))
     return False
 
 

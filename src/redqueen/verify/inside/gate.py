@@ -49,17 +49,21 @@ def screen(nodes: Grouped, guard: str = "") -> str:
     try:
         imports = _Imports(nodes)
         bound = _bound_names(nodes)
-        names = _check_names(nodes, bound)
-        _check_attributes(nodes, imports, bound)
-        if imports.used or not _CALLED_WITH_TEXT.isdisjoint(names):
+        read = {node.id for node in nodes.get(ast.Name, ())}
+        attributes = {node.attr for node in nodes.get(ast.Attribute, ())}
+        _check_names(nodes, read, attributes, bound)
+        if imports.used:
+            for node in nodes.get(ast.Attribute, ()):
+                _check_attribute(node, imports)
+            if "sys" in imports.used and not _reads_sys(nodes, imports):
+                raise _Refused("import of sys")
+        if imports.used or "format" in attributes or not _CALLED_WITH_TEXT.isdisjoint(read):
             for call in nodes.get(ast.Call, ()):
-                _check_call(call, imports)
-                if type(call.func) is ast.Name and call.func.id in addresses.TELLING:
-                    _check_shown(call, nodes, bound)
+                _check_call(call, imports, nodes, bound)
         if imports.used:
             _check_random(nodes, imports)
         if ast.MatchClass in nodes or "__match_args__" in bound:
-            reason = patterns.refusal(nodes, imports.members)
+            reason = patterns.refusal(nodes, lambda node: _called_member(node, imports))
             if reason:
                 raise _Refused(reason)
     except _Refused as refusal:
@@ -115,6 +119,12 @@ def check_member(module_name: str, name: str) -> None:
         raise _Refused(f"{module_name}.{name[:80]}")
 
 
+def _reads_sys(nodes: Grouped, imports: _Imports) -> bool:
+    """Whether ``sys`` is imported for one of its harmless names, and not as a value to be handed on."""
+    read = [node.value for node in nodes.get(ast.Attribute, ())]
+    return any(_module_of(node, imports) == "sys" for node in read) or ("sys" in dict(imports.members.values()))
+
+
 def _bound_names(nodes: Grouped) -> set[str]:
     """Every name that the program binds anywhere: a builtin of the same name is then not what it means."""
     bound = {node.id for node in nodes.get(ast.Name, ()) if type(node.ctx) is ast.Store}
@@ -126,14 +136,9 @@ def _bound_names(nodes: Grouped) -> set[str]:
     return bound
 
 
-def _check_names(nodes: Grouped, bound: set[str]) -> set[str]:
-    """Look at every name in every position: refused ones may stand nowhere, some builtins not be read.
-
-    Returns the names it has seen.
-    """
-    read = {node.id for node in nodes.get(ast.Name, ())}
-    everywhere = syntax.names(nodes) | read
-    everywhere.update([node.attr for node in nodes.get(ast.Attribute, ())])
+def _check_names(nodes: Grouped, read: set[str], attributes: set[str], bound: set[str]) -> None:
+    """Look at every name in every position: refused ones may stand nowhere, some builtins not be read."""
+    everywhere = syntax.names(nodes) | read | attributes
     for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
         everywhere.update([node.name for node in nodes.get(kind, ()) if node.name not in DEFINABLE])
     if not _REFUSED.isdisjoint(everywhere):
@@ -141,20 +146,14 @@ def _check_names(nodes: Grouped, bound: set[str]) -> set[str]:
     for name in sorted(read & REFUSED_BUILTINS):
         if name not in bound or name.startswith("__"):
             raise _Refused(f"use of {name}")
-    for name in read:
-        if name[:2] == "__" and is_special(name) and name not in PLAIN_DUNDER_NAMES and name not in bound:
-            raise _Refused(f"use of {name[:80]}")
-    return everywhere
-
-
-def _check_attributes(nodes: Grouped, imports: _Imports, bound: set[str]) -> None:
-    matched = [name for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs]
-    for name in {node.attr for node in nodes.get(ast.Attribute, ())}.union(matched):
-        if name.startswith("__") and name not in bound and refused_attribute(name):
-            raise _Refused(refused_attribute(name))
-    if imports.used:
-        for node in nodes.get(ast.Attribute, ()):
-            _check_attribute(node, imports)
+    special = {name for name in everywhere if name[:2] == "__" and is_special(name) and name not in bound}
+    if special:
+        matched = [name for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs]
+        for name in sorted(special):
+            if name in read and name not in PLAIN_DUNDER_NAMES:
+                raise _Refused(f"use of {name[:80]}")
+            if (name in attributes or name in matched) and refused_attribute(name):
+                raise _Refused(refused_attribute(name))
 
 
 _CLOCK_MODULES = frozenset({"datetime", "calendar"})
@@ -200,12 +199,16 @@ def _module_of(node: ast.AST, imports: _Imports) -> str:
     return ""
 
 
-def _check_call(node: ast.Call, imports: _Imports) -> None:
-    """Refuse the refused names that stand as strings where a name is taken."""
+def _check_call(node: ast.Call, imports: _Imports, nodes: Grouped, bound: set[str]) -> None:
+    """Refuse the refused names that stand as strings where a name is taken, and what is sure to tell an address."""
     function = node.func
     if type(function) is ast.Name:
-        if function.id in _TAKE_A_NAME and len(node.args) > 1:
+        name = function.id
+        if name in _TAKE_A_NAME and len(node.args) > 1:
             _check_text(node.args[1])
+        is_telling = name in addresses.TELLING and len(node.args) == 1 and name not in bound
+        if is_telling and addresses.is_shown(name, node.args[0], nodes):
+            raise _Refused(f"{name} of an object, which tells where it lies in memory")
     elif type(function) is ast.Attribute and function.attr == "format" and type(function.value) is ast.Constant:
         _check_fields(function.value.value)
     if imports.used and _called_member(function, imports) in _NAME_TAKERS:
@@ -221,12 +224,6 @@ def _check_text(node: ast.AST) -> None:
         for part in node.value.split("."):
             if refused_attribute(part):
                 raise _Refused(refused_attribute(part))
-
-
-def _check_shown(call: ast.Call, nodes: Grouped, bound: set[str]) -> None:
-    function = call.func.id  # type: ignore[attr-defined]
-    if len(call.args) == 1 and function not in bound and addresses.is_shown(function, call.args[0], nodes):
-        raise _Refused(f"{function} of an object, which tells where it lies in memory")
 
 
 def _check_fields(template: object) -> None:
@@ -295,12 +292,11 @@ def uses_hash_order(nodes: Grouped) -> bool:
     if not _ORDER_NAMES.isdisjoint([node.id for node in nodes.get(ast.Name, ())]):
         return True
     attributes = {node.attr for node in nodes.get(ast.Attribute, ())}
-    matched = [name for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs]
-    if not _ORDER_ATTRIBUTES.isdisjoint(attributes):
+    if not _ORDER_ATTRIBUTES.isdisjoint(attributes) or any(map(_orders_by_text, nodes.get(ast.keyword, ()))):
         return True
     if any(alias.name in _ORDER_ATTRIBUTES for node in nodes.get(ast.ImportFrom, ()) for alias in node.names):
         return True
-    if not _VIEWS.isdisjoint(matched) or any(map(_orders_by_text, nodes.get(ast.keyword, ()))):
+    if any(name in _VIEWS for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs):
         return True
     return not _VIEWS.isdisjoint(attributes) and _is_set_made_of_views(nodes)
 

@@ -13,18 +13,33 @@ from .allowed import GUARDED, refused_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .syntax import Grouped
+
+    Origin = Callable[[ast.AST], tuple[str, str]]
 
 _SELF_MATCHING = frozenset(
     {"bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple"}
 )
-_BASES = frozenset({"ABC", "Enum", "Exception", "Generic", "IntEnum", "NamedTuple", "Protocol", "ValueError", "object"})
-_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
+_BASES = frozenset(
+    {
+        ("abc", "ABC"), ("enum", "Enum"), ("enum", "IntEnum"), ("typing", "Generic"), ("typing", "NamedTuple"),
+        ("typing", "Protocol"),
+    }
+)  # fmt: skip
+_BUILTIN_BASES = frozenset({"Exception", "KeyError", "RuntimeError", "TypeError", "ValueError", "object"})
+_DECORATORS = frozenset(
+    {
+        ("dataclasses", "dataclass"), ("functools", "total_ordering"), ("typing", "final"),
+        ("typing", "runtime_checkable"),
+    }
+)  # fmt: skip
 _NAMESPACES = frozenset({"globals", "locals", "vars", "__annotations__"})
 
 
-def refusal(nodes: Grouped, members: dict[str, tuple[str, str]]) -> str:
-    """Return why the program's class patterns are refused, or "". ``members``: what it imported from modules."""
+def refusal(nodes: Grouped, origin: Origin) -> str:
+    """Return why the class patterns are refused, or "". ``origin`` gives the imported (module, member) of a node."""
     classes: dict[str, list[ast.ClassDef]] = {}
     for node in nodes.get(ast.ClassDef, ()):
         classes.setdefault(node.name, []).append(node)
@@ -41,7 +56,7 @@ def refusal(nodes: Grouped, members: dict[str, tuple[str, str]]) -> str:
         name = cls.id if type(cls) is ast.Name else ""
         if name in _SELF_MATCHING and name not in classes and name not in rebound and cls not in guarded:
             continue
-        if not _is_open(name, classes, rebound, nodes):
+        if not _is_open(name, classes, rebound, nodes, origin):
             return f"a class pattern on {name or 'an attribute'}, whose attributes are not plain to see"
     return ""
 
@@ -79,34 +94,40 @@ def _rebound(nodes: Grouped) -> set[str]:
     return found
 
 
-def _is_open(name: str, classes: dict[str, list[ast.ClassDef]], rebound: set[str], nodes: Grouped) -> bool:
+def _is_open(
+    name: str, classes: dict[str, list[ast.ClassDef]], rebound: set[str], nodes: Grouped, origin: Origin
+) -> bool:
     """Whether the class is what its one class statement says: no metaclass, no decorator or base that is not known."""
     if name in rebound or len(classes.get(name, ())) != 1:
-        return name in _named_tuples(nodes) and name not in classes
+        return name not in classes and name in _named_tuples(nodes, rebound, origin)
     node = classes[name][0]
-    if node.keywords or not all(_last_name(decorator) in _DECORATORS for decorator in node.decorator_list):
+    own = rebound.union(classes)
+    if node.keywords or not all(_is_from(decorator, _DECORATORS, own, origin) for decorator in node.decorator_list):
         return False
     for base in node.bases:
-        base_name = _last_name(base)
-        if base_name in _BASES and base_name not in classes and base_name not in rebound:
+        if _is_from(base, _BASES, own, origin):
             continue
-        if base_name == name or not _is_open(base_name, classes, rebound, nodes):
+        base_name = base.id if type(base) is ast.Name else ""
+        if base_name in _BUILTIN_BASES and base_name not in own and origin(base) == ("", ""):
+            continue
+        if base_name == name or not _is_open(base_name, classes, rebound, nodes, origin):
             return False
     return True
 
 
-def _last_name(node: ast.expr) -> str:
-    """The name that a decorator or a base is known by: of ``dataclass(...)``, ``enum.Enum``, ``Generic[T]``."""
+def _is_from(node: ast.expr, allowed: frozenset[tuple[str, str]], own: set[str], origin: Origin) -> bool:
+    """Whether the node is one of the ``allowed`` members of modules, called or subscripted or neither."""
     if type(node) is ast.Call:
         node = node.func
     if type(node) is ast.Subscript:
         node = node.value
-    if type(node) is ast.Attribute:
-        return node.attr
-    return node.id if type(node) is ast.Name else ""
+    root: ast.AST = node
+    while type(root) is ast.Attribute:
+        root = root.value
+    return type(root) is ast.Name and root.id not in own and origin(node) in allowed
 
 
-def _named_tuples(nodes: Grouped) -> set[str]:
+def _named_tuples(nodes: Grouped, rebound: set[str], origin: Origin) -> set[str]:
     """Names bound exactly once in the program, to a ``namedtuple`` whose fields stand in the text."""
     stored = [node.id for node in nodes.get(ast.Name, ()) if type(node.ctx) is not ast.Load]
     found = set()
@@ -114,7 +135,8 @@ def _named_tuples(nodes: Grouped) -> set[str]:
         target, value = node.targets[0], node.value
         if type(target) is not ast.Name or stored.count(target.id) != 1 or type(value) is not ast.Call:
             continue
-        if _last_name(value) == "namedtuple" and len(value.args) > 1 and _is_literal(value.args[1]):
+        is_plain = _is_from(value, frozenset({("collections", "namedtuple")}), rebound, origin)
+        if is_plain and len(value.args) > 1 and _is_literal(value.args[1]):
             found.add(target.id)
     return found
 
