@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import os
 import secrets
 import selectors
 import threading
@@ -18,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from redqueen.errors import UserError
-from redqueen.verify.runs import Job, Run, read_run
+from redqueen.verify.inside import wire
+from redqueen.verify.runs import MAX_REPLY_BYTES, Job, Run, read_run
 from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
 
 Answer = TypeVar("Answer")
@@ -35,12 +37,33 @@ _OPEN_PER_WORKER = 16
 
 @dataclass
 class _Pending:
-    """A job on its way: which generator asked for it, under which nonce, tried how often."""
+    """A job on its way: which generator asked for it, under which nonce, tried how often, in which file (-1: none)."""
 
     index: int
     job: Job
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
     attempts: int = 0
+    file: int = -1
+    job_bytes: int = 0
+
+    def put_in_file(self, job_id: int) -> wire.RequestHeader:
+        """Write the job into a file that lies in memory alone. Raises OSError when there is no room for one."""
+        self.file = os.memfd_create("job", os.MFD_CLOEXEC)
+        request = self.job.request(job_id, self.nonce, self.file)
+        self.job_bytes = os.fstat(self.file).st_size
+        return request
+
+    def take_reply(self) -> bytes:
+        """Read what the child wrote after the job, and close the file."""
+        reply = os.pread(self.file, MAX_REPLY_BYTES, self.job_bytes)
+        self.close()
+        return reply
+
+    def close(self) -> None:
+        """Close the file."""
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
 
 
 _Place = tuple[str, int]
@@ -148,7 +171,12 @@ class Pool:
             pending = self.waiting.popleft()
             chosen = self._choose(pending.job)
             if chosen is not None:
-                self._send(chosen, pending)
+                if self._send(chosen, pending):
+                    continue
+                if pending.attempts >= _MAX_ATTEMPTS:
+                    over.append((pending, Run("infra", "no room for its file")))
+                else:
+                    held.append(pending)
             elif self._failures >= _MAX_FAILURES and not self._eligible(pending.job):
                 over.append((pending, Run("infra", "no zygote could be started")))
             else:
@@ -175,16 +203,23 @@ class Pool:
         ]
         return min(fitting, key=lambda place: len(self.sent[place]), default=None)
 
-    def _send(self, place: _Place, pending: _Pending) -> None:
+    def _send(self, place: _Place, pending: _Pending) -> bool:
+        """Send a job to a zygote. Returns False when there is no descriptor or memory for its file just now."""
         zygote = self.zygotes[place]
         job_id = self.next_job_id
         self.next_job_id += 1
         pending.attempts += 1
+        try:
+            request = pending.put_in_file(job_id)
+        except OSError:
+            pending.close()
+            return False
         if not self.sent[place]:
             zygote.head_since_s = time.monotonic()
         self.sent[place].append((job_id, pending))
-        zygote.queue_bytes(pending.job.request(job_id, pending.nonce))
+        zygote.queue(request, pending.file)
         self._watch(zygote)
+        return True
 
     # ---- waiting --------------------------------------------------------------------------------------------------
 
@@ -216,11 +251,13 @@ class Pool:
         """Read the complete replies of a zygote. Returns False when it said something that no job of its explains."""
         zygote = self.zygotes[place]
         while (reply := zygote.next_reply()) is not None:
-            header, payload = reply
-            if not self.sent[place] or self.sent[place][0][0] != header.job_id:
+            header, _ = reply
+            if not self.sent[place] or self.sent[place][0][0] != header.job_id or header.stopped == wire.STARTED:
                 return False
             _, pending = self.sent[place].popleft()
             zygote.head_since_s = time.monotonic()
+            payload = pending.take_reply()
+            header.payload_bytes = len(payload)
             run = read_run(pending.job, header, payload, pending.nonce, place[1])
             if run.ended == "infra" and pending.attempts < _MAX_ATTEMPTS:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
@@ -276,7 +313,8 @@ class Pool:
 
     def _dismiss(self, place: _Place) -> None:
         zygote = self.zygotes.pop(place)
-        del self.sent[place]
+        for _, pending in self.sent.pop(place):
+            pending.close()
         self._selector.unregister(zygote.socket)
         zygote.end()
 

@@ -19,7 +19,7 @@ _WARM_BYTES = 12 << 20  # resident in a child that has done nothing yet
 _ITEM_KINDS = frozenset({"ok", "error", "forbidden", "too-large", "invalid-input", "invalid-output"})
 _MAX_DETAIL_CHARS = 200
 _MAX_HEADER_BYTES = 512
-_MAX_REPLY_BYTES = 8 << 20
+MAX_REPLY_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Job:
     """
 
     code: str
-    inputs: tuple[tuple[str, str], ...] | tuple[str, ...]
+    inputs: tuple[tuple[str, str], ...]
     mode: str
     cpu_ms: int
     wall_ms: int
@@ -47,14 +47,22 @@ class Job:
     kind: str = "full"
     avoid: frozenset[int] = frozenset()
 
-    def request(self, job_id: int, nonce: str, want: int = wire.RUN) -> bytes:
-        """The job as a frame for a zygote."""
-        stop_early = self.mode == "all"
-        fields = (nonce, self.code, self.inputs, stop_early, self.entry, self.gated, self.max_output_chars, self.loose)
-        body = marshal.dumps((*fields, self.screened))
-        reply_bytes = min(_MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
-        header = wire.RequestHeader(len(body), job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, reply_bytes, want)
-        return header.pack() + body
+    def request(self, job_id: int, nonce: str, file: int) -> wire.RequestHeader:
+        """Write the job into ``file``. Returns the header of the request that goes with it."""
+        texts = [text.encode("utf-8", "surrogatepass") for _, text in self.inputs]
+        places = tuple([(form, len(text)) for (form, _), text in zip(self.inputs, texts, strict=True)])
+        content = b"".join([self.head(nonce, places), *texts])
+        written = os.write(file, content)  # the child's reply goes where this ends
+        if written != len(content):
+            raise OSError("no room for a job")
+        reply_bytes = min(MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
+        return wire.RequestHeader(job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, written + reply_bytes)
+
+    def head(self, nonce: str, inputs: tuple[object, ...]) -> bytes:
+        """What the child reads first: a length, and all but the texts of the inputs."""
+        fields = (nonce, self.code, inputs, self.mode == "all", self.entry, self.gated, self.max_output_chars)
+        head = marshal.dumps((*fields, self.loose, self.screened))
+        return len(head).to_bytes(wire.LENGTH_BYTES, "little") + head
 
 
 @dataclass(frozen=True)
@@ -113,12 +121,14 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
         return "infra", "no child could be started"
     if header.stopped == wire.HIT_WALL:
         return "timeout", "wall"
-    if header.stopped == wire.OVERFLOWED:
-        return "too-large", "reply"
+    if header.stopped == wire.ASLEEP:
+        return "timeout", "asleep"
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGSYS:
             return "forbidden", "system call"
+        if number == signal.SIGXFSZ:
+            return "too-large", "reply"
         if number in (signal.SIGPROF, signal.SIGXCPU):
             return _clock_or_memory(job, header)
         if number == signal.SIGKILL:

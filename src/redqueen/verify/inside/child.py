@@ -1,7 +1,9 @@
 """One program in one child: compile it, run it on its inputs in fresh namespaces, write one record for each.
 
-By the time anything here runs, the cage is closed. Records go to one pipe, each as a header line
-``nonce kind detail length`` and then ``length`` bytes of text; the judge takes nothing else for an answer.
+By the time anything here runs, the cage is closed. The job lies in the one file that is open; each input is read from
+there when its turn comes, so that a program finds no other in the frames it runs on. Records are appended to that file,
+each as a header line ``nonce kind detail length`` and then ``length`` bytes of text; the judge takes nothing else for
+an answer.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import marshal
 import os
 import sys
 
-from . import gate, inputs, runtime, syntax
+from . import gate, inputs, runtime, syntax, wire
 from .encode import NotPlain, TooLarge, encode
 
 TYPE_CHECKING = False
@@ -50,12 +52,16 @@ class Replies:
 
 
 class Job:
-    """What the judge wrote: the program, its inputs and how to run them (see ``runs.Job``)."""
+    """What the judge wrote: the program, where its inputs are and how to run them (see ``runs.Job``)."""
 
-    __slots__ = ("code", "entry", "gated", "inputs", "loose", "max_chars", "nonce", "screened", "stop_early")
+    __slots__ = (
+        "code", "entry", "file", "gated", "inputs", "loose", "max_chars", "next_at", "nonce", "screened", "stop_early",
+    )  # fmt: skip
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, head: bytes, file: int = -1) -> None:
         """Read the judge's own bytes, which it made with ``marshal`` for this interpreter's twin."""
+        self.file = file
+        self.next_at = wire.LENGTH_BYTES + len(head)
         (
             self.nonce,
             self.code,
@@ -66,13 +72,24 @@ class Job:
             self.max_chars,
             self.loose,
             self.screened,
-        ) = marshal.loads(body)
+        ) = marshal.loads(head)
+
+    def next_input(self, num_bytes: int) -> str:
+        """Read the next input's text."""
+        start = self.next_at
+        self.next_at += num_bytes
+        return os.pread(self.file, num_bytes, start).decode("utf-8", "surrogatepass")
 
 
-def run_job(body: bytes, reply_fd: int) -> NoReturn:
+def read_head(file: int) -> bytes:
+    """Read the part of a job that comes before the inputs: its length, then as many bytes."""
+    return os.pread(file, int.from_bytes(os.pread(file, wire.LENGTH_BYTES, 0), "little"), wire.LENGTH_BYTES)
+
+
+def run_job(file: int) -> NoReturn:
     """Run the job and leave this process without clean-up (nothing a program registered is ever called)."""
-    job = Job(body)
-    replies = Replies(reply_fd, job.nonce)
+    job = Job(read_head(file), file)
+    replies = Replies(file, job.nonce)
     try:
         code = compile_program(job, replies)
         if code is not None:
@@ -108,11 +125,12 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
 
 def run_inputs(job: Job, code: CodeType, replies: Replies) -> None:
     """Run the program afresh on each input and write a record for each."""
-    for form, text in job.inputs:
-        kind, detail, output = _run_one(code, job, form, text)
-        replies.send(kind, detail, output)
-        if job.stop_early and kind != "ok":
+    for form, num_bytes in job.inputs:
+        said = _run_one(code, job, form, num_bytes)
+        replies.send(*said)
+        if job.stop_early and said[0] != "ok":
             return
+        del said  # no frame that the next run could look into holds it
 
 
 def load_program(code: CodeType, gated: bool) -> dict[str, object]:
@@ -128,9 +146,9 @@ def load_program(code: CodeType, gated: bool) -> dict[str, object]:
     return namespace
 
 
-def _run_one(code: CodeType, job: Job, form: str, text: str) -> tuple[str, str, str]:
+def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, str, str]:
     """Run the program afresh on one input. Returns (verdict, detail, canonical text)."""
-    arguments = inputs.parse(text, literal=form == "literal")
+    arguments = inputs.parse(job.next_input(num_bytes), literal=form == "literal")
     if arguments is None:
         return "invalid-input", "", ""
     runtime.forget_violations()
