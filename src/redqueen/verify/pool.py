@@ -46,25 +46,6 @@ class _Pending:
     file: int = -1
     job_bytes: int = 0
 
-    def put_in_file(self, job_id: int) -> wire.RequestHeader:
-        """Write the job into a file that lies in memory alone. Raises OSError when there is no room for one."""
-        self.file = os.memfd_create("job", os.MFD_CLOEXEC)
-        request = self.job.request(job_id, self.nonce, self.file)
-        self.job_bytes = os.fstat(self.file).st_size
-        return request
-
-    def take_reply(self) -> bytes:
-        """Read what the child wrote after the job, and close the file."""
-        reply = os.pread(self.file, MAX_REPLY_BYTES, self.job_bytes)
-        self.close()
-        return reply
-
-    def close(self) -> None:
-        """Close the file."""
-        if self.file >= 0:
-            os.close(self.file)
-            self.file = -1
-
 
 _Place = tuple[str, int]
 """A zygote's kind and the number of its hash seed."""
@@ -84,6 +65,7 @@ class Pool:
         self.next_job_id = 1
         self.num_starts = 0
         self._num_base = max(workers, min(2, num_seeds))
+        self._files: list[int] = []  # in memory alone, empty, kept for the next jobs
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
         self._failures = 0
@@ -110,6 +92,8 @@ class Pool:
         """End all zygotes and what runs in them."""
         for place in list(self.zygotes):
             self._dismiss(place)
+        while self._files:
+            os.close(self._files.pop())
         self._selector.close()
 
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
@@ -185,7 +169,7 @@ class Pool:
         return over
 
     def _eligible(self, job: Job) -> list[_Place]:
-        return [place for place in self.zygotes if place[0] == job.kind and place[1] not in job.avoid]
+        return [place for place in self.zygotes if place[0] == job.kind and job.world in (-1, place[1])]
 
     def _choose(self, job: Job) -> _Place | None:
         """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
@@ -193,8 +177,8 @@ class Pool:
         eligible = self._eligible(job)
         if len(eligible) < self._num_base and num_busy < self.workers:
             known = {place[1] for place in eligible}
-            seed = next(seed for seed in itertools.count() if seed not in job.avoid and seed not in known)
-            if (not eligible or seed < self._num_base) and self._grow((job.kind, seed)):
+            seed = job.world if job.world >= 0 else next(seed for seed in itertools.count() if seed not in known)
+            if seed not in known and (not eligible or seed < self._num_base) and self._grow((job.kind, seed)):
                 eligible.append((job.kind, seed))
         fitting = [
             place
@@ -210,9 +194,10 @@ class Pool:
         self.next_job_id += 1
         pending.attempts += 1
         try:
-            request = pending.put_in_file(job_id)
+            pending.file = self._files.pop() if self._files else os.memfd_create("job", os.MFD_CLOEXEC)
+            request, pending.job_bytes = pending.job.request(job_id, pending.nonce, pending.file)
         except OSError:
-            pending.close()
+            self._put_back(pending)
             return False
         if not self.sent[place]:
             zygote.head_since_s = time.monotonic()
@@ -256,7 +241,8 @@ class Pool:
                 return False
             _, pending = self.sent[place].popleft()
             zygote.head_since_s = time.monotonic()
-            payload = pending.take_reply()
+            payload = os.pread(pending.file, MAX_REPLY_BYTES, pending.job_bytes)
+            self._put_back(pending)
             header.payload_bytes = len(payload)
             run = read_run(pending.job, header, payload, pending.nonce, place[1])
             if run.ended == "infra" and pending.attempts < _MAX_ATTEMPTS:
@@ -313,10 +299,18 @@ class Pool:
 
     def _dismiss(self, place: _Place) -> None:
         zygote = self.zygotes.pop(place)
-        for _, pending in self.sent.pop(place):
-            pending.close()
         self._selector.unregister(zygote.socket)
         zygote.end()
+        for _, pending in self.sent.pop(place):
+            os.close(pending.file)  # never used again: the child that has it may be about to end
+
+    def _put_back(self, pending: _Pending) -> None:
+        """Empty a job's file, for the next job: the child that had it has ended."""
+        if pending.file >= 0:
+            os.ftruncate(pending.file, 0)
+            os.lseek(pending.file, 0, os.SEEK_SET)
+            self._files.append(pending.file)
+            pending.file = -1
 
     def _watch(self, zygote: ZygoteHandle) -> None:
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if zygote.has_unsent else 0)

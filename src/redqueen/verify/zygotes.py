@@ -146,7 +146,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     """
     ours, theirs = socket.socketpair()
     hash_seed = _SEEDS[seed] if seed < len(_SEEDS) else 1_000_003 * (seed + 1)
-    options = marshal.dumps(([*KINDS[kind], *settings.preload], sorted(settings.leave_out))).hex()
+    options = marshal.dumps(([*KINDS[kind], *settings.preload], sorted(settings.leave_out), seed)).hex()
     try:
         process = subprocess.Popen(
             [settings.executable, "-s", "-S", "-P", "-B", "-c", _BOOT, str(theirs.fileno()), options, _CODE_FOLDER],

@@ -8,11 +8,12 @@ an answer.
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
 import sys
 
-from . import gate, inputs, runtime, syntax, wire
+from . import gate, inputs, runtime, syntax, wire, worlds
 from .encode import NotPlain, TooLarge, encode
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ PROGRAM_NAME = "program"
 # a name that has no bytes is one it cannot even ask for.
 _FILE_NAME = "<program\ud800>"
 _RECURSION_LIMIT = 1_000  # frames that the program has for itself
+_MORE_FRAMES = 37  # in a second run: what depends on how many there are gives itself away
 _type_name = type.__dict__["__name__"].__get__  # immune to metaclasses
 _ModuleType = type(sys)
 
@@ -37,7 +39,11 @@ class Replies:
         self.fd = fd
         self.nonce = nonce
         self.memory_record = self.frame("memory", "MemoryError", "")
-        self.end_record = self.frame("end", "", "")
+        self.end_records = [self.frame("end", detail, "") for detail in ("", "unordered")]
+
+    def end(self) -> None:
+        """Have the last word, which says whether the program has seen what differs from world to world."""
+        self.write(self.end_records[worlds.was_seen()])
 
     def frame(self, kind: str, detail: str, text: str) -> bytes:
         body = text.encode("utf-8", "backslashreplace")
@@ -89,16 +95,19 @@ def read_head(file: int) -> bytes:
 def run_job(file: int) -> NoReturn:
     """Run the job and leave this process without clean-up (nothing a program registered is ever called)."""
     job = Job(read_head(file), file)
+    if job.gated:
+        worlds.without_clocks(sys.modules)
     replies = Replies(file, job.nonce)
     try:
         code = compile_program(job, replies)
         if code is not None:
             run_inputs(job, code, replies)
-        replies.write(replies.end_record)
+        replies.end()
     except MemoryError:
+        worlds.watch(False)
         sys.modules.pop(PROGRAM_NAME, None)  # what it still holds
         replies.write(replies.memory_record)
-        replies.write(replies.end_record)
+        replies.end()
     os._exit(0)
 
 
@@ -116,7 +125,7 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
             replies.send("forbidden", "gate", refusal)
             return None
         code = syntax.to_code(tree, _FILE_NAME)
-        replies.send("flags", "unordered" if gate.uses_hash_order(nodes) else "")
+        replies.send("flags", "unordered" if gate.uses_hash_order(nodes) or "__hash__" in job.code else "")
         return code
     except syntax.UNPARSABLE as error:
         replies.send("syntax", class_name(error))
@@ -125,15 +134,21 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
 
 def run_inputs(job: Job, code: CodeType, replies: Replies) -> None:
     """Run the program afresh on each input and write a record for each."""
+    num_left = len(job.inputs)
     for form, num_bytes in job.inputs:
         said = _run_one(code, job, form, num_bytes)
         replies.send(*said)
         if job.stop_early and said[0] != "ok":
             return
-        del said  # no frame that the next run could look into holds it
+        num_left -= 1
+        if num_left:
+            # The next run finds nothing of this one: not in the frames it runs on, and no object that outlived it.
+            del said
+            sys.modules.pop(PROGRAM_NAME, None)
+            gc.collect()
 
 
-def load_program(code: CodeType, gated: bool) -> dict[str, object]:
+def load_program(code: CodeType, gated: bool, more_frames: int = 0) -> dict[str, object]:
     """Execute a program's module code in a new namespace and return that. Raises whatever the program raises."""
     module = _ModuleType(PROGRAM_NAME)
     namespace = module.__dict__
@@ -141,25 +156,28 @@ def load_program(code: CodeType, gated: bool) -> dict[str, object]:
     sys.modules[PROGRAM_NAME] = module
     if gated:
         sys.modules["time"] = runtime.clockless_time
-    sys.setrecursionlimit(_RECURSION_LIMIT + _depth())
+    sys.setrecursionlimit(_RECURSION_LIMIT + more_frames + _depth())
     exec(code, namespace)
     return namespace
 
 
 def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, str, str]:
     """Run the program afresh on one input. Returns (verdict, detail, canonical text)."""
-    arguments = inputs.parse(job.next_input(num_bytes), literal=form == "literal")
+    arguments = inputs.parse(job.next_input(num_bytes), literal=form == "literal", backwards=job.screened)
     if arguments is None:
         return "invalid-input", "", ""
     runtime.forget_violations()
+    worlds.watch(job.gated)
     try:
-        function = load_program(code, job.gated).get(job.entry)
+        function = load_program(code, job.gated, _MORE_FRAMES if job.screened else 0).get(job.entry)
         if function is None:
             return "error", "NameError", "no entry function"
         value = function(*arguments[0], **arguments[1])  # type: ignore[operator]
+        worlds.watch(False)
     except MemoryError:
         raise
     except BaseException as error:
+        worlds.watch(False)
         return ("forbidden", "gate", runtime.violation()) if runtime.violation() else ("error", class_name(error), "")
     if runtime.violation():
         return "forbidden", "gate", runtime.violation()

@@ -31,11 +31,11 @@ def play_role(socket: int) -> NoReturn:
             _be_tester(job, replies)
         else:
             _be_player(job, replies)
-        replies.write(replies.end_record)
+        replies.end()
     except MemoryError:
         sys.modules.pop(child.PROGRAM_NAME, None)
         replies.write(replies.memory_record)
-        replies.write(replies.end_record)
+        replies.end()
     os._exit(0)
 
 

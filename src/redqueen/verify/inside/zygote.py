@@ -18,7 +18,7 @@ import sys
 import time
 import warnings
 
-from . import allowed, cage, canaries, child, roles, seccomp, wire
+from . import allowed, cage, canaries, child, roles, runtime, seccomp, wire, worlds
 
 _IDLE_POLL_MS = 1_000
 _CAGE_FAILED_STATUS = 97
@@ -46,6 +46,23 @@ class _Sink:
         return True
 
 
+class _Watched:
+    """The running child: until when it may run, and why it was stopped if it was."""
+
+    __slots__ = ("pid", "stillness", "stopped", "talks", "until_s")
+
+    def __init__(self, pid: int, until_s: float, talks: bool) -> None:
+        self.pid = pid
+        self.until_s = until_s
+        self.talks = talks
+        self.stillness = cage.Stillness(pid)
+        self.stopped = wire.RAN_OUT
+
+    def stop(self, why: int) -> None:
+        self.stopped = why
+        os.kill(self.pid, cage.SIGKILL)
+
+
 class Zygote:
     """What the loop knows: its control socket, the prebuilt filters, the sizes it measured before the cage closed.
 
@@ -61,7 +78,10 @@ class Zygote:
         self.judge_pid = os.getppid()
         self.has_namespaces = False
         self.poller = select.poll()
-        self.poller.register(control, 0)  # only its hang-up: the judge is gone
+        self.poller.register(control, select.POLLIN)
+        self.hang_up = select.poll()
+        self.hang_up.register(control, 0)
+        self.watched: _Watched | None = None
         arch = seccomp.machine()
         self.bpf = seccomp.build_filter(arch, wire.REPLY_FD) if arch else b""
         self.talking_bpf = seccomp.build_filter(arch, wire.REPLY_FD, talks=True) if arch else b""
@@ -100,48 +120,41 @@ class Zygote:
         return pid
 
     def collect(self, pid: int, wall_ms: int, talks: bool = False) -> wire.ReplyHeader:
-        """Wait for the child's end, or stop it: at the wall deadline, when it sleeps, when the judge says so."""
+        """Wait for the child's end, or stop it: at the wall deadline, when it sleeps, when the judge says so.
+
+        A plain wait for the one child, looked up from by a timer: nearly all children end before it first fires.
+        """
         start_s = time.monotonic()
-        pidfd = os.pidfd_open(pid)
-        self.poller.register(pidfd, select.POLLIN)
-        if talks:
-            self.poller.modify(self.control, select.POLLIN)
-        stopped = self.watch(pid, pidfd, start_s + wall_ms / 1000, talks)
-        if talks:
-            self.poller.modify(self.control, 0)
-        self.poller.unregister(pidfd)
-        os.close(pidfd)
-        if stopped != wire.RAN_OUT:
-            os.kill(pid, cage.SIGKILL)
+        self.watched = _Watched(pid, start_s + wall_ms / 1000, talks)
+        _signal.setitimer(_signal.ITIMER_REAL, cage.LOOK_MS / 1000, cage.LOOK_MS / 1000)
         _, status, usage = os.wait4(pid, 0)
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+        stopped = self.watched.stopped
+        self.watched = None
         cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
         wall_us = int((time.monotonic() - start_s) * 1e6)
         return wire.ReplyHeader(0, 0, status, stopped, cpu_us, wall_us, usage.ru_maxrss)
 
-    def watch(self, pid: int, pidfd: int, until_s: float, talks: bool) -> int:
-        """Wait until the child is over or must be. Returns why.
+    def look(self, *_: object) -> None:
+        """The timer's handler: stop the child if it must be.
 
         A child that computes has used CPU time between two looks, and one that waits for a core on a crowded machine
-        gets one within a few. Only one that sleeps has not after ``_NUM_STILL``, and there is nothing it may wait for.
+        gets one within a few. Only one that sleeps has not after many, and there is nothing it may wait for.
         """
-        stillness = cage.Stillness(pid)
-        while True:
-            left_ms = (until_s - time.monotonic()) * 1000
-            if left_ms <= 0:
-                return wire.HIT_WALL
-            events = self.poller.poll(left_ms if talks else min(left_ms, cage.LOOK_MS))
-            if not events:
-                if not talks and stillness.look():
-                    return wire.ASLEEP
-                continue
-            if any(fd == pidfd for fd, _ in events):
-                return wire.RAN_OUT
-            request = self.requests.receive() if events[0][1] & select.POLLIN else None
-            if request is None:
-                os.kill(pid, cage.SIGKILL)
+        child = self.watched
+        if child is None:
+            return
+        if time.monotonic() >= child.until_s:
+            child.stop(wire.HIT_WALL)
+        elif not child.talks and child.stillness.look():
+            child.stop(wire.ASLEEP)
+        for _, event in self.poller.poll(0) if child.talks else self.hang_up.poll(0):
+            request = self.requests.receive() if event & select.POLLIN else None
+            if request is None:  # the judge is gone
+                os.kill(child.pid, cage.SIGKILL)
                 os._exit(0)
             if request[0].want == wire.STOP:
-                return wire.ASLEEP
+                child.stop(wire.ASLEEP)
 
     def serve(self) -> None:
         """Answer jobs until the judge hangs up."""
@@ -179,11 +192,9 @@ class Zygote:
 
     def next_request(self) -> tuple[wire.RequestHeader, int]:
         """Wait for the next request; leave quietly when the judge is gone."""
-        self.poller.modify(self.control, select.POLLIN)
         while not self.poller.poll(_IDLE_POLL_MS):
             if os.getppid() != self.judge_pid:
                 os._exit(0)
-        self.poller.modify(self.control, 0)
         request = self.requests.receive()
         if request is None:
             os._exit(0)
@@ -247,14 +258,19 @@ def main() -> None:
     """Entry point of the fresh interpreter: ``argv`` holds the control socket's number and the settings."""
     control = int(sys.argv[1])
     os.set_blocking(control, True)
-    modules, leave_out = marshal.loads(bytes.fromhex(sys.argv[2]))
+    modules, leave_out, world = marshal.loads(bytes.fromhex(sys.argv[2]))
     _reset_signals()
     warnings.simplefilter("ignore")
-    _import_all(modules)
+    sys.unraisablehook = lambda _: None  # the interpreter's own would open files to quote from
+    _import_all(modules if world % 2 == 0 else modules[::-1])
+    runtime.make_views()
+    worlds.enter(world)
     _warm_up()
     gc.collect()
+    worlds.salt_heap(world)
     gc.disable()
     zygote = Zygote(control, frozenset(leave_out))
+    _signal.signal(_signal.SIGALRM, zygote.look)
     cage.prefer_for_oom()
     os.environ.clear()
     os.chdir("/")
