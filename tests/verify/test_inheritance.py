@@ -167,12 +167,12 @@ def test_a_unit_test_s_player_finds_nothing_of_the_tests_or_of_players_before_it
 LEAKS: dict[str, tuple[str, str]] = {
     "the zygote reads the job": (
         "        if talks:\n            self.send(",
-        "        self.held = os.pread(fd, 65_536, 0)\n        if talks:\n            self.send(",
+        "        self.held = os.pread(fd, 2_048, 0)\n        if talks:\n            self.send(",
     ),
     "the zygote reads the reply": (
         "        return self.collect(pid, request.wall_ms, talks)",
         "        header = self.collect(pid, request.wall_ms, talks)\n"
-        "        self.held = os.pread(fd, 65_536, 0)\n        return header",
+        "        self.held = os.pread(fd, 2_048, 0)\n        return header",
     ),
     "the zygote runs the job before it forks": (
         "        pid = self.fork_child(",
@@ -232,7 +232,7 @@ def changed_zygotes(
     for path in source.glob("*.py"):
         text = path.read_text()
         if path.name == name:
-            assert text.count(before) == 1
+            assert before in text
             text = text.replace(before, after)
         (target / path.name).write_text(text)
     monkeypatch.setattr("redqueen.verify.zygotes._CODE_FOLDER", str(folder))

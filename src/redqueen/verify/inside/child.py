@@ -168,6 +168,7 @@ def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, 
         return "invalid-input", "", ""
     runtime.forget_violations()
     worlds.watch(job.gated)
+    worlds.salt_again()
     try:
         function = load_program(code, job.gated, _MORE_FRAMES if job.screened else 0).get(job.entry)
         if function is None:

@@ -32,6 +32,7 @@ _MAX_SORTED = 4_096  # elements: more are left in the order of the hash seed, wh
 _MAX_POP_SORTED = 64
 _MAX_TEXT_CHARS = 65_536
 _MODULUS = (1 << 61) - 1
+_COMMON_BYTES = tuple(size - 33 for size in (48, 64, 80, 96, 112, 128, 144, 160, 208, 224))
 _second = operator.itemgetter(1)
 _set_length = set.__len__
 _frozenset_length = frozenset.__len__
@@ -166,21 +167,42 @@ def hash_of(value: object) -> int:
 
 
 def salt_heap(number: int) -> None:
-    """Arrange free memory so that new objects lie at rising addresses in even worlds and at falling ones in odd
-    worlds, at places that no two worlds share."""
+    """Arrange free memory so that new objects lie at rising addresses in world 0 and at falling ones in world 1, in the
+    others in no order, and at places that no two worlds share."""
     for size in range(16, 513, 16):
         made: list[object] = [_fill(size, i) for i in range(400)]
-        made.sort(key=id, reverse=number % 2 == 1)
+        made.sort(key=id if number < 2 else _place_in(number), reverse=number % 2 == 1)
         offset = 3 + number * 5
         _kept.append(made[offset::64])  # no pool of memory falls empty, and is then begun afresh
         del made[offset::64]
         while made:  # what is freed last is taken first
             made.pop()
+    for size in range(528, 2_048, 16):  # of the C library, which keeps seven of each size at hand
+        blocks = sorted([bytes(size - 33) for _ in range(9)], key=id, reverse=number % 2 == 1)
+        _kept.append((blocks[0], blocks.pop(-1)))
+        while blocks:
+            blocks.pop()
     containers: list[list[Any]] = [[[] for _ in range(90)], [{} for _ in range(90)], [(i,) for i in range(90)]]
     for group in containers:
         group.sort(key=id, reverse=number % 2 == 1)
         while group:
             group.pop()
+
+
+def salt_again() -> None:
+    """The same for the few objects of each common size that come next: what a child has done to read and compile its
+    program depends on more than the world."""
+    falling = _World.number % 2 == 1
+    made: list[object] = [object(), object(), object(), object(), object(), object()]
+    made.sort(key=id, reverse=falling)
+    for size in _COMMON_BYTES:  # each list goes before the next one is bound: its last element first
+        made = [bytes(size), bytes(size), bytes(size), bytes(size), bytes(size), bytes(size)]
+        made.sort(key=id, reverse=falling)
+
+
+def _place_in(number: int) -> Callable[[object], int]:
+    """A key by which objects are shuffled, in each world otherwise."""
+    return lambda block: id(block) // 16 * (2_654_435_761 + 2 * number) % 4_294_967_291
 
 
 def _fill(size: int, number: int) -> object:

@@ -267,7 +267,6 @@ def main() -> None:
     worlds.enter(world)
     _warm_up()
     gc.collect()
-    worlds.salt_heap(world)
     gc.disable()
     zygote = Zygote(control, frozenset(leave_out))
     _signal.signal(_signal.SIGALRM, zygote.look)
@@ -285,4 +284,5 @@ def main() -> None:
     payload = " ".join([f"{name}={int(holds)}" for name, holds in observed.items()]).encode()
     zygote.send(wire.ReplyHeader(len(payload), wire.HELLO_ID).pack() + payload)
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = _Sink()  # type: ignore[misc, assignment]
+    worlds.salt_heap(world)
     zygote.serve()
