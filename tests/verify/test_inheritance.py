@@ -97,7 +97,7 @@ def mappings(pid: int) -> str:
 
 @pytest.fixture(scope="module")
 def haunted() -> Iterator[Verifier]:
-    """A verifier of one zygote that has run 1,000 jobs full of secrets, and graded with expected values full of them."""
+    """A verifier of one zygote that has run 1,000 jobs full of secrets, and graded with such expected values."""
     settings = ZygoteSettings(preload=PRELOAD)
     with Verifier(workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings) as verifier:
         results = verifier.run([planting(i) for i in range(1_000)])
@@ -147,7 +147,9 @@ def test_no_descriptor_but_its_own_is_open_in_a_child_however_many_there_are() -
         "            found.append(fd)\n        except OSError:\n            pass\n    return found"
     )
     settings = ZygoteSettings(preload=PRELOAD, leave_out=frozenset({"seccomp"}))
-    with Verifier(workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings, allow_weak=True, warn=False) as v:
+    with Verifier(
+        workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings, allow_weak=True, warn=False
+    ) as v:
         assert ask(v, code, "1").outputs == ("[3]",)
 
 
@@ -161,7 +163,9 @@ def test_a_unit_test_s_player_finds_nothing_of_the_tests_or_of_players_before_it
         given = mappings(tester._duets[0].zygotes[0].process.pid)
         same = UnitTest("b", SCAN, f"assert f({given}) == 0 and {secret()!r}", "f")
         assert tester.grade([same])[0].correct
-        assert tester.grade([UnitTest("c", SCAN, f"assert f({given}) == 1 or f({given}) == 2", "f")])[0].correct is False
+        assert (
+            tester.grade([UnitTest("c", SCAN, f"assert f({given}) == 1 or f({given}) == 2", "f")])[0].correct is False
+        )
 
 
 LEAKS: dict[str, tuple[str, str]] = {
@@ -222,9 +226,7 @@ def test_the_reach_finds_inputs_and_outputs_that_the_harness_keeps(
         assert others_found(verifier, REACH) > 0
 
 
-def changed_zygotes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, before: str, after: str
-) -> None:
+def changed_zygotes(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, before: str, after: str) -> None:
     """Have zygotes start from a copy of the sources in which a passage is another."""
     source = Path(inside.__file__).parent
     target = folder / "inside"
@@ -236,4 +238,3 @@ def changed_zygotes(
             text = text.replace(before, after)
         (target / path.name).write_text(text)
     monkeypatch.setattr("redqueen.verify.zygotes._CODE_FOLDER", str(folder))
-

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of one-line programs)
 """Whatever a pure function may not see gives itself away: with certainty, where two worlds can reverse each other."""
 
 from collections.abc import Callable

@@ -59,7 +59,7 @@ class Job:
         limit = written + reply_bytes
         return wire.RequestHeader(job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, limit), written
 
-    def head(self, nonce: str, inputs: tuple[object, ...]) -> bytes:
+    def head(self, nonce: str, inputs: tuple[tuple[str, int], ...] | tuple[str, ...]) -> bytes:
         """What the child reads first: a length, and all but the texts of the inputs."""
         fields = (nonce, self.code, inputs, self.mode == "all", self.entry, self.gated, self.max_output_chars)
         head = marshal.dumps((*fields, self.loose, self.screened))

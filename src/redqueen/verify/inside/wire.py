@@ -45,9 +45,7 @@ class RequestHeader:
 
     def pack(self) -> bytes:
         """The header's ``REQUEST_BYTES`` bytes."""
-        return _REQUEST.pack(
-            self.job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, self.max_file_bytes, self.want
-        )
+        return _REQUEST.pack(self.job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, self.max_file_bytes, self.want)
 
 
 class ReplyHeader:
@@ -104,6 +102,7 @@ class RequestReader:
         import ctypes
 
         self._recvmsg = libc.recvmsg  # type: ignore[attr-defined]
+        self._memmove, self._memset = ctypes.memmove, ctypes.memset
         self._control = control
         self._header = ctypes.create_string_buffer(REQUEST_BYTES)
         self._iovec = ctypes.create_string_buffer(struct.pack("@PN", ctypes.addressof(self._header), REQUEST_BYTES))
@@ -116,8 +115,8 @@ class RequestReader:
 
     def receive(self) -> tuple[RequestHeader, int] | None:
         """The next request and its descriptor, -1 where none came. None: the judge is gone or talks nonsense."""
-        self._buffer[: len(self._message)] = self._message
-        self._ancillary[:_ANCILLARY_BYTES] = bytes(_ANCILLARY_BYTES)
+        self._memmove(self._buffer, self._message, len(self._message))
+        self._memset(self._ancillary, 0, _ANCILLARY_BYTES)
         if self._recvmsg(self._control, self._buffer, _MSG_CMSG_CLOEXEC | _MSG_WAITALL) != REQUEST_BYTES:
             return None
         length, level, kind, fd = struct.unpack_from("@Niii", self._ancillary.raw)

@@ -68,8 +68,8 @@ def watch(is_running: bool) -> None:
 def enter(number: int) -> None:
     """Make this process that world, once, before it forks anything."""
     _World.number, _World.pair = number, number // 2
-    for kind, length in ((set, _set_length), (frozenset, _frozenset_length)):
-        _hook(kind, "__iter__", _TP_ITER, lambda original, length=length: _ordered(original, length))
+    _hook(set, "__iter__", _TP_ITER, lambda original: _ordered(original, _set_length))
+    _hook(frozenset, "__iter__", _TP_ITER, lambda original: _ordered(original, _frozenset_length))
     attributes_of(set)["pop"] = _pop
     attributes_of(dict)["fromkeys"] = classmethod(_fromkeys)
     for kind in (set, dict):
@@ -91,7 +91,7 @@ def _hook(kind: type, name: str, offset: int, wrap: Callable[[Callable[[Any], An
     slots = [ctypes.c_void_p.from_address(id(kind) + offset), ctypes.c_void_p.from_address(id(wrapper) + _D_WRAPPED)]
     if slots[0].value != slots[1].value:
         raise OSError(f"this interpreter keeps {kind.__name__}.{name} elsewhere")
-    original = _UNARY(slots[0].value)
+    original = _UNARY(slots[0].value or 0)
     hooked = _UNARY(wrap(original))
     for slot in slots:
         slot.value = ctypes.cast(hooked, ctypes.c_void_p).value
@@ -136,7 +136,7 @@ def _sort(listed: list[Any]) -> bool:
 
 def _pop(items: set[Any], /) -> object:
     """``set.pop`` for this world."""
-    if _World.is_running and 1 < _set_length(items):
+    if _World.is_running and _set_length(items) > 1:
         first = next(iter(items)) if _set_length(items) <= _MAX_POP_SORTED and _World.pair < 2 else None
         if isinstance(first, str | bytes):
             _set_remove(items, first)

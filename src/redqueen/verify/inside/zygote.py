@@ -101,8 +101,8 @@ class Zygote:
         return self.cages[key]
 
     def fork_child(self, child_cage: cage.ChildCage, fd: int, max_file_bytes: int = 0) -> int:
-        """Fork. In the parent return the process id; in the child keep nothing open but ``fd``, as ``wire.REPLY_FD``, close
-        the cage and return 0.
+        """Fork. In the parent return the process id; in the child keep nothing open but ``fd``, as ``wire.REPLY_FD``,
+        close the cage and return 0.
 
         Raises OSError when the machine has no room for another process. The C library's fork and not ``os.fork``,
         whose housekeeping after the fork (threads, random seeds) a single-threaded zygote has no use for and would pay
@@ -148,7 +148,7 @@ class Zygote:
             child.stop(wire.HIT_WALL)
         elif not child.talks and child.stillness.look():
             child.stop(wire.ASLEEP)
-        for _, event in self.poller.poll(0) if child.talks else self.hang_up.poll(0):
+        for _fd, event in self.poller.poll(0) if child.talks else self.hang_up.poll(0):
             request = self.requests.receive() if event & select.POLLIN else None
             if request is None:  # the judge is gone
                 os.kill(child.pid, cage.SIGKILL)
