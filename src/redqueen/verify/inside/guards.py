@@ -11,6 +11,7 @@ import _string
 import builtins
 import sys
 
+from . import worlds
 from .allowed import CLOCK_ATTRIBUTES, GUARDED, REFUSED_BUILTINS, refused_attribute
 
 TYPE_CHECKING = False
@@ -66,6 +67,8 @@ def _checked(name: object) -> str:
     reason = refused_attribute(name)
     if reason:
         violate(reason)
+    if name == "__hash__":
+        worlds.note()
     return name
 
 

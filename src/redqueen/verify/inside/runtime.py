@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from . import guards, modules
+from . import guards, modules, worlds
 from .allowed import HELPERS, MODULES
 from .guards import Forbidden, forget_violations, violation
 
@@ -40,17 +40,31 @@ def _import(
     guards.violate(f"import of {name[:80]}")
 
 
+def _strftime(form: str, moment: object) -> str:
+    """``time.strftime``, which without a moment would read the clock."""
+    return time.strftime(form, moment)  # type: ignore[arg-type]
+
+
 clockless_time = ModuleType("time")
 """What an import of ``time`` finds that the interpreter makes in a gated program's name (``strftime`` does)."""
-vars(clockless_time).update(strftime=time.strftime, struct_time=time.struct_time, mktime=time.mktime)
+vars(clockless_time).update(strftime=_strftime, struct_time=time.struct_time, mktime=time.mktime)
 
-_BUILTINS = {**vars(builtins), **dict(guards.guarded_builtins()), "__import__": _import, GUARD: guards.holder}
+_BUILTINS = {
+    **vars(builtins),
+    **dict(guards.guarded_builtins()),
+    "__import__": _import,
+    "hash": worlds.hash_of,
+    GUARD: guards.holder,
+}
 
 
 def program_builtins() -> dict[str, object]:
-    """A fresh copy of the builtins that a gated program gets. From then on the library's look-ups are guarded."""
+    """The builtins that a gated program gets: one dict for all inputs, since to copy it is to touch all it holds.
+
+    From then on the library's look-ups are guarded.
+    """
     guards.turn_on()
-    return dict(_BUILTINS)
+    return _BUILTINS
 
 
 def prepare() -> None:
