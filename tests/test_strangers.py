@@ -82,7 +82,7 @@ def test_a_prepared_run_is_told_and_hides_no_other_and_nothing_in_its_folder_cha
     kind: str, honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("redqueen.dashboard.pages.PAGE_QUERY_S", 1.0)
-    monkeypatch.setattr("redqueen.journal.connection.Patience.query_s", 1.0)
+    monkeypatch.setattr(Patience.__init__, "__defaults__", (1.0, float("inf"), 0.0))
     runs, aside = tmp_path / "runs", tmp_path / "aside"
     aside.mkdir()
     shutil.copytree(honest, runs / "honest")
