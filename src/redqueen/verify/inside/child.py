@@ -87,7 +87,7 @@ def run_job(body: bytes, reply_fd: int) -> NoReturn:
 
 def compile_program(job: Job, replies: Replies) -> CodeType | None:
     """Parse, screen and compile. On a refusal write its record and return None."""
-    equal.remember_classes()
+    equal.remember_classes(takes_records=job.gated or job.loose)
     try:
         if job.screened:
             code = syntax.to_code(job.code, _FILE_NAME)
