@@ -112,7 +112,7 @@ def run_job(file: int) -> NoReturn:
 
 def compile_program(job: Job, replies: Replies) -> CodeType | None:
     """Parse, screen and compile. On a refusal write its record and return None."""
-    equal.remember_classes()
+    equal.remember_classes(takes_records=job.gated or job.loose)
     try:
         has_main = job.gated and "__name__" in job.code
         if job.screened and not has_main:

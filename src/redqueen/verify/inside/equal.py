@@ -30,10 +30,16 @@ _dicts: list[type] = []
 _lists: list[type] = []
 _wrappers: dict[type, tuple[type, str, Callable[[object], dict[object, object]]]] = {}
 _matches: list[type] = []
+_record_base: list[type] = []
 
 
-def remember_classes() -> None:
-    """Note the library's classes, if it is there. Called before any untrusted code runs; later calls do nothing."""
+def remember_classes(takes_records: bool) -> None:
+    """Note the library's classes, if it is there. Called once, before any untrusted code runs.
+
+    ``takes_records``: whether named tuples count, which are classes of the program's own making. They do where the
+    gate has seen the program, and in benchmarks.
+    """
+    _record_base[:] = [tuple] if takes_records else []  # anew: the zygote has warmed up on a job of its own
     if "collections" in sys.modules and not _dicts:
         names = vars(sys.modules["collections"])
         _dicts.extend([names["Counter"], names["defaultdict"], names["OrderedDict"]])
@@ -66,7 +72,7 @@ def plain_value(value: object) -> tuple[type, object] | None:
         return list, list(value)  # type: ignore[call-overload]
     if kind in _wrappers:
         return _unwrapped(value)
-    return (tuple, value) if _is_record(kind) else None
+    return (tuple, value) if _record_base and _is_record(kind) else None
 
 
 def _is_record(kind: type) -> bool:
