@@ -36,9 +36,9 @@ _violations: list[str] = []
 _is_on = [False]
 
 
-def turn_on() -> None:
-    """From now on this process runs a gated program: the library's own look-ups are guarded too."""
-    _is_on[0] = True
+def turn_on(is_gated: bool = True) -> None:
+    """From now on this process runs a gated program, or none: the library's own look-ups are guarded too, or not."""
+    _is_on[0] = is_gated
 
 
 def violation() -> str:

@@ -18,7 +18,7 @@ import sys
 import time
 import warnings
 
-from . import allowed, cage, canaries, child, roles, runtime, seccomp, wire, worlds
+from . import allowed, cage, canaries, child, guards, roles, runtime, seccomp, wire, worlds
 
 _IDLE_POLL_MS = 1_000
 _CAGE_FAILED_STATUS = 97
@@ -243,6 +243,7 @@ def _warm_up() -> None:
             child.run_inputs(job, code, replies)
     del sys.modules[child.PROGRAM_NAME]
     sys.modules["time"] = time  # a gated program has another in its place
+    guards.turn_on(False)
     os.close(sink)
     os.close(file)
 
