@@ -211,25 +211,25 @@ ODD: dict[str, Callable[[Path], None]] = {
     "a log of no sense": lambda folder: (folder / f"{JOURNAL}-wal").write_bytes(os.urandom(50_000)) and None,
     "a pipe for the lock": lambda folder: os.mkfifo(folder / "lock"),
     "a link for the lock": lambda folder: (folder / "lock").symlink_to("/dev/zero"),
-    "births in a circle": sql("UPDATE parent SET parent = child", "UPDATE individual SET born_step = 0"),
+    "births in a circle": sql("UPDATE OR REPLACE parent SET parent = child", "UPDATE individual SET born_step = 0"),
     "a member that replaced itself": sql("UPDATE birth SET replaced = child"),
-    "parents that are nobody": sql("UPDATE parent SET parent = 'nobody'"),
+    "parents that are nobody": sql("UPDATE OR REPLACE parent SET parent = 'nobody'"),
     "attempts of nobody": sql("UPDATE attempt SET student = 'nobody'"),
     "no member": sql("DELETE FROM individual"),
     "no metric": sql("DELETE FROM metric"),
     "one step, far away": sql("UPDATE OR REPLACE step SET step = 9007199254740992 WHERE step = 1"),
-    "a change without its interval": sql("UPDATE evaluation SET low_frac = NULL, individual = 'change'"),
+    "a change without its interval": sql("UPDATE OR REPLACE evaluation SET low_frac = NULL, individual = 'change'"),
     "negative counts of attempts": sql("UPDATE task SET num_attempts = -3"),
     "places in text out of all bounds": sql("UPDATE attempt SET answer_at = 9007199254740992, answer_apart = NULL"),
     "matches with nobody": sql("UPDATE OR IGNORE match SET teacher = 'x', student = 'y'"),
     "texts that command": sql(
-        *(f"UPDATE {table} SET {column} = '{BIDI}'" for table, column in [
+        *(f"UPDATE OR REPLACE {table} SET {column} = '{BIDI}'" for table, column in [
             ("run", "name"), ("run", "arm"), ("task", "code"), ("task", "message"), ("task", "behaviour"),
             ("task", "protection"), ("task", "behaviour_class"), ("candidate", "text"), ("candidate", "detail"),
             ("attempt", "text"), ("attempt", "detail"), ("attempt", "verdict"), ("birth", "operator"),
             ("individual", "operator"), ("evaluation", "suite"), ("candidate", "verdict"), ("attempt", "student")]),
         f"UPDATE OR REPLACE metric SET name = name || '{BIDI}'", f"UPDATE timing SET phase = phase || '{BIDI}'",
-        *(f"UPDATE {table} SET {column} = {column} || '{BIDI}'" for table, column in [
+        *(f"UPDATE OR REPLACE {table} SET {column} = {column} || '{BIDI}'" for table, column in [
             ("individual", "id"), ("birth", "child"), ("parent", "child"), ("parent", "parent"), ("birth", "replaced"),
             ("match", "teacher"), ("match", "student"), ("task", "teacher"), ("task", "student"), ("rating", "individual"),
             ("candidate", "teacher"), ("candidate", "student"), ("task", "id"), ("candidate", "id")]),

@@ -26,6 +26,9 @@ MAX_ROWS = 2_000_000
 MAX_CHARS = 256_000_000
 """Most rows and characters that a reader takes from one question: a small file can hold one text a million times."""
 
+SLACK_BYTES = 1 << 20
+"""What a table that is read in portions may hold beyond eight times its file: live runs grow, columns are computed."""
+
 
 class Journal:
     """One open journal. ``create`` or ``open`` it; it closes with ``close`` or at the end of a ``with`` block.
@@ -169,12 +172,16 @@ class Journal:
         with self._asking():
             cursor = self.connection.execute(sql)
         names = [column[0] for column in cursor.description]
+        left_bytes = 8 * self.path.stat().st_size + SLACK_BYTES
         while True:
             with self._asking():
                 rows = cursor.fetchmany(ROWS_AT_A_TIME)
             if not rows:
                 return
             check_rows(self.path, names, rows)
+            left_bytes -= sum(4 + sum(len(value) for value in row if isinstance(value, str)) for row in rows)
+            if left_bytes < 0:  # a row of an honest file takes its place in it
+                raise UserError(f"The journal {self.path} holds more rows than its size allows: it was prepared.")
             yield rows
 
     def _all(self, sql: str, values: Sequence[SqlValue]) -> tuple[list[str], list[tuple[Any, ...]]]:
