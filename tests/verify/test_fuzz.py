@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from fuzzing import a_text, mutated, seeds
-from honest_programs import PROGRAMS
+from verify_data import honest_programs
 
 from redqueen.evaluate.contest_compare import same_output
 from redqueen.evaluate.maths import final_answer, plain_form
@@ -100,7 +100,7 @@ def test_mutated_programs_and_answers_get_a_verdict_each() -> None:
     guard.faults.clear()
     rng = Random(4)
     known = seeds()
-    codes = [program[0] for program in PROGRAMS]
+    codes = [code for _, code, _ in honest_programs()]
     pairs = tuple(str(i) for i in range(10))
     task = Task("t", "T", "S", "code_f", "", pairs, pairs, num_shown=5)
     with Verifier(workers=2) as verifier, warnings.catch_warnings():
