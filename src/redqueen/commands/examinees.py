@@ -68,7 +68,7 @@ def open_examination(target: str, overrides: Sequence[str]) -> Iterator[Examinat
 
 @contextmanager
 def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
-    config = _with(load_run_config(folder).model_dump(mode="json"), asked)
+    config = _with(_own_words_only(load_run_config(folder)), asked)
     checkpoint = Checkpoint.latest_valid(folder / CHECKPOINTS)
     if checkpoint is None:
         raise UserError(f"{folder} has no checkpoint yet: there is nobody to evaluate")
@@ -80,6 +80,14 @@ def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
         engine.bank.flat.copy_(factors)
         people = [Examinee(i.id, i.role, i.slot) for i in state.individuals]
         yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *people), f"step-{state.step:06d}")
+
+
+def _own_words_only(config: Config) -> dict[str, Any]:
+    """Return a run folder's config without what would run code or do without a sandbox: nothing is proposed here."""
+    data: dict[str, Any] = config.model_dump(mode="json")
+    data["propose"] |= {"policy_hook": "", "policy_rules": []}
+    data["verify"]["allow_weak"] = False
+    return data
 
 
 @contextmanager

@@ -5,7 +5,6 @@ Values always go in as parameters; the SQL text is put together from this file's
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.steps import SqlValue
+from redqueen.journal.values import json_pairs
 from redqueen.journal.write import Row
 from redqueen.nouns import KINDS
 
@@ -202,11 +202,10 @@ def task_detail(journal: Journal, seq: int) -> TaskDetail | None:
         return None
     task = found[0]
     candidates = journal.query("SELECT * FROM candidate WHERE id = ?", (task["id"],))
-    inputs, outputs = json.loads(task["inputs"]), json.loads(task["outputs"])
+    inputs, outputs = json_pairs(task)
     shown = task["num_shown"] if task["kind"] == "code_f" else None
     pairs = [
-        (left, right, shown is None or at < shown)
-        for at, (left, right) in enumerate(zip(inputs, outputs, strict=False))
+        (left, right, shown is None or at < shown) for at, (left, right) in enumerate(zip(inputs, outputs, strict=True))
     ]
     around = journal.query(
         "SELECT (SELECT max(seq) FROM task WHERE seq < ?) AS before, "

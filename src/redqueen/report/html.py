@@ -14,9 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from redqueen import __version__
-from redqueen.display import script_json, visible
+from redqueen.display import script_json, shown, visible
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, write_whole
+from redqueen.journal.values import json_pairs, naming_contradictions
 from redqueen.report.figure import Figure, Section
 from redqueen.report.health_figures import warning_rows
 from redqueen.report.sections import sections_of
@@ -80,7 +81,8 @@ def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
 
     Raises UserError when a directory holds no run, or when ``out`` cannot be written.
     """
-    page = report_html(read_runs(run_dirs))
+    with naming_contradictions(", ".join(map(str, run_dirs))):
+        page = report_html(read_runs(run_dirs))
     with naming_another_file(f"the report to {out}"):
         write_whole(Path(out), page)
     return Path(out)
@@ -123,7 +125,10 @@ def report_html(views: Sequence[RunView]) -> str:
 
 def _template() -> Template:
     environment = Environment(
-        loader=PackageLoader("redqueen.report", "templates"), autoescape=True, undefined=StrictUndefined
+        loader=PackageLoader("redqueen.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
     )
     environment.filters["visible"] = partial(visible, max_chars=MAX_TEXT_CHARS)
     return environment.get_template("report.html.j2")
@@ -157,8 +162,7 @@ def place(section: Section, section_id: str, figures: list[Figure]) -> PlacedSec
 
 
 def _placed_example(example: Example) -> PlacedExample:
-    inputs, outputs = json.loads(example.task["inputs"]), json.loads(example.task["outputs"])
-    return PlacedExample(example.task, list(zip(inputs, outputs, strict=False)), example.attempts)
+    return PlacedExample(example.task, list(zip(*json_pairs(example.task), strict=True)), example.attempts)
 
 
 def _links(runs: Sequence[RunPage], comparison: PlacedSection | None) -> list[tuple[str, str]]:

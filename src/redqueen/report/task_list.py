@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.journal import Journal
+from redqueen.journal.values import json_pairs
 from redqueen.journal.write import Row
 from redqueen.nouns import KINDS, Task
 from redqueen.run.store import JOURNAL
@@ -157,7 +157,8 @@ def _attempt_head(at: int, attempt: Row) -> str:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    return row | {"inputs": json.loads(row["inputs"]), "outputs": json.loads(row["outputs"])}
+    inputs, outputs = json_pairs(row)
+    return row | {"inputs": inputs, "outputs": outputs}
 
 
 def _name(name: object) -> str:

@@ -23,7 +23,17 @@ from redqueen.run.progress import LineProgress, LiveProgress, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.stopping import Stopped, StopWish, watching_for_stops
-from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, RunLock, load_run_config, make_run_folder, remove_journal
+from redqueen.run.store import (
+    CHECKPOINTS,
+    CONFIG,
+    JOURNAL,
+    RunLock,
+    load_run_config,
+    make_run_folder,
+    refuse_links,
+    remove_journal,
+    trusted_config,
+)
 from redqueen.run.trackers import Tracker, finite_only, open_tracker, require_tracker
 from redqueen.state import State, found, state_from_plain, state_to_plain
 from redqueen.timing import Clock
@@ -67,12 +77,15 @@ def start(config: Config, folder: Path) -> bool:
             return _play_anew(folder, engine)
 
 
-def resume(folder: Path) -> bool:
+def resume(folder: Path, trust_hooks: bool = False, allow_weak: bool = False) -> bool:
     """Go on with the run in ``folder`` from its newest good checkpoint; tell whether it reached its end.
 
-    A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named.
+    A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named. The
+    folder may be a stranger's: without ``trust_hooks`` a hook that its config names is refused and not imported,
+    without ``allow_weak`` its word is not enough to do without a sandbox, and links in it are refused.
     """
-    config = load_run_config(folder)
+    refuse_links(folder)
+    config = trusted_config(load_run_config(folder), folder, trust_hooks, allow_weak)
     require_tracker(config)
     with RunLock(folder), open_engine(config) as engine:
         checkpoints = folder / CHECKPOINTS
@@ -122,10 +135,10 @@ def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, place: Path) -> Sta
         engine.bank.flat.copy_(factors)
         learner = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
         engine.learner.load_state(learner)
-    except KeyError as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UserError(
             f"The checkpoint of step {checkpoint.step} in {place} was written by another version of redqueen "
-            f"(it lacks {error}); resume with the version that wrote it (the table `run` names it)."
+            f"(it lacks or does not know {error}); resume with the version that wrote it (the table `run` names it)."
         ) from None
     return state
 

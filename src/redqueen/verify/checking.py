@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Generator
 
 from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.verify.calls import distinct_calls
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
 from redqueen.verify.programs import Rules, verify_program
 from redqueen.verify.records import Program
 from redqueen.verify.runs import Job, Run
+
+MAX_CODE_DEPTH = 1_000
+"""Deepest syntax tree of a program: a deeper one that a child just compiles, a caller with a deeper stack may not
+even parse (ours)."""
 
 
 def check_candidate(
@@ -22,11 +28,10 @@ def check_candidate(
         return Rejection(candidate, "unparsable", candidate.error)
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
-        values = [canonical(f"({text}\n)") if "=" not in text else text for text in inputs]
+        if candidate.kind == "code_f":
+            inputs = distinct_calls(candidate.code, inputs)[:num_inputs]
     except LiteralError as error:
         return Rejection(candidate, "invalid-input", str(error))
-    if candidate.kind == "code_f":
-        inputs = [text for i, text in enumerate(inputs) if values[i] not in values[:i]][:num_inputs]
     wanted = num_inputs if candidate.kind == "code_f" else 1
     if len(inputs) != wanted:
         return Rejection(candidate, "invalid-input", f"{len(inputs)} distinct inputs where {wanted} are needed")
@@ -39,6 +44,8 @@ def check_candidate(
         outputs = tuple(canonical(text, max_chars=rules.limits.max_output_chars) for text in result.outputs)
     except LiteralError as error:
         return Rejection(candidate, "invalid-output", str(error))
+    if not _can_be_measured(candidate.code):
+        return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if candidate.kind == "code_f" and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
     return Task(
@@ -53,3 +60,15 @@ def check_candidate(
         num_shown=num_shown if candidate.kind == "code_f" else 0,
         protection=result.protection,
     )
+
+
+def _can_be_measured(code: str) -> bool:
+    try:
+        level: list[ast.AST] = [ast.parse(code)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    for _ in range(MAX_CODE_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return True
+    return False

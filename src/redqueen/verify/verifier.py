@@ -10,7 +10,8 @@ from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.checking import check_candidate
 from redqueen.verify.grading import grade_inputs, grade_literal, grade_program
-from redqueen.verify.pool import Pool
+from redqueen.verify.guard import VERDICT, guarded, guarded_jobs
+from redqueen.verify.pool import Jobs, Pool
 from redqueen.verify.programs import Rules, verify_program
 from redqueen.verify.protections import WEAK, protection_level
 from redqueen.verify.records import Limits, Program, Result
@@ -93,13 +94,11 @@ class Verifier:
 
     def run(self, programs: Sequence[Program]) -> list[Result]:
         """Run programs on their inputs. Returns one result for each, in order."""
-        return self._pool.drive(verify_program(program, self.rules) for program in programs)
+        return self._pool.drive(self._verify(program) for program in programs)
 
     def check(self, candidates: Sequence[Candidate]) -> list[Task | Rejection]:
         """Turn candidates into tasks or rejections, in order."""
-        return self._pool.drive(
-            check_candidate(candidate, self.rules, self.num_inputs, self.num_shown) for candidate in candidates
-        )
+        return self._pool.drive(self._check(candidate) for candidate in candidates)
 
     def grade(self, pairs: Sequence[tuple[Task, str | None]]) -> list[Grade]:
         """Grade answers (literal, argument list or program, as text), in order. Equal pairs are graded once."""
@@ -110,14 +109,41 @@ class Verifier:
             if answer is None:
                 grades[task, answer] = Grade(False, "unparsable")
             elif task.kind == "code_o":
-                grades[task, answer] = grade_literal(task, answer, self.limits.max_output_chars)
+                grades[task, answer] = self._grade_literal(task, answer)
             elif task.kind == "code_i":
                 inputs.setdefault(task, []).append(answer)
             else:
                 programs.append((task, answer))
-        graded = self._pool.drive(grade_inputs(task, answers, self.rules) for task, answers in inputs.items())
+        graded = self._pool.drive(self._grade_inputs(task, answers) for task, answers in inputs.items())
         for (task, answers), several in zip(inputs.items(), graded, strict=True):
             grades.update({(task, answer): grade for answer, grade in zip(answers, several, strict=True)})
-        single = self._pool.drive(grade_program(task, answer, self.rules) for task, answer in programs)
+        single = self._pool.drive(self._grade_program(task, answer) for task, answer in programs)
         grades.update(zip(programs, single, strict=True))
         return [grades[pair] for pair in pairs]
+
+    # ---- the same under the guard: no text makes the judge raise -----------------------------------------------------
+
+    def _verify(self, program: Program) -> Jobs[Result]:
+        def failed(detail: str) -> Result:
+            return Result(program.id, VERDICT, detail=detail, protection=self.protection)
+
+        return guarded_jobs("run", verify_program(program, self.rules), failed)
+
+    def _check(self, candidate: Candidate) -> Jobs[Task | Rejection]:
+        jobs = check_candidate(candidate, self.rules, self.num_inputs, self.num_shown)
+        return guarded_jobs("check", jobs, lambda detail: Rejection(candidate, VERDICT, detail))
+
+    def _grade_literal(self, task: Task, answer: str) -> Grade:
+        max_chars = self.limits.max_output_chars
+        return guarded("grade code_o", lambda: grade_literal(task, answer, max_chars), _failed)
+
+    def _grade_inputs(self, task: Task, answers: Sequence[str]) -> Jobs[list[Grade]]:
+        jobs = grade_inputs(task, answers, self.rules)
+        return guarded_jobs("grade code_i", jobs, lambda detail: [_failed(detail)] * len(answers))
+
+    def _grade_program(self, task: Task, answer: str) -> Jobs[Grade]:
+        return guarded_jobs("grade code_f", grade_program(task, answer, self.rules), _failed)
+
+
+def _failed(detail: str) -> Grade:
+    return Grade(False, VERDICT, detail)
