@@ -3,7 +3,7 @@
 import pytest
 
 from redqueen.config import EvolveConfig
-from redqueen.evolve.fitness import age_protected, by_payoff, by_rating, internal_fitness
+from redqueen.evolve.fitness import age_protected, by_payoff, internal_fitness
 from redqueen.nouns import Individual, Rating
 
 

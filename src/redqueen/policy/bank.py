@@ -19,14 +19,12 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from redqueen.errors import UserError
+from redqueen.nouns import BASE_SLOT
 from redqueen.policy.base import Base
 from redqueen.policy.routing import Layout, lay_out
 from redqueen.population.genotype import Genotype
 
 Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor | None]
-
-BASE_SLOT = -1
-"""A row routed here runs the bare base."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +173,12 @@ class AdapterBank:
                 raise UserError(f"the adapter's factors of {name} have other shapes than the base model's module")
             own[name][0].copy_(a)
             own[name][1].copy_(b if ratio == 1.0 else b.float() * ratio)
+
+    def load_all(self, factors: Tensor) -> None:
+        """Write all members' factors (members, parameters). Raises UserError when they are of another bank."""
+        if factors.shape != self.flat.shape:
+            raise UserError("it holds other adapters than the config asks for")
+        self.flat.copy_(factors)
 
     @torch.no_grad()
     def copy(self, slot: int, into: int) -> None:

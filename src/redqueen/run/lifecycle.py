@@ -25,7 +25,7 @@ from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.stopping import Stopped, StopWish, watching_for_stops
 from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, RunLock, load_run_config, make_run_folder, remove_journal
 from redqueen.run.trackers import Tracker, finite_only, open_tracker, require_tracker
-from redqueen.state import State, found, state_from_plain, state_to_plain
+from redqueen.state import State, initial_state, state_from_plain, state_to_plain
 from redqueen.timing import Clock
 
 
@@ -113,21 +113,23 @@ def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, place: Path) -> Sta
     """Put a checkpoint's tensors where they belong and return its state."""
     try:
         state = state_from_plain(checkpoint.state["state"])
-        factors = checkpoint.tensors["factors"]
-        if factors.shape != engine.bank.flat.shape:
-            raise UserError(
-                f"The checkpoint of step {checkpoint.step} in {place} holds other adapters than {CONFIG} asks for: "
-                f"restore the {CONFIG} that the run began with"
-            )
-        engine.bank.flat.copy_(factors)
-        learner = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
-        engine.learner.load_state(learner)
+        _load_tensors(checkpoint, engine, place)
     except KeyError as error:
         raise UserError(
             f"The checkpoint of step {checkpoint.step} in {place} was written by another version of redqueen "
             f"(it lacks {error}); resume with the version that wrote it (the table `run` names it)."
         ) from None
     return state
+
+
+def _load_tensors(checkpoint: Checkpoint, engine: Engine, place: Path) -> None:
+    try:
+        engine.store.load_state(checkpoint.tensors)
+    except UserError:
+        raise UserError(
+            f"The checkpoint of step {checkpoint.step} in {place} holds other adapters than {CONFIG} asks for: "
+            f"restore the {CONFIG} that the run began with"
+        ) from None
 
 
 def _run_record(config: Config) -> RunRecord:
@@ -152,7 +154,7 @@ def _session(
 
 def _begin(session: Session) -> State:
     """Write step 0: the founders, the base's external fitness, the seed buffer, the first checkpoint."""
-    state = found(session.engine.config)
+    state = initial_state(session.engine.config, session.engine.rating)
     clock = session.clock(0)
     with clock.phase("propose"):
         state, refused = grow_seed_buffer(state, session.engine)
@@ -160,7 +162,7 @@ def _begin(session: Session) -> State:
         session.base_scores = Examiner.of(session.engine).base()
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)
-        record_ratings(writer, state, session.engine.config)
+        record_ratings(writer, state, session.engine)
         writer.add_candidates(CandidateRecord(r.candidate, r.reason, r.detail) for r in refused)
         writer.add_evaluations(base_records(session.base_scores))
         writer.add_timings(clock.take())
@@ -184,7 +186,7 @@ def _play(session: Session, state: State) -> bool:
         last = _is_over(config, state, spent)
         with session.journal.step(report.step) as writer:
             metrics = record_step(writer, before, report, behaviours)
-            record_ratings(writer, state, config)
+            record_ratings(writer, state, session.engine)
             warned = record_health(writer, session.journal, session.engine, before.individuals, state)
             if last or _evaluation_due(config, state.step):
                 with clock.phase("evaluate"):
@@ -227,8 +229,7 @@ def _evaluate(session: Session, writer: StepWriter, state: State) -> None:
 
 
 def _save(session: Session, state: State) -> None:
-    run, learner = session.engine.config.run, session.engine.learner.state_dict()
-    tensors = {"factors": session.engine.bank.flat} | {f"learner.{name}": tensor for name, tensor in learner.items()}
+    run, tensors = session.engine.config.run, session.engine.store.state_dict()
     plain = {"state": state_to_plain(state), "tracker": session.tracker.id}
     place = session.folder / CHECKPOINTS
     Checkpoint.save(place, state.step, tensors, plain, run.num_checkpoints_kept, run.milestone_every_steps)
