@@ -9,6 +9,7 @@ from small_adapters import adapter
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.generation import PlannedBirth, breed, plan
+from redqueen.match.rating import STANDARD
 from redqueen.nouns import Individual, Rating
 from redqueen.population.genotype import distance, norm
 

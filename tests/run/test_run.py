@@ -131,7 +131,7 @@ def test_ratings_move_by_the_published_update_one_up_and_one_down_and_newborns_b
             assert match["expected_win_frac"] == pytest.approx(STANDARD.expected_win(student, teacher))
             if match["winner"] == "none":
                 continue
-            moved = update(teacher, student, match["winner"])
+            moved = STANDARD.update(teacher, student, match["winner"])
             ratings[match["teacher"]], ratings[match["student"]] = moved
             gains = (moved[0].mu - teacher.mu, moved[1].mu - student.mu)
             assert gains[0] * gains[1] <= 0

@@ -48,10 +48,10 @@ class TorchStore:
 
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter; its folder's name ends with a hash of its factors, so none is reused."""
-        digest = hashlib.sha256(self.bank.flat[slot].cpu().numpy()).hexdigest()[:16]
+        digest = hashlib.sha256(self.bank.flat[slot].cpu().numpy().tobytes()).hexdigest()[:16]
         published = folder / f"slot-{slot}-{digest}"
         if not published.is_dir():
-            genotype, base_name = self.genotype(slot), self.bank.base.model.name_or_path
+            genotype, base_name = self.genotype(slot), self.bank.base.model.name_or_path or ""
             with making_folder(published) as aside:
                 write_adapter(aside, plain_config(genotype, base_name, self.bank.shortest_targets()), genotype)
         return published
