@@ -69,8 +69,12 @@ class Engine:
     content_filter: PolicyFilter
 
 
+LoadAdapters = Callable[[Config], Adapters]
+"""Brings the adapters of a run from where they stand."""
+
+
 @contextmanager
-def open_engine(config: Config, load: Callable[[Config], Adapters] | None = None) -> Iterator[Engine]:
+def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[Engine]:
     """Build the engine that the config asks for; the verifier's processes end with the context.
 
     ``load`` brings the adapters from elsewhere; without it they are torch's, in this process (``load_adapters``).

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from redqueen.config import Config
-from redqueen.engine import Engine, open_engine
+from redqueen.engine import Engine, LoadAdapters, load_adapters, open_engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner, base_records, student_records
 from redqueen.evaluate.fitness_suite import Score
@@ -52,29 +52,30 @@ class Session:
         return Clock(enter)
 
 
-def start(config: Config, folder: Path) -> bool:
+def start(config: Config, folder: Path, load: LoadAdapters = load_adapters) -> bool:
     """Play a new run in ``folder``; tell whether it reached its end (or was stopped, and may be resumed).
 
-    Raises UserError, with nothing written, when the folder exists or the engine cannot be built. The first Ctrl-C (or
-    SIGTERM) stops the run after the phase with a checkpoint; a second one raises KeyboardInterrupt at once.
+    ``load`` says where the adapters stand. The first Ctrl-C (or SIGTERM) stops the run after the phase with a
+    checkpoint; a second one raises KeyboardInterrupt at once. Raises UserError, with nothing written, when the folder
+    exists or the engine cannot be built.
     """
     if folder.exists():
         raise UserError(f"{folder} exists already: choose another --run-dir, or go on with `redqueen resume {folder}`")
     require_tracker(config)
-    with open_engine(config) as engine:
+    with open_engine(config, load) as engine:
         make_run_folder(folder, config)
         with RunLock(folder):
             return _play_anew(folder, engine)
 
 
-def resume(folder: Path) -> bool:
+def resume(folder: Path, load: LoadAdapters = load_adapters) -> bool:
     """Go on with the run in ``folder`` from its newest good checkpoint; tell whether it reached its end.
 
     A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named.
     """
     config = load_run_config(folder)
     require_tracker(config)
-    with RunLock(folder), open_engine(config) as engine:
+    with RunLock(folder), open_engine(config, load) as engine:
         checkpoints = folder / CHECKPOINTS
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
         if checkpoint is None:
