@@ -1,0 +1,26 @@
+"""What `train` and `resume` say of a run that was stopped: how to go on."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from redqueen.commands.train import play_to_report
+
+
+def interrupted() -> bool:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("play", [lambda: False, interrupted], ids=["after the phase", "at once"])
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("", "stopped; go on with: redqueen resume"), ("none", "stopped; nothing was written")]
+)
+def test_a_run_that_is_stopped_leaves_with_130_and_says_how_to_go_on(
+    play: Callable[[], bool], name: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        play_to_report(tmp_path / name, play)
+    out, err = capsys.readouterr()
+    assert (end.value.code, out) == (130, "") and remedy in err
+    assert not (tmp_path / name / "report.html").exists()
