@@ -52,17 +52,10 @@ class Adapters:
 
 
 @dataclass(frozen=True)
-class Engine:
-    """The adapters on their frozen base, the verifier, and the rules that the config asks for."""
+class Engine(Adapters):
+    """The adapters with the verifier and the rules that the config asks for."""
 
     config: Config
-    tokenizer: PreTrainedTokenizerBase
-    limits: TextLimits
-    store: AdapterStore
-    proposer: Sampler
-    solver: Sampler
-    sampler: Callable[[float], Sampler]
-    learner: Learner
     prompt_format: PromptFormat
     verifier: TaskVerifier
     rating: RatingSystem
@@ -77,7 +70,7 @@ LoadAdapters = Callable[[Config], Adapters]
 def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[Engine]:
     """Build the engine that the config asks for; the verifier's processes end with the context.
 
-    ``load`` brings the adapters from elsewhere; without it they are torch's, in this process (``load_adapters``).
+    ``load`` brings the adapters from elsewhere; without it they stand in this process (``load_adapters``).
     Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox can be had, or a rule of
     evolution or policy is wrong.
     """

@@ -177,7 +177,10 @@ class AdapterBank:
     def load_all(self, factors: Tensor) -> None:
         """Write all members' factors (members, parameters). Raises UserError when they are of another bank."""
         if factors.shape != self.flat.shape:
-            raise UserError("it holds other adapters than the config asks for")
+            raise UserError(
+                "the checkpoint holds other adapters than config.json asks for: restore the config.json that the run "
+                "began with, and --set no field of the population"
+            )
         self.flat.copy_(factors)
 
     @torch.no_grad()

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from redqueen.config import Config
-from redqueen.engine import Engine, LoadAdapters, load_adapters, open_engine
+from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner, base_records, student_records
 from redqueen.evaluate.fitness_suite import Score
@@ -23,7 +23,7 @@ from redqueen.run.progress import LineProgress, LiveProgress, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.stopping import Stopped, StopWish, watching_for_stops
-from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, RunLock, load_run_config, make_run_folder, remove_journal
+from redqueen.run.store import CHECKPOINTS, JOURNAL, RunLock, load_run_config, make_run_folder, remove_journal
 from redqueen.run.trackers import Tracker, finite_only, open_tracker, require_tracker
 from redqueen.state import State, initial_state, state_from_plain, state_to_plain
 from redqueen.timing import Clock
@@ -52,10 +52,10 @@ class Session:
         return Clock(enter)
 
 
-def start(config: Config, folder: Path, load: LoadAdapters = load_adapters) -> bool:
+def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> bool:
     """Play a new run in ``folder``; tell whether it reached its end (or was stopped, and may be resumed).
 
-    ``load`` says where the adapters stand. The first Ctrl-C (or SIGTERM) stops the run after the phase with a
+    ``load``: see ``open_engine``. The first Ctrl-C (or SIGTERM) stops the run after the phase with a
     checkpoint; a second one raises KeyboardInterrupt at once. Raises UserError, with nothing written, when the folder
     exists or the engine cannot be built.
     """
@@ -68,7 +68,7 @@ def start(config: Config, folder: Path, load: LoadAdapters = load_adapters) -> b
             return _play_anew(folder, engine)
 
 
-def resume(folder: Path, load: LoadAdapters = load_adapters) -> bool:
+def resume(folder: Path, load: LoadAdapters | None = None) -> bool:
     """Go on with the run in ``folder`` from its newest good checkpoint; tell whether it reached its end.
 
     A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named.
@@ -114,23 +114,13 @@ def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, place: Path) -> Sta
     """Put a checkpoint's tensors where they belong and return its state."""
     try:
         state = state_from_plain(checkpoint.state["state"])
-        _load_tensors(checkpoint, engine, place)
+        engine.store.load_state(checkpoint.tensors)
     except KeyError as error:
         raise UserError(
             f"The checkpoint of step {checkpoint.step} in {place} was written by another version of redqueen "
             f"(it lacks {error}); resume with the version that wrote it (the table `run` names it)."
         ) from None
     return state
-
-
-def _load_tensors(checkpoint: Checkpoint, engine: Engine, place: Path) -> None:
-    try:
-        engine.store.load_state(checkpoint.tensors)
-    except UserError:
-        raise UserError(
-            f"The checkpoint of step {checkpoint.step} in {place} holds other adapters than {CONFIG} asks for: "
-            f"restore the {CONFIG} that the run began with"
-        ) from None
 
 
 def _run_record(config: Config) -> RunRecord:
