@@ -1,7 +1,7 @@
 """The seams of the engine: who owns the members' adapters, who samples from them, who steps them, who verifies.
 
 Whatever stands behind a seam may be another object, process or machine: a seam is asked for records, genotypes and
-tensors on the CPU, and never for a handle. A member is named by its slot. Today all stand in one process of torch
+tensors, and never for a handle. A member is named by its slot. Today all stand in one process of torch
 (``learn/torch_store.py``); the protocols are as small as the next owners need:
 
 - shards of the population, each in an actor: every call but ``update`` names the slots it is about and may be repeated
@@ -75,7 +75,10 @@ class AdapterStore(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return all factors and moments as named tensors: what a checkpoint holds of the members."""
+        """Return all factors and moments as named tensors: what a checkpoint holds of the members.
+
+        They may share the owner's memory: write or copy them before anything else is asked.
+        """
         ...
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
