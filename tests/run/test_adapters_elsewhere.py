@@ -1,7 +1,9 @@
 """A run whose adapters stand in another process is the same run."""
 
+import shutil
 from pathlib import Path
 
+import pytest
 import torch
 from adapters_elsewhere import adapters_elsewhere
 from scripted import config_of
@@ -38,8 +40,13 @@ def test_a_run_with_its_adapters_in_another_process_writes_the_same_journal_and_
     assert one.tensors.keys() == two.tensors.keys() and any(name.startswith("learner.") for name in one.tensors)
     assert all(torch.equal(tensor, two.tensors[name]) for name, tensor in one.tensors.items())
 
-    # A run that began here goes on there.
-    (elsewhere / CHECKPOINTS / "step-000002" / "manifest.json").unlink()
+
+@pytest.mark.slow
+def test_a_run_that_began_here_goes_on_elsewhere(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert start(CONFIG, whole)
+    shutil.copytree(whole, cut)
+    (cut / CHECKPOINTS / "step-000002" / "manifest.json").unlink()
     with adapters_elsewhere() as (load, _):
-        assert resume(elsewhere, load)
-    assert diff(here / JOURNAL, elsewhere / JOURNAL) is None
+        assert resume(cut, load)
+    assert diff(whole / JOURNAL, cut / JOURNAL) is None
