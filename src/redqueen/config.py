@@ -234,7 +234,12 @@ class LearnConfig(Section):
     weight_decay: float = Field(default=0.0, ge=0)
     """AdamW. Ours: decay would pull an adapter back to the base for no stated reason."""
     clip: float = Field(default=0.2, gt=0)
-    """Range of the importance ratio. AZR: 0.2. It never acts: a batch is used once, by the weights that sampled it."""
+    """Range of the importance ratio. AZR: 0.2. It never acts while ``old_logprobs`` is
+    ``recompute``: a batch is used once, by the weights that sampled it."""
+    old_logprobs: Literal["recompute", "sampler"] = "recompute"
+    """Whose log-probabilities count as those of the policy that sampled: ``recompute`` takes those of the training
+    pass itself, right where sampler and learner share the weights, since rounding then cannot clip anything;
+    ``sampler`` takes those that came with the samples, for a sampler elsewhere. Ours."""
     max_grad_norm: float = Field(default=1.0, gt=0)
     """Gradient clipping, per member. Ours: one member's outlier does not slow the others."""
     micro_batch_tokens: int = Field(default=8192, ge=64)

@@ -142,9 +142,13 @@ class Outcome:
     grade: Grade
 
 
+BASE_SLOT = -1
+"""The slot of the bare base: a request to it is answered without any adapter."""
+
+
 @dataclass(frozen=True)
 class Request:
-    """Ask the sampler for ``num_samples`` continuations of one prompt by one member (``slot`` in the bank).
+    """Ask the sampler for ``num_samples`` continuations of one prompt by one member (its ``slot``, or ``BASE_SLOT``).
 
     ``rng_seed`` fixes the samples of this request whatever else is in the batch.
     """

@@ -11,8 +11,7 @@ from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.evaluate.suite import Item, load_suite, subset
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS, EvaluationRecord
-from redqueen.nouns import KINDS, Individual
-from redqueen.policy.bank import BASE_SLOT
+from redqueen.nouns import BASE_SLOT, KINDS, Individual
 
 SUITE = "mini"
 EVALUATION_SEED = 20_260_101

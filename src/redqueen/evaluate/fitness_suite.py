@@ -22,8 +22,7 @@ from redqueen.statistics import Interval, bootstrap_difference, bootstrap_mean
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from redqueen.policy.protocols import Sampler
-    from redqueen.verify import Verifier
+    from redqueen.policy.protocols import Sampler, TaskVerifier
 
 Mode = Literal["sampled", "greedy"]
 TEMPERATURES: dict[Mode, float] = {"sampled": 1.0, "greedy": 0.0}
@@ -90,7 +89,7 @@ def score(
     sampler_factory: SamplerFactory,
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
-    verifier: Verifier,
+    verifier: TaskVerifier,
     num_samples: int,
     rng_seed: int,
 ) -> list[Score]:
@@ -153,7 +152,7 @@ def _mark(
     groups: Sequence[Sequence[Completion]],
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
-    verifier: Verifier,
+    verifier: TaskVerifier,
 ) -> list[_Marked]:
     """Read and grade the completions of each task; one record a task, in order."""
     parsed = [

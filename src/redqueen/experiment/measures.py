@@ -26,6 +26,7 @@ from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
 from redqueen.journal.values import json_of
 from redqueen.journal.write import Row
 from redqueen.match.pairing import preference
+from redqueen.match.rating import GaussianRating
 from redqueen.nouns import Rating
 from redqueen.propose.curriculum import STRUCTURE
 from redqueen.report.story import start_and_end
@@ -156,7 +157,7 @@ def preference_curve(
     for row in ratings:
         sides[row["step"], roles[row["individual"]]].append(Rating(row["mu"], row["sigma"]))
     met = [(step, sides[step - 1, "teacher"], sides[step - 1, "student"]) for step in steps]
-    curve = [(step, preference(t, s, match) if t and s else None) for step, t, s in met]
+    curve = [(step, preference(t, s, match, GaussianRating(match)) if t and s else None) for step, t, s in met]
     return {"match/preference": curve} if any(value is not None for _, value in curve) else {}
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from redqueen.config import ProposeConfig
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.verify import Verifier
+from redqueen.policy.protocols import TaskVerifier
 
 Hook = Callable[[Candidate], "str | None"]
 """Says why a proposal is refused, or None when it may be asked."""
@@ -55,7 +55,9 @@ def refuse(candidates: Sequence[Candidate], policy: PolicyFilter) -> list[Reject
     return [None if candidate.error else _refusal(candidate, policy) for candidate in candidates]
 
 
-def check_allowed(candidates: Sequence[Candidate], policy: PolicyFilter, verifier: Verifier) -> list[Task | Rejection]:
+def check_allowed(
+    candidates: Sequence[Candidate], policy: PolicyFilter, verifier: TaskVerifier
+) -> list[Task | Rejection]:
     """Return a task or a rejection for each candidate; what the policy refuses is never run."""
     refused = refuse(candidates, policy)
     allowed = [candidate for candidate, refusal in zip(candidates, refused, strict=True) if refusal is None]

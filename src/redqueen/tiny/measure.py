@@ -17,8 +17,8 @@ from redqueen.domains.code.prompts_compact import THINK, CompactFormat
 from redqueen.domains.prompt_format import completion_text
 from redqueen.engine import load_base
 from redqueen.evaluate.suite import SUITES
-from redqueen.nouns import KINDS, Candidate, Kind, Request, Task
-from redqueen.policy.bank import BASE_SLOT, AdapterBank
+from redqueen.nouns import BASE_SLOT, KINDS, Candidate, Kind, Request, Task
+from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.buffer import program_key
