@@ -48,5 +48,5 @@ def test_a_run_that_began_here_goes_on_elsewhere(tmp_path: Path) -> None:
     shutil.copytree(whole, cut)
     (cut / CHECKPOINTS / "step-000002" / "manifest.json").unlink()
     with adapters_elsewhere() as (load, _):
-        assert resume(cut, load)
+        assert resume(cut, load=load)
     assert diff(whole / JOURNAL, cut / JOURNAL) is None
