@@ -13,9 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from redqueen.config import EMBEDDED, Config
-from redqueen.domains.code.prompts_chat import ChatFormat
-from redqueen.domains.code.prompts_compact import MOST_INPUTS, CompactFormat
-from redqueen.domains.prompt_format import PromptFormat
+from redqueen.domains.prompt_format import PromptFormat, choose_format
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner
@@ -61,6 +59,7 @@ def open_engine(config: Config) -> Iterator[Engine]:
     evolution or policy is wrong.
     """
     check_constants(config.evolve)
+    prompt_format = choose_format(config)
     policy = load_policy(config.propose)
     torch.set_num_threads(config.run.num_threads or os.cpu_count() or 1)
     torch.manual_seed(config.run.rng_seed)
@@ -83,7 +82,7 @@ def open_engine(config: Config) -> Iterator[Engine]:
         yield Engine(
             config=config,
             tokenizer=tokenizer,
-            prompt_format=choose_format(config),
+            prompt_format=prompt_format,
             bank=bank,
             proposer=_sampler(bank, tokenizer, limits.propose_new_tokens, propose.temperature, propose.top_p, config),
             solver=_sampler(bank, tokenizer, limits.solve_new_tokens, solve.temperature, solve.top_p, config),
@@ -92,24 +91,6 @@ def open_engine(config: Config) -> Iterator[Engine]:
             limits=limits,
             policy=policy,
         )
-
-
-def choose_format(config: Config) -> PromptFormat:
-    """Return the prompt format that the config names or that fits its base.
-
-    Raises UserError when ``code_f`` tasks need more inputs than the compact format's base was taught to write.
-    """
-    name, num_inputs = config.model.prompt_format, config.verify.num_inputs
-    if name == "auto":
-        name = "compact" if config.model.base == EMBEDDED else "chat"
-    if name == "chat":
-        return ChatFormat(num_inputs)
-    if num_inputs > MOST_INPUTS and config.propose.num_code_f:
-        raise UserError(
-            f"verify.num_inputs is {num_inputs}, and a base of the compact format writes {MOST_INPUTS} at most, so no "
-            f"code_f task would be valid: set it to {MOST_INPUTS} or less, or propose.num_code_f = 0"
-        )
-    return CompactFormat()
 
 
 def choose_device(name: str) -> torch.device:

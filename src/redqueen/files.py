@@ -98,14 +98,16 @@ def apply_override(data: dict[str, Any], override: str) -> None:
     Raises UserError when it is not written so.
     """
     name, equals, text = override.partition("=")
-    parts = name.strip().split(".")
-    if not equals or len(parts) != 2 or not all(parts):
+    *parts, last = name.strip().split(".")
+    if not equals or not parts or not all((*parts, last)):
         raise UserError(f"--set {override}: write it as section.field=value, for example --set run.num_steps=50")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
-    section = data.setdefault(parts[0], {})
-    if not isinstance(section, dict):
-        raise UserError(f"--set {override}: {parts[0]} is not a section")
-    section[parts[1]] = value
+    section = data
+    for at, part in enumerate(parts):
+        section = section.setdefault(part, {})
+        if not isinstance(section, dict):
+            raise UserError(f"--set {override}: {'.'.join(parts[: at + 1])} is not a section")
+    section[last] = value

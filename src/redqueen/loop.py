@@ -148,7 +148,7 @@ def write_proposals(
     engine: Engine,
     streams: Streams,
 ) -> list[Proposal]:
-    """Phase 2. Each teacher writes its batch of tasks of three kinds, shown references from the buffer."""
+    """Phase 2. Each teacher writes its batch of tasks of each kind, shown references from the buffer."""
     seams = (engine.proposer, engine.prompt_format, engine.tokenizer)
     limit = engine.limits.propose_prompt_tokens
     return propose(teachers, met, buffer, engine.config.propose, *seams, streams, limit)
@@ -156,7 +156,7 @@ def write_proposals(
 
 def judge(candidates: list[Candidate], buffer: TaskBuffer, engine: Engine) -> list[Task | Rejection]:
     """Phase 3. Run what is allowed in the sandbox; only what is valid, new and short enough to ask goes on."""
-    judged = check_allowed(candidates, engine.policy, engine.verifier)
+    judged = check_allowed(candidates, engine.policy, engine.verifier, engine.config.verify)
     if engine.config.propose.reject_duplicates:
         judged = reject_duplicates(candidates, judged, buffer.asked)
     limit = engine.limits.solve_prompt_tokens

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from redqueen.config import Config
+from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import newcomer
@@ -63,7 +64,7 @@ class State:
 
 
 def found(config: Config) -> State:
-    """Return the state before the first step: fresh founders, the seed buffer, no games."""
+    """Return the state before the first step: fresh founders, the domains' seeds, no games."""
     population = config.population
     rating = newcomer(config.match)
     if population.single:
@@ -73,7 +74,8 @@ def found(config: Config) -> State:
         first = population.num_teachers
         people += [Individual(f"S{i + 1}", "student", first + i, rating) for i in range(population.num_students)]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
-    buffer, memory = TaskBuffer(config.propose.buffer_capacity), TaskMemory(config.propose.class_decay_frac)
+    seeds = tuple(open_domain(name).seed for name in config.propose.domains)
+    buffer, memory = TaskBuffer(config.propose.buffer_capacity, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     return State(0, tuple(people), buffer, payoff, memory=memory, hall=hall)
 

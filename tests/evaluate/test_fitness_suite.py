@@ -8,14 +8,15 @@ from typing import cast
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from redqueen.domains.code.prompts_compact import END_THINK, EOS, THINK, CompactFormat
+from redqueen.domains.code.suite import Function, build_items
+from redqueen.domains.compact import END_THINK, EOS, THINK
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
-from redqueen.evaluate.suite import Function, build_items
 from redqueen.nouns import Completion, Grade, Request, Task
 from redqueen.tiny.tokenizer import build_tokenizer
 from redqueen.verify import Verifier
 
-FORMAT = CompactFormat()
+FORMAT = PromptFormat(FRAMES["compact"])
 NUM_SAMPLES = 4
 ALWAYS, NEVER, SILENT, ONCE_OF_FOUR, DEDUCES, THINKS = range(6)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from redqueen.domains.code.suite import KINDS
 from redqueen.journal import (
     AttemptRecord,
     CandidateRecord,
@@ -17,7 +18,7 @@ from redqueen.journal import (
     RunRecord,
     TaskRecord,
 )
-from redqueen.nouns import KINDS, Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
+from redqueen.nouns import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
 from redqueen.run.store import JOURNAL
 
 HOSTILE = (

@@ -1,7 +1,7 @@
 """The curriculum's measures against hand-computed numbers."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
@@ -75,7 +75,7 @@ def test_the_journal_gives_means_by_kind_and_coverage_counts_each_behaviour_once
 
 
 def test_the_verifiers_measures_go_in_as_they_are() -> None:
-    metrics = curriculum_metrics([measure(FLAT), measure(DEEP)], 2)
+    metrics = curriculum_metrics([asdict(measure(FLAT)), asdict(measure(DEEP))], 2)
     assert metrics["curriculum/cyclomatic"] == pytest.approx(1.5)
     assert metrics["curriculum/lines"] == pytest.approx((2 + 5) / 2)
     assert metrics["curriculum/variables"] == pytest.approx((1 + 2) / 2)

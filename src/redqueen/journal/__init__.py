@@ -11,7 +11,6 @@ from redqueen.journal.records import (
     CandidateRecord,
     EvaluationRecord,
     MatchRecord,
-    ProgramMeasures,
     RunRecord,
     TaskRecord,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "EvaluationRecord",
     "Journal",
     "MatchRecord",
-    "ProgramMeasures",
     "RunRecord",
     "StepWriter",
     "TaskRecord",

@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from redqueen.config import ProposeConfig
+from redqueen.config import ProposeConfig, VerifyConfig
+from redqueen.domains.registry import check
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Verifier
@@ -55,11 +56,13 @@ def refuse(candidates: Sequence[Candidate], policy: PolicyFilter) -> list[Reject
     return [None if candidate.error else _refusal(candidate, policy) for candidate in candidates]
 
 
-def check_allowed(candidates: Sequence[Candidate], policy: PolicyFilter, verifier: Verifier) -> list[Task | Rejection]:
+def check_allowed(
+    candidates: Sequence[Candidate], policy: PolicyFilter, verifier: Verifier, terms: VerifyConfig
+) -> list[Task | Rejection]:
     """Return a task or a rejection for each candidate; what the policy refuses is never run."""
     refused = refuse(candidates, policy)
     allowed = [candidate for candidate, refusal in zip(candidates, refused, strict=True) if refusal is None]
-    checked = iter(verifier.check(allowed))
+    checked = iter(check(allowed, verifier, terms))
     return [refusal or next(checked) for refusal in refused]
 
 

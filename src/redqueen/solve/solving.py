@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from redqueen.config import SolveConfig
 from redqueen.domains.prompt_format import PromptFormat, completion_text
+from redqueen.domains.registry import grade as grade_answers
 from redqueen.nouns import Attempt, Completion, Individual, Outcome, Request, Task
 from redqueen.policy.protocols import Sampler
 from redqueen.streams import Streams
@@ -74,7 +75,9 @@ def grade(
         for task, student, _, group in sampled
     ]
     grades = iter(
-        verifier.grade([(task, a.answer) for (task, *_), group in zip(sampled, read, strict=True) for a in group])
+        grade_answers(
+            [(task, a.answer) for (task, *_), group in zip(sampled, read, strict=True) for a in group], verifier
+        )
     )
     answered = []
     for (task, student, prompt, completions), attempts in zip(sampled, read, strict=True):

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
+from redqueen.config import VerifyConfig
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
+from redqueen.verify.pool import Jobs
 from redqueen.verify.programs import Rules, verify_program
 from redqueen.verify.records import Program
-from redqueen.verify.runs import Job, Run
 
 
-def check_candidate(
-    candidate: Candidate, rules: Rules, num_inputs: int, num_shown: int
-) -> Generator[Job, Run, Task | Rejection]:
-    """Verify one candidate
+def check_program(
+    candidate: Candidate, rules: Rules, terms: VerifyConfig, with_pairs: bool = False
+) -> Jobs[Task | Rejection]:
+    """Verify one candidate: a program with one input, or with pairs.
 
-    AZR's rules: one input, or ``num_inputs`` distinct ones whose outputs are not all equal.
+    AZR's rules: one input, or ``terms.num_inputs`` distinct ones whose outputs are not all equal.
     """
-    if candidate.error:
-        return Rejection(candidate, "unparsable", candidate.error)
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
         values = [canonical(f"({text}\n)") if "=" not in text else text for text in inputs]
     except LiteralError as error:
         return Rejection(candidate, "invalid-input", str(error))
-    if candidate.kind == "code_f":
-        inputs = [text for i, text in enumerate(inputs) if values[i] not in values[:i]][:num_inputs]
-    wanted = num_inputs if candidate.kind == "code_f" else 1
+    wanted = terms.num_inputs if with_pairs else 1
+    if with_pairs:
+        inputs = [text for i, text in enumerate(inputs) if values[i] not in values[:i]][:wanted]
     if len(inputs) != wanted:
         return Rejection(candidate, "invalid-input", f"{len(inputs)} distinct inputs where {wanted} are needed")
     result = yield from verify_program(Program(candidate.id, candidate.code, tuple(inputs)), rules)
@@ -39,7 +36,7 @@ def check_candidate(
         outputs = tuple(canonical(text, max_chars=rules.limits.max_output_chars) for text in result.outputs)
     except LiteralError as error:
         return Rejection(candidate, "invalid-output", str(error))
-    if candidate.kind == "code_f" and len(set(outputs)) == 1:
+    if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
     return Task(
         id=candidate.id,
@@ -50,6 +47,6 @@ def check_candidate(
         inputs=tuple(inputs),
         outputs=outputs,
         message=candidate.message,
-        num_shown=num_shown if candidate.kind == "code_f" else 0,
+        num_shown=terms.num_shown if with_pairs else 0,
         protection=result.protection,
     )
