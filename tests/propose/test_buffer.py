@@ -12,6 +12,7 @@ from redqueen.propose.buffer import (
     TaskBuffer,
     behaviour_key,
     draw_references,
+    of_domain,
     program_key,
     task_key,
 )
@@ -102,9 +103,10 @@ def test_a_teachers_own_view_holds_the_seed_its_tasks_and_those_of_whom_it_repla
     assert buffer.view("T2") == [IDENTITY, seed, adder(2, "T2")]
 
 
-def test_a_view_is_never_empty_even_when_the_seed_has_left() -> None:
+def test_there_is_a_task_to_refer_to_even_when_the_seed_has_left() -> None:
     buffer = TaskBuffer(8, (IDENTITY,)).add(adder(k, "T2") for k in range(1, 12))
-    assert buffer.view("T1") == [IDENTITY]
+    assert buffer.view("T1") == [] and of_domain(buffer.view("T1"), "code_f") == [IDENTITY]
+    assert of_domain(buffer.tasks, "code_o") == list(buffer.tasks)
 
 
 def test_references_are_different_tasks_and_at_most_as_many_as_there_are() -> None:
@@ -128,8 +130,6 @@ def test_the_newest_task_is_shown_twice_as_often_as_the_oldest() -> None:
     # Weights run from 1 to 2 over 11 tasks: 6000 / 16.5 = 364 and twice that; six standard deviations are about 110.
     assert oldest == pytest.approx(364, abs=110)
     assert newest == pytest.approx(727, abs=160)
-
-
 
 
 @settings(max_examples=40)

@@ -18,6 +18,7 @@ from redqueen.journal import (
     RunRecord,
     TaskRecord,
 )
+from redqueen.journal.records import MEASURES
 from redqueen.nouns import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
 from redqueen.run.store import JOURNAL
 
@@ -49,13 +50,8 @@ REASONS = (
 )
 
 
-@dataclass(frozen=True)
-class Measured:
-    ast_depth: int
-    cyclomatic: int
-    num_lines: int
-    num_variables: int
-    halstead_volume: float
+def measured(*values: float) -> dict[str, float]:
+    return dict(zip(MEASURES, values, strict=True))
 
 
 @dataclass
@@ -210,7 +206,7 @@ def task_record(rng: np.random.Generator, candidate: Candidate, text: str, progr
     )
     grown = int(rng.poisson(2 + 2 * progress))
     return TaskRecord(
-        task, Measured(4 + grown, 1 + grown // 2, 3 + grown, 1 + grown // 2, 20.0 + grown), f"add {constant}"
+        task, measured(4 + grown, 1 + grown // 2, 3 + grown, 1 + grown // 2, 20.0 + grown), f"add {constant}"
     )
 
 

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
@@ -208,7 +209,7 @@ def task_detail(journal: Journal, seq: int) -> TaskDetail | None:
     num_shown = task["num_shown"]
     pairs = [
         (left, right, ("# shown" if at < num_shown else "# hidden") if num_shown else "")
-        for at, (left, right) in enumerate(zip(inputs, outputs, strict=False))
+        for at, (left, right) in enumerate(zip_longest(inputs, outputs, fillvalue=""))
     ]
     around = journal.query(
         "SELECT (SELECT max(seq) FROM task WHERE seq < ?) AS before, "

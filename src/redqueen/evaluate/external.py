@@ -47,6 +47,8 @@ class Examiner:
 
     def _score(self, slots: Sequence[int]) -> list[Score]:
         engine = self.engine
+        if not self.items:  # a domain without a suite
+            return []
         return score(
             slots,
             self.items,

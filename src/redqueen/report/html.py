@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -15,6 +16,7 @@ from markupsafe import Markup
 
 from redqueen import __version__
 from redqueen.display import script_json, visible
+from redqueen.domains.registry import shown
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, write_whole
 from redqueen.report.figure import Figure, Section
@@ -49,9 +51,10 @@ class PlacedSection:
 
 @dataclass(frozen=True)
 class PlacedExample:
-    """An example task with its inputs and outputs side by side."""
+    """An example task with its inputs and outputs side by side, and how its kind shows such a pair."""
 
     task: dict[str, object]
+    pair: str
     pairs: list[tuple[str, str]]
     attempts: list[dict[str, object]]
 
@@ -158,7 +161,8 @@ def place(section: Section, section_id: str, figures: list[Figure]) -> PlacedSec
 
 def _placed_example(example: Example) -> PlacedExample:
     inputs, outputs = json.loads(example.task["inputs"]), json.loads(example.task["outputs"])
-    return PlacedExample(example.task, list(zip(inputs, outputs, strict=False)), example.attempts)
+    pairs = list(zip_longest(inputs, outputs, fillvalue=""))
+    return PlacedExample(example.task, shown(example.task["kind"]).pair, pairs, example.attempts)
 
 
 def _links(runs: Sequence[RunPage], comparison: PlacedSection | None) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def task_text(row: Row) -> str:
     if row["message"]:
         lines.append(f"message: {_text(row['message'])}")
     lines += ["", _text(row["code"]).rstrip(), ""]
-    for at, (given, result) in enumerate(zip(row["inputs"], row["outputs"], strict=True)):
+    for at, (given, result) in enumerate(zip_longest(row["inputs"], row["outputs"], fillvalue="")):
         hidden = "  (hidden from the student)" if 0 < row["num_shown"] <= at else ""
         lines.append(f"{shown(row['kind']).pair.format(_text(given), _text(result))}{hidden}")
     if row["proposal"] is not None:
