@@ -78,5 +78,5 @@ def test_a_state_comes_back_from_its_checkpoint_exactly() -> None:
 )
 def test_a_state_of_another_version_is_refused_by_its_field(change: dict[str, object], named: str) -> None:
     plain = state_to_plain(found(Config())) | change
-    with pytest.raises(UserError, match=rf"another version of redqueen \('{named}"):
+    with pytest.raises(UserError, match=rf"another version of redqueen \({named}"):
         state_from_plain(plain)

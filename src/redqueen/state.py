@@ -9,7 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from redqueen.config import Config
 from redqueen.domains.registry import open_domain
-from redqueen.errors import UserError
+from redqueen.errors import UserError, first_fault
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import newcomer
 from redqueen.nouns import Individual, Names
@@ -91,10 +91,8 @@ def state_from_plain(plain: dict[str, Any]) -> State:
     try:
         return _STATE.validate_python(plain)
     except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
         raise UserError(
-            f"the state of this checkpoint was written by another version of redqueen ({place!r}: {fault['msg']}): "
+            f"the state of this checkpoint was written by another version of redqueen ({first_fault(error)}): "
             "resume with the version that wrote it (the table `run` names it)"
         ) from None
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,10 +49,9 @@ class Answer:
 
     def as_line(self) -> str:
         """Return the answer as a JSON line."""
-        fields = {name: value for name, value in vars(self).items() if name != "grade"}
-        grade = self.grade
-        verdict = {"correct": grade.correct, "verdict": grade.verdict, "detail": grade.detail, "lost": grade.lost}
-        return json.dumps(fields | verdict) + "\n"
+        fields = asdict(self)
+        grade = fields.pop("grade")
+        return json.dumps(fields | grade) + "\n"
 
 
 def evaluate(
@@ -63,7 +63,7 @@ def evaluate(
     temperature: float = 0.8,
     out: Path | None = None,
     overrides: Sequence[str] = (),
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Examine ``target`` on ``suite``; write the answers to ``out`` and return the results as plain values.
 
     Greedy always; ``num_samples`` answers at ``temperature`` besides, for pass@k at k = 1, 2, 4... up to
@@ -129,14 +129,14 @@ def examine(
     return answers
 
 
-def results(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, object]:
+def results(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:
     """Return each examinee's scores, and what they are over each role: mean, spread, worst and best."""
     examinees = list(dict.fromkeys((answer.examinee, answer.role) for answer in answers))
-    members: list[dict[str, object]] = []
+    members: list[dict[str, Any]] = []
     for name, role in examinees:
         own = [answer for answer in answers if answer.examinee == name]
         greedy = [answer.grade for answer in own if answer.mode == "greedy"]
-        member: dict[str, object] = {"name": name, "role": role, "greedy": summary_of(greedy)}
+        member: dict[str, Any] = {"name": name, "role": role, "greedy": summary_of(greedy)}
         if num_samples:
             sampled = [answer for answer in own if answer.mode == "sampled"]
             member["pass_at_k"] = _pass_at_ks(sampled, questions, num_samples)
@@ -146,14 +146,14 @@ def results(answers: Sequence[Answer], questions: Sequence[Question], num_sample
     return {"num_items": len(questions), "members": members, "population": population}
 
 
-def _pass_at_ks(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, object]:
+def _pass_at_ks(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:
     """Return pass@k for k = 1, 2, 4... and the number of samples, each with a bootstrap interval over items."""
     counts: dict[str, list[bool]] = {question.id: [] for question in questions}
     for answer in answers:
         if not answer.grade.lost:
             counts[answer.question].append(answer.grade.correct)
     ks = sorted({1 << power for power in range(num_samples.bit_length()) if 1 << power <= num_samples} | {num_samples})
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     for k in ks:
         known = {name: marks for name, marks in counts.items() if len(marks) >= k}
         values = [pass_at_k(len(marks), sum(marks), k) for marks in known.values()]
@@ -164,11 +164,11 @@ def _pass_at_ks(answers: Sequence[Answer], questions: Sequence[Question], num_sa
 
 
 def _population(
-    members: Sequence[dict[str, object]], answers: Sequence[Answer], questions: Sequence[Question]
-) -> dict[str, object]:
+    members: Sequence[dict[str, Any]], answers: Sequence[Answer], questions: Sequence[Question]
+) -> dict[str, Any]:
     """Return mean (with an interval over items), spread over members, worst and best of the greedy scores."""
-    scores = {str(m["name"]): m["greedy"]["score"] for m in members}  # type: ignore[index]
-    known = {name: float(score) for name, score in scores.items() if score is not None}
+    scores = {m["name"]: m["greedy"]["score"] for m in members}
+    known = {name: score for name, score in scores.items() if score is not None}
     if not known:
         return {"num_members": len(scores), "mean": None}
     marks: dict[str, list[bool]] = {question.id: [] for question in questions}
@@ -194,20 +194,15 @@ def _cluster(question: str) -> str:
     return question.rpartition("/")[0] if question.count("/") == 2 else question
 
 
-def table(found: dict[str, object]) -> str:
+def table(found: dict[str, Any]) -> str:
     """Return the results as lines for a screen."""
     lines = [f"{found['suite']}: {found['num_items']} items, greedy pass@1 with Wilson's 95 % interval"]
-    for member in _dicts(found["members"]):
-        greedy = member["greedy"]
-        assert isinstance(greedy, dict)
-        passes = member.get("pass_at_k", {})
-        assert isinstance(passes, dict)
+    for member in found["members"]:
+        greedy, passes = member["greedy"], member.get("pass_at_k", {})
         more = "".join(f"  pass@{k} {_percent(one['mean'])}" for k, one in passes.items())
-        name = f"{member['name']} ({member['role']})" if member["role"] != member["name"] else str(member["name"])
+        name = f"{member['name']} ({member['role']})" if member["role"] != member["name"] else member["name"]
         lines.append(f"  {name:<20} {_percent(greedy['score'])}  {_range(greedy['interval'])}{more}")
-    population = found["population"]
-    assert isinstance(population, dict)
-    for role, facts in population.items():
+    for role, facts in found["population"].items():
         if facts["mean"] is None:
             continue
         spread = "" if facts["spread"] is None else f", spread {_percent(facts['spread'])}"
@@ -217,11 +212,6 @@ def table(found: dict[str, object]) -> str:
             f"best {facts['best']['name']} {_percent(facts['best']['score'])} ({BEST_NOTE})"
         )
     return "\n".join([*lines, f"  answers: {found['answers']}"])
-
-
-def _dicts(value: object) -> Iterable[dict[str, object]]:
-    assert isinstance(value, list)
-    return value
 
 
 def _percent(share: float | None) -> str:
@@ -247,7 +237,7 @@ def _write(path: Path, answers: Sequence[Answer]) -> None:
         raise UserError(f"--out {path} cannot be written ({error.strerror}): choose another place") from None
 
 
-def show(found: dict[str, object]) -> None:
+def show(found: dict[str, Any]) -> None:
     """Print the table on standard error and the results as JSON on standard output."""
     print(table(found), file=sys.stderr)
     print(json.dumps(found, indent=2))

@@ -15,9 +15,9 @@ import zlib
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
+from redqueen.domains.rows import Row
 from redqueen.errors import UserError
 from redqueen.evaluate.questions import Case, ContestQuestion
-from redqueen.evaluate.rows import Row
 from redqueen.nouns import Grade
 from redqueen.verify import Limits, Program, Result, Verifier
 from redqueen.verify.zygotes import ZygoteSettings

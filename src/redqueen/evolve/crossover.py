@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from typing import Annotated
 
 import torch
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import balanced, cut, in_singular_bases, joint, revived, spectrum, squares_of
-from redqueen.evolve.variation import Breeding, Variation, check_range, uniform
+from redqueen.evolve.variation import Breeding, NotNegative, Share, Variation, check_range, uniform
 from redqueen.population.genotype import Factors, Genotype, Squares, clone
 
 Weights = tuple[float, float]
@@ -32,20 +35,14 @@ class NoConstants:
 class LayerwiseConstants:
     """X2. ``share_frac`` in [0, 1]: the chance of each module to come from parent 2."""
 
-    share_frac: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_range("share_frac", self.share_frac, 0, 1)
+    share_frac: Share = 0.5
 
 
 @dataclass(frozen=True)
 class SubspaceConstants:
     """X3. ``num_leading``: components taken from parent 1; 0 draws it from U{1..r-1}."""
 
-    num_leading: int = 0
-
-    def __post_init__(self) -> None:
-        check_range("num_leading", self.num_leading, 0, math.inf)
+    num_leading: Annotated[int, Field(ge=0)] = 0
 
 
 @dataclass(frozen=True)
@@ -53,10 +50,9 @@ class ExtrapolativeConstants:
     """X4. The reach eta is drawn from U[``eta_low``, ``eta_high``]; 1 is the better parent itself."""
 
     eta_low: float = 1.0
-    eta_high: float = 1.5
+    eta_high: NotNegative = 1.5
 
     def __post_init__(self) -> None:
-        check_range("eta_high", self.eta_high, 0, math.inf)
         check_range("eta_low", self.eta_low, 0, self.eta_high)
 
 
@@ -65,10 +61,9 @@ class LinearConstants:
     """X5. Parent 2's share is drawn from U[``share_low_frac``, ``share_high_frac``], within [0, 1]."""
 
     share_low_frac: float = 0.0
-    share_high_frac: float = 1.0
+    share_high_frac: Share = 1.0
 
     def __post_init__(self) -> None:
-        check_range("share_high_frac", self.share_high_frac, 0, 1)
         check_range("share_low_frac", self.share_low_frac, 0, self.share_high_frac)
 
 
@@ -76,10 +71,7 @@ class LinearConstants:
 class SlerpConstants:
     """X8. ``share_frac`` in [0, 1]: how far along the arc from parent 1 to parent 2."""
 
-    share_frac: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_range("share_frac", self.share_frac, 0, 1)
+    share_frac: Share = 0.5
 
 
 def copy_parent(breeding: Breeding, constants: NoConstants) -> Variation:

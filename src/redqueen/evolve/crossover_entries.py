@@ -9,15 +9,18 @@ at most 2r x 2r). In factor space they are the entries of A and of B as written.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from typing import Annotated
 
 import torch
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from redqueen.evolve.crossover import merged
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import Joint, Outputs, balanced, cut, output_bases, revived, squares_beside, with_rows
-from redqueen.evolve.variation import Breeding, Variation, check_range
+from redqueen.evolve.variation import Breeding, Share, Variation, check_range
 from redqueen.population.genotype import Factors, Squares
 
 
@@ -25,24 +28,16 @@ from redqueen.population.genotype import Factors, Squares
 class DareConstants:
     """X1. ``drop_frac`` in [0, 0.99] of the entries fall; ``share_frac`` in [0, 1] is parent 2's weight."""
 
-    drop_frac: float = 0.7
-    share_frac: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_range("drop_frac", self.drop_frac, 0, 0.99)
-        check_range("share_frac", self.share_frac, 0, 1)
+    drop_frac: Annotated[float, Field(ge=0, le=0.99)] = 0.7
+    share_frac: Share = 0.5
 
 
 @dataclass(frozen=True)
 class TiesConstants:
     """X6. ``keep_frac`` in [0.001, 1] of the entries, the largest, survive; ``share_frac``: as in X1."""
 
-    keep_frac: float = 0.2
-    share_frac: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_range("keep_frac", self.keep_frac, 0.001, 1)
-        check_range("share_frac", self.share_frac, 0, 1)
+    keep_frac: Annotated[float, Field(ge=0.001, le=1)] = 0.2
+    share_frac: Share = 0.5
 
 
 @dataclass(frozen=True)
@@ -50,23 +45,18 @@ class DellaConstants:
     """X7. Entries fall with ``drop_frac`` -+ ``spread_frac`` / 2, the largest least; ``share_frac``: as in X1."""
 
     drop_frac: float = 0.5
-    spread_frac: float = 0.4
-    share_frac: float = 0.5
+    spread_frac: Share = 0.4
+    share_frac: Share = 0.5
 
     def __post_init__(self) -> None:
-        check_range("spread_frac", self.spread_frac, 0, 1)
         check_range("drop_frac", self.drop_frac, self.spread_frac / 2, 0.99 - self.spread_frac / 2)
-        check_range("share_frac", self.share_frac, 0, 1)
 
 
 @dataclass(frozen=True)
 class FisherConstants:
     """X9. ``share_frac`` in [0, 1]: parent 2's weight."""
 
-    share_frac: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_range("share_frac", self.share_frac, 0, 1)
+    share_frac: Share = 0.5
 
 
 def dare(breeding: Breeding, constants: DareConstants) -> Variation:

@@ -8,14 +8,17 @@ components and are the same in both. At strength zero every mutation gives its p
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from typing import Annotated
 
 import torch
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import balanced, revived, spectrum
-from redqueen.evolve.variation import Breeding, Space, Variation, check_range, normal_like
+from redqueen.evolve.variation import Breeding, NotNegative, Share, Space, Variation, normal_like
 from redqueen.population.genotype import Factors, Genotype
 
 
@@ -23,62 +26,43 @@ from redqueen.population.genotype import Factors, Genotype
 class SpectralConstants:
     """M1. ``mutation_std`` in [0, 2]: log singular values and, in radians, singular vectors move by about this much."""
 
-    mutation_std: float = 0.1
-
-    def __post_init__(self) -> None:
-        check_range("mutation_std", self.mutation_std, 0, 2)
+    mutation_std: Annotated[float, Field(ge=0, le=2)] = 0.1
 
 
 @dataclass(frozen=True)
 class LayerNoiseConstants:
     """M2. ``layer_frac`` in [0, 1] of the modules get noise of ``mutation_std`` times each factor's own std."""
 
-    layer_frac: float = 0.33
-    mutation_std: float = 0.1
-
-    def __post_init__(self) -> None:
-        check_range("layer_frac", self.layer_frac, 0, 1)
-        check_range("mutation_std", self.mutation_std, 0, math.inf)
+    layer_frac: Share = 0.33
+    mutation_std: NotNegative = 0.1
 
 
 @dataclass(frozen=True)
 class MaskConstants:
     """M3. ``mask_frac`` in [0, 1] of the components are zeroed."""
 
-    mask_frac: float = 0.3
-
-    def __post_init__(self) -> None:
-        check_range("mask_frac", self.mask_frac, 0, 1)
+    mask_frac: Share = 0.3
 
 
 @dataclass(frozen=True)
 class NoiseConstants:
     """M4. Noise of ``mutation_std`` times each factor's own standard deviation."""
 
-    mutation_std: float = 0.15
-
-    def __post_init__(self) -> None:
-        check_range("mutation_std", self.mutation_std, 0, math.inf)
+    mutation_std: NotNegative = 0.15
 
 
 @dataclass(frozen=True)
 class InputNoiseConstants:
     """M5. Uniform noise on A alone, its std ``mutation_std`` times A's."""
 
-    mutation_std: float = 0.15
-
-    def __post_init__(self) -> None:
-        check_range("mutation_std", self.mutation_std, 0, math.inf)
+    mutation_std: NotNegative = 0.15
 
 
 @dataclass(frozen=True)
 class RedrawConstants:
     """M6. ``redraw_frac`` in [0, 1] of the components, the weakest, get fresh random directions."""
 
-    redraw_frac: float = 0.25
-
-    def __post_init__(self) -> None:
-        check_range("redraw_frac", self.redraw_frac, 0, 1)
+    redraw_frac: Share = 0.25
 
 
 def spectral(breeding: Breeding, constants: SpectralConstants) -> Variation:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import torch
+from pydantic import ValidationError
 
-from redqueen.errors import UserError
+from redqueen.errors import UserError, first_fault
 from redqueen.evolve import crossover as cross
 from redqueen.evolve import crossover_entries as entries
 from redqueen.evolve import mutation as mutate
@@ -167,16 +168,15 @@ def find(operator_id: str) -> Operator:
 
 def tuned(operator: Operator, overrides: Mapping[str, float]) -> Operator:
     """The operator with some constants replaced. Raises UserError for an unknown name or a value out of range."""
-    known = {field.name: field.type for field in fields(operator.constants)}
+    known = constants_of(operator)
     for name in overrides:
         if name not in known:
             choices = ", ".join(known) or "none"
             raise UserError(f"operator {operator.id} has no constant {name!r}; it has: {choices}")
-    values = {name: int(value) if known[name] in ("int", int) else float(value) for name, value in overrides.items()}
     try:
-        return replace(operator, constants=replace(operator.constants, **values))
-    except ValueError as error:
-        raise UserError(f"operator {operator.id}: {error}") from error
+        return replace(operator, constants=replace(operator.constants, **overrides))
+    except ValidationError as error:
+        raise UserError(f"operator {operator.id}: {first_fault(error)}") from None
 
 
 def apply(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from redqueen.population.genotype import Genotype, Squares
@@ -38,6 +39,11 @@ class Variation:
     genotype: Genotype
     constants: dict[str, float]
     squares: Squares = field(default_factory=dict)
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+NotNegative = Annotated[float, Field(ge=0)]
+"""Ranges of an operator's constants: its dataclass, one of pydantic's, checks them."""
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:

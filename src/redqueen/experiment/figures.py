@@ -1,4 +1,7 @@
-"""An experiment's figures as SVG files: curves over steps and external fitness, arm beside arm (extra ``figures``)."""
+"""An experiment's figures as SVG files: curves over steps and external fitness, arm beside arm (extra ``figures``).
+
+The report's figures are drawn by a script in its page; these stand in documents, where no script runs.
+"""
 
 from __future__ import annotations
 

@@ -37,25 +37,11 @@ from redqueen.statistics import NUM_RESAMPLES, Interval, difference, mean_interv
 
 REPORT = "report.md"
 
+_STRUCTURE = ("ast_depth", "cyclomatic", "lines", "variables", "halstead_volume")
+
 SHOWN = (
-    "fitness/greedy/mean",
-    "fitness/greedy/worst",
-    "fitness/greedy/best",
-    "fitness/greedy/change",
-    "fitness/sampled/mean",
-    "fitness/sampled/worst",
-    "fitness/sampled/best",
-    "fitness/sampled/change",
-    "curriculum/ast_depth/end",
-    "curriculum/ast_depth/change",
-    "curriculum/cyclomatic/end",
-    "curriculum/cyclomatic/change",
-    "curriculum/lines/end",
-    "curriculum/lines/change",
-    "curriculum/variables/end",
-    "curriculum/variables/change",
-    "curriculum/halstead_volume/end",
-    "curriculum/halstead_volume/change",
+    *(f"fitness/{mode}/{what}" for mode in ("greedy", "sampled") for what in ("mean", "worst", "best", "change")),
+    *(f"curriculum/{what}/{of}" for what in _STRUCTURE for of in ("end", "change")),
     "curriculum/coverage/end",
     "curriculum/new_program_frac/end",
     "semantic/coverage/end",
@@ -102,16 +88,8 @@ SHOWN_BY_RUN = (
 )
 """Measures in the report's table with a row a run."""
 
-SCORE_COLUMNS = (
-    "individual",
-    "suite",
-    "stratum",
-    "kind",
-    "mode",
-    "num_items",
-    "mean_frac",
-    "low_frac",
-    "high_frac",
+SCORE_COLUMNS = tuple(
+    ["individual", "suite", "stratum", "kind", "mode", "num_items", "mean_frac", "low_frac", "high_frac"]
 )
 """Columns of the journal's evaluations in ``fitness.csv``."""
 

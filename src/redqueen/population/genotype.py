@@ -129,11 +129,6 @@ def norm(genotype: Genotype) -> float:
     return math.sqrt(sum(value**2 for value in layer_norms(genotype).values()))
 
 
-def layer_distances(one: Genotype, other: Genotype) -> dict[str, float]:
-    """|dW_one - dW_other| (Frobenius) of each module; accurate to about 1e-8 of the norms."""
-    return {name: math.sqrt(gap) for name, (gap, _) in _squares(one, other).items()}
-
-
 def distance(one: Genotype, other: Genotype) -> float:
     """|dW_one - dW_other| (Frobenius) over all modules together. Two writings of one adapter are at distance 0."""
     return math.sqrt(sum(gap for gap, _ in _squares(one, other).values()))

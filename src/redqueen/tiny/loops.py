@@ -9,6 +9,9 @@ from redqueen.tiny.expressions import int_atom
 from redqueen.tiny.statements import update_of
 from redqueen.tiny.values import LETTERS, NAMES, Type
 
+Head = tuple[str, list[tuple[str, Type]], str]
+"""A loop's head, its variables with types, and the variable it iterates over ("" if none)."""
+
 
 def loop(draft: Draft, pad: str) -> list[str]:
     """Write a loop that folds something into an accumulator."""
@@ -38,70 +41,60 @@ def loop(draft: Draft, pad: str) -> list[str]:
     return lines
 
 
-def loop_head(draft: Draft, acc: str) -> tuple[str, list[tuple[str, Type]], str]:
-    """Return the loop's head, its variables with types, and the variable it iterates over ("" if none)."""
+def loop_head(draft: Draft, acc: str) -> Head:
+    """Draw what a loop runs over, among what is in reach."""
     r = draft.rng
     known = {t: [v for v, u in draft.scope.types.items() if u == t and v != acc] for t in NAMES}
 
     def loop_name(*options: str) -> str:
         return r.choice([o for o in options if o not in draft.scope.types and o != acc] or ["z"])
 
-    choices: list[tuple[float, Callable[[], tuple[str, list[tuple[str, Type]], str]]]] = []
-
-    def over(type_: Type, element: Type, names: tuple[str, ...]) -> tuple[str, list[tuple[str, Type]], str]:
+    def over(type_: Type, element: Type, names: tuple[str, ...]) -> Head:
         source, v = draft.pick(type_) or "", loop_name(*names)
         return f"for {v} in {source}:", [(v, element)], source
 
-    def enumerated(type_: Type, element: Type, name: str) -> tuple[str, list[tuple[str, Type]], str]:
+    def enumerated(type_: Type, element: Type, name: str) -> Head:
         source, v = draft.pick(type_) or "", loop_name(name)
         i = loop_name("i", "j")
         return f"for {i}, {v} in enumerate({source}):", [(i, "int"), (v, element)], source
 
-    if known["ints"]:
-        choices.append((6, lambda: over("ints", "int", ("x", "v", "y", "e"))))
-        choices.append((2, lambda: enumerated("ints", "int", r.choice(("x", "v")))))
-    if len(known["ints"]) >= 2:
+    def zipped() -> Head:
+        first, second = r.sample(known["ints"], 2)
+        u, v = loop_name("x", "u"), loop_name("y", "v")
+        return f"for {u}, {v} in zip({first}, {second}):", [(u, "int"), (v, "int")], first
 
-        def zipped() -> tuple[str, list[tuple[str, Type]], str]:
-            first, second = r.sample(known["ints"], 2)
-            u, v = loop_name("x", "u"), loop_name("y", "v")
-            return f"for {u}, {v} in zip({first}, {second}):", [(u, "int"), (v, "int")], first
+    def items() -> Head:
+        source = draft.pick("dict") or ""
+        return f"for k, v in {source}.items():", [("k", "str"), ("v", "int")], source
 
-        choices.append((2.5, zipped))
-    if known["str"]:
-        choices.append((4, lambda: over("str", "str", ("c", "ch"))))
-        choices.append((1, lambda: enumerated("str", "str", "c")))
-    if known["strs"]:
-        choices.append((3, lambda: over("strs", "str", ("w", "t"))))
-    if known["dict"]:
+    def ranged() -> Head:
+        i = loop_name("i", "j")
+        bound = r.choice([*known["int"], *known["int"], draft.small(2, 5)])
+        if bound in known["int"] and bound in draft.scope.fresh:
+            draft.scope.fresh.remove(bound)
+        start = r.choice(("", "", "", "1, "))
+        return f"for {i} in range({start}{bound}):", [(i, "int")], bound if bound in known["int"] else ""
 
-        def items() -> tuple[str, list[tuple[str, Type]], str]:
-            source = draft.pick("dict") or ""
-            return f"for k, v in {source}.items():", [("k", "str"), ("v", "int")], source
-
-        if "k" not in draft.scope.types and "v" not in draft.scope.types and acc != "k":
-            choices.append((3, items))
-    if known["tup"]:
-        choices.append((1, lambda: over("tup", "int", ("x", "v"))))
-
-    choices.append((2.5, lambda: _range_head(draft, loop_name("i", "j"), known["int"])))
-
-    def indexed() -> tuple[str, list[tuple[str, Type]], str]:
+    def indexed() -> Head:
         source, i = draft.pick("ints") or "", loop_name("i", "j")
         start = r.choice(("", "", "1, "))
         return f"for {i} in range({start}len({source})):", [(i, "int"), (f"{source}[{i}]", "int")], source
 
-    if known["ints"]:
-        choices.append((2.5, indexed))
-    return r.choices([c for _, c in choices], [w for w, _ in choices])[0]()
-
-
-def _range_head(draft: Draft, i: str, known: list[str]) -> tuple[str, list[tuple[str, Type]], str]:
-    bound = draft.rng.choice([*known, *known, draft.small(2, 5)])
-    if bound in known and bound in draft.scope.fresh:
-        draft.scope.fresh.remove(bound)
-    start = draft.rng.choice(("", "", "", "1, "))
-    return f"for {i} in range({start}{bound}):", [(i, "int")], bound if bound in known else ""
+    free = acc != "k" and not {"k", "v"} & draft.scope.types.keys()
+    choices: list[tuple[bool, float, Callable[[], Head]]] = [
+        (bool(known["ints"]), 6, lambda: over("ints", "int", ("x", "v", "y", "e"))),
+        (bool(known["ints"]), 2, lambda: enumerated("ints", "int", r.choice(("x", "v")))),
+        (len(known["ints"]) >= 2, 2.5, zipped),
+        (bool(known["str"]), 4, lambda: over("str", "str", ("c", "ch"))),
+        (bool(known["str"]), 1, lambda: enumerated("str", "str", "c")),
+        (bool(known["strs"]), 3, lambda: over("strs", "str", ("w", "t"))),
+        (bool(known["dict"]) and free, 3, items),
+        (bool(known["tup"]), 1, lambda: over("tup", "int", ("x", "v"))),
+        (True, 2.5, ranged),
+        (bool(known["ints"]), 2.5, indexed),
+    ]
+    possible = [(weight, make) for is_possible, weight, make in choices if is_possible]
+    return r.choices([make for _, make in possible], [weight for weight, _ in possible])[0]()
 
 
 def loop_body(draft: Draft, pad: str, acc: str, acc_type: Type, loop_vars: list[tuple[str, Type]]) -> list[str]:
@@ -185,28 +178,40 @@ def loop_test(draft: Draft, acc: str, acc_type: Type, loop_vars: list[tuple[str,
     return r.choice(options)
 
 
-def _number_of(draft: Draft, loop_vars: list[tuple[str, Type]], name: str, type_: Type) -> str:
-    """Return an expression for a number that the loop's variables give."""
-    r = draft.rng
-    ints = [n for n, t in loop_vars if t == "int"]
-    number = {"int": name, "str": f"len({name})"}.get(type_, name)
-    if len(ints) == 2 and r.random() < 0.6:
-        one, two = ints
-        number = r.choice((f"{one} * {two}", f"{one} + {two}", f"{one} - {two}", f"max({one}, {two})"))
-    elif type_ == "int" and r.random() < 0.45:
-        operand = int_atom(draft) if r.random() < 0.5 else draft.small(1, 4)
-        factor, divisor = draft.small(2, 3), draft.small(2, 4)
-        number = f"{name} " + r.choice((f"* {factor}", f"+ {operand}", f"- {operand}", f"% {divisor}", f"* {name}"))
-    if draft.scope.helper and draft.scope.helper[1:] == ("int", "int") and type_ == "int" and r.random() < 0.7:
-        number = f"{draft.scope.helper[0]}({name})"
-    return number
-
-
 def fold(draft: Draft, acc: str, acc_type: Type, loop_vars: list[tuple[str, Type]]) -> str:
     """Return the statement that folds the loop's variables into the accumulator."""
     r = draft.rng
     name, type_ = r.choice(loop_vars)
-    number = _number_of(draft, loop_vars, name, type_)
+    ints = [n for n, t in loop_vars if t == "int"]
+    number = {"int": name, "str": f"len({name})"}.get(type_, name)
+    if len(ints) == 2 and r.random() < 0.6:
+        number = r.choice(
+            (
+                f"{ints[0]} * {ints[1]}",
+                f"{ints[0]} + {ints[1]}",
+                f"{ints[0]} - {ints[1]}",
+                f"max({ints[0]}, {ints[1]})",
+            )
+        )
+    elif type_ == "int" and r.random() < 0.45:
+        operand = int_atom(draft) if r.random() < 0.5 else draft.small(1, 4)
+        number = r.choice(
+            (
+                f"{name} * {draft.small(2, 3)}",
+                f"{name} + {operand}",
+                f"{name} - {operand}",
+                f"{name} % {draft.small(2, 4)}",
+                f"{name} * {name}",
+            )
+        )
+    if draft.scope.helper and draft.scope.helper[1:] == ("int", "int") and type_ == "int" and r.random() < 0.7:
+        number = f"{draft.scope.helper[0]}({name})"
+    return _statement(draft, acc, acc_type, name, type_, number)
+
+
+def _statement(draft: Draft, acc: str, acc_type: Type, name: str, type_: Type, number: str) -> str:
+    """Return the statement that folds ``name``, or the ``number`` made of it, into the accumulator."""
+    r = draft.rng
     text = name if type_ == "str" else f"str({name})"
     match acc_type:
         case "int":

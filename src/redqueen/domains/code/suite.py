@@ -14,11 +14,15 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from redqueen.domains.domain import Item
-from redqueen.errors import UserError
+from redqueen.domains.rows import Row, rows_of_file
+from redqueen.errors import UserError, first_fault
 from redqueen.nouns import Task
-from redqueen.verify.literals import LiteralError, canonical, canonical_args
+from redqueen.verify.literals import canonical, canonical_args
 
 SUITES = Path(__file__).parent / "suites"
 KINDS = ("code_o", "code_i", "code_f")
@@ -26,17 +30,9 @@ NUM_PAIRS = 10
 NUM_SHOWN = 5
 """Pairs of a ``code_f`` task, and how many of them the solver sees (AZR: ten, the first half)."""
 
-_FIELDS: dict[str, type] = {
-    "id": str,
-    "level": int,
-    "tags": list,
-    "code": str,
-    "input": str,
-    "output": str,
-    "io_inputs": list,
-    "io_outputs": list,
-    "message": str,
-}
+Value = Annotated[str, AfterValidator(canonical)]
+Arguments = Annotated[str, AfterValidator(canonical_args)]
+"""Texts that are made canonical on reading."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +43,14 @@ class Function:
     level: int
     tags: tuple[str, ...]
     code: str
-    input: str
-    output: str
-    io_inputs: tuple[str, ...]
-    io_outputs: tuple[str, ...]
+    input: Arguments
+    output: Value
+    io_inputs: tuple[Arguments, ...]
+    io_outputs: tuple[Value, ...]
     message: str
+
+
+_FUNCTION = TypeAdapter(Function)
 
 
 def load_suite(folder: Path = SUITES, kinds: Sequence[str] = KINDS) -> list[Item]:
@@ -76,19 +75,10 @@ def load_suite(folder: Path = SUITES, kinds: Sequence[str] = KINDS) -> list[Item
 def load_functions(path: Path) -> list[Function]:
     """Read one suite file. Raises UserError naming the file, the line and the field that is wrong."""
     functions: dict[str, Function] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        where = f"{path}, line {number}"
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{where}: not JSON ({error.msg}); write one object a line.") from None
-        function = _read_function(record, where)
+    for row in rows_of_file(path):
+        function = _read_function(row)
         if function.id in functions:
-            raise UserError(
-                f"{path}, line {number}: the id {function.id} was used before; give every function its own."
-            )
+            raise UserError(f"{row.where}: the id {function.id} was used before; give every function its own.")
         functions[function.id] = function
     return list(functions.values())
 
@@ -132,30 +122,16 @@ def _item(function: Function, kind: str) -> Item:
     return Item(id=item_id, cluster=function.id, stratum=stratum, kind=kind, task=task)
 
 
-def _read_function(record: object, where: str) -> Function:
-    if not isinstance(record, dict):
-        raise UserError(f"{where}: expected an object with the fields {', '.join(_FIELDS)}.")
-    for name, kind in _FIELDS.items():
-        if not isinstance(record.get(name), kind) or isinstance(record[name], bool):
-            raise UserError(f"{where}: the field {name} is missing or not of type {kind.__name__}.")
-        if kind is list and not all(isinstance(entry, str) for entry in record[name]):
-            raise UserError(f"{where}: the field {name} should be a list of strings.")
-    if "/" not in record["id"]:
-        raise UserError(f"{where}: the id should read suite/name, got {record['id']!r}.")
-    inputs, outputs = record["io_inputs"], record["io_outputs"]
-    if len(inputs) != NUM_PAIRS or len(outputs) != NUM_PAIRS or len(set(inputs)) != NUM_PAIRS:
-        raise UserError(f"{where}: io_inputs should hold {NUM_PAIRS} different inputs and io_outputs their outputs.")
+def _read_function(row: Row) -> Function:
     try:
-        return Function(
-            id=record["id"],
-            level=record["level"],
-            tags=tuple(record["tags"]),
-            code=record["code"],
-            input=canonical_args(record["input"]),
-            output=canonical(record["output"]),
-            io_inputs=tuple(canonical_args(text) for text in inputs),
-            io_outputs=tuple(canonical(text) for text in outputs),
-            message=record["message"],
+        function = _FUNCTION.validate_json(json.dumps(row.fields), strict=True)
+    except ValidationError as error:
+        raise UserError(f"{row.where}: the field {first_fault(error)}; correct it.") from None
+    if "/" not in function.id:
+        raise UserError(f"{row.where}: the id should read suite/name, got {function.id!r}.")
+    inputs, outputs = function.io_inputs, function.io_outputs
+    if not len(inputs) == len(outputs) == len(set(inputs)) == NUM_PAIRS:
+        raise UserError(
+            f"{row.where}: io_inputs should hold {NUM_PAIRS} different inputs and io_outputs their outputs."
         )
-    except LiteralError as error:
-        raise UserError(f"{where}: an input or output is no plain literal ({error}); correct it.") from None
+    return function
