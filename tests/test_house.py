@@ -34,11 +34,9 @@ def test_every_folder_of_tests_is_a_folder_of_the_package() -> None:
 
 
 def test_only_domains_and_the_embedded_bases_corpus_name_a_kind_of_task() -> None:
-    names = re.compile("|".join(rf"\\b{name}\\b|num_{name}" for name in kinds()))
+    names = re.compile("|".join(rf"\b{name}\b|num_{name}" for name in kinds()))
     inside = {PACKAGE / "domains", PACKAGE / "tiny"}
-    texts = [
-        path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".j2", ".js") and not inside & {*path.parents}
-    ]
+    texts = [p for p in PACKAGE.rglob("*") if p.suffix in (".py", ".j2", ".js") and not inside & {*p.parents}]
     assert len(texts) > 100 and names.search("num_code_o") and names.search("'code_f'")
     assert [str(p.relative_to(PACKAGE)) for p in texts if names.search(p.read_text(encoding="utf-8"))] == []
 
