@@ -12,9 +12,10 @@ from redqueen.domains.compact import BOS, IN, OUT
 from redqueen.engine import Engine, open_engine
 from redqueen.evolve.generation import check_constants
 from redqueen.loop import StepReport, play_step
+from redqueen.match.rating import GaussianRating
 from redqueen.nouns import Completion, Request
 from redqueen.propose.policy_filter import load_policy
-from redqueen.state import State, found
+from redqueen.state import State, initial_state
 from redqueen.timing import Clock
 
 Reply = Callable[[str, int, int], str | None]
@@ -99,18 +100,18 @@ class Table:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._fresh = engine.bank.flat.clone()
+        self._fresh = engine.store.bank.flat.clone()
 
     def sit(self, config: Config, teach: Reply, answer: Reply) -> tuple[State, Engine]:
         """Return the founding state and the engine with these two scripts in place of its samplers."""
-        self.engine.bank.flat.copy_(self._fresh)
+        self.engine.store.bank.flat.copy_(self._fresh)
         self.engine.learner.load_state({})
         tokenizer = self.engine.tokenizer
         proposer, solver = Scripted(tokenizer, teach), Scripted(tokenizer, answer)
         check_constants(config.evolve)
-        policy = load_policy(config.propose)
-        seats = {"proposer": proposer, "solver": solver, "policy": policy}
-        return found(config), replace(self.engine, config=config, **seats)
+        rating, content_filter = GaussianRating(config.match), load_policy(config.propose)
+        seats = {"proposer": proposer, "solver": solver, "rating": rating, "content_filter": content_filter}
+        return initial_state(config, rating), replace(self.engine, config=config, **seats)
 
     def play(
         self, config: Config, teach: Reply, answer: Reply, num_steps: int = 1

@@ -12,15 +12,16 @@ from scripted import Reply, Table, Teacher, config_of, garbage, half, open_table
 from redqueen.domains.compact import IN
 from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
-from redqueen.loop import StepReport, keep_score, play_step
-from redqueen.match.rating import Winner, expected_win, newcomer, update
+from redqueen.loop import StepReport, play_step
+from redqueen.match.rating import STANDARD, Winner
 from redqueen.nouns import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
 from redqueen.run.metrics import step_metrics
+from redqueen.solve.games import score_games
 from redqueen.solve.solving import Answered
 from redqueen.state import State
 from redqueen.timing import Clock
 
-NEWCOMER = newcomer()
+NEWCOMER = STANDARD.newcomer()
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def metrics_of(report: StepReport, state: State) -> dict[str, float]:
 
 
 def moved_slots(engine: Engine, before: torch.Tensor) -> set[int]:
-    return {slot for slot in range(len(before)) if not torch.equal(before[slot], engine.bank.flat[slot])}
+    return {slot for slot in range(len(before)) if not torch.equal(before[slot], engine.store.bank.flat[slot])}
 
 
 # One ordinary step ---------------------------------------------------------------------------------------------
@@ -74,7 +75,7 @@ def test_half_right_attempts_pay_the_teacher_a_half_and_the_student_by_attempt(t
 def test_only_members_with_something_to_learn_are_moved(table: Table) -> None:
     config = config_of()
     state, engine = table.sit(config, Teacher(), half)
-    before = engine.bank.flat.clone()
+    before = engine.store.bank.flat.clone()
     _, report = play_step(state, engine, Clock())
     # Every teacher's proposals all earned a half, so there is nothing to prefer; the students' attempts differ.
     assert moved_slots(engine, before) == {2, 3}
@@ -84,7 +85,7 @@ def test_only_members_with_something_to_learn_are_moved(table: Table) -> None:
 
 def test_a_frozen_role_is_not_moved(table: Table) -> None:
     state, engine = table.sit(config_of(learn={"train_students": False}), Teacher(), half)
-    before = engine.bank.flat.clone()
+    before = engine.store.bank.flat.clone()
     play_step(state, engine, Clock())
     assert moved_slots(engine, before) == set()
 
@@ -131,7 +132,7 @@ def test_who_solves_more_than_expected_wins_and_the_two_ratings_move_against_eac
     for game in report.games:
         assert game.match.expected_win_frac == pytest.approx(0.5)
         assert (game.winner, game.num_tasks) == (winner, 3)
-        teacher, student = update(NEWCOMER, NEWCOMER, winner)
+        teacher, student = STANDARD.update(NEWCOMER, NEWCOMER, winner)
         assert (ratings[game.match.teacher], ratings[game.match.student]) == (teacher, student)
         gain = ratings[game.match.student].mu - NEWCOMER.mu
         assert math.copysign(1, gain) * (gain != 0) == {"student": 1, "draw": 0, "teacher": -1}[winner]
@@ -145,7 +146,7 @@ def test_a_second_step_expects_what_the_ratings_of_the_first_say(table: Table) -
     ratings = {i.id: i.rating for i in state.individuals}
     _, report = play_step(state, engine, Clock())
     for game in report.games:
-        expected = expected_win(ratings[game.match.student], ratings[game.match.teacher])
+        expected = STANDARD.expected_win(ratings[game.match.student], ratings[game.match.teacher])
         assert game.match.expected_win_frac == pytest.approx(expected)
         assert expected > 0.5
 
@@ -155,7 +156,7 @@ def test_a_match_whose_attempts_were_all_lost_is_no_game() -> None:
     task = Task("1-T1-0", "T1", "S1", "code_o", "def f(x): ...", ("1",), ("2",))
     lost = Outcome(Attempt(task.id, "S1", "", None), Grade(False, "infra", lost=True))
     match = Match("T1", "S1", 0.4)
-    (game,) = keep_score([match], [task], [Answered(task, student, (), (), (lost, lost))])
+    (game,) = score_games([match], [task], [Answered(task, student, (), (), (lost, lost))])
     assert (game.winner, game.solve_frac, game.num_tasks) == ("none", None, 1)
 
 
@@ -164,9 +165,9 @@ def test_a_teacher_without_a_valid_task_loses_unless_the_infrastructure_lost_the
         return Rejection(Candidate("1-T1-0", "T1", "S1", "code_o", "text"), reason)
 
     match = Match("T1", "S1", 0.4)
-    (game,) = keep_score([match], [rejected("infra"), rejected("syntax")], [])
+    (game,) = score_games([match], [rejected("infra"), rejected("syntax")], [])
     assert (game.winner, game.solve_frac, game.num_tasks) == ("student", None, 0)
-    (game,) = keep_score([match], [rejected("infra"), rejected("infra")], [])
+    (game,) = score_games([match], [rejected("infra"), rejected("infra")], [])
     assert (game.winner, game.solve_frac, game.num_tasks) == ("none", None, 0)
 
 
@@ -176,7 +177,7 @@ def test_a_teacher_without_a_valid_task_loses_unless_the_infrastructure_lost_the
 def test_a_step_without_a_valid_proposal_goes_on_and_is_counted(table: Table) -> None:
     config = config_of()
     state, engine = table.sit(config, garbage, right)
-    before = engine.bank.flat.clone()
+    before = engine.store.bank.flat.clone()
     after, report = play_step(state, engine, Clock())
     assert [v.reason for v in report.judged if isinstance(v, Rejection)] == ["unparsable"] * 6
     assert report.credit.proposal_rewards == (-1.0,) * 6
@@ -277,7 +278,7 @@ def test_all_pairs_asks_every_student_and_pays_the_teacher_by_their_mean(table: 
 def test_the_single_agent_proposes_and_solves_with_one_adapter_and_is_not_rated(table: Table) -> None:
     config = config_of(population={"num_teachers": 1, "num_students": 1, "single": True}, evolve={"enabled": True})
     state, engine = table.sit(config, Teacher(), half)
-    before = engine.bank.flat.clone()
+    before = engine.store.bank.flat.clone()
     for _ in range(10):
         state, report = play_step(state, engine, Clock())
         (game,) = report.games
@@ -320,8 +321,8 @@ def test_a_copied_child_acts_as_its_parent_does_and_begins_with_a_fresh_optimise
     birth = next(b for b in reports[1].births if b.child.startswith("S"))
     child, parent = state.by_id()[birth.child], state.by_id()[birth.parents[0]]
     assert birth.relative_change == pytest.approx(0.0, abs=1e-6)
-    for name, (a, b) in engine.bank.factors(child.slot).items():
-        a_parent, b_parent = engine.bank.factors(parent.slot)[name]
+    for name, (a, b) in engine.store.bank.factors(child.slot).items():
+        a_parent, b_parent = engine.store.bank.factors(parent.slot)[name]
         torch.testing.assert_close(b @ a, b_parent @ a_parent, rtol=1e-4, atol=1e-6)
     slots = {key.split(".")[0] for key in engine.learner.state_dict()}
     assert str(parent.slot) in slots and str(child.slot) not in slots
@@ -332,7 +333,7 @@ def test_a_child_learns_on_in_its_slot(table: Table) -> None:
     for _ in range(2):
         state, _ = play_step(state, engine, Clock())
     child = next(i for i in state.students if i.born_step == 2)
-    before = engine.bank.flat.clone()
+    before = engine.store.bank.flat.clone()
     state, report = play_step(state, engine, Clock())
     assert child.slot in moved_slots(engine, before)
     assert child.id in {a.student.id for a in report.answered}
@@ -353,20 +354,20 @@ def test_a_role_of_one_is_not_replaced_for_its_fitness(table: Table) -> None:
 
 def test_a_member_whose_update_is_not_finite_is_marked_left_as_it_was_and_the_first_to_leave(table: Table) -> None:
     state, engine = table.sit(config_of(evolve=EVOLVING), Teacher(), half)
-    name, (_, b) = next(iter(engine.bank.factors(2).items()))
+    name, (_, b) = next(iter(engine.store.bank.factors(2).items()))
     b.fill_(float("nan"))
     best = replace(state.individuals[2], rating=Rating(60.0, 1.0))
     state = replace(state, individuals=(*state.individuals[:2], best, state.individuals[3]))
-    before = engine.bank.flat.clone()
+    before = engine.store.bank.flat.clone()
     state, report = play_step(state, engine, Clock())
     assert {u.slot: u.ok for u in report.updates}[2] is False
     assert state.broken == {"S1"}
-    assert torch.equal(engine.bank.flat[2].nan_to_num(7.0), before[2].nan_to_num(7.0))
-    assert not torch.equal(engine.bank.flat[3], before[3])
+    assert torch.equal(engine.store.bank.flat[2].nan_to_num(7.0), before[2].nan_to_num(7.0))
+    assert not torch.equal(engine.store.bank.flat[3], before[3])
     state, report = play_step(state, engine, Clock())
     assert [(b.child, b.replaced, b.parents) for b in report.births][1] == ("S1.2", "S1", ("S2",))
     assert state.broken == frozenset()
-    assert engine.bank.factors(2)[name][1].isfinite().all()
+    assert engine.store.bank.factors(2)[name][1].isfinite().all()
 
 
 def test_a_broken_member_that_is_alone_in_its_role_gives_its_place_to_a_fresh_founder(table: Table) -> None:
@@ -376,4 +377,4 @@ def test_a_broken_member_that_is_alone_in_its_role_gives_its_place_to_a_fresh_fo
     state, report = play_step(state, engine, Clock())
     birth = next(b for b in report.births if b.replaced == "S1")
     assert (birth.child, birth.parents, birth.operator) == ("S1.2", (), "founder")
-    assert all(bool((b == 0).all()) for _, b in engine.bank.factors(3).values())  # it is the base model
+    assert all(bool((b == 0).all()) for _, b in engine.store.bank.factors(3).values())  # it is the base model

@@ -12,7 +12,7 @@ from redqueen.domains.compact import IN
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.loop import play_step
-from redqueen.match.rating import newcomer
+from redqueen.match.rating import STANDARD
 from redqueen.nouns import Rating, Rejection
 from redqueen.state import state_from_plain, state_to_plain
 from redqueen.timing import Clock
@@ -106,7 +106,7 @@ def test_a_broken_single_agent_begins_anew_from_the_base_at_the_next_generation(
     assert (birth.child, birth.replaced, birth.parents, birth.operator) == ("A1.2", "A1", (), "founder")
     assert birth.space == "none"
     assert [(i.id, i.role, i.slot) for i in state.individuals] == [("A1.2", "both", 0)]
-    assert all(bool((b == 0).all()) for _, b in engine.bank.factors(0).values())
+    assert all(bool((b == 0).all()) for _, b in engine.store.bank.factors(0).values())
     assert state.broken == frozenset()
     assert not any(key.startswith("0.") for key in engine.learner.state_dict())
 
@@ -127,14 +127,14 @@ def test_the_fittest_of_each_role_enters_the_hall_as_a_copy_that_is_never_traine
     student = entered["S"]
     assert student.individual.id == f"{student.member}@2"
     original = state.by_id()[student.member].slot
-    assert torch.equal(engine.bank.flat[student.individual.slot], engine.bank.flat[original])
-    frozen = engine.bank.flat[4:].clone()
+    assert torch.equal(engine.store.bank.flat[student.individual.slot], engine.store.bank.flat[original])
+    frozen = engine.store.bank.flat[4:].clone()
     for _ in range(3):
         state, report = play_step(state, engine, Clock())
         assert {u.slot for u in report.updates} <= {0, 1, 2, 3}
-    past = engine.bank.flat[[4, 6]]
+    past = engine.store.bank.flat[[4, 6]]
     assert torch.equal(past, frozen[[0, 2]])
-    assert not torch.equal(engine.bank.flat[original], frozen[2])
+    assert not torch.equal(engine.store.bank.flat[original], frozen[2])
 
 
 def test_past_members_play_and_are_recorded_while_their_ratings_stay(table: Table) -> None:
@@ -208,7 +208,7 @@ def test_what_the_policy_forbids_is_refused_and_costs_like_an_invalid_proposal(t
 
 def test_the_ratings_of_newcomers_do_not_depend_on_the_options(table: Table) -> None:
     state, _ = table.sit(config_of(match=HALL), Teacher(), half)
-    assert {i.rating for i in state.individuals} == {newcomer()}
+    assert {i.rating for i in state.individuals} == {STANDARD.newcomer()}
 
 
 # Resuming ------------------------------------------------------------------------------------------------------
@@ -236,13 +236,18 @@ def test_with_every_option_on_a_game_taken_up_from_its_checkpoint_ends_like_the_
     state, engine = table.sit(config, teacher, half)
     for _ in range(4):
         state, _ = play_step(state, engine, Clock())
-    kept = json.dumps(state_to_plain(state)), engine.bank.flat.clone(), engine.learner.state_dict(), teacher.num_written
+    kept = (
+        json.dumps(state_to_plain(state)),
+        engine.store.bank.flat.clone(),
+        engine.learner.state_dict(),
+        teacher.num_written,
+    )
     first = [play_step(state, engine, Clock())]
     first.append(play_step(first[0][0], engine, Clock()))
-    ended = engine.bank.flat.clone()
+    ended = engine.store.bank.flat.clone()
 
     text, flat, moments, teacher.num_written = kept
-    engine.bank.flat.copy_(flat)
+    engine.store.bank.flat.copy_(flat)
     engine.learner.load_state(moments)
     second = [play_step(state_from_plain(json.loads(text)), engine, Clock())]
     second.append(play_step(second[0][0], engine, Clock()))
@@ -252,6 +257,6 @@ def test_with_every_option_on_a_game_taken_up_from_its_checkpoint_ends_like_the_
                 assert getattr(report_1, field.name) == getattr(report_2, field.name), field.name
         for field in fields(state_1):
             assert getattr(state_1, field.name) == getattr(state_2, field.name), field.name
-    assert torch.equal(ended, engine.bank.flat)
+    assert torch.equal(ended, engine.store.bank.flat)
     assert first[-1][1].births and first[-1][1].admitted
     assert any("@" in g.match.teacher + g.match.student for _, report in first for g in report.games)

@@ -9,11 +9,12 @@ from redqueen.config import Config, parse_config
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.errors import UserError
 from redqueen.match import payoff
+from redqueen.match.rating import STANDARD
 from redqueen.nouns import Individual, Rating, Task
 from redqueen.population.hall_of_fame import HallOfFame, admit
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.task_memory import TaskMemory, remember
-from redqueen.state import State, found, state_from_plain, state_to_plain
+from redqueen.state import State, initial_state, state_from_plain, state_to_plain
 
 
 def config_of(**population: object) -> Config:
@@ -21,7 +22,7 @@ def config_of(**population: object) -> Config:
 
 
 def test_founders_are_teachers_then_students_in_the_slots_of_the_bank() -> None:
-    state = found(config_of(num_teachers=2, num_students=3))
+    state = initial_state(config_of(num_teachers=2, num_students=3), STANDARD)
     assert [(i.id, i.role, i.slot) for i in state.individuals] == [
         ("T1", "teacher", 0),
         ("T2", "teacher", 1),
@@ -36,13 +37,13 @@ def test_founders_are_teachers_then_students_in_the_slots_of_the_bank() -> None:
 
 
 def test_the_single_agent_is_one_member_that_is_teacher_and_student() -> None:
-    state = found(config_of(num_teachers=1, num_students=1, single=True))
+    state = initial_state(config_of(num_teachers=1, num_students=1, single=True), STANDARD)
     assert [(i.id, i.role, i.slot) for i in state.individuals] == [("A1", "both", 0)]
     assert state.teachers == state.students == state.individuals
 
 
 def test_a_run_begins_with_the_identity_program_and_no_games() -> None:
-    state = found(Config())
+    state = initial_state(Config(), STANDARD)
     assert state.step == 0
     assert state.buffer == TaskBuffer(1024, (IDENTITY,))
     assert state.payoff.cells == {} and state.broken == frozenset()
@@ -77,6 +78,6 @@ def test_a_state_comes_back_from_its_checkpoint_exactly() -> None:
     ],
 )
 def test_a_state_of_another_version_is_refused_by_its_field(change: dict[str, object], named: str) -> None:
-    plain = state_to_plain(found(Config())) | change
+    plain = state_to_plain(initial_state(Config(), STANDARD)) | change
     with pytest.raises(UserError, match=rf"another version of redqueen \({named}"):
         state_from_plain(plain)

@@ -30,6 +30,9 @@ MaxSolved = Annotated[float | None, typer.Option(help="Greatest share of right a
 Workers = Annotated[int, typer.Option(help="Programs at a time.")]
 CpuMs = Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")]
 HashSeeds = Annotated[int, typer.Option(help="Hash seeds a program must agree under.")]
+TrustHooks = Annotated[
+    bool, typer.Option("--trust-hooks", help="Import the hook that the run folder's config names: that runs its code.")
+]
 AllowWeak = Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="section.field=value; may be repeated.")]
 
@@ -39,7 +42,9 @@ def main() -> None:
     try:
         app(args=_repeat_flags(sys.argv[1:]))
     except UserError as error:
-        print(f"redqueen: {error}", file=sys.stderr)
+        from redqueen.display import visible
+
+        print(f"redqueen: {visible(str(error))}", file=sys.stderr)  # it may quote a stranger's file
         sys.exit(2)
     except KeyboardInterrupt:
         print("redqueen: stopped", file=sys.stderr)
@@ -91,11 +96,11 @@ def train(
 
 
 @app.command()
-def resume(run_dir: RunDir) -> None:
+def resume(run_dir: RunDir, trust_hooks: TrustHooks = False, allow_weak: AllowWeak = False) -> None:
     """Go on with a run that was stopped, from its newest checkpoint."""
     from redqueen.commands import train as command
 
-    command.resume(run_dir)
+    command.resume(run_dir, trust_hooks, allow_weak)
 
 
 @app.command()
@@ -172,12 +177,13 @@ def replay(
     run_dir: RunDir,
     task: Annotated[str, typer.Option("--task", help="The task's id, as `redqueen tasks` shows it.")],
     judge: Annotated[bool, typer.Option("--judge", help="Judge everything again in the sandbox, and compare.")] = False,
+    allow_weak: AllowWeak = False,
     as_json: AsJson = False,
 ) -> None:
     """Show one task: program, inputs, outputs, what the teacher wrote, every attempt with its verdict."""
     from redqueen.commands.tasks import show_task
 
-    show_task(run_dir, task, judge, as_json)
+    show_task(run_dir, task, judge, as_json, allow_weak)
 
 
 @app.command()
@@ -188,13 +194,14 @@ def play(
     min_solved: MinSolved = None,
     max_solved: MaxSolved = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the choice; default: another one each time.")] = None,
+    allow_weak: AllowWeak = False,
 ) -> None:
     """Be the student: answer tasks of a run at the keyboard; the run's verifier judges. An empty answer stops."""
     from redqueen.commands.play import play as play_tasks
     from redqueen.report.task_list import TaskFilter
 
     wanted = TaskFilter(kind=kind, min_solved=min_solved, max_solved=max_solved)
-    play_tasks(run_dir, wanted, num, seed, sys.stdin, sys.stdout)
+    play_tasks(run_dir, wanted, num, seed, sys.stdin, sys.stdout, allow_weak)
 
 
 @app.command()

@@ -7,7 +7,6 @@ A field's docstring says what it is, then its ground and why: *Paper* (a reader 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from redqueen.errors import UserError
-from redqueen.files import apply_override, read_toml
+from redqueen.files import apply_override, by_kind, read_toml
 
 EMBEDDED = "embedded"
 
@@ -139,8 +138,7 @@ class ProposeConfig(Section):
     domains: tuple[str, ...] = Field(default=("code",), min_length=1)
     """Domains whose kinds of task are asked for, by name, or ``module:NAME`` for one of your own. Paper: code."""
     num_proposals: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
-    """Proposals of each teacher a step, by kind of task: ``{NAME = 6}``. Ours: AZR has 64 of each kind,
-    for one adapter."""
+    """Proposals of each teacher a step, by kind of task: ``{NAME = 6}``. Ours: AZR has 64 of each, for one adapter."""
     num_of_each_kind: int = Field(default=8, ge=0)
     """Proposals of each teacher a step of a kind that ``num_proposals`` does not name. Ours: as above."""
     num_per_prompt: int = Field(default=4, ge=1)
@@ -176,16 +174,7 @@ class ProposeConfig(Section):
     @classmethod
     def _numbers_by_kind(cls, data: Any) -> Any:
         """Read ``num_NAME`` for a kind called NAME, as configs once had it; of two numbers the later one counts."""
-        read: dict[str, Any] = {}
-        for name, value in data.items() if isinstance(data, dict) else ():
-            old = re.fullmatch(r"num_(\w+_\w)", name)
-            if old and name not in cls.model_fields:
-                read["num_proposals"] = {**read.get("num_proposals", {}), old[1]: value}
-            elif isinstance(read.get(name), dict) and isinstance(value, dict):
-                read[name] = read[name] | value
-            else:
-                read[name] = value
-        return read if isinstance(data, dict) else data
+        return by_kind(data, set(cls.model_fields)) if isinstance(data, dict) else data
 
 
 class VerifyConfig(Section):
@@ -251,7 +240,12 @@ class LearnConfig(Section):
     weight_decay: float = Field(default=0.0, ge=0)
     """AdamW. Ours: decay would pull an adapter back to the base for no stated reason."""
     clip: float = Field(default=0.2, gt=0)
-    """Range of the importance ratio. AZR: 0.2. It never acts: a batch is used once, by the weights that sampled it."""
+    """Range of the importance ratio. AZR: 0.2. It never acts while ``old_logprobs`` is
+    ``recompute``: a batch is used once, by the weights that sampled it."""
+    old_logprobs: Literal["recompute", "sampler"] = "recompute"
+    """Whose log-probabilities count as those of the policy that sampled: ``recompute`` takes those of the training
+    pass itself, right where sampler and learner share the weights, since rounding then cannot clip anything;
+    ``sampler`` takes those that came with the samples, for a sampler elsewhere. Ours."""
     max_grad_norm: float = Field(default=1.0, gt=0)
     """Gradient clipping, per member. Ours: one member's outlier does not slow the others."""
     micro_batch_tokens: int = Field(default=8192, ge=64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Mapping
 from functools import lru_cache
 
 NOTHING = "–"
@@ -12,6 +13,13 @@ NOTHING = "–"
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Unicode categories without a safe shape of their own: controls, formats (bidi, zero width, tags), surrogates,
 private use, unassigned, line and paragraph separators."""
+
+BLANK = frozenset(
+    {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE0E),
+     *range(0xE0100, 0xE01F0)}
+)  # fmt: skip
+"""Letters and marks without a shape: fillers, joiners, the braille blank, and the selectors of variants that hide data.
+Two selectors stay, which ordinary text has (text or picture)."""
 
 MAX_MARKS = 4
 """Longest run of combining marks that is shown as it is; longer ones climb over the neighbouring lines."""
@@ -34,13 +42,31 @@ def visible(text: str, max_chars: int | None = None, one_line: bool = False) -> 
     return f"{shown} … ({num_left_out:,} more characters)" if num_left_out else shown
 
 
+def shown(value: object) -> object:
+    """Return a text as ``visible`` writes it, anything else (marked-up text too) as it is: for the template engine.
+
+    Every expression of a page passes through it, so that a name nobody thought of cannot bring in what is invisible.
+    """
+    return visible(value) if type(value) is str else value
+
+
 def script_json(value: object) -> str:
     """Return JSON that may stand inside a ``<script>`` element: ASCII only, and no ``<``, ``>`` or ``&`` in it.
 
-    So nothing in it can end the element or open a comment. Raises ValueError for NaN and infinity.
+    So nothing in it can end the element or open a comment; its texts are ``visible``, for a script writes them on the
+    page. Raises ValueError for NaN and infinity.
     """
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(all_visible(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def all_visible(value: object) -> object:
+    """Return plain data with every text in it ``visible``."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {all_visible(key): all_visible(item) for key, item in value.items()}
+    return [all_visible(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @lru_cache(maxsize=4096)
@@ -49,9 +75,9 @@ def _shape(character: str, one_line: bool) -> str:
         return "⏎" if one_line else character
     if character == "\t":
         return " " if one_line else character
-    if unicodedata.category(character) not in HIDDEN_CATEGORIES:
-        return character
     code = ord(character)
+    if unicodedata.category(character) not in HIDDEN_CATEGORIES and code not in BLANK:
+        return character
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,17 +14,20 @@ from transformers.utils.logging import disable_progress_bar
 
 from redqueen.config import EMBEDDED, Config
 from redqueen.domains.prompt_format import PromptFormat, choose_format
+from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner
+from redqueen.learn.torch_store import TorchStore
+from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
+from redqueen.policy.base import Base, freeze
 from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
+from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.policy_filter import PolicyFilter, load_policy
-from redqueen.verify import Verifier
 from redqueen.verify.opening import open_verifier
 
 if TYPE_CHECKING:
@@ -32,65 +35,110 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Engine:
-    """The frozen base with its adapter bank, the samplers, the learner and the verifier."""
+class Adapters:
+    """The part of the engine that may stand elsewhere: who owns, samples and steps the members, and their base's text.
+
+    ``sampler`` makes a solver at another temperature (0 is greedy): what evaluation uses.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    limits: TextLimits
+    store: AdapterStore
+    proposer: Sampler
+    solver: Sampler
+    sampler: Callable[[float], Sampler]
+    learner: Learner
+
+
+@dataclass(frozen=True)
+class Engine(Adapters):
+    """The adapters with the verifier and the rules that the config asks for."""
 
     config: Config
-    tokenizer: PreTrainedTokenizerBase
     prompt_format: PromptFormat
-    bank: AdapterBank
-    proposer: TorchSampler
-    solver: TorchSampler
-    learner: TorchLearner
-    verifier: Verifier
-    limits: TextLimits
-    policy: PolicyFilter
+    verifier: JobRunner
+    rating: RatingSystem
+    content_filter: PolicyFilter
 
-    def sampler(self, temperature: float) -> TorchSampler:
-        """Return a solver at another temperature (0 is greedy): what evaluation uses."""
-        return _sampler(self.bank, self.tokenizer, self.limits.solve_new_tokens, temperature, 1.0, self.config)
+
+LoadAdapters = Callable[[Config], Adapters]
+"""Brings the adapters of a run from where they stand."""
 
 
 @contextmanager
-def open_engine(config: Config) -> Iterator[Engine]:
-    """Load the base, build the bank and start the verifier; its processes end with the context.
+def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[Engine]:
+    """Build the engine that the config asks for; the verifier's processes end with the context.
 
+    ``load`` brings the adapters from elsewhere; without it they stand in this process (``load_adapters``).
     Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox can be had, or a rule of
     evolution or policy is wrong.
     """
     check_constants(config.evolve)
     prompt_format = choose_format(config)
-    policy = load_policy(config.propose)
-    torch.set_num_threads(config.run.num_threads or os.cpu_count() or 1)
-    torch.manual_seed(config.run.rng_seed)
-    device = choose_device(config.run.device)
-    refuse_what_cannot_fit(config, device)
-    model, tokenizer = load_base(config.model.base)
-    population = config.population
-    base = freeze(model, device, config.model.precision)
-    bank = AdapterBank(
-        base,
-        config.num_adapters,
-        population.lora_rank,
-        population.lora_alpha,
-        population.lora_targets,
-        config.run.rng_seed,
-    )
-    propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
-    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_token(tokenizer))
+    content_filter = load_policy(config.propose)
+    set_up_torch(config)
+    adapters = (load or load_adapters)(config)
     with open_verifier(config) as verifier:
         yield Engine(
             config=config,
-            tokenizer=tokenizer,
+            tokenizer=adapters.tokenizer,
+            limits=adapters.limits,
+            store=adapters.store,
+            proposer=adapters.proposer,
+            solver=adapters.solver,
+            sampler=adapters.sampler,
+            learner=adapters.learner,
             prompt_format=prompt_format,
-            bank=bank,
-            proposer=_sampler(bank, tokenizer, limits.propose_new_tokens, propose.temperature, propose.top_p, config),
-            solver=_sampler(bank, tokenizer, limits.solve_new_tokens, solve.temperature, solve.top_p, config),
-            learner=learner,
             verifier=verifier,
-            limits=limits,
-            policy=policy,
+            rating=GaussianRating(config.match),
+            content_filter=content_filter,
         )
+
+
+def set_up_torch(config: Config) -> None:
+    """Set torch's threads and seed, which the results of a process depend on."""
+    torch.set_num_threads(config.run.num_threads or os.cpu_count() or 1)
+    torch.manual_seed(config.run.rng_seed)
+
+
+def load_adapters(config: Config) -> Adapters:
+    """Load the base and build bank, samplers and learner of torch in this process."""
+    device = choose_device(config.run.device)
+    refuse_what_cannot_fit(config, device)
+    model, tokenizer = load_base(config.model.base)
+    base = freeze(model, device, config.model.precision)
+    bank = build_bank(config, base)
+    propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
+    pad_id = pad_token(tokenizer)
+    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id)
+
+    def sampler(max_new_tokens: int, temperature: float, top_p: float) -> TorchSampler:
+        return TorchSampler(
+            bank,
+            max_new_tokens=max_new_tokens,
+            end_tokens=_end_tokens(bank, tokenizer),
+            temperature=temperature,
+            top_p=top_p,
+            max_rows=solve.max_rows,
+            pad_id=pad_id,
+        )
+
+    return Adapters(
+        tokenizer=tokenizer,
+        limits=limits,
+        store=TorchStore(bank, learner),
+        proposer=sampler(limits.propose_new_tokens, propose.temperature, propose.top_p),
+        solver=sampler(limits.solve_new_tokens, solve.temperature, solve.top_p),
+        sampler=lambda temperature: sampler(limits.solve_new_tokens, temperature, 1.0),
+        learner=learner,
+    )
+
+
+def build_bank(config: Config, base: Base) -> AdapterBank:
+    """Return a bank of founders for the population of the config and its hall of fame."""
+    population = config.population
+    rank, alpha, targets = population.lora_rank, population.lora_alpha, population.lora_targets
+    return AdapterBank(base, config.num_adapters, rank, alpha, targets, config.run.rng_seed)
 
 
 def choose_device(name: str) -> torch.device:
@@ -112,25 +160,6 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         first = str(error).strip().splitlines()[0]
         raise UserError(f"model.base {name} cannot be loaded: {first}") from None
     return model, tokenizer
-
-
-def _sampler(
-    bank: AdapterBank,
-    tokenizer: PreTrainedTokenizerBase,
-    max_new_tokens: int,
-    temperature: float,
-    top_p: float,
-    config: Config,
-) -> TorchSampler:
-    return TorchSampler(
-        bank,
-        max_new_tokens=max_new_tokens,
-        end_tokens=_end_tokens(bank, tokenizer),
-        temperature=temperature,
-        top_p=top_p,
-        max_rows=config.solve.max_rows,
-        pad_id=pad_token(tokenizer),
-    )
 
 
 def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -1,16 +1,59 @@
-"""Files: TOML that users write, explained where it is wrong; files and folders written as a whole or not at all."""
+"""Files: TOML that users write, explained where it is wrong; files and folders written as a whole or not at all; and
+read only when they are plain files of a sane size, without waiting."""
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import shutil
+import stat
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from redqueen.errors import UserError
+
+MAX_TEXT_BYTES = 64 << 20
+"""Largest JSON or text file of a run or an adapter that is read."""
+
+
+def open_plain(path: Path, max_bytes: int) -> BufferedReader:
+    """Open a file to read that may come from somebody else's folder.
+
+    Raises FileNotFoundError when it is not there, and UserError when it is a link, a pipe, a device or a folder, or
+    larger than ``max_bytes``: nothing of that kind is followed, waited for or read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if os.path.islink(path):
+            raise UserError(f"{path} is a link; put the file itself there") from None
+        raise UserError(f"{path} may not be read: ask for permission to read it ({error.strerror})") from None
+    found = os.fstat(descriptor)
+    problem = ""
+    if not stat.S_ISREG(found.st_mode):
+        problem = "is no plain file; put the file itself there"
+    elif found.st_size > max_bytes:
+        problem = f"has {found.st_size:,} bytes, and at most {max_bytes:,} are read; give the file that was written"
+    if problem:
+        os.close(descriptor)
+        raise UserError(f"{path} {problem}")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_plain(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """Return the text of such a file. Raises as ``open_plain`` does, and UserError when it is not UTF-8."""
+    with open_plain(path, max_bytes) as file:
+        try:
+            return file.read(max_bytes).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is no text in UTF-8 ({error}): restore it from a copy") from None
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -30,9 +73,9 @@ def writing_whole(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    aside = path.with_name(f".{path.name}.writing-{os.getpid()}")
+    aside = path.with_name(f".{path.name}.writing-{secrets.token_hex(8)}")  # nobody can have put a link there
     try:
-        with aside.open("wb") as file:
+        with aside.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -111,3 +154,14 @@ def apply_override(data: dict[str, Any], override: str) -> None:
         if not isinstance(section, dict):
             raise UserError(f"--set {override}: {'.'.join(parts[: at + 1])} is not a section")
     section[last] = value
+
+
+def by_kind(section: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    """Return a section with its unknown fields ``num_NAME_X`` as entries ``NAME_X`` of ``num_proposals``."""
+    read: dict[str, Any] = {}
+    for name, value in section.items():
+        old = re.fullmatch(r"num_(\w+_\w)", name)
+        new, found = ("num_proposals", {old[1]: value}) if old and name not in known else (name, value)
+        both = isinstance(read.get(new), dict) and isinstance(found, dict)
+        read[new] = {**read[new], **found} if both else found
+    return read

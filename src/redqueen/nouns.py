@@ -86,8 +86,9 @@ class Task:
 
     ``code`` is what the task is about, in the form that counts: a program, an equation, a lemma. ``message`` is what a
     student is told in words. ``inputs`` are what belongs to it, and ``outputs`` their truth, computed in checking and
-    canonical: of a program its arguments and values; of an equation no input and one output, its solution. Where
-    ``num_shown`` is not 0, the solver is shown that many pairs of input and output, and the rest are hidden.
+    canonical: of a program its arguments and values; of an equation its solution. There are as many of each, one at
+    least; an input is "" where nothing belongs to it. Where ``num_shown`` is not 0, the solver is shown that many pairs
+    of input and output, and the rest are hidden.
     """
 
     id: str
@@ -140,9 +141,13 @@ class Outcome:
     grade: Grade
 
 
+BASE_SLOT = -1
+"""The slot of the bare base: a request to it is answered without any adapter."""
+
+
 @dataclass(frozen=True)
 class Request:
-    """Ask the sampler for ``num_samples`` continuations of one prompt by one member (``slot`` in the bank).
+    """Ask the sampler for ``num_samples`` continuations of one prompt by one member (its ``slot``, or ``BASE_SLOT``).
 
     ``rng_seed`` fixes the samples of this request whatever else is in the batch.
     """

@@ -11,7 +11,7 @@ from redqueen.config import Config
 from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
 from redqueen.match.payoff import PayoffMatrix
-from redqueen.match.rating import newcomer
+from redqueen.match.rating import RatingSystem
 from redqueen.nouns import Individual, Names
 from redqueen.population.hall_of_fame import HallOfFame
 from redqueen.propose.buffer import TaskBuffer
@@ -58,26 +58,31 @@ class State:
         """Whether somebody was born in the latest step, and so has learned nothing yet."""
         return self.step > 0 and any(i.born_step == self.step for i in self.individuals)
 
+    @property
+    def players(self) -> dict[str, Individual]:
+        """Everybody who may be in a match, living or past, by id."""
+        return {i.id: i for i in (*self.individuals, *self.past)}
+
     def by_id(self) -> dict[str, Individual]:
         """Return the living by their ids."""
         return {i.id: i for i in self.individuals}
 
 
-def found(config: Config) -> State:
+def initial_state(config: Config, rating: RatingSystem) -> State:
     """Return the state before the first step: fresh founders, the domains' seeds, no games."""
     population = config.population
-    rating = newcomer(config.match)
+    newcomer = rating.newcomer()
     if population.single:
-        people = [Individual("A1", "both", 0, rating)]
+        members = [Individual("A1", "both", 0, newcomer)]
     else:
-        people = [Individual(f"T{i + 1}", "teacher", i, rating) for i in range(population.num_teachers)]
+        members = [Individual(f"T{i + 1}", "teacher", i, newcomer) for i in range(population.num_teachers)]
         first = population.num_teachers
-        people += [Individual(f"S{i + 1}", "student", first + i, rating) for i in range(population.num_students)]
+        members += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
     seeds = tuple(open_domain(name).seed for name in config.propose.domains)
     buffer, memory = TaskBuffer(config.propose.buffer_capacity, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
-    return State(0, tuple(people), buffer, payoff, memory=memory, hall=hall)
+    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall)
 
 
 def state_to_plain(state: State) -> dict[str, Any]:

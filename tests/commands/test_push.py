@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -88,14 +89,18 @@ NAMES = ["README.md", "adapter_config.json", "adapter_model.safetensors", "base/
 
 def test_every_file_arrives_as_it_is_and_the_commit_is_named(hub: Hub, folder: Path) -> None:
     sent = push_folder(folder, "me/member", private=True, dry_run=False)
-    assert sent == {"files": NAMES, "url": f"{hub.url}/me/member/commit/1"}
+    assert sent == {"files": NAMES, "left_out": [], "url": f"{hub.url}/me/member/commit/1"}
     assert hub.files == {name: (folder / name).read_bytes() for name in NAMES}
     assert len(hub.created) == 1 and hub.created[0]["name"] == "member"
     assert hub.created[0].get("private") is True or hub.created[0].get("visibility") == "private"
 
 
 def test_a_dry_run_lists_the_files_and_sends_nothing(hub: Hub, folder: Path) -> None:
-    assert push_folder(folder, "me/member", private=False, dry_run=True) == {"files": NAMES, "url": None}
+    assert push_folder(folder, "me/member", private=False, dry_run=True) == {
+        "files": NAMES,
+        "left_out": [],
+        "url": None,
+    }
     assert (hub.created, hub.files) == ([], {})
 
 
@@ -117,3 +122,28 @@ def test_a_folder_without_an_exported_member_is_refused(hub: Hub, tmp_path: Path
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(UserError, match=r"make one with `redqueen export`"):
             push_folder(place, "me/member", private=False, dry_run=False)
+
+
+def test_only_known_plain_files_go_out_and_the_others_are_named(hub: Hub, folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "config.json").write_text("secret")
+    (folder / "tokenizer.json").symlink_to(secret / "config.json")
+    (folder / "*").write_text("a pattern")
+    (folder / ".env").write_text("TOKEN=1")
+    (folder / "vocab.json").mkdir()
+    (folder / "more").symlink_to(secret)
+    os.mkfifo(folder / "merges.txt")
+    sent = push_folder(folder, "me/member", private=False, dry_run=False)
+    assert sent["files"] == NAMES and set(hub.files) == set(NAMES)
+    assert sent["left_out"] == ["*", ".env", "merges.txt", "more", "tokenizer.json", "vocab.json"]
+
+
+def test_a_base_that_is_a_link_is_not_sent(hub: Hub, folder: Path, tmp_path: Path) -> None:
+    (folder / "base" / "config.json").unlink()
+    (folder / "base").rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "config.json").write_text("secret")
+    (folder / "base").symlink_to(tmp_path / "elsewhere")
+    sent = push_folder(folder, "me/member", private=False, dry_run=False)
+    assert sent["left_out"] == ["base"] and "base/config.json" not in hub.files

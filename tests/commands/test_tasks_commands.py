@@ -10,6 +10,7 @@ from command_line import redqueen
 from task_run import ANSWERS, HOSTILE, TASKS, write_task_run
 
 from redqueen.commands.play import play, question_text
+from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.report.table_file import write_table
@@ -199,7 +200,7 @@ def test_a_cell_that_a_spreadsheet_would_calculate_gets_an_apostrophe_and_number
     write_table([run_dir], "candidate", "csv", tmp_path / "candidate.csv")
     with (tmp_path / "task.csv").open(newline="", encoding="utf-8") as file:
         messages = {row["id"]: row["message"] for row in csv.DictReader(file)}
-    assert messages["2-T1.2-0"] == f"'{HOSTILE}" and messages["1-T1-0"] == ""
+    assert messages["2-T1.2-0"] == f"'{visible(HOSTILE)}" and messages["1-T1-0"] == ""
     with (tmp_path / "candidate.csv").open(newline="", encoding="utf-8") as file:
         rewards = {row["id"]: row["reward"] for row in csv.DictReader(file)}
     assert float(rewards["1-T1-9"]) == -1.0

@@ -65,6 +65,13 @@ def test_verify_answers_every_line_in_order_and_names_the_bad_ones(tmp_path: Pat
     assert counts == Counter({"invalid-input": 5, "ok": 2, "timeout": 1, "forbidden": 1})
 
 
+@pytest.mark.parametrize("name", ["[" * 990 + "]" * 990, "NaN", "1e999", '{"a": []}', "null"])
+def test_a_name_that_is_none_is_not_repeated(name: str, tmp_path: Path) -> None:
+    out = io.StringIO()
+    verify_file(write(tmp_path / "programs.jsonl", [f'{{"id": {name}, "code": "", "input": ""}}']), out, workers=1)
+    assert [(line["id"], line["verdict"]) for line in output_of(out)] == [(None, "invalid-input")]
+
+
 def test_grade_answers_every_line_in_order(tmp_path: Path) -> None:
     square = "def f(x):\n    return x * x"
     hidden = [["2", "4"], ["[3][0]", "9"]]

@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +15,11 @@ from redqueen.commands.replay import judge_again
 from redqueen.config import Config, parse_config
 from redqueen.dashboard.app import create_app
 from redqueen.domains.registry import DOMAINS
-from redqueen.engine import Engine, open_engine
+from redqueen.engine import Adapters, load_adapters
 from redqueen.journal import Journal
 from redqueen.report.html import write_report
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task, task_text
-from redqueen.run import lifecycle
+from redqueen.run.lifecycle import start
 from redqueen.run.store import JOURNAL
 
 PAGE = Path(__file__).parents[2] / "docs" / "cookbook" / "own-domain.md"
@@ -56,18 +55,14 @@ def own_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "own_sums.py").write_text(source, encoding="utf-8")
     script = Adder()
 
-    @contextmanager
-    def scripted_engine(config: Config) -> Iterator[Engine]:
-        with open_engine(config) as engine:
-            proposer, solver = (Scripted(engine.tokenizer, reply) for reply in (script.teach, script.solve))
-            engine = replace(engine, proposer=proposer, solver=solver)
-            object.__setattr__(engine, "sampler", lambda temperature: solver)
-            yield engine
+    def load(config: Config) -> Adapters:
+        adapters = load_adapters(config)
+        proposer, solver = (Scripted(adapters.tokenizer, reply) for reply in (script.teach, script.solve))
+        return replace(adapters, proposer=proposer, solver=solver, sampler=lambda temperature: solver)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
-        patch.setattr(lifecycle, "open_engine", scripted_engine)
-        assert lifecycle.start(parse_config(SMALL, "test"), folder / "run")
+        assert start(parse_config(SMALL, "test"), folder / "run", load)
         yield folder / "run"
     DOMAINS.pop("own_sums:DOMAIN", None)
     sys.modules.pop("own_sums", None)

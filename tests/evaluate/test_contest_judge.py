@@ -11,9 +11,10 @@ import pytest
 
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
+from redqueen.evaluate.contest_compare import same_output, same_value
 from redqueen.evaluate.judging import Judge
-from redqueen.evaluate.livecode import same_output, same_value
 from redqueen.evaluate.questions import ContestQuestion, Question
+from redqueen.verify.guard import faults
 
 
 def packed(cases: list[dict[str, str]]) -> str:
@@ -117,6 +118,80 @@ def test_values_are_compared_as_json_knows_them() -> None:
 def test_outputs_are_compared_line_by_line_as_text_or_numbers() -> None:
     assert same_output("YES \n1.0  2\n\n", "YES\n1 2.00")
     assert not same_output("1 2", "1\n2") and not same_output("yes", "YES") and not same_output("1.0001", "1")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("0_5", "5"), ("\uff15", "5"), ("\u0665", "5"), ("5\u00a06", "5 6"), ("\u30005", "5"), ("nan", "NaN"),
+        ("snan", "5"),
+        ("sNaN", "5"), ("inf", "Infinity"), ("-nan", "nan"), ("1e1000000000", "5"), ("1e99999999999999999999", "1e5"),
+        ("1e-999999999", "0"), ("0x5", "5"), ("5L", "5"), ("5j", "5j0"), ("--5", "5"), ("+-5", "-5"), ("5.5.",
+        "5.5"), (".", "0"),
+        ("e5", "0"), ("1e", "1"), ("5\x005", "55"), ("5\u2028", "5"), ("5\x1c6", "5 6"), ("1,000", "1000"), ("True",
+        "1"),
+        ("1/2", "0.5"), ("\ud800", "5"), ("", "0"), ("-1", "1"), ("10", "1"), ("0.1", "0.01"), ("1" * 5000,
+        "1" * 4999 + "2"),
+    ],
+)  # fmt: skip
+def test_no_other_word_is_taken_for_a_number(said: str, expected: str) -> None:
+    assert not same_output(said, expected) and not same_output(expected, said)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("5.0", "5"), ("+5", "5"), ("05", "5"), ("5.", "5"), (".5", "0.50"), ("1e3", "1000"), ("1E+3", "1000.0"),
+        ("-0.0", "0"),
+        ("1e999999999", "10e999999998"), ("0e5", "0"), ("12e-1\t3", "1.2   3.0"), ("5\r\n6\r\n", "5\n6"), ("nan",
+        "nan"),
+        ("0" * 9000 + "7", "7"), ("1" * 9000, "1" * 9000 + ".0"), ("\n 5 \n\n", "5"),
+    ],
+)  # fmt: skip
+def test_one_number_in_two_forms_is_one_number(said: str, expected: str) -> None:
+    assert same_output(said, expected) and same_output(expected, said)
+
+
+def test_returned_values_are_compared_as_plain_data() -> None:
+    inf = float("inf")
+    assert same_value(inf, inf) and same_value(True, 1) and same_value({True: 1}, {"True": 1})
+    unequal = [(inf, 5), (inf, -inf), (float("nan"), float("nan")), ({1: 2, "1": 2}, {"1": 2}), ({5}, [5]), ("5", 5)]
+    unequal += [(b"5", "5"), ([], [0]), ([5], 5), (frozenset({5}), [5]), (None, False), ({}, [])]
+    assert [pair for pair in unequal if same_value(*pair)] == []
+
+
+def test_what_a_program_prints_or_returns_never_stops_the_judge(judge: Judge, tmp_path: Path) -> None:
+    five = {**SUM, "public_test_cases": json.dumps([{"input": "5", "output": "5"}]), "private_test_cases": "[]"}
+    printed = [
+        "snan",
+        "nan",
+        "inf",
+        "0_5",
+        "\uff15",
+        "\u0665",
+        "1e1000000000",
+        "9" * 100_000,
+        "5\x00",
+        "\x00",
+        "5 5",
+        "",
+    ]
+    programs = [f"print({text!r})" for text in printed]
+    programs += ["import sys\nsys.stdout.buffer.write(b'\\xff5')", "print('\\ud800')", "print('5' * 10**6)"]
+    programs += ["import sys\nsys._getframe(1).f_globals['f'] = None", "import io\nio.TextIOWrapper = None"]
+    found = verdicts(judge, load(five, tmp_path), *programs, "print(5)")
+    assert [correct for correct, _ in found] == [False] * len(programs) + [True]
+    five |= {"metadata": '{"func_name": "g"}'}
+    returned = [
+        "float('inf')", "-float('inf')", "float('nan')", "[float('inf')]", "{5}", "frozenset({5})", "(5,)", "'5'",
+        "b'5'",
+        "10**4000", "10**5000", "{1: {2: {3: 4}}}", "print", "range(5)", "'\\ud800'", "5j", "...",
+        "__import__('decimal').Decimal(5)",
+    ]  # fmt: skip
+    methods = [f"class Solution:\n    def g(self, x):\n        return {text}" for text in [*returned, "5", "5.0"]]
+    found = verdicts(judge, load(five, tmp_path), *methods)
+    assert [correct for correct, _ in found] == [False] * len(returned) + [True, True]
+    assert "infra" not in {verdict for _, verdict in found} and not faults
 
 
 class Bomb:

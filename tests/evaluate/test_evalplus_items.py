@@ -90,10 +90,20 @@ def test_the_stand_in_for_numpy_agrees_with_numpy_on_plain_numbers() -> None:
     space: dict[str, object] = {}
     exec(NUMPY_STAND_IN, space)
     stand_in = space["np"]
-    cases = [(1.0, 1.0 + 1e-9), (1.0, 1.1), ([1.0, 2.0], [1.0, 2.0]), ([1.0, 2.0], [1.0, 2.5]), ([1.0, 1.0], 1.0)]
+    cases = [(1.0, 1.0 + 1e-9), (1.0, 1.1), ([1.0, 2.0], [1.0, 2.0]), ([1.0, 2.0], [1.0, 2.5])]
     cases += [(float("inf"), float("inf")), (1e9, 1e9 + 1), ([[1.0], [2.0]], [[1.0], [2.0]]), (0, 0.0)]
     for a, b in cases:
         assert stand_in.allclose(a, b) == numpy.allclose(a, b), (a, b)  # type: ignore[attr-defined]
+
+
+def test_a_list_is_close_only_to_a_list_of_its_own_length() -> None:
+    space: dict[str, object] = {}
+    exec(NUMPY_STAND_IN, space)
+    close = space["np"].allclose  # type: ignore[attr-defined]
+    pairs = [([], [1.0]), ([1.0], []), ([1.0], 1.0), (1.0, [1.0]), ([1.0, 1.0], [1.0]), ((1.0,), [1.0]), ([], 0.0)]
+    pairs += [([], ()), (True, 1.5), ("a", 1.0), (None, 1.0), ([None], [1.0]), (float("nan"), float("nan"))]
+    assert [pair for pair in pairs if close(*pair, rtol=1e-07, atol=1e-6)] == []
+    assert close(True, 1) and close([1.0, 2], [1, 2.0000001]) and not close(1, float("inf"))
 
 
 # Items of our own making, in each published form -----------------------------------------------------------------

@@ -1,10 +1,12 @@
 """Answers in mathematics: equal forms are right, other values wrong, and what is hostile costs its time and no more."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from redqueen.evaluate.maths import MAX_ANSWER_CHARS, MathsJudge, final_answer, plain_form
+from redqueen.verify.guard import faults
 
 pytest.importorskip("math_verify", reason="math-verify is not installed (extra: maths)")
 
@@ -42,6 +44,96 @@ WRONG = [
     ("3, 5, 7", "3, 5"),
     ("1", "1" * (MAX_ANSWER_CHARS + 1)),
 ]
+
+
+EQUAL = [
+    ("5", "x=5"), ("5", "f(x) = 5"), ("5", "\\theta = 5"), ("5", "a_1=5"), ("5", "5.0"), ("5", "05"), ("5", "+5"),
+    ("5", "$5$"),
+    ("5", "5\\text{ cm}"), ("90", "90^\\circ"), ("5", "\\$5"), ("5", "\\$5.00"), ("5", "\\frac{10}{2}"), ("5", "10/2"),
+    ("5", "\\sqrt{25}"), ("5", "(5)"), ("5", "5."), ("5", "\\text{5}"), ("50000", "5\\times 10^4"),
+    ("50000", "5 \\cdot 10^{4}"),
+    ("1450000", "1,450,000"), ("1450000", "1\\,450\\,000"), ("0.5", "\\frac12"), ("\\frac{1}{2}", "0.5"), ("-3", "-3"),
+    ("-\\frac{1}{2}", "\\frac{-1}{2}"), ("10\\%", "10\\%"), ("10\\%", "10%"), ("10\\%", "10"), ("x=5", "5"),
+    ("x=5", "x = 5"),
+    ("y=2x+3", "y = 3+2x"), ("y=2x+3", "2x+3"), ("x^2+y^2=1", "y^2 + x^2 = 1"), ("x<5", "x < 5"), ("x<5", "5>x"),
+    ("\\pi", "\\pi"), ("2\\pi", "\\pi \\cdot 2"), ("\\sqrt{2}+1", "1+\\sqrt 2"), ("x^2-1", "(x-1)(x+1)"),
+    ("1,2", "2, 1"),
+    ("\\int_0^1 f", "\\int_0^1 f"), ("6=5", "6=5"), ("\\infty", "\\infty"), ("3:4", "3:4"), ("5!", "5!"),
+    ("\\text{no}", "no"),
+    ("[2,5)", "x \\in [2,5)"), ("(1,2)", "\\left(1, 2\\right)"), ("\\pm 5", "\\pm 5"),
+]  # fmt: skip
+NO_VALUE_OF_FIVE = [
+    "6=5", "5=6", "5=5", "5=x", "2+3=5", "x=6=5", "x=2+3=5", "1=2=5", "x+y=5", "2x=5", "5\\%", "5%", "500\\%",
+    "\\% 5", "% 5",
+    "\\int_0^5 1\\,dx", "\\int_0^1 5 dx", "∫_0^1 5 dx", "\\sum_{i=1}^5 1", "\\prod_{i=1}^{1}5", "\\lim_{x\\to0}5",
+    "\\frac{d}{dx}5x", "\\frac{d}{dx}(5x)", "5\\pmod 7", "5\\bmod 7", "12\\mod 7", "5\\ne 6", "5\\neq6", "5<6",
+    "x<5", "x\\le 5",
+    "5\\approx5.1", "x\\approx 5", "5\\equiv5", "5\\sim5", "5\\to6", "5\\pm0", "\\pm5", "2+3", "10-5", "-(-5)+0",
+    "1\\cdot5",
+    "5\\times1", "5*1", "10\\div 2", "3!-1", "5!", "5'", "5_6", "101_2", "5,5", "5,6", "5;6", "5:1", "\\{5,5\\}",
+    "5 6", "5\\ 6",
+    "5\\text{ or }6", "5\\text{ is wrong}", "\\text{not }5", "5\\ldots", "5\\dots", "5...", "4.\\overline{9}", "|5|",
+    "|-5|",
+    "\\max(5,3)", "\\gcd(5,10)", "\\lfloor5.5\\rfloor", "\\binom51", "\\binom{5}{1}", "\\log_2 32", "e^{\\ln5}",
+    "\\det(5)",
+    "5\\cap5", "5\\cup6", "5\\mid10", "--5", "5}{6", "}5{", "5\\} 6", "０5", "５", "٥", "²5", "0_5", "5e0j", "0x5",
+    "V", "five", "5i^4",
+    "5≡5", "5≅5", "5＝5", "5％", "5\\text{ percent}", "5 percent", "5\\text{ hundredths}", "5\\text{ million}",
+    "5\\text{k}", "5k",
+    "\\frac{5x}{x}", "5x/x", "\\frac{\\frac{20}{2}}{2}", "\\frac{5}{5/5}", "5/1/1", "5^{0}5", "5\\text{6}",
+    "5\\text{ maybe}",
+    "\\text{about }5", "\\text{at least }5", "5\\text{?}", "5?", "5∙1", "5⋅1", "5−0", "5–6", "5\\%+0", "x=5\\%",
+    "x=2+3", "5⁰",
+    "x=\\int_0^5 1\\,dx", "\\operatorname{lcm}(1,5)", "\\sqrt{20+5}", "\\frac{2+3}{1}", "5^{2-1}", "5+i-i",
+    "5\\lor6", "\\to 5", "=5",
+    "\\begin{pmatrix}5\\end{pmatrix}", "5\\\\6", "6\\newline 5", "5 \\vee 6", "4.9999999", "5.0001", "-5", "", " ",
+    "\\boxed{}",
+]  # fmt: skip
+HOSTILE = [
+    "9^{9^{9^9}}", "9^{9^{9^{9^9}}}", "9^9^9^9", "10^{10^{10^{10}}}", "2^{99999999}", "(999999)!", "((9!)!)!",
+    "99999!", "9!!!!!!",
+    "\\frac{" * 300 + "1" + "}{1}" * 300, "\\sqrt{" * 400 + "5" + "}" * 400, "(" * 900 + "5" + ")" * 900,
+    "{" * 999 + "5" + "}" * 999,
+    "\\int_0^1" * 200 + "x", "\\sum_{i=1}^{10^{10}} i", "\\prod_{i=1}^{10^9} i", "x^{x^{x^{x^x}}}", "9" * 1_999,
+    "0." + "9" * 1_900,
+    "1" + "/1" * 900, "-" * 1_900 + "5", "1,000" * 300, "\\left" * 400, "\\text{" * 300, "^" * 1_000, "_" * 1_000,
+    "\\" * 1_999,
+    "\ud800", "\x00", "\u202e5", "__import__('os')", "\\binom{10^9}{10^8}", "5^{-99999999}", "1e999999999",
+    "\\log_{1}5", "\\frac{5}{0}",
+]  # fmt: skip
+
+
+def test_one_value_in_other_forms_is_right(judge: MathsJudge) -> None:
+    assert [pair for pair, grade in zip(EQUAL, judge.grade(EQUAL), strict=True) if not grade.correct] == []
+
+
+def test_what_states_no_value_or_another_is_no_answer_for_five_or_seven(judge: MathsJudge) -> None:
+    sevens = [("7", text.replace("5", "7")) for text in NO_VALUE_OF_FIVE if "7" not in text]
+    pairs = [("5", text) for text in NO_VALUE_OF_FIVE] + sevens
+    grades = judge.grade(pairs)
+    assert [pair for pair, grade in zip(pairs, grades, strict=True) if grade.correct] == []
+    assert not any(grade.lost for grade in grades) and not faults
+
+
+def test_a_relation_or_a_percentage_counts_only_as_the_gold_answer_has_it(judge: MathsJudge) -> None:
+    pairs = [
+        ("x=5", "6=5"), ("x=5", "y=5"), ("x=5", "x<5"), ("x<5", "x>5"), ("x<5", "x=5"), ("x<5", "5"),
+        ("5\\%", "500\\%"),
+        ("5\\%", "6\\%"), ("x^2+y^2=1", "0=0"), ("(1,2)", "(2,1)"), ("\\{1,2\\}", "\\{1,2,3\\}"), ("[2,5)", "(2,5)"),
+        ("x^2", "\\int 2x\\,dx"), ("2x", "\\frac{d}{dx}x^2"), ("\\pi", "3.14159"), ("\\sqrt{2}", "1.41421"),
+    ]  # fmt: skip
+    assert [pair for pair, grade in zip(pairs, judge.grade(pairs), strict=True) if grade.correct] == []
+
+
+def test_hostile_answers_are_wrong_and_cost_little() -> None:
+    with MathsJudge(deadline_s=5) as judge:
+        judge.grade([("1", "1.0")])  # start it
+        start_s = time.monotonic()
+        grades = judge.grade([("5", text) for text in HOSTILE])
+        spent_s = time.monotonic() - start_s
+    assert not any(grade.correct or grade.lost for grade in grades) and not faults
+    assert sum(grade.verdict in ("timeout", "memory") for grade in grades) <= 1
+    assert spent_s < 60
 
 
 def test_equal_answers_are_right_in_any_form(judge: MathsJudge) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from redqueen.config import EvolveConfig
-from redqueen.evolve.fitness import age_protected, by_payoff, by_rating, internal_fitness
+from redqueen.evolve.fitness import age_protected, by_payoff, internal_fitness
 from redqueen.nouns import Individual, Rating
 
 
@@ -12,7 +12,8 @@ def person(name: str, mu: float, sigma: float, born_step: int = 0) -> Individual
 
 
 def test_fitness_is_the_rating_that_has_very_probably_been_reached() -> None:
-    assert by_rating([person("S0", 30, 2), person("S1", 28, 1)]) == {"S0": 24, "S1": 25}
+    members = [person("S0", 30, 2), person("S1", 28, 1)]
+    assert internal_fitness(members, {}, 10, EvolveConfig()) == {"S0": 24, "S1": 25}
 
 
 def test_only_the_last_matches_count() -> None:

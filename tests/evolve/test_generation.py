@@ -8,7 +8,8 @@ from small_adapters import adapter
 
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
-from redqueen.evolve.generation import PlannedBirth, breed, inherited_rating, plan
+from redqueen.evolve.generation import PlannedBirth, breed, plan
+from redqueen.match.rating import STANDARD
 from redqueen.nouns import Individual, Rating
 from redqueen.population.genotype import distance, norm
 
@@ -118,7 +119,7 @@ def test_a_childs_rating_is_reset_or_inherited_with_more_doubt() -> None:
 
 
 def test_an_inherited_doubt_is_never_more_than_a_newcomers() -> None:
-    assert inherited_rating([Rating(30, 8)]).sigma == pytest.approx(25 / 3)
+    assert STANDARD.inherit([Rating(30, 8)]).sigma == pytest.approx(25 / 3)
 
 
 def test_the_optimisers_state_is_fresh_or_the_first_parents() -> None:

@@ -66,7 +66,7 @@ def test_a_trial_that_was_stopped_ends_as_one_that_was_not(
 
     with pytest.raises(Stopped):
         play_trial(bench, 7, tmp_path, stop)
-    bench.engine.bank.flat.zero_()  # what the process knew is gone
+    bench.engine.store.bank.flat.zero_()  # what the process knew is gone
     told: list[int] = []
     assert play_trial(bench, 7, tmp_path, lambda step, words: told.append(step)) == played[0]
     assert told == list(range(stop_after + 1, 5))

@@ -178,7 +178,9 @@ def test_with_the_samplers_logprobs_the_ratio_is_clipped() -> None:
     bank = tiny_bank()
     stale = Rollout(0, tokens(1, 4), (completion(8, 10),), (1.0,))
     far_below = Completion(stale.completions[0].tokens, (-30.0,) * 10, 1.0, True)
-    (stats,) = TorchLearner(bank, old_logprobs="sampler").update([Rollout(0, stale.prompt, (far_below,), (1.0,))])
+    (stats,) = TorchLearner(bank, LearnConfig(old_logprobs="sampler")).update(
+        [Rollout(0, stale.prompt, (far_below,), (1.0,))]
+    )
     assert stats.clip_frac == 1.0 and stats.grad_norm == 0.0 and stats.loss == pytest.approx(-1.2)
 
 

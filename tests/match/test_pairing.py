@@ -7,7 +7,7 @@ import pytest
 
 from redqueen.config import MatchConfig
 from redqueen.match.pairing import pair, preference, with_hall_of_fame
-from redqueen.match.rating import STANDARD, expected_win
+from redqueen.match.rating import STANDARD
 from redqueen.nouns import Individual, Rating, Role
 
 ALWAYS = MatchConfig(hall_of_fame_frac=1.0)
@@ -50,7 +50,7 @@ def test_all_pairs_is_every_teacher_against_every_student() -> None:
 def test_a_match_carries_the_students_expected_win() -> None:
     teachers, students = people("teacher", [27]), people("student", [22])
     (match,) = pair(teachers, students, np.random.default_rng(0))
-    assert match.expected_win_frac == expected_win(students[0].rating, teachers[0].rating)
+    assert match.expected_win_frac == STANDARD.expected_win(students[0].rating, teachers[0].rating)
 
 
 def frequency(rule: str, exponent: float, num_draws: int = 4000) -> np.ndarray:
@@ -63,7 +63,7 @@ def frequency(rule: str, exponent: float, num_draws: int = 4000) -> np.ndarray:
 
 @pytest.mark.parametrize("exponent", [1.0, 3.0])
 def test_pfsp_draws_in_proportion_to_the_open_outcome(exponent: float) -> None:
-    wins = np.array([expected_win(Rating(mu, 1), Rating(25, 1)) for mu in (25, 31, 45)])
+    wins = np.array([STANDARD.expected_win(Rating(mu, 1), Rating(25, 1)) for mu in (25, 31, 45)])
     weights = (wins * (1 - wins)) ** exponent
     assert frequency("pfsp", exponent) == pytest.approx(weights / weights.sum(), abs=0.03)
 
@@ -73,7 +73,9 @@ def test_uniform_does_not_look_at_the_ratings() -> None:
 
 
 def test_preference_is_the_share_of_draws_that_look_at_the_ratings() -> None:
-    certain = 1.2815515655 * 2**0.5 * STANDARD.rating_beta  # a lead that wins nine games in ten, between known skills
+    certain = (
+        1.2815515655 * 2**0.5 * STANDARD.config.rating_beta
+    )  # a lead that wins nine games in ten, between known skills
     teacher, equal, better = Rating(25, 0), Rating(25, 0), Rating(25 + certain, 0)
     # Weights 0.25 and 0.09: chances 25/34 and 9/34, each 8/34 from a half.
     assert preference([teacher], [equal, better]) == pytest.approx(8 / 34)
@@ -116,7 +118,7 @@ def test_the_expected_win_is_that_against_the_past_member() -> None:
     matches = pair(teachers, students, np.random.default_rng(0), by("uniform"))
     (match,) = with_hall_of_fame(matches, teachers, students, hall, [], np.random.default_rng(0), ALWAYS)
     assert match.teacher == "H0"
-    assert match.expected_win_frac == expected_win(students[0].rating, hall[0].rating)
+    assert match.expected_win_frac == STANDARD.expected_win(students[0].rating, hall[0].rating)
 
 
 def test_without_a_hall_the_matches_stay() -> None:

@@ -7,13 +7,7 @@ import pytest
 import trueskill
 
 from redqueen.config import MatchConfig
-from redqueen.match.rating import (
-    decide,
-    expected_win,
-    lower_confidence_bound,
-    newcomer,
-    update,
-)
+from redqueen.match.rating import STANDARD, GaussianRating, decide
 from redqueen.nouns import Rating
 
 BELIEFS = [(25.0, 25.0 / 3), (31.5, 2.0), (12.0, 6.5), (25.0, 0.9)]
@@ -24,9 +18,9 @@ BELIEFS = [(25.0, 25.0 / 3), (31.5, 2.0), (12.0, 6.5), (25.0, 0.9)]
 def test_the_update_equals_the_published_one_to_a_billionth(draw_frac: float, winner: str) -> None:
     # mpmath: the package's own erfc is only good to seven digits.
     oracle = trueskill.TrueSkill(draw_probability=draw_frac, backend="mpmath")
-    constants = MatchConfig(draw_frac=draw_frac)
+    rating = GaussianRating(MatchConfig(draw_frac=draw_frac))
     for (mu_t, sigma_t), (mu_s, sigma_s) in itertools.product(BELIEFS, BELIEFS):
-        teacher, student = update(Rating(mu_t, sigma_t), Rating(mu_s, sigma_s), winner, constants)
+        teacher, student = rating.update(Rating(mu_t, sigma_t), Rating(mu_s, sigma_s), winner)
         ranks = {"teacher": [0, 1], "student": [1, 0], "draw": [0, 0]}[winner]
         (want_t,), (want_s,) = oracle.rate(
             [(oracle.create_rating(mu_t, sigma_t),), (oracle.create_rating(mu_s, sigma_s),)], ranks=ranks
@@ -38,13 +32,14 @@ def test_the_update_equals_the_published_one_to_a_billionth(draw_frac: float, wi
 
 
 def test_two_newcomers_move_to_the_numbers_everybody_knows() -> None:
-    winner, loser = update(newcomer(), newcomer(), "teacher")
+    winner, loser = STANDARD.update(STANDARD.newcomer(), STANDARD.newcomer(), "teacher")
     assert (round(winner.mu, 3), round(winner.sigma, 3)) == (29.396, 7.171)
     assert (round(loser.mu, 3), round(loser.sigma, 3)) == (20.604, 7.171)
 
 
 def test_a_draw_without_a_margin_pulls_unequal_skills_together() -> None:
-    teacher, student = update(Rating(30, 4), Rating(20, 4), "draw", MatchConfig(draw_frac=0.0, rating_tau=0.0))
+    rating = GaussianRating(MatchConfig(draw_frac=0.0, rating_tau=0.0))
+    teacher, student = rating.update(Rating(30, 4), Rating(20, 4), "draw")
     # The margin is zero: v = -lead = -10 / c with c^2 = 32 + 2 * 625 / 36, so mu moves by 16 / c^2 * 10.
     step = 16 / (32 + 2 * 625 / 36) * 10
     assert teacher.mu == pytest.approx(30 - step)
@@ -53,18 +48,18 @@ def test_a_draw_without_a_margin_pulls_unequal_skills_together() -> None:
 
 @pytest.mark.parametrize("winner", ["teacher", "student", "draw"])
 def test_an_absurd_upset_stays_finite_and_lowers_the_doubt(winner: str) -> None:
-    teacher, student = update(Rating(-500, 1), Rating(500, 1), winner)
+    teacher, student = STANDARD.update(Rating(-500, 1), Rating(500, 1), winner)
     for rating in (teacher, student):
         assert math.isfinite(rating.mu)
         assert 0 < rating.sigma < 1.01
 
 
 def test_the_expected_win_is_one_half_between_equals_and_grows_with_the_lead() -> None:
-    assert expected_win(newcomer(), newcomer()) == 0.5
+    assert STANDARD.expected_win(STANDARD.newcomer(), STANDARD.newcomer()) == 0.5
     spread = math.sqrt(4 + 4 + 2 * (25 / 6) ** 2)
     # One spread ahead is one standard deviation: Phi(1).
-    assert expected_win(Rating(25 + spread, 2), Rating(25, 2)) == pytest.approx(0.8413447460685429)
-    assert expected_win(Rating(25, 2), Rating(25 + spread, 2)) == pytest.approx(1 - 0.8413447460685429)
+    assert STANDARD.expected_win(Rating(25 + spread, 2), Rating(25, 2)) == pytest.approx(0.8413447460685429)
+    assert STANDARD.expected_win(Rating(25, 2), Rating(25 + spread, 2)) == pytest.approx(1 - 0.8413447460685429)
 
 
 def test_the_winner_is_who_beats_the_expectation() -> None:
@@ -78,8 +73,8 @@ def test_a_teacher_without_a_valid_task_has_lost() -> None:
 
 
 def test_the_lower_confidence_bound_of_a_newcomer_is_zero() -> None:
-    assert lower_confidence_bound(newcomer()) == pytest.approx(0.0)
-    assert lower_confidence_bound(Rating(30, 2)) == 24
+    assert STANDARD.fitness(STANDARD.newcomer()) == pytest.approx(0.0)
+    assert STANDARD.fitness(Rating(30, 2)) == 24
 
 
 def test_constants_outside_their_range_are_refused() -> None:

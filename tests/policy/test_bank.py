@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from tiny_models import CONFIGS, tiny_bank, tiny_model
 
 from redqueen.errors import UserError
-from redqueen.policy.bank import BASE_SLOT, AdapterBank
+from redqueen.nouns import BASE_SLOT
+from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.routing import lay_out
 from redqueen.population.genotype import Genotype

@@ -78,7 +78,7 @@ def test_activations_are_estimated_within_a_third(architecture: str) -> None:
     with counting_saved_bytes() as kept, bank.routed(route):
         bank.base.hidden(tokens, positions)
     constant = {p.untyped_storage().data_ptr() for p in bank.base.model.parameters()}
-    constant |= {leaf.untyped_storage().data_ptr() for leaf in (*route.down, *route.up)}
+    constant |= {leaf.untyped_storage().data_ptr() for leaf in (*route.a, *route.b)}
     measured = sum(size for pointer, size in kept.items() if pointer not in constant)
     memory = plan(CONFIGS[architecture].to_dict(), WORK)
     factors = 3 * bank.num_parameters * 4 * 2

@@ -20,7 +20,7 @@ from redqueen.errors import UserError
 from redqueen.journal import Journal, diff
 from redqueen.journal.write import Row
 from redqueen.learn.advantage import advantages
-from redqueen.match.rating import decide, expected_win, lower_confidence_bound, newcomer, update
+from redqueen.match.rating import STANDARD, decide
 from redqueen.nouns import Rating
 from redqueen.propose.buffer import ASKED_PER_PLACE, behaviour_key, program_key
 from redqueen.run.checkpoint import Checkpoint, list_checkpoints
@@ -124,25 +124,25 @@ def test_matches_are_decided_by_what_was_solved_against_what_was_expected(journa
 
 
 def test_ratings_move_by_the_published_update_one_up_and_one_down_and_newborns_begin_anew(journal: Journal) -> None:
-    ratings = {i["id"]: newcomer() for i in rows(journal, "individual") if i["born_step"] == 0}
+    ratings = {i["id"]: STANDARD.newcomer() for i in rows(journal, "individual") if i["born_step"] == 0}
     births = {b["replaced"]: b for b in rows(journal, "birth")}
     for step in STEPS:
         for match in journal.query("SELECT * FROM match WHERE step = ?", (step,)):
             teacher, student = ratings[match["teacher"]], ratings[match["student"]]
-            assert match["expected_win_frac"] == pytest.approx(expected_win(student, teacher))
+            assert match["expected_win_frac"] == pytest.approx(STANDARD.expected_win(student, teacher))
             if match["winner"] == "none":
                 continue
-            moved = update(teacher, student, match["winner"])
+            moved = STANDARD.update(teacher, student, match["winner"])
             ratings[match["teacher"]], ratings[match["student"]] = moved
             gains = (moved[0].mu - teacher.mu, moved[1].mu - student.mu)
             assert gains[0] * gains[1] <= 0
         for replaced, birth in births.items():
             if birth["step"] == step:
                 del ratings[replaced]
-                ratings[birth["child"]] = newcomer()
+                ratings[birth["child"]] = STANDARD.newcomer()
         written = journal.query("SELECT * FROM rating WHERE step = ?", (step,))
         assert {r["individual"]: Rating(r["mu"], r["sigma"]) for r in written} == ratings
-        assert all(r["fitness"] == lower_confidence_bound(ratings[r["individual"]]) for r in written)
+        assert all(r["fitness"] == STANDARD.fitness(ratings[r["individual"]]) for r in written)
 
 
 def test_children_are_born_at_the_generations_and_take_over_the_slots_of_the_least_fit(journal: Journal) -> None:

@@ -20,14 +20,14 @@ def table() -> Iterator[Table]:
 
 def test_the_bases_valid_tasks_stand_behind_the_identity_program_under_the_seeds_name(table: Table) -> None:
     state, engine = table.sit(config_of(propose={"num_seed_proposals": 3}), Teacher(), wrong)
-    before = engine.bank.flat.clone()
+    before = engine.store.bank.flat.clone()
     grown, refused = grow_seed_buffer(state, engine)
     assert refused == []
     assert [t.kind for t in grown.buffer.tasks] == ["code_o"] + ["code_o"] * 3 + ["code_i"] * 3
     assert {t.teacher for t in grown.buffer.tasks} == {SEED_AUTHOR}
     assert len({t.id for t in grown.buffer.tasks}) == 7
     assert replace(grown, buffer=state.buffer) == state
-    assert torch.equal(engine.bank.flat, before)
+    assert torch.equal(engine.store.bank.flat, before)
 
 
 def test_the_one_who_writes_it_is_a_fresh_founder_and_so_the_base_itself(table: Table) -> None:
@@ -35,7 +35,7 @@ def test_the_one_who_writes_it_is_a_fresh_founder_and_so_the_base_itself(table: 
     grow_seed_buffer(state, engine)
     slots = {request.slot for request in engine.proposer.requests}
     assert slots == {state.teachers[0].slot}
-    assert all(bool((b == 0).all()) for slot in slots for _, b in engine.bank.factors(slot).values())
+    assert all(bool((b == 0).all()) for slot in slots for _, b in engine.store.bank.factors(slot).values())
 
 
 def test_without_seed_proposals_or_valid_ones_only_the_identity_program_is_there(table: Table) -> None:

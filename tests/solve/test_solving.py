@@ -10,7 +10,7 @@ from redqueen.domains.compact import END_THINK, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Attempt, Grade, Individual, Outcome, Rating, Task
 from redqueen.policy.base_shape import embedded_folder
-from redqueen.solve.solving import Answered, grade, solve
+from redqueen.solve.solving import Answered, Sampled, grade, solve
 from redqueen.streams import Streams
 from redqueen.verify import Verifier
 
@@ -33,9 +33,7 @@ def task(name: str, teacher: str = "T1", kind: str = "code_o") -> Task:
     return Task(name, teacher, "S1", kind, "def f(x):\n    return x + 1\n", ("1",), ("2",))
 
 
-def ask(
-    sampler: Scripted, tasks: list[Task], opponents: dict[str, tuple[str, ...]]
-) -> list[tuple[Task, Individual, tuple[int, ...], list[object]]]:
+def ask(sampler: Scripted, tasks: list[Task], opponents: dict[str, tuple[str, ...]]) -> list[Sampled]:
     config = config_of(solve={"num_attempts": 3}).solve
     return solve(tasks, opponents, STUDENTS, config, sampler, FORMAT, sampler.tokenizer, Streams(0, 1))  # type: ignore
 
@@ -45,7 +43,7 @@ def test_every_task_goes_to_the_students_its_teacher_meets_as_one_request_each(
 ) -> None:
     sampler = Scripted(tokenizer, right)
     sampled = ask(sampler, [task("a"), task("b", "T2")], {"T1": ("S2",), "T2": ("S1", "S2")})
-    assert [(t.id, student.id, len(group)) for t, student, _, group in sampled] == [
+    assert [(one.task.id, one.student.id, len(one.completions)) for one in sampled] == [
         ("a", "S2", 3),
         ("b", "S1", 3),
         ("b", "S2", 3),

@@ -20,12 +20,12 @@ class ScriptedZygote:
     def cage_for(self, *_: object, **__: object) -> None:
         return None
 
-    def fork_child(self, cage: object) -> tuple[int, int]:
-        return 1, -1
+    def fork_child(self, *_: object) -> int:
+        return 1
 
-    def collect(self, *_: object) -> tuple[wire.ReplyHeader, bytes]:
+    def collect(self, *_: object) -> wire.ReplyHeader:
         status, stopped = self.ends.pop(0)
-        return wire.ReplyHeader(0, 0, status, stopped), b""
+        return wire.ReplyHeader(0, 0, status, stopped)
 
 
 @pytest.mark.parametrize(

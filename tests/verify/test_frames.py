@@ -60,7 +60,8 @@ def test_a_perfect_reply_from_a_child_that_died_is_no_answer() -> None:
     for status, verdict in ((31, "forbidden"), (27, "timeout"), (11, "crash"), (9, "memory"), (1 << 8, "no-result")):
         assert read(whole, status).ended == verdict
     assert read(whole, stopped=wire.HIT_WALL).ended == "timeout"
-    assert read(whole, stopped=wire.OVERFLOWED).ended == "too-large"
+    assert read(whole, stopped=wire.ASLEEP).ended == "timeout"
+    assert read(whole, status=25).ended == "too-large"  # the file's limit
     assert read(whole, stopped=wire.NOT_STARTED).ended == "infra"
 
 

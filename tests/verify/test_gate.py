@@ -5,7 +5,6 @@ import importlib
 from collections.abc import Callable
 
 import pytest
-from honest_programs import PROGRAMS
 
 from redqueen.verify import Result
 from redqueen.verify.inside import allowed, gate, syntax
@@ -21,7 +20,8 @@ def reason(code: str) -> str:
 @pytest.mark.parametrize(
     "code",
     [
-        "import os", "import sys", "import socket", "import time", "import threading", "import ctypes",
+        "import os", "import sys", "import sys\nsys.modules", "from sys import _getframe", "import socket",
+        "import time", "import threading", "import ctypes",
         "import os.path", "import importlib", "import builtins", "import gc", "import inspect", "import uuid",
         "from os import path", "from . import x", "from typing import sys", "from random import SystemRandom",
         "from random import *", "import json\njson.decoder.scanner", "import typing\ntyping.sys.modules",
@@ -34,11 +34,13 @@ def reason(code: str) -> str:
         "import math\nmath.pi = 3", "import json\njson.JSONEncoder.encode = None", 
         "from collections import Counter\nCounter.x = 1",
         "import math\ndel math.pi",
-        "import random\nrandom.random()", "from random import randint\nrandint(1, 2)", "import random\nrandom.Random()",
+        "import random\nrandom.random()", "from random import randint\nrandint(1, 2)",
+        "import random\nrandom.Random()",
         "import random\nrandom.seed()\nrandom.random()", "import random\nrandom.seed(None)\nrandom.random()",
         "from random import shuffle as mix\nmix([1])", "import random\npick = random.choice",
         "import datetime\ndatetime.datetime.now()", "from datetime import date\ndate.today()",
-        "from operator import attrgetter\nattrgetter('__globals__')", "import operator\noperator.attrgetter(x)",
+        "from operator import attrgetter\nattrgetter('__globals__')",
+        "import operator\noperator.methodcaller('__globals__')",
     ],
 )  # fmt: skip
 def test_what_is_impure_is_refused_with_a_reason(code: str) -> None:
@@ -61,6 +63,7 @@ def test_what_is_impure_is_refused_with_a_reason(code: str) -> None:
         "import json\ntry:\n    json.loads('')\nexcept json.decoder.JSONDecodeError:\n    pass",
         "import math as m\nm.sqrt(2)", "getattr(x, name)", "x.__dict__", "__name__ == '__main__'", "globals()",
         "from operator import attrgetter, itemgetter\nattrgetter('a.b')", "import io\nio.StringIO()",
+        "import operator\noperator.attrgetter(x)", "import sys\nsys.maxsize", "from sys import maxsize, float_info",
         "def outer():\n    n = 0\n    def inner():\n        nonlocal n\n        n += 1\n    return inner",
     ],
 )  # fmt: skip
@@ -107,11 +110,3 @@ def test_no_clock_is_reached_through_the_imports_of_the_interpreter_itself(run_o
 
 def test_the_detail_of_a_refusal_is_its_reason(run_one: Callable[..., Result]) -> None:
     assert run_one("import os\ndef f(x):\n    return 1").detail == "import of os"
-
-
-@pytest.mark.parametrize(("code", "given", "expected"), PROGRAMS)
-def test_honest_programs_of_many_kinds_run(
-    code: str, given: str, expected: str, run_one: Callable[..., Result]
-) -> None:
-    result = run_one(code, given)
-    assert (result.verdict, result.outputs) == ("ok", (expected,)), result

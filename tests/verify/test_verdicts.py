@@ -107,8 +107,10 @@ def test_constructor_calls_that_stand_for_literals_are_inputs(run_one: Callable[
         "open('x')", "print(1)", "list(range(10**9))", "list(range(1000000000))", "[0] * 10**9", "[0] * 1000000000",
         "'a' * 10**9", "2 ** 99", "inf", "nan", "float('nan')", "f(1)", "x", "(lambda: 1)()", "{}.__class__",
         "1 if 1 else 2",
-        "f'{1}'", "*[1]", "**{}", "(yield)", "''.format(1)", "'a'.ljust(999999999)", "1e999", "dict(**{'a': 1})", "...",
-        "[" * 3000, "-" * 3000 + "1", "'\ud800", "'a\0b'", "[[]] * 3", "__import__('os')", "await x", "x := 1", "not 1",
+        "f'{1}'", "*[1]", "**{}", "(yield)", "''.format(1)", "'a'.ljust(999999999)", "1e999", "dict(**{'a': 1})",
+        "...",
+        "[" * 3000, "-" * 3000 + "1", "'\ud800", "'a\0b'", "[[]] * 3", "__import__('os')", "await x", "x := 1",
+        "not 1",
     ],
 )  # fmt: skip
 def test_anything_else_that_computes_is_no_input(given: str, run_one: Callable[..., Result]) -> None:

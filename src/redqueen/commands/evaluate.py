@@ -96,7 +96,7 @@ def examine(
     """
     engine = examination.engine
     prompts = [engine.prompt_format.encode(engine.tokenizer, prompt_for(q, engine.prompt_format)) for q in questions]
-    longest = engine.bank.base.max_positions - engine.limits.solve_new_tokens
+    longest = engine.limits.max_positions - engine.limits.solve_new_tokens
     asked = [number for number, prompt in enumerate(prompts) if len(prompt) <= longest]
     answers: list[Answer] = []
     modes = [("greedy", 0.0, 1)] + ([("sampled", temperature, num_samples)] if num_samples else [])

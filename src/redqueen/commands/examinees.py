@@ -1,4 +1,4 @@
-"""Who is evaluated: the members of a run, the adapter in a PEFT folder, or the bare base; loaded into one bank."""
+"""Who is evaluated: the members of a run, the adapter in a PEFT folder, or the bare base; loaded into one engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from redqueen.config import Config, load_config, parse_config
 from redqueen.engine import Engine, open_engine
 from redqueen.errors import UserError
-from redqueen.policy.bank import BASE_SLOT
+from redqueen.nouns import BASE_SLOT
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.population.peft import CONFIG_FILE, read_adapter
 from redqueen.run.checkpoint import Checkpoint
@@ -25,7 +25,7 @@ BASE_NAME = "base"
 
 @dataclass(frozen=True)
 class Examinee:
-    """One who answers: ``role`` is teacher, student, both, adapter or base; ``slot`` its place in the bank."""
+    """One who answers: ``role`` is teacher, student, both, adapter or base; ``slot`` its slot."""
 
     name: str
     role: str
@@ -68,18 +68,23 @@ def open_examination(target: str, overrides: Sequence[str]) -> Iterator[Examinat
 
 @contextmanager
 def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
-    config = _with(load_run_config(folder).model_dump(mode="json"), asked)
+    config = _with(_own_words_only(load_run_config(folder)), asked)
     checkpoint = Checkpoint.latest_valid(folder / CHECKPOINTS)
     if checkpoint is None:
         raise UserError(f"{folder} has no checkpoint yet: there is nobody to evaluate")
     state = state_from_plain(checkpoint.state["state"])
     with open_engine(config) as engine:
-        factors = checkpoint.tensors["factors"]
-        if factors.shape != engine.bank.flat.shape:
-            raise UserError(f"{folder}: its checkpoint holds other adapters than its config says; leave --set alone")
-        engine.bank.flat.copy_(factors)
-        people = [Examinee(i.id, i.role, i.slot) for i in state.individuals]
-        yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *people), f"step-{state.step:06d}")
+        engine.store.load_state(checkpoint.tensors)
+        members = [Examinee(i.id, i.role, i.slot) for i in state.individuals]
+        yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *members), f"step-{state.step:06d}")
+
+
+def _own_words_only(config: Config) -> dict[str, Any]:
+    """Return a run folder's config without what would run code or do without a sandbox: nothing is proposed here."""
+    data: dict[str, Any] = config.model_dump(mode="json")
+    data["propose"] |= {"policy_hook": "", "policy_rules": []}
+    data["verify"]["allow_weak"] = False
+    return data
 
 
 @contextmanager
@@ -95,7 +100,7 @@ def _open_adapter(folder: Path, asked: Config) -> Iterator[Examination]:
     if _is_embedded(Path(base)):
         data["model"]["prompt_format"] = "compact"
     with open_engine(_with(data, asked)) as engine:
-        engine.bank.load(0, genotype)
+        engine.store.load(0, genotype)
         name = folder.resolve().name
         yield Examination(engine, (Examinee(name, "adapter", 0),), name)
 

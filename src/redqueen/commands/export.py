@@ -8,9 +8,10 @@ from pathlib import Path
 import torch
 
 from redqueen.config import EMBEDDED
-from redqueen.engine import load_base
+from redqueen.engine import build_bank, load_base
 from redqueen.errors import UserError
 from redqueen.files import making_folder, write_whole
+from redqueen.learn.torch_store import FACTORS
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.base_shape import embedded_folder
@@ -37,27 +38,20 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False) ->
     checkpoint = Checkpoint.latest_valid(run_dir / CHECKPOINTS)
     if checkpoint is None:
         raise UserError(f"{run_dir} has no checkpoint yet: there is nothing to export")
-    people = state_from_plain(checkpoint.state["state"]).by_id()
-    if member not in people:
-        raise UserError(f"--member {member} does not live in {run_dir}: choose one of {', '.join(people)}")
+    members = state_from_plain(checkpoint.state["state"]).by_id()
+    if member not in members:
+        raise UserError(f"--member {member} does not live in {run_dir}: choose one of {', '.join(members)}")
     model, _ = load_base(config.model.base)
-    population = config.population
-    bank = AdapterBank(
-        freeze(model, "cpu", "fp32"),
-        config.num_adapters,
-        population.lora_rank,
-        population.lora_alpha,
-        population.lora_targets,
-    )
-    bank.flat.copy_(checkpoint.tensors["factors"])
+    bank = build_bank(config, freeze(model, "cpu", "fp32"))
+    bank.load_all(checkpoint.tensors[FACTORS])
     embedded = config.model.base == EMBEDDED
     base_name = str(out / "base") if embedded else config.model.base
     try:
         with making_folder(out) as aside:
             if merge:
-                write_merged(config.model.base, bank.genotype(people[member].slot), aside)
+                write_merged(config.model.base, bank.genotype(members[member].slot), aside)
             else:
-                write_member(bank, people[member].slot, aside, base_name)
+                write_member(bank, members[member].slot, aside, base_name)
                 if embedded:
                     shutil.copytree(embedded_folder(), aside / "base")
             write_whole(aside / CARD, model_card(run_dir, member, base_name, out.name, merge, checkpoint.step))

@@ -22,7 +22,15 @@ END_OF_PROGRAM = "."
 MAX_SHOWN_CHARS = 4000
 
 
-def play(run_dir: Path, wanted: TaskFilter, num_tasks: int, seed: int | None, given: TextIO, out: TextIO) -> int:
+def play(
+    run_dir: Path,
+    wanted: TaskFilter,
+    num_tasks: int,
+    seed: int | None,
+    given: TextIO,
+    out: TextIO,
+    allow_weak: bool = False,
+) -> int:
     """Ask ``num_tasks`` tasks that fit, in random order, and return how many were answered rightly.
 
     Reads answers from ``given``; an empty answer or its end stops. Raises UserError when no task fits.
@@ -33,7 +41,7 @@ def play(run_dir: Path, wanted: TaskFilter, num_tasks: int, seed: int | None, gi
     if not rows:
         raise UserError(f"{run_dir} has no task that fits: loosen --kind, --step, --min-solved or --max-solved")
     chosen = random.Random(seed).sample(rows, min(num_tasks, len(rows)))
-    with open_verifier(journal_config(run_dir), num_workers=1) as verifier:
+    with open_verifier(journal_config(run_dir, allow_weak), num_workers=1) as verifier:
         num_right, num_asked = _ask_all(chosen, verifier, given, out)
     print(f"\n{num_right} of {num_asked} right", file=out)
     return num_right

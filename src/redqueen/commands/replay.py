@@ -8,6 +8,7 @@ from pathlib import Path
 from redqueen.config import Config, parse_config
 from redqueen.display import visible
 from redqueen.domains.registry import check, grade
+from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.write import Row
 from redqueen.nouns import Candidate, Rejection
@@ -24,10 +25,26 @@ class Rejudged:
     differences: tuple[str, ...]
 
 
-def journal_config(run_dir: Path) -> Config:
-    """Return the config that a run's journal holds."""
+MAX_CPU_MS, MAX_HASH_SEEDS = 10_000, 64
+"""Greatest limits that are taken over from a journal."""
+
+
+def journal_config(run_dir: Path, allow_weak: bool = False) -> Config:
+    """Return the config that a run's journal holds, as far as its sandbox may be a stranger's choice.
+
+    Its word is not enough to do without a system-call filter: the user has to ``allow_weak`` too. Raises UserError for
+    limits beyond those of any run.
+    """
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
-        return parse_config(dict(read.run_record(journal).config), f"the config in {run_dir / JOURNAL}")
+        config = parse_config(dict(read.run_record(journal).config), f"the config in {run_dir / JOURNAL}")
+    verify = config.verify
+    if verify.kill_cpu_ms > MAX_CPU_MS or verify.num_hash_seeds > MAX_HASH_SEEDS:
+        raise UserError(
+            f"{run_dir / JOURNAL} asks for {verify.kill_cpu_ms:,} ms a program and {verify.num_hash_seeds} hash seeds; "
+            f"at most {MAX_CPU_MS:,} and {MAX_HASH_SEEDS} are taken over from a journal"
+        )
+    weak = verify.allow_weak and allow_weak
+    return config.model_copy(update={"verify": verify.model_copy(update={"allow_weak": weak})})
 
 
 def judge_again(row: Row, config: Config) -> Rejudged:

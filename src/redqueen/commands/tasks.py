@@ -20,13 +20,13 @@ def list_tasks(run_dir: Path, wanted: TaskFilter, as_json: bool) -> None:
         print(json.dumps(row))
 
 
-def show_task(run_dir: Path, task: str, judge: bool, as_json: bool) -> None:
+def show_task(run_dir: Path, task: str, judge: bool, as_json: bool, allow_weak: bool = False) -> None:
     """Print one task; with ``judge``, judge it again and compare: exit code 1 when the sandbox says something else."""
     row = read_task(run_dir, task)
     if not judge:
         print(json.dumps(row) if as_json else task_text(row))
         return
-    again = judge_again(row, journal_config(run_dir))
+    again = judge_again(row, journal_config(run_dir, allow_weak))
     if as_json:
         print(json.dumps(row | {"rejudged": again.num_judged, "differences": again.differences}))
     else:

@@ -23,11 +23,11 @@ def train(config: Path | None, run_dir: Path | None, overrides: Sequence[str], d
     play_to_report(folder, lambda: start(resolved, folder))
 
 
-def resume(run_dir: Path) -> None:
+def resume(run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False) -> None:
     """Go on with a run that was stopped, from its newest checkpoint."""
     from redqueen.run.lifecycle import resume
 
-    play_to_report(run_dir, lambda: resume(run_dir))
+    play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak))
 
 
 def play_to_report(folder: Path, play: Callable[[], bool]) -> None:

@@ -113,7 +113,7 @@ def _work_through(
             name: object = None
             try:
                 fields = _read_object(line)
-                name = fields.get("id")
+                name = fields["id"] if isinstance(fields.get("id"), str | int) else None  # it is written out again
                 items.append(read(fields))
                 refused.append(None)
             except _BadLine as bad:

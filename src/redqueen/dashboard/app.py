@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from redqueen.dashboard import lineage, pages, tasks
 from redqueen.dashboard.find import RunDir, find_runs, is_running, written_s_ago
 from redqueen.dashboard.guard import Guard
 from redqueen.dashboard.thin import stretch_steps, thin
-from redqueen.display import duration, number, script_json, visible
-from redqueen.domains.registry import in_order, shown
+from redqueen.display import duration, number, script_json, shown, visible
+from redqueen.domains.registry import in_order, shown_as
 from redqueen.errors import UserError
+from redqueen.journal.values import naming_contradictions
 from redqueen.report.figure import Figure, Section
 from redqueen.report.html import PlacedSection, place
 from redqueen.report.side_by_side import arm_rows, comparison_section
@@ -53,12 +54,12 @@ def create_app(root: Path) -> Starlette:
     site = Site(root)
     routes = [
         Route("/", site.overview),
-        Route("/compare", site.compare),
-        Route("/run/{run}", site.run),
-        Route("/run/{run}/lineage", site.lineage),
-        Route("/run/{run}/tasks", site.tasks),
-        Route("/run/{run}/task/{seq:int}", site.task),
-        Route("/run/{run}/task/{seq:int}/{part}", site.text),
+        Route("/compare", _about_runs(site.compare)),
+        Route("/run/{run}", _about_runs(site.run)),
+        Route("/run/{run}/lineage", _about_runs(site.lineage)),
+        Route("/run/{run}/tasks", _about_runs(site.tasks)),
+        Route("/run/{run}/task/{seq:int}", _about_runs(site.task)),
+        Route("/run/{run}/task/{seq:int}/{part}", _about_runs(site.text)),
         Route("/assets/{name}", site.asset),
     ]
     return Starlette(
@@ -68,19 +69,29 @@ def create_app(root: Path) -> Starlette:
     )
 
 
+def _about_runs(endpoint: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """Return the endpoint with every contradiction of a journal told as a page."""
+
+    def answer(request: Request) -> Response:
+        with naming_contradictions(request.path_params.get("run", "one of the runs")):
+            return endpoint(request)
+
+    return answer
+
+
 class Site:
     """The pages over one folder of runs."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.library = pages.Library()
+        self.library, self.listing = pages.Library(), pages.Listing()
         self.assets = {name: _read_asset(folder, name) for name, (folder, _) in ASSETS.items()}
         self.environment = _environment(self.assets)
 
     # ---- pages -------------------------------------------------------------------------------------------------------
     def overview(self, request: Request) -> Response:
         """List the runs."""
-        runs = [pages.overview_of(run) for run in find_runs(self.root).values()]
+        runs = self.listing.read(find_runs(self.root).values())
         live = any(run.status == "running" for run in runs)
         return self._page("overview.html.j2", title="Runs", runs=runs, root=str(self.root), live=live)
 
@@ -134,7 +145,7 @@ class Site:
             problem=problem,
             found=found,
             ranges=tasks.RANGES,
-            kinds={kind: shown(kind).title for kind in kinds},
+            kinds={kind: shown_as(kind).title for kind in kinds},
             members=members,
             next_query=following,
             first_query=urlencode(wanted.query()),
@@ -148,7 +159,7 @@ class Site:
         if detail is None:
             raise HTTPException(404, "There is no such task in this run.")
         title = f"Task {detail.task['id']} of {run.label}"
-        return self._run_page("task.html.j2", run, title, "tasks", detail=detail, shown=shown(detail.task["kind"]))
+        return self._run_page("task.html.j2", run, title, "tasks", detail=detail, shown=shown_as(detail.task["kind"]))
 
     def text(self, request: Request) -> Response:
         """Return one text of a task in full, as plain text with everything invisible written out."""
@@ -257,7 +268,12 @@ def _environment(assets: dict[str, bytes]) -> Environment:
         [PackageLoader("redqueen.dashboard", "templates"), PackageLoader("redqueen.report", "templates")]
     )
     environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=shown,
     )
     digests = {name: hashlib.sha256(text).hexdigest()[:16] for name, text in assets.items()}
     environment.filters["visible"] = partial(visible, max_chars=MAX_TEXT_CHARS)

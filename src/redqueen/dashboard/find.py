@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import struct
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from redqueen.run.store import JOURNAL, LOCK
+from redqueen.locking import is_locked
+from redqueen.run.store import JOURNAL
 
 MAX_DEPTH = 3
 """Runs are looked for this many folders down."""
 
+MAX_LOOKED_AT = 100_000
+"""Entries of folders that are looked at."""
+
 FRESH_S = 120.0
 """Where the system cannot be asked who holds the lock: a journal younger than this counts as being written."""
-
-FLOCK = "hhqqi4x"
-"""Linux's ``struct flock`` on 64 bits: type, whence, start, length, pid."""
 
 
 @dataclass(frozen=True)
@@ -33,24 +32,41 @@ class RunDir:
 
 
 def find_runs(root: Path) -> dict[str, RunDir]:
-    """Return the runs in ``root`` by id, in the order of their names; ``root`` itself when it is a run."""
-    found = [RunDir("~".join(parts), "/".join(parts), path) for parts, path in _walk(root.resolve(), (), 0)]
+    """Return the runs in ``root`` by id, in the order of their names; ``root`` itself when it is a run.
+
+    Links are not followed: what lies elsewhere is not in the folder. Of a folder with more entries than anybody's runs
+    need, the first ``MAX_LOOKED_AT`` are looked at.
+    """
+    walk = _walk(root.resolve(), (), [MAX_LOOKED_AT])
+    found = [RunDir("~".join(parts), "/".join(parts), path) for parts, path in walk]
     return {run.id: run for run in sorted(found, key=lambda run: run.label)}
 
 
-def _walk(folder: Path, parts: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], Path]]:
-    if (folder / JOURNAL).is_file():
+def _walk(folder: Path, parts: tuple[str, ...], left: list[int]) -> Iterator[tuple[tuple[str, ...], Path]]:
+    if os.path.lexists(folder / JOURNAL):
         yield parts or (folder.name or "run",), folder
         return
-    if depth == MAX_DEPTH:
+    if len(parts) == MAX_DEPTH:
         return
-    try:
-        names = [entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith(".")]
-    except OSError:
-        return  # a folder that may not be read holds nothing to show
-    for name in names:
+    for name in _folders_in(folder, left):
         if name.isprintable() and "~" not in name:  # what an address can carry and take apart again
-            yield from _walk(folder / name, (*parts, name), depth + 1)
+            yield from _walk(folder / name, (*parts, name), left)
+
+
+def _folders_in(folder: Path, left: list[int]) -> list[str]:
+    """Return the names of the folders in one. ``left``: how many entries may still be looked at, in all."""
+    names: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                left[0] -= 1
+                if left[0] < 0:
+                    break
+                if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                    names.append(entry.name)
+    except OSError:
+        return []  # a folder that may not be read holds nothing to show
+    return names
 
 
 def written_s_ago(run_dir: Path) -> float | None:
@@ -58,7 +74,7 @@ def written_s_ago(run_dir: Path) -> float | None:
     times = []
     for name in (JOURNAL, f"{JOURNAL}-wal"):
         try:
-            times.append((run_dir / name).stat().st_mtime)
+            times.append((run_dir / name).lstat().st_mtime)
         except OSError:
             continue
     return max(0.0, time.time() - max(times)) if times else None
@@ -69,15 +85,4 @@ def is_running(run_dir: Path) -> bool:
     if not sys.platform.startswith("linux"):
         ago = written_s_ago(run_dir)
         return ago is not None and ago < FRESH_S
-    try:
-        descriptor = os.open(run_dir / LOCK, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        wanted = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        held = struct.unpack(FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, wanted))
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return bool(held[0] != fcntl.F_UNLCK)
+    return is_locked(run_dir)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
 from redqueen.display import NOTHING, number
+from redqueen.journal.values import json_of
 from redqueen.journal.write import Row
 from redqueen.nouns import Birth
 from redqueen.report.figure import Section
@@ -39,7 +39,7 @@ def births_of(view: RunView) -> list[Birth]:
             row["replaced"],
             tuple(parents),
             row["operator"],
-            json.loads(row["constants"]),
+            json_of(row, "constants"),
             int(row["rng_seed"]),
             row["relative_change"] or 0.0,
         )

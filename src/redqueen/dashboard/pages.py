@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -15,7 +16,10 @@ from redqueen.dashboard.find import RunDir, is_running, written_s_ago
 from redqueen.dashboard.thin import mean_series, stretch_steps, thin
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
+from redqueen.journal.connection import Patience
+from redqueen.journal.opening import BESIDE
 from redqueen.journal.read import Series
+from redqueen.journal.values import LARGEST_INTEGER, naming_contradictions
 from redqueen.journal.write import Row
 from redqueen.report.figure import NUM_COLORS, Figure, Line, Section, line, lines_of, smoothing_note
 from redqueen.report.population_figures import MAX_MATRIX_SIDE
@@ -32,6 +36,12 @@ LAST_STEPS = 10
 """The overview's shares are means over this many last steps."""
 
 REPORT = "report.html"
+
+OVERVIEW_QUERY_S, OVERVIEW_RUN_S, OVERVIEW_S = 2.0, 3.0, 20.0
+"""How long the list of runs waits: for one answer, for one run, and for all of them."""
+
+PAGE_QUERY_S, PAGE_RUN_S = 10.0, 30.0
+"""How long a page about one run waits: for one answer, and for all."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +91,9 @@ class RunPage:
     config_text: str
 
 
-def open_journal(run: RunDir) -> Journal:
-    """Open a run's journal to read. Every change through this connection is forbidden."""
-    return Journal.open(run.path / JOURNAL, read_only=True)
+def open_journal(run: RunDir, patience: Patience | None = None) -> Journal:
+    """Open a run's journal to read; nothing in its folder changes, and no page waits for it for long."""
+    return Journal.open(run.path / JOURNAL, read_only=True, patience=patience or Patience(PAGE_QUERY_S, PAGE_RUN_S))
 
 
 def status_of(path: Path, last_step: int | None, num_steps: int | None) -> str:
@@ -94,14 +104,53 @@ def status_of(path: Path, last_step: int | None, num_steps: int | None) -> str:
     return "finished" if over or (path / REPORT).exists() else "stopped"
 
 
-def overview_of(run: RunDir) -> Overview:
-    """Return a run's line in the list; a journal that cannot be read becomes a line that says why."""
-    ago = written_s_ago(run.path)
-    try:
-        with open_journal(run) as journal:
-            return _overview(run, journal, ago)
-    except UserError as error:
-        return Overview(run, "unreadable", ago, error=str(error))
+class Listing:
+    """The list of runs. A journal that cannot be read becomes a line that says why, and hides no other.
+
+    What was too slow or broken is not asked again until its file changes; once the list has taken ``OVERVIEW_S``, the
+    runs that are left are named without being read, and come with one of the next requests.
+    """
+
+    def __init__(self) -> None:
+        self._failed: dict[str, tuple[tuple[int, ...], str]] = {}
+
+    def read(self, runs: Iterable[RunDir]) -> list[Overview]:
+        """Return a line for each run."""
+        began_s = time.monotonic()
+        lines = []
+        for run in runs:
+            ago, mark = written_s_ago(run.path), _mark(run)
+            failed = self._failed.get(run.id)
+            if failed is not None and failed[0] == mark:
+                lines.append(Overview(run, "unreadable", ago, error=failed[1]))
+            elif time.monotonic() - began_s > OVERVIEW_S:
+                lines.append(Overview(run, "unreadable", ago, error="Not read yet: others took long. Load this again."))
+            else:
+                lines.append(self._line(run, ago, mark))
+        return lines
+
+    def _line(self, run: RunDir, ago: float | None, mark: tuple[int, ...]) -> Overview:
+        try:
+            patience = Patience(OVERVIEW_QUERY_S, OVERVIEW_RUN_S)
+            with naming_contradictions(run.path), open_journal(run, patience) as journal:
+                line = _overview(run, journal, ago)
+        except UserError as error:
+            self._failed[run.id] = (mark, str(error))
+            return Overview(run, "unreadable", ago, error=str(error))
+        self._failed.pop(run.id, None)
+        return line
+
+
+def _mark(run: RunDir) -> tuple[int, ...]:
+    """Return what changes when somebody mends the journal or what lies beside it."""
+    marks: list[int] = []
+    for ending in ("", *BESIDE):
+        try:
+            found = (run.path / f"{JOURNAL}{ending}").lstat()
+            marks += [found.st_ino, found.st_size, found.st_mtime_ns]
+        except OSError:
+            marks.append(-1)
+    return (*marks, is_running(run.path))
 
 
 def _overview(run: RunDir, journal: Journal, ago: float | None) -> Overview:
@@ -122,7 +171,7 @@ def _overview(run: RunDir, journal: Journal, ago: float | None) -> Overview:
         num_steps=num_steps,
         solve_frac=_last_mean(journal, "solve/rate", last),
         valid_frac=_last_mean(journal, "propose/valid_frac", last),
-        change=changes[0] if changes else None,
+        change=changes[0] if changes and None not in changes[0].values() else None,
         num_tasks=journal.query("SELECT coalesce(max(seq), 0) AS num FROM task")[0]["num"],
     )
 
@@ -130,7 +179,7 @@ def _overview(run: RunDir, journal: Journal, ago: float | None) -> Overview:
 def _num_steps(config: object) -> int | None:
     section = config.get("run") if isinstance(config, dict) else None
     value = section.get("num_steps") if isinstance(section, dict) else None
-    return value if isinstance(value, int) else None
+    return value if isinstance(value, int) and 0 < value <= LARGEST_INTEGER else None
 
 
 def _last_mean(journal: Journal, name: str, last: int | None) -> float | None:
@@ -162,7 +211,7 @@ class Library:
                 kept = self._kept.get(run.id)
             if kept is not None and kept[0] == state:
                 return kept[1]
-            view = read_run(run.path, run.label)
+            view = read_run(run.path, run.label, Patience(PAGE_QUERY_S, PAGE_RUN_S))
             known = Known(view, journal.query(MATCHES))
         with self._lock:
             self._kept[run.id] = (state, known)
@@ -175,7 +224,7 @@ class Library:
     def _state(run: RunDir, journal: Journal) -> tuple[Any, ...]:
         """Return what changes when the journal does: a resumed run cuts steps off and begins a new session."""
         row = journal.query(
-            "SELECT (SELECT max(step) FROM step) AS step, (SELECT max(seq) FROM session) AS session, "
+            "SELECT (SELECT max(step) FROM step) AS last_step, (SELECT max(seq) FROM session) AS session, "
             "(SELECT count(*) FROM timing WHERE step = (SELECT max(step) FROM step)) AS timings"
         )[0]
         file = (run.path / JOURNAL).stat()

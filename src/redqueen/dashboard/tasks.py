@@ -5,16 +5,15 @@ Values always go in as parameters; the SQL text is put together from this file's
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
 
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.steps import SqlValue
+from redqueen.journal.values import json_pairs
 from redqueen.journal.write import Row
 
 PAGE_TASKS = 25
@@ -205,11 +204,10 @@ def task_detail(journal: Journal, seq: int) -> TaskDetail | None:
         return None
     task = found[0]
     candidates = journal.query("SELECT * FROM candidate WHERE id = ?", (task["id"],))
-    inputs, outputs = json.loads(task["inputs"]), json.loads(task["outputs"])
     num_shown = task["num_shown"]
     pairs = [
         (left, right, ("# shown" if at < num_shown else "# hidden") if num_shown else "")
-        for at, (left, right) in enumerate(zip_longest(inputs, outputs, fillvalue=""))
+        for at, (left, right) in enumerate(zip(*json_pairs(task), strict=True))
     ]
     around = journal.query(
         "SELECT (SELECT max(seq) FROM task WHERE seq < ?) AS before, "

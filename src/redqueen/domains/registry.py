@@ -7,15 +7,26 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from redqueen.config import Config, ProposeConfig, VerifyConfig
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
-from redqueen.verify.pool import Jobs
+from redqueen.verify.guard import VERDICT, guarded_jobs
+from redqueen.verify.pool import Answer, Jobs
 from redqueen.verify.programs import Rules
-from redqueen.verify.verifier import Verifier
+
+
+class JobRunner(Protocol):
+    """The part of the verifier that is needed: it runs the jobs of generators."""
+
+    @property
+    def rules(self) -> Rules: ...
+
+    def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]: ...
+
 
 DOMAINS: dict[str, Domain] = {CODE.name: CODE}
 
@@ -38,7 +49,7 @@ def domain_of(kind: str) -> Domain:
     return next(domain for domain in DOMAINS.values() if kind in {k.name for k in domain.kinds})
 
 
-def shown(kind: str) -> Shown:
+def shown_as(kind: str) -> Shown:
     """Return how people are shown a kind; one of a domain that is not here is shown by its name alone."""
     known = kinds()
     return known[kind].shown if kind in known else Shown(kind)
@@ -108,7 +119,7 @@ def load_suite(config: ProposeConfig) -> list[Item]:
 
 
 def check(
-    candidates: Sequence[Candidate], verifier: Verifier, terms: VerifyConfig | None = None
+    candidates: Sequence[Candidate], verifier: JobRunner, terms: VerifyConfig | None = None
 ) -> list[Task | Rejection]:
     """Turn candidates into tasks or rejections, in order; ``terms`` are the config's section ``verify``."""
     terms = terms or VerifyConfig()
@@ -116,13 +127,16 @@ def check(
 
 
 def _check(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
-    if candidate.error:
-        return Rejection(candidate, "unparsable", candidate.error)
-    found = kind_of(candidate).check(candidate, rules, terms)
-    return found if isinstance(found, Task | Rejection) else (yield from found)
+    def jobs() -> Jobs[Task | Rejection]:
+        if candidate.error:
+            return Rejection(candidate, "unparsable", candidate.error)
+        found = kind_of(candidate).check(candidate, rules, terms)
+        return found if isinstance(found, Task | Rejection) else (yield from found)
+
+    return guarded_jobs("check", jobs(), lambda detail: Rejection(candidate, VERDICT, detail))
 
 
-def grade(pairs: Sequence[tuple[Task, str | None]], verifier: Verifier) -> list[Grade]:
+def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
     """Grade answers (None: there is none), in order. Equal pairs are graded once."""
     answers: dict[Task, list[str]] = {}
     for task, answer in dict.fromkeys(pairs):
@@ -141,10 +155,13 @@ def _parts(task: Task, answers: list[str]) -> list[list[str]]:
 
 
 def _grade(task: Task, answers: list[str], rules: Rules) -> Jobs[list[Grade]]:
-    kind = kind_of(task)
-    if kind.grade_all is not None:
-        return (yield from kind.grade_all(task, answers, rules))
-    return [(yield from grading(kind.grade, task, answers[0], rules))]
+    def jobs() -> Jobs[list[Grade]]:
+        kind = kind_of(task)
+        if kind.grade_all is not None:
+            return (yield from kind.grade_all(task, answers, rules))
+        return [(yield from grading(kind.grade, task, answers[0], rules))]
+
+    return guarded_jobs(f"grade {task.kind}", jobs(), lambda detail: [Grade(False, VERDICT, detail)] * len(answers))
 
 
 def grading(grade: Grader, task: Task, answer: str, rules: Rules) -> Jobs[Grade]:

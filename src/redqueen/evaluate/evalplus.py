@@ -3,6 +3,9 @@
 EvalPlus publishes inputs as JSON, where tuples, sets and complex numbers are lists and strings, and compares sets where
 order is free. Both are read off the item's own assertions here: an argument gets the types that it has there, and a
 value is compared as they compare it. The reference runs in the tests' own process, which the program is not in.
+
+Only plain values get there at all (``verify/inside/roles.py``), so what is compared is Python's equality on plain
+data. Where a reference gives a match object or None, their truth is compared.
 """
 
 from __future__ import annotations
@@ -18,17 +21,20 @@ from redqueen.verify.unit_tests import UnitTest
 NUMPY_IMPORT = "import numpy as np"
 NUMPY_STAND_IN = '''
 class np:
-    """The little of numpy that published tests use, for a process that has no numpy."""
+    """The little of numpy that published tests use, for a process that has no numpy.
+
+    Closeness goes element by element: a list is close to a list of the same length alone, never to a number.
+    """
     ndarray = float32 = float64 = ()
 
     @staticmethod
     def allclose(a, b, rtol=1e-05, atol=1e-08):
-        if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
-            if not isinstance(a, (list, tuple)):
-                return all(np.allclose(a, y, rtol, atol) for y in b)
-            if not isinstance(b, (list, tuple)):
-                return all(np.allclose(x, b, rtol, atol) for x in a)
-            return len(a) == len(b) and all(np.allclose(x, y, rtol, atol) for x, y in zip(a, b))
+        if type(a) in (list, tuple) or type(b) in (list, tuple):
+            if type(a) is not type(b) or len(a) != len(b):
+                return False
+            return all(np.allclose(x, y, rtol, atol) for x, y in zip(a, b))
+        if type(a) not in (int, float, complex) or type(b) not in (int, float, complex):
+            return a == b
         return a == b or (abs(b) != float("inf") and abs(a - b) <= atol + rtol * abs(b))
 '''
 
@@ -53,10 +59,10 @@ def _is_floats(value):
 def _check_value(given, value, expected):
     mode, atol = {mode!r}, {atol!r}
     if mode == "root":
-        assert abs(_space["poly"](*given, value)) <= (atol or 1e-4)
+        assert type(value) in (int, float) and abs(_space["poly"](*given, value)) <= (atol or 1e-4)
     elif mode == "set":
-        assert set(value) == set(expected)
-    elif mode == "truth":
+        assert type(value) in (list, tuple, set, frozenset, type(expected)) and set(value) == set(expected)
+    elif mode == "truth" and type(expected) is not bool:
         assert bool(value) == bool(expected)
     elif value != expected:
         if atol == 0 and _is_floats(expected):

@@ -12,8 +12,7 @@ from redqueen.domains.registry import load_suite
 from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS, EvaluationRecord
-from redqueen.nouns import Individual
-from redqueen.policy.bank import BASE_SLOT
+from redqueen.nouns import BASE_SLOT, Individual
 
 SUITE = "mini"
 EVALUATION_SEED = 20_260_101

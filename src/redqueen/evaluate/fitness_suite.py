@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import PromptFormat, completion_text
-from redqueen.domains.registry import grade
+from redqueen.domains.registry import JobRunner, grade
 from redqueen.nouns import Completion, Request, Task
 from redqueen.statistics import Interval, bootstrap_difference, bootstrap_mean
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from redqueen.policy.protocols import Sampler
-    from redqueen.verify import Verifier
 
 Mode = Literal["sampled", "greedy"]
 TEMPERATURES: dict[Mode, float] = {"sampled": 1.0, "greedy": 0.0}
@@ -91,7 +90,7 @@ def score(
     sampler_factory: SamplerFactory,
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
-    verifier: Verifier,
+    verifier: JobRunner,
     num_samples: int,
     rng_seed: int,
 ) -> list[Score]:
@@ -154,7 +153,7 @@ def _mark(
     groups: Sequence[Sequence[Completion]],
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
-    verifier: Verifier,
+    verifier: JobRunner,
 ) -> list[_Marked]:
     """Read and grade the completions of each task; one record a task, in order."""
     parsed = [

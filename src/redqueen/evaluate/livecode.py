@@ -6,20 +6,21 @@ the value. So no program sees what is expected of it, and nothing it prints is t
 
 from __future__ import annotations
 
-import ast
 import base64
 import io
 import json
 import pickle
 import zlib
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
 
 from redqueen.domains.rows import Row
 from redqueen.errors import UserError
+from redqueen.evaluate.contest_compare import same_output, same_value
 from redqueen.evaluate.questions import Case, ContestQuestion
 from redqueen.nouns import Grade
 from redqueen.verify import Limits, Program, Result, Verifier
+from redqueen.verify.guard import VERDICT, guarded
+from redqueen.verify.values import value_of
 from redqueen.verify.zygotes import ZygoteSettings
 
 CONTEST_LIMITS = Limits(
@@ -152,7 +153,7 @@ class ContestJudge:
         ]
         results = iter(self._verifier.run(programs))
         return [
-            [_judge(question, case, next(results)) for case in several]
+            [_guarded_judge(question, case, next(results)) for case in several]
             for (question, _), several in zip(pairs, cases, strict=True)
         ]
 
@@ -176,39 +177,20 @@ def _arguments(question: ContestQuestion, case: Case) -> str:
         raise UserError(f"{question.id}: a case's input is not one JSON value a line; is the file damaged?") from None
 
 
+def _guarded_judge(question: ContestQuestion, case: Case, result: Result) -> Grade:
+    return guarded("contest", lambda: _judge(question, case, result), lambda detail: Grade(False, VERDICT, detail))
+
+
 def _judge(question: ContestQuestion, case: Case, result: Result) -> Grade:
     if result.verdict != "ok":
         return Grade(False, result.verdict, result.detail, lost=result.verdict == "infra")
-    said = ast.literal_eval(result.outputs[0])  # the judge's own canonical text, read within bounds
+    said = value_of(result.outputs[0])
     if question.entry:
         try:
-            return Grade(same_value(said, json.loads(case.expected)), "ok")
-        except ValueError:
+            expected = json.loads(case.expected)
+        except (ValueError, RecursionError):
             return Grade(False, "infra", "the case's expected value is no JSON", lost=True)
+        return Grade(same_value(said, expected), "ok")
+    if not isinstance(said, str):  # the program took the place of the function around it
+        return Grade(False, "bad-frame", "not what it printed")
     return Grade(same_output(said, case.expected), "ok")
-
-
-def same_value(said: object, expected: object) -> bool:
-    """Tell whether a returned value is what JSON wrote: tuples count as lists, numbers by value (LiveCodeBench)."""
-    if isinstance(said, list | tuple) and isinstance(expected, list):
-        return len(said) == len(expected) and all(same_value(a, b) for a, b in zip(said, expected, strict=True))
-    if isinstance(said, dict) and isinstance(expected, dict):
-        keyed = {str(key): value for key, value in said.items()}
-        return keyed.keys() == expected.keys() and all(same_value(keyed[key], expected[key]) for key in expected)
-    return said == expected
-
-
-def same_output(said: str, expected: str) -> bool:
-    """Tell whether two outputs agree line by line: the same text, or the same numbers (LiveCodeBench)."""
-    ours, theirs = (text.strip().split("\n") for text in (said, expected))
-    return len(ours) == len(theirs) and all(_same_line(a.strip(), b.strip()) for a, b in zip(ours, theirs, strict=True))
-
-
-def _same_line(said: str, expected: str) -> bool:
-    if said == expected:
-        return True
-    try:
-        ours, theirs = ([Decimal(word) for word in line.split()] for line in (said, expected))
-    except InvalidOperation:
-        return False
-    return ours == theirs

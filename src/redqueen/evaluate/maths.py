@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from redqueen.errors import UserError
+from redqueen.evaluate.maths_form import comparable
 from redqueen.nouns import Grade
+from redqueen.verify.guard import VERDICT, guarded
 
 DEADLINE_S = 10.0
 """Longest comparison of one answer; then it counts as wrong (ours)."""
@@ -44,10 +46,10 @@ def final_answer(text: str) -> str:
 
 def plain_form(answer: str) -> str:
     """Return an answer without what means nothing: spaces, ``\\left``, a sentence's full stop, commas of thousands."""
-    text = _TEXTS.sub(r"\1", answer.strip().rstrip("."))
+    text = _TEXTS.sub(r"\1", answer.strip().removesuffix("."))
     text = text.replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac").replace("^{\\circ}", "^\\circ")
     text = _SPACES.sub("", text).removeprefix("\\$").removeprefix("$")
-    return text.replace(",", "") if re.fullmatch(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?", text) else text
+    return text.replace(",", "") if re.fullmatch(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?", text) else text
 
 
 class MathsJudge:
@@ -70,18 +72,26 @@ class MathsJudge:
 
     def grade(self, pairs: Sequence[tuple[str, str]]) -> list[Grade]:
         """Grade pairs (gold, answer), in order. Equal pairs are compared once."""
-        grades = {pair: self._grade(*pair) for pair in dict.fromkeys(pairs)}
+        grades = {pair: self._guarded_grade(*pair) for pair in dict.fromkeys(pairs)}
         return [grades[pair] for pair in pairs]
+
+    def _guarded_grade(self, gold: str, answer: str) -> Grade:
+        return guarded("maths", lambda: self._grade(gold, answer), lambda detail: Grade(False, VERDICT, detail))
 
     def _grade(self, gold: str, answer: str) -> Grade:
         given = final_answer(answer)
         if not given:
             return Grade(False, "unparsable", "no answer")
-        if plain_form(given) == plain_form(gold):
+        if given == gold:
             return Grade(True, "ok")
         if len(given) > MAX_ANSWER_CHARS:
             return Grade(False, "too-large", f"longer than {MAX_ANSWER_CHARS} characters")
-        return self._ask(gold, given)
+        sides = comparable(gold, given)
+        if sides is None:
+            return Grade(False, "ok", "no value, or not only one")
+        if plain_form(sides[0]) == plain_form(sides[1]):
+            return Grade(True, "ok")
+        return self._ask(*sides)
 
     def _ask(self, gold: str, answer: str) -> Grade:
         try:

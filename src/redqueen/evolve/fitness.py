@@ -10,31 +10,30 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 from redqueen.config import EvolveConfig
-from redqueen.match.rating import lower_confidence_bound
+from redqueen.match.rating import STANDARD, RatingSystem
 from redqueen.nouns import Individual
 
 
 def internal_fitness(
-    individuals: Sequence[Individual], payoffs: Mapping[str, Sequence[float]], step: int, config: EvolveConfig
+    individuals: Sequence[Individual],
+    payoffs: Mapping[str, Sequence[float]],
+    step: int,
+    config: EvolveConfig,
+    rating: RatingSystem = STANDARD,
 ) -> dict[str, float]:
     """Fitness by id, as the config asks for it; each role is measured among its own.
 
     ``payoffs`` are the members' payoffs in order of time; ``step`` tells their ages.
     """
     fitness: dict[str, float] = {}
-    for role in dict.fromkeys(person.role for person in individuals):
-        members = [person for person in individuals if person.role == role]
+    for role in dict.fromkeys(member.role for member in individuals):
+        members = [member for member in individuals if member.role == role]
         if config.fitness == "rating":
-            values = by_rating(members)
+            values = {member.id: rating.fitness(member.rating) for member in members}
         else:
             values = by_payoff({m.id: payoffs.get(m.id, ()) for m in members}, config.payoff_window)
         fitness |= age_protected(values, members, step, config.protected_steps)
     return fitness
-
-
-def by_rating(individuals: Sequence[Individual], num_sigmas: float = 3.0) -> dict[str, float]:
-    """Fitness by id: the lower confidence bound mu - 3 sigma of the rating. Ground: paper."""
-    return {person.id: lower_confidence_bound(person.rating, num_sigmas) for person in individuals}
 
 
 def by_payoff(payoffs: Mapping[str, Sequence[float]], num_matches: int) -> dict[str, float]:
@@ -58,7 +57,7 @@ def age_protected(
     A reset rating starts at mu - 3 sigma = 0, below almost everybody, so without a shelter a child may leave before it
     has been measured. Nobody is lifted while there is no grown-up. Ground: ours.
     """
-    young = {person.id for person in individuals if step - person.born_step < min_age_steps}
+    young = {member.id for member in individuals if step - member.born_step < min_age_steps}
     grown = [value for name, value in fitness.items() if name not in young]
     if not grown:
         return dict(fitness)

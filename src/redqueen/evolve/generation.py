@@ -1,4 +1,4 @@
-"""One turn of evolution for one role: plan who leaves and who breeds, then breed.
+"""One turn of evolution for one role: plan who leaves and who breeds, then breed; who enters the hall of fame.
 
 ``plan`` looks at fitness only and is cheap; ``breed`` makes one planned child from the parents' genotypes. The children
 of a generation are all made from individuals that stay, so the order of breeding does not matter.
@@ -6,23 +6,23 @@ of a generation are all made from individuals that stay, so the order of breedin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from redqueen.config import EvolveConfig, MatchConfig
+from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.replacement import choose_leaving
-from redqueen.evolve.selection import select_parents
-from redqueen.match.rating import STANDARD, newcomer
-from redqueen.nouns import Birth, Individual, Rating
+from redqueen.evolve.selection import fittest_first, select_parents
+from redqueen.match.rating import STANDARD, RatingSystem
+from redqueen.nouns import Birth, Individual
+from redqueen.policy.protocols import AdapterStore
 from redqueen.population.genotype import Genotype, fresh_like
+from redqueen.population.hall_of_fame import Entry, HallOfFame, admit
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def plan(
     in the order of ``individuals``, is read by ``crowding`` alone. With one survivor there is only mutation; with none
     (all broken) the places are filled with fresh founders. Raises UserError for an unknown operator.
     """
-    values = [fitness[person.id] for person in individuals]
-    broken_at = [i for i, person in enumerate(individuals) if person.id in broken]
+    values = [fitness[member.id] for member in individuals]
+    broken_at = [i for i, member in enumerate(individuals) if member.id in broken]
     leaving = choose_leaving(
         rules.replacement, values, rules.replaced_frac, broken_at, rules.num_elite, behaviour_distances
     )
@@ -95,7 +95,7 @@ def breed(
     fitness: Mapping[str, float],
     step: int,
     rules: EvolveConfig,
-    match: MatchConfig = STANDARD,
+    rating: RatingSystem = STANDARD,
 ) -> Newborn:
     """Make the planned child. Same role, same slot, same rank as the one it replaces.
 
@@ -106,7 +106,7 @@ def breed(
     parents = [individuals[name] for name in planned.parents]
     name = f"{old.id.split('.')[0]}.{step}"
     birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed, space="none")
-    child = Individual(name, old.role, old.slot, newcomer(match), step, planned.parents, planned.operator)
+    child = Individual(name, old.role, old.slot, rating.newcomer(), step, planned.parents, planned.operator)
     if not parents:
         rng = torch.Generator().manual_seed(planned.rng_seed)
         return Newborn(child, fresh_like(genotypes[old.id], rng), birth, None)
@@ -120,7 +120,7 @@ def breed(
         rules.preserve_norm,
     )
     if rules.child_rating == "inherit":
-        child = replace(child, rating=inherited_rating([parent.rating for parent in parents], match))
+        child = replace(child, rating=rating.inherit([parent.rating for parent in parents]))
     birth = replace(
         birth,
         constants=made.constants,
@@ -131,10 +131,51 @@ def breed(
     return Newborn(child, made.genotype, birth, parents[0].id if rules.child_moments == "inherit" else None)
 
 
-def inherited_rating(parents: Sequence[Rating], match: MatchConfig = STANDARD, widening: float = 2.0) -> Rating:
-    """The parents' mean mu; their root mean square sigma times ``widening``, at most a newcomer's. Ground: ours."""
-    sigma = widening * math.sqrt(fmean(rating.sigma**2 for rating in parents))
-    return Rating(fmean(rating.mu for rating in parents), min(sigma, match.rating_sigma))
+def replace_weakest(
+    members: Sequence[Individual],
+    *,
+    fitness: Mapping[str, float],
+    broken: Collection[str],
+    distances: NDArray[np.float64] | None,
+    step: int,
+    rules: EvolveConfig,
+    rating: RatingSystem,
+    store: AdapterStore,
+    rng: np.random.Generator,
+) -> list[Newborn]:
+    """Replace the weakest of one role, and whoever is broken, by children of the fittest survivors, in the store too.
+
+    The arguments are those of ``plan`` and ``breed``.
+    """
+    planned = plan(members, fitness, rules, rng, broken, distances)
+    known = {member.id: member for member in members}
+    genotypes = {member.id: store.genotype(member.slot) for member in members if planned}
+    newborns = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
+    for child in newborns:
+        moments_from = known[child.moments_from].slot if child.moments_from else None
+        store.load(child.individual.slot, child.genotype, moments_from)
+    return newborns
+
+
+def admit_fittest(
+    hall: HallOfFame,
+    members: Sequence[Individual],
+    *,
+    fitness: Mapping[str, float],
+    broken: Collection[str],
+    step: int,
+    store: AdapterStore,
+) -> tuple[HallOfFame, list[Entry]]:
+    """Copy the fittest teacher and the fittest student into the hall of fame, if there is one; broken ones stay out."""
+    admitted = []
+    for role in ("teacher", "student"):
+        sound = [member for member in members if member.role == role and member.id not in broken]
+        for at in fittest_first([fitness[member.id] for member in sound])[:1]:
+            hall, entry = admit(hall, sound[at], step)
+            if entry is not None:
+                store.copy(sound[at].slot, entry.individual.slot)
+                admitted.append(entry)
+    return hall, admitted
 
 
 def _draw_operator(rules: EvolveConfig, num_survivors: int, rng: np.random.Generator) -> str:

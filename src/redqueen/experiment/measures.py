@@ -7,7 +7,6 @@ mean of the curve over the last tenth of the steps, ``NAME/change`` is that less
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,10 @@ from redqueen.experiment.tracing import Posed, Trace, trace_once
 from redqueen.journal import Journal, read
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
+from redqueen.journal.values import json_of
 from redqueen.journal.write import Row
 from redqueen.match.pairing import preference
+from redqueen.match.rating import GaussianRating
 from redqueen.nouns import Rating
 from redqueen.propose.curriculum import STRUCTURE
 from redqueen.report.story import start_and_end
@@ -156,7 +157,7 @@ def preference_curve(
     for row in ratings:
         sides[row["step"], roles[row["individual"]]].append(Rating(row["mu"], row["sigma"]))
     met = [(step, sides[step - 1, "teacher"], sides[step - 1, "student"]) for step in steps]
-    curve = [(step, preference(t, s, match) if t and s else None) for step, t, s in met]
+    curve = [(step, preference(t, s, match, GaussianRating(match)) if t and s else None) for step, t, s in met]
     return {"match/preference": curve} if any(value is not None for _, value in curve) else {}
 
 
@@ -265,8 +266,8 @@ def detrended_variance(values: Sequence[float]) -> float:
 
 def pair_scores(journal: Journal) -> list[tuple[int, tuple[str, str], float]]:
     """Return step, pair of teacher and student, and solve rate, for every task and student that attempted it."""
-    rows = journal.connection.execute(
-        "SELECT t.step, t.teacher, a.student, avg(a.correct) FROM attempt a JOIN task t ON t.seq = a.task "
+    rows = journal.tuples(
+        "SELECT t.step, t.teacher, a.student, avg(a.correct) AS frac FROM attempt a JOIN task t ON t.seq = a.task "
         "WHERE NOT a.lost GROUP BY t.seq, a.student ORDER BY t.seq, a.student"
     )
     return [(step, (teacher, student), frac) for step, teacher, student, frac in rows]
@@ -334,7 +335,7 @@ def _by_step(steps: Sequence[int], items: Sequence[tuple[int, Item]]) -> dict[in
 
 
 def _inputs(task: Row) -> tuple[str, ...]:
-    return tuple(json.loads(task["inputs"]))
+    return tuple(json_of(task, "inputs"))
 
 
 def _log_choose(n: int, k: int) -> float:

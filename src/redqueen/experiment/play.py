@@ -21,6 +21,7 @@ from redqueen.config import Config, RunConfig, parse_config
 from redqueen.display import duration
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, Planned
+from redqueen.files import read_plain
 from redqueen.journal import Journal, read
 from redqueen.report.html import write_report
 from redqueen.run.ending import is_over, spent_so_far
@@ -118,7 +119,8 @@ def play_run(config: dict[str, Any], folder: Path) -> None:
     from redqueen.run.lifecycle import resume, start
 
     if (folder / CONFIG).is_file():
-        ended = resume(folder)
+        # Its config is the plan's, field by field (check_settings), and the plan is the user's own file.
+        ended = resume(folder, trust_hooks=True, allow_weak=config["verify"]["allow_weak"])
     else:
         _clear_away(folder)
         ended = start(parse_config(config, str(folder)), folder)
@@ -240,7 +242,7 @@ def _clear_away(folder: Path) -> None:
 
 def _read_config(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        return parse_config(json.loads(path.read_text(encoding="utf-8")), str(path)).model_dump(mode="json")
+        return parse_config(json.loads(read_plain(path)), str(path)).model_dump(mode="json")
     except (OSError, ValueError):
         raise UserError(f"{path} is damaged: restore it, or remove its folder to play that run again") from None
 

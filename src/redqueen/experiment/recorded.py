@@ -31,6 +31,9 @@ THINGS = ("behaviours", "operations", "io_classes")
 UNNAMED = (*IGNORED, "max_tokens", "max_seconds")
 """Fields of ``run`` that leave a run what it is: the last two are the limit that a reference gives a matched run."""
 
+LATER = (("learn", "old_logprobs", "recompute"),)
+"""Fields that came after runs had been recorded, and the value that those runs had: their fingerprints stay."""
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -45,6 +48,9 @@ def fingerprint(planned: Planned) -> str:
     """Return 12 hexadecimal digits that differ between runs with different settings; threads and limits aside."""
     plain = planned.config.model_dump(mode="json")
     plain["run"] = {name: value for name, value in plain["run"].items() if name not in UNNAMED}
+    for section, name, value in LATER:
+        if plain[section][name] == value:
+            del plain[section][name]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 
 

@@ -20,7 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from redqueen.files import write_whole
+from redqueen.errors import UserError
+from redqueen.files import read_plain, write_whole
 from redqueen.verify import Limits, Program, Verifier
 
 LIMITS = Limits(cpu_ms=1_000, accept_cpu_ms=1_000)
@@ -84,8 +85,8 @@ def trace_once(
 ) -> list[Trace | None]:
     """Return the traces of a finished run's tasks; they are kept in its folder for the next time."""
     path = folder / TRACES
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(path.read_text(encoding="utf-8"))
+    with suppress(OSError, UserError, ValueError, KeyError, TypeError):
+        kept = json.loads(read_plain(path))
         if list(kept) == list(ids):
             return [found and Trace(tuple(found["operations"]), tuple(found["io"])) for found in kept.values()]
     with open_tracer(allow_weak) as verifier:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from itertools import zip_longest
+from collections.abc import Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 
+from redqueen.journal.known import Column, known_tables
 from redqueen.journal.schema import IDENTITY_COLUMNS, TIME_TABLES
 from redqueen.journal.write import Journal
 
@@ -21,26 +22,23 @@ def diff(path_1: Path, path_2: Path) -> str | None:
     UserError when a file is no journal.
     """
     with Journal.open(path_1, read_only=True) as one, Journal.open(path_2, read_only=True) as two:
-        for table in _tables(one.connection):
-            found = _first_difference(one.connection, two.connection, table)
-            if found is not None:
-                return found
+        for table, columns in known_tables().items():
+            if table not in TIME_TABLES:
+                found = _first_difference(one, two, table, columns)
+                if found is not None:
+                    return found
     return None
 
 
-def _tables(connection: sqlite3.Connection) -> list[str]:
-    rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid")
-    return [name for (name,) in rows if name not in TIME_TABLES and not name.startswith("sqlite_")]
-
-
-def _first_difference(one: sqlite3.Connection, two: sqlite3.Connection, table: str) -> str | None:
-    columns = [row[1] for row in one.execute(f"PRAGMA table_xinfo({table})")]
-    columns = [name for name in columns if name not in IDENTITY_COLUMNS.get(table, ())]
-    key = [row[1] for row in sorted(one.execute(f"PRAGMA table_info({table})"), key=lambda row: row[5]) if row[5]]
-    select = f"SELECT {', '.join(columns)} FROM {table} ORDER BY {', '.join(key)}"
-    for row_1, row_2 in zip_longest(one.execute(select), two.execute(select)):
+def _first_difference(one: Journal, two: Journal, table: str, columns: Sequence[Column]) -> str | None:
+    names = [column.name for column in columns if column.name not in IDENTITY_COLUMNS.get(table, ())]
+    in_order = sorted((column for column in columns if column.key_at), key=lambda column: column.key_at)
+    key = [column.name for column in in_order]
+    select = f"SELECT {', '.join(names)} FROM {table} ORDER BY {', '.join(key)}"
+    rows = (chain.from_iterable(journal.portions(select)) for journal in (one, two))
+    for row_1, row_2 in zip_longest(*rows):
         if row_1 != row_2:
-            return _describe(table, columns, key, row_1, row_2)
+            return _describe(table, names, key, row_1, row_2)
     return None
 
 

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 
+from redqueen.errors import UserError
 from redqueen.journal.records import RunRecord
+from redqueen.journal.values import json_of
 from redqueen.journal.write import Journal, Row
 
 Series = list[tuple[int, float | None]]
 """Pairs of a step and a value; None where the number was not defined."""
 
+MAX_MEMBERS = 50_000
+"""Most members, living and past, of a run that is shown."""
+
 
 def run_record(journal: Journal) -> RunRecord:
     """Return what the run said about itself when it was created."""
-    row = journal.query("SELECT * FROM run")[0]
-    config, versions = json.loads(row["config"]), json.loads(row["versions"])
-    return RunRecord(row["name"], row["arm"], int(row["rng_seed"]), config, versions)
+    rows = journal.query("SELECT * FROM run")
+    if len(rows) != 1:
+        raise UserError(f"The journal {journal.path} does not say which run it is of; restore it from a copy.")
+    row = rows[0]
+    return RunRecord(row["name"], row["arm"], int(row["rng_seed"]), json_of(row, "config"), json_of(row, "versions"))
 
 
 def last_step(journal: Journal) -> int | None:
     """Return the last step in the journal, or None when it has none yet."""
-    row = journal.connection.execute("SELECT max(step) FROM step").fetchone()
+    [row] = journal.tuples("SELECT max(step) AS last FROM step")
     return None if row[0] is None else int(row[0])
 
 
 def metric_series(journal: Journal) -> dict[str, Series]:
     """Return every metric by name as a series over the steps."""
     series: dict[str, Series] = defaultdict(list)
-    for name, step, value in journal.connection.execute("SELECT name, step, value FROM metric ORDER BY name, step"):
+    for name, step, value in journal.tuples("SELECT name, step, value FROM metric ORDER BY name, step"):
         series[name].append((step, value))
     return dict(series)
 
@@ -36,40 +42,43 @@ def metric_series(journal: Journal) -> dict[str, Series]:
 def timing_series(journal: Journal) -> dict[str, Series]:
     """Return wall-clock seconds by phase as series over the steps."""
     series: dict[str, Series] = defaultdict(list)
-    for phase, step, seconds in journal.connection.execute("SELECT phase, step, seconds FROM timing ORDER BY step"):
+    for phase, step, seconds in journal.tuples("SELECT phase, step, seconds FROM timing ORDER BY step"):
         series[phase].append((step, seconds))
     return dict(series)
 
 
 def tokens_sampled(journal: Journal) -> int:
     """Return how many tokens all proposals and attempts of the run took so far (the suite's are not counted)."""
-    row = journal.connection.execute(
+    [row] = journal.tuples(
         "SELECT (SELECT coalesce(sum(num_tokens), 0) FROM candidate)"
         " + (SELECT coalesce(sum(num_tokens), 0) FROM attempt)"
-    ).fetchone()
+    )
     return int(row[0])
 
 
 def step_seconds(journal: Journal) -> float:
     """Return the wall-clock seconds of all steps from 1 on, evaluation and checkpoints apart."""
-    row = journal.connection.execute(
+    [row] = journal.tuples(
         "SELECT coalesce(sum(seconds), 0.0) FROM timing WHERE step > 0 AND phase NOT IN ('evaluate', 'checkpoint')"
-    ).fetchone()
+    )
     return float(row[0])
 
 
 def individuals(journal: Journal) -> list[Row]:
     """Return all members in the order of birth: id, role, slot, born_step, operator, left_step (None: still there)."""
-    return journal.query(
+    rows = journal.query(
         "SELECT i.id, i.role, i.slot, i.born_step, i.operator, b.step AS left_step FROM individual i "
         "LEFT JOIN birth b ON b.replaced = i.id ORDER BY i.born_step, i.role DESC, i.slot"
     )
+    if len(rows) > MAX_MEMBERS:
+        raise UserError(f"The journal {journal.path} has {len(rows):,} members; at most {MAX_MEMBERS:,} are shown.")
+    return rows
 
 
 def births(journal: Journal) -> list[tuple[Row, list[str]]]:
     """Return all replacements in order, each with the ids of its parents."""
     parents: dict[str, list[str]] = defaultdict(list)
-    for child, parent in journal.connection.execute("SELECT child, parent FROM parent ORDER BY child, position"):
+    for child, parent in journal.tuples("SELECT child, parent FROM parent ORDER BY child, position"):
         parents[child].append(parent)
     rows = journal.query("SELECT * FROM birth ORDER BY step, child")
     return [(row, parents[row["child"]]) for row in rows]
@@ -78,7 +87,7 @@ def births(journal: Journal) -> list[tuple[Row, list[str]]]:
 def health(journal: Journal) -> list[Row]:
     """Return the check-ups of all generations in order; ``warnings`` as a list of sentences."""
     rows = journal.query("SELECT * FROM health ORDER BY step")
-    return [{**row, "warnings": json.loads(row["warnings"])} for row in rows]
+    return [{**row, "warnings": json_of(row, "warnings")} for row in rows]
 
 
 def hall(journal: Journal) -> list[Row]:

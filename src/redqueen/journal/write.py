@@ -1,21 +1,33 @@
-"""The journal file: create or open it, one transaction a step, cut it back to a step when a run is resumed."""
+"""The journal file: create or open it, one transaction a step, cut it back when a run is resumed, ask it questions."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from redqueen.errors import UserError
-from redqueen.journal.connection import connect, connect_to_read, naming_the_journal
+from redqueen.journal.connection import Patience, naming_the_journal, restrain, restrain_reader
+from redqueen.journal.known import check_schema, statements
+from redqueen.journal.opening import open_to_read, open_to_write, refuse_leftovers, writing_here
 from redqueen.journal.records import RunRecord
-from redqueen.journal.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from redqueen.journal.schema import APPLICATION_ID, SCHEMA_VERSION
 from redqueen.journal.steps import SqlValue, StepWriter, json_text
+from redqueen.journal.values import check_rows
 
 Row = dict[str, Any]
 """A row by column name; every value is text, a number or None."""
+
+ROWS_AT_A_TIME = 10_000
+MAX_ROWS = 2_000_000
+MAX_CHARS = 256_000_000
+"""Most rows and characters that a reader takes from one question: a small file can hold one text a million times."""
+
+SLACK_BYTES = 1 << 20
+"""What a table that is read in portions may hold beyond eight times its file: live runs grow, columns are computed."""
 
 
 class Journal:
@@ -25,23 +37,34 @@ class Journal:
     readers are never in the way of the writer. One commit a step makes the price (one fsync) immaterial.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection):
+    def __init__(
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        patience: Patience | None = None,
+        private_folder: TemporaryDirectory[str] | None = None,
+    ):
+        """Take an open connection: to read with ``patience``, to write without it."""
         self.path = path
         self.connection = connection
+        self._patience, self._private_folder = patience, private_folder
+        if patience is None:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            writing_here[path.resolve()] += 1
 
     @classmethod
     def create(cls, path: Path, run: RunRecord) -> Journal:
         """Make a new journal at ``path`` and write the run's row. Raises UserError when something is there already."""
         path = Path(path)
-        if path.exists():
-            raise UserError(f"{path} exists already; choose another run directory, or resume this one.")
+        refuse_leftovers(path)
         with naming_the_journal(path):
-            connection = connect(path)
+            connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
+            connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
-            for statement in TABLES.split(";\n"):
-                if statement.strip():
-                    connection.execute(statement)
+            for statement in statements():
+                connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             connection.execute(
@@ -52,31 +75,45 @@ class Journal:
         return cls(path, connection)
 
     @classmethod
-    def open(cls, path: Path, read_only: bool = False) -> Journal:
+    def open(cls, path: Path, read_only: bool = False, patience: Patience | None = None) -> Journal:
         """Open a journal that exists, to go on writing or (``read_only``) to look at it while another process writes.
 
-        Raises UserError when there is none, when the file is no journal, or when its schema is of another version.
+        A reader changes nothing in the folder, whoever made it, and waits for an answer as long as its ``patience``.
+        Raises UserError when there is none, when the file is no journal, when its schema is of another version, or
+        when it holds anything but the tables that a run makes.
         """
         path = Path(path)
         if not path.is_file():
             raise UserError(f"There is no journal at {path}; give the run directory of a run that was started.")
+        waiting = patience or Patience()
         with naming_the_journal(path):
-            connection = connect_to_read(path) if read_only else connect(path)
-            application_id = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if application_id != APPLICATION_ID:
-            connection.close()
-            raise UserError(f"{path} is an SQLite file but no journal of redqueen; give the run directory of a run.")
-        if version != SCHEMA_VERSION:
-            connection.close()
-            raise UserError(
-                f"{path} has journal schema {version}, and this redqueen reads schema {SCHEMA_VERSION}; "
-                "use the version of redqueen that wrote it (it stands in the table `run`)."
-            )
-        return cls(path, connection)
+            connection, folder = open_to_read(path) if read_only else (open_to_write(path), None)
+            try:
+                with waiting.limiting(connection, path):
+                    (restrain_reader if read_only else restrain)(connection)
+                    _check_version(connection, path)
+                    check_schema(connection, path)
+                return cls(path, connection, waiting if read_only else None, folder)
+            except BaseException:
+                connection.close()
+                if folder is not None:
+                    folder.cleanup()
+                raise
 
     def close(self) -> None:
+        """Close the file; a writer empties its log first, so that whoever reads later finds all in one file."""
+        if self._patience is None:
+            self._leave_no_log()
+            writing_here[self.path.resolve()] -= 1
+            self._patience = Patience()
         self.connection.close()
+        if self._private_folder is not None:
+            self._private_folder.cleanup()
+
+    def _leave_no_log(self) -> None:
+        with suppress(sqlite3.Error):  # somebody is reading just now: then the log stays, and readers heed it
+            self.connection.execute("PRAGMA busy_timeout = 500")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def __enter__(self) -> Journal:
         return self
@@ -118,11 +155,59 @@ class Journal:
             StepWriter(self.connection, step).add_timings(seconds)
 
     def query(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
-        """Run a SELECT and return its rows as plain dicts. Values go in as parameters, never into the text."""
-        with naming_the_journal(self.path):
+        """Run a SELECT and return its rows as plain dicts, every value checked against its column.
+
+        Values go in as parameters, never into the text. Raises UserError for a value that no run writes, and when
+        there are more rows or text than a reader can hold.
+        """
+        names, rows = self._all(sql, values)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def tuples(self, sql: str, values: Sequence[SqlValue] = ()) -> list[tuple[Any, ...]]:
+        """Run a SELECT and return its rows as tuples, checked as those of ``query``."""
+        return self._all(sql, values)[1]
+
+    def portions(self, sql: str) -> Iterator[list[tuple[Any, ...]]]:
+        """Run a SELECT and yield its rows some thousands at a time, checked as those of ``query``."""
+        with self._asking():
+            cursor = self.connection.execute(sql)
+        names = [column[0] for column in cursor.description]
+        left_bytes = 8 * self.path.stat().st_size + SLACK_BYTES
+        while True:
+            with self._asking():
+                rows = cursor.fetchmany(ROWS_AT_A_TIME)
+            if not rows:
+                return
+            check_rows(self.path, names, rows)
+            left_bytes -= sum(4 + sum(len(value) for value in row if isinstance(value, str)) for row in rows)
+            if left_bytes < 0:  # a row of an honest file takes its place in it
+                raise UserError(f"The journal {self.path} holds more rows than its size allows: it was prepared.")
+            yield rows
+
+    def _all(self, sql: str, values: Sequence[SqlValue]) -> tuple[list[str], list[tuple[Any, ...]]]:
+        found: list[tuple[Any, ...]] = []
+        num_chars = 0
+        with self._asking():
             cursor = self.connection.execute(sql, values)
             names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+            while rows := cursor.fetchmany(ROWS_AT_A_TIME if len(names) < 5 else 100):
+                check_rows(self.path, names, rows)
+                found += rows
+                num_chars += sum(len(value) for row in rows for value in row if isinstance(value, str))
+                if self._patience is not None and (len(found) > MAX_ROWS or num_chars > MAX_CHARS):
+                    raise UserError(
+                        f"The journal {self.path} holds more than can be shown at once; ask for less (--limit, --step)."
+                    )
+        return names, found
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        with naming_the_journal(self.path):
+            if self._patience is None:
+                yield
+            else:
+                with self._patience.limiting(self.connection, self.path):
+                    yield
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -133,3 +218,15 @@ class Journal:
         finally:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application_id != APPLICATION_ID:
+        raise UserError(f"{path} is an SQLite file but no journal of redqueen; give the run directory of a run.")
+    if version != SCHEMA_VERSION:
+        raise UserError(
+            f"{path} has journal schema {version}, and this redqueen reads schema {SCHEMA_VERSION}; "
+            "use the version of redqueen that wrote it (it stands in the table `run`)."
+        )

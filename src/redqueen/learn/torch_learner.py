@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -27,9 +26,6 @@ DEFAULTS = LearnConfig()
 class TorchLearner:
     """Steps the members of ``bank`` by policy gradients, as the section ``learn`` of the config says.
 
-    ``old_logprobs``: "recompute" takes the log-probabilities of this very pass as those of the sampling policy (right
-    when the sampler shares the weights: the ratio is 1 and rounding differences between sampling and training cannot
-    clip anything); "sampler" takes those recorded by the sampler (an off-policy correction, for an engine elsewhere).
     ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
     whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all).
     """
@@ -41,12 +37,11 @@ class TorchLearner:
         *,
         temperature: float = 1.0,
         pad_id: int = 0,
-        old_logprobs: Literal["recompute", "sampler"] = "recompute",
         members_at_once: int = 0,
         logit_chunk_tokens: int = 4096,
     ) -> None:
         self.bank, self.base, self.config = bank, bank.base, config
-        self.temperature, self.pad_id, self.old_logprobs = temperature or 1.0, pad_id, old_logprobs
+        self.temperature, self.pad_id = temperature or 1.0, pad_id
         self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
         # skips the members that have no gradient.
@@ -125,7 +120,7 @@ class TorchLearner:
             leaf = hidden[chunk].requires_grad_()
             logits = self.base.logits(leaf) / self.temperature
             new = torch.log_softmax(logits, dim=-1).gather(1, batch.target[chunk, None])[:, 0]
-            old = new.detach() if self.old_logprobs == "recompute" else batch.old_logprobs[chunk]
+            old = new.detach() if self.config.old_logprobs == "recompute" else batch.old_logprobs[chunk]
             token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)
             weighted = token_loss * batch.weights[chunk]
             (gradient[chunk],) = torch.autograd.grad(weighted.sum(), leaf)

@@ -13,15 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redqueen.config import MatchConfig
-from redqueen.match.rating import STANDARD, expected_win
+from redqueen.match.rating import STANDARD, RatingSystem
 from redqueen.nouns import Individual, Match, Rating
+
+DEFAULTS = MatchConfig()
 
 
 def pair(
     teachers: Sequence[Individual],
     students: Sequence[Individual],
     rng: np.random.Generator,
-    config: MatchConfig = STANDARD,
+    config: MatchConfig = DEFAULTS,
+    rating: RatingSystem = STANDARD,
 ) -> list[Match]:
     """The matches of one step by ``config.rule``, in the order of ``teachers`` (``all_pairs``: then of ``students``).
 
@@ -31,7 +34,7 @@ def pair(
     """
     if not teachers or not students:
         raise ValueError("a match needs at least one teacher and one student")
-    wins = _expected_wins([t.rating for t in teachers], [s.rating for s in students], config)
+    wins = _expected_wins([t.rating for t in teachers], [s.rating for s in students], rating)
     pairs = RULES[config.rule](wins, rng, config.pfsp_exponent)
     return [Match(teachers[i].id, students[j].id, float(wins[i, j])) for i, j in pairs]
 
@@ -39,14 +42,15 @@ def pair(
 def preference(
     teachers: Sequence[Rating],
     students: Sequence[Rating],
-    config: MatchConfig = STANDARD,
+    config: MatchConfig = DEFAULTS,
+    rating: RatingSystem = STANDARD,
 ) -> float:
     """How far pfsp's first draw is from a blind one, in [0, 1 - 1 / number of students]: 0 means it prefers nobody.
 
     The total variation distance between a teacher's chances of drawing each student, proportional to
     (p (1 - p))^exponent, and equal chances: the share of draws that look at the ratings. Mean over teachers (ours).
     """
-    log_weights = _log_weights(_expected_wins(teachers, students, config), config.pfsp_exponent)
+    log_weights = _log_weights(_expected_wins(teachers, students, rating), config.pfsp_exponent)
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     chances = weights / weights.sum(axis=1, keepdims=True)
     return float(np.abs(chances - 1 / len(students)).sum(axis=1).mean() / 2)
@@ -59,7 +63,8 @@ def with_hall_of_fame(
     hall_teachers: Sequence[Individual],
     hall_students: Sequence[Individual],
     rng: np.random.Generator,
-    config: MatchConfig = STANDARD,
+    config: MatchConfig = DEFAULTS,
+    rating: RatingSystem = STANDARD,
 ) -> list[Match]:
     """Put a frozen past member into each match with probability ``config.hall_of_fame_frac``.
 
@@ -67,17 +72,17 @@ def with_hall_of_fame(
     that would stand there twice is left as it was. The number of matches does not change. Ground:
     hall of fame of Rosin and Belew (1997); the share and the coin are ours, off by default.
     """
-    people = {person.id: person for person in (*teachers, *students)}
+    members = {member.id: member for member in (*teachers, *students)}
     sides = [side for side, hall in (("teacher", hall_teachers), ("student", hall_students)) if hall]
     result: list[Match] = []
     for match in matches:
-        teacher, student = people[match.teacher], people[match.student]
+        teacher, student = members[match.teacher], members[match.student]
         if sides and rng.random() < config.hall_of_fame_frac:
             if sides[int(rng.integers(len(sides)))] == "teacher":
                 teacher = hall_teachers[int(rng.integers(len(hall_teachers)))]
             else:
                 student = hall_students[int(rng.integers(len(hall_students)))]
-        changed = Match(teacher.id, student.id, expected_win(student.rating, teacher.rating, config))
+        changed = Match(teacher.id, student.id, rating.expected_win(student.rating, teacher.rating))
         result.append(match if changed in result else changed)
     return result
 
@@ -105,8 +110,8 @@ RULES: dict[str, Callable[[NDArray[np.float64], np.random.Generator, float], lis
 }
 
 
-def _expected_wins(teachers: Sequence[Rating], students: Sequence[Rating], config: MatchConfig) -> NDArray[np.float64]:
-    return np.array([[expected_win(student, teacher, config) for student in students] for teacher in teachers])
+def _expected_wins(teachers: Sequence[Rating], students: Sequence[Rating], rating: RatingSystem) -> NDArray[np.float64]:
+    return np.array([[rating.expected_win(student, teacher) for student in students] for teacher in teachers])
 
 
 def _log_weights(wins: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
-"""Gaussian skill ratings: the published two-player update with draws, the expected win, and who won a match.
+"""Ratings: the protocol that matchmaking and selection ask, Gaussian skill ratings behind it, and who won a match.
 
-The update is that of Herbrich, Minka and Graepel, "TrueSkill: a Bayesian skill rating system" (2006), for two players:
-each skill is a normal belief, a performance is skill plus noise of standard deviation ``beta``, and the higher
+The Gaussian update is that of Herbrich, Minka and Graepel, "TrueSkill: a Bayesian skill rating system" (2006), for two
+players: each skill is a normal belief, a performance is skill plus noise of standard deviation ``beta``, and the higher
 performance wins unless the two are closer than the draw margin. The two roles are rated against each other, so the
 ratings are zero-sum between them: both sub-populations cannot rise together, and a flat mean rating is no stagnation.
 """
@@ -9,8 +9,10 @@ ratings are zero-sum between them: both sub-populations cannot rise together, an
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean
+from typing import Literal, Protocol
 
 from redqueen.config import MatchConfig
 from redqueen.nouns import Rating
@@ -20,32 +22,87 @@ Winner = Literal["teacher", "student", "draw"]
 _UNIT = NormalDist()
 
 
-STANDARD = MatchConfig()
-"""The published standard constants; everything here reads the fields ``rating_*`` and ``draw_frac`` of the section."""
+class RatingSystem(Protocol):
+    """Rates teachers and students by their games against each other.
 
-
-def newcomer(config: MatchConfig = STANDARD) -> Rating:
-    """The rating of an individual nobody has met."""
-    return Rating(config.rating_mu, config.rating_sigma)
-
-
-def draw_margin(config: MatchConfig) -> float:
-    """Performances closer than this are a draw: Phi^-1((draw_frac + 1) / 2) sqrt(2) beta, in rating points."""
-    return _UNIT.inv_cdf((config.draw_frac + 1) / 2) * math.sqrt(2) * config.rating_beta
-
-
-def lower_confidence_bound(rating: Rating, num_sigmas: float = 3.0) -> float:
-    """mu - 3 sigma: the internal fitness, a skill the individual has very probably reached. Ground: paper."""
-    return rating.mu - num_sigmas * rating.sigma
-
-
-def expected_win(student: Rating, teacher: Rating, config: MatchConfig = STANDARD) -> float:
-    """The student's expected win in [0, 1]. Ground: paper.
-
-    p = Phi((mu_s - mu_t) / sqrt(sigma_s^2 + sigma_t^2 + 2 beta^2)).
+    What a ``Rating`` means is the system's own affair: others store its two numbers and hand them back.
     """
-    spread = math.sqrt(student.sigma**2 + teacher.sigma**2 + 2 * config.rating_beta**2)
-    return _cdf((student.mu - teacher.mu) / spread)
+
+    def newcomer(self) -> Rating:
+        """Return the rating of a member that has played nobody."""
+        ...
+
+    def expected_win(self, student: Rating, teacher: Rating) -> float:
+        """Return the student's expected win in [0, 1]."""
+        ...
+
+    def update(self, teacher: Rating, student: Rating, winner: Winner) -> tuple[Rating, Rating]:
+        """Return both ratings after one game, as ``(teacher, student)``."""
+        ...
+
+    def fitness(self, rating: Rating) -> float:
+        """Return what selection reads: the higher the better."""
+        ...
+
+    def inherit(self, parents: Sequence[Rating]) -> Rating:
+        """Return the rating of a child that takes its parents' (one or more) over."""
+        ...
+
+
+@dataclass(frozen=True)
+class GaussianRating:
+    """Implements ``RatingSystem``: a skill is a normal belief. Reads the config's ``rating_*`` and ``draw_frac``."""
+
+    config: MatchConfig
+
+    def newcomer(self) -> Rating:
+        """Return the rating of a member that has played nobody."""
+        return Rating(self.config.rating_mu, self.config.rating_sigma)
+
+    def expected_win(self, student: Rating, teacher: Rating) -> float:
+        """Return the student's expected win in [0, 1]. Ground: paper.
+
+        p = Phi((mu_s - mu_t) / sqrt(sigma_s^2 + sigma_t^2 + 2 beta^2)).
+        """
+        spread = math.sqrt(student.sigma**2 + teacher.sigma**2 + 2 * self.config.rating_beta**2)
+        return _cdf((student.mu - teacher.mu) / spread)
+
+    def update(self, teacher: Rating, student: Rating, winner: Winner) -> tuple[Rating, Rating]:
+        """Return the two beliefs after one game, as ``(teacher, student)``.
+
+        With c^2 = sigma_t^2 + sigma_s^2 + 2 beta^2 (each sigma^2 widened by tau^2 first), the first player's
+        mu += sigma^2 / c * v and sigma^2 *= 1 - sigma^2 / c^2 * w; the second player's v has the other sign.
+        """
+        if winner == "student":
+            new_student, new_teacher = self._shift(student, teacher, False)
+            return new_teacher, new_student
+        return self._shift(teacher, student, winner == "draw")
+
+    def fitness(self, rating: Rating) -> float:
+        """Return the lower confidence bound mu - 3 sigma: a skill that is very probably reached. Ground: paper."""
+        return rating.mu - 3 * rating.sigma
+
+    def inherit(self, parents: Sequence[Rating]) -> Rating:
+        """Return the parents' mean mu and twice their root mean square sigma, at most a newcomer's. Ground: ours."""
+        sigma = 2 * math.sqrt(fmean(rating.sigma**2 for rating in parents))
+        return Rating(fmean(rating.mu for rating in parents), min(sigma, self.config.rating_sigma))
+
+    def draw_margin(self) -> float:
+        """Performances closer than this are a draw: Phi^-1((draw_frac + 1) / 2) sqrt(2) beta, in rating points."""
+        return _UNIT.inv_cdf((self.config.draw_frac + 1) / 2) * math.sqrt(2) * self.config.rating_beta
+
+    def _shift(self, first: Rating, second: Rating, drawn: bool) -> tuple[Rating, Rating]:
+        """The update when ``first`` has won or, with ``drawn``, neither has."""
+        var_first = first.sigma**2 + self.config.rating_tau**2
+        var_second = second.sigma**2 + self.config.rating_tau**2
+        c = math.sqrt(var_first + var_second + 2 * self.config.rating_beta**2)
+        lead, margin = (first.mu - second.mu) / c, self.draw_margin() / c
+        v, w = _draw_moments(lead, margin) if drawn else _win_moments(lead, margin)
+        return _moved(first.mu, var_first, c, v, w), _moved(second.mu, var_second, c, -v, w)
+
+
+STANDARD = GaussianRating(MatchConfig())
+"""With the published standard constants."""
 
 
 def decide(solve_rate_frac: float | None, expected_win_frac: float, tolerance_frac: float = 1e-9) -> Winner:
@@ -59,30 +116,6 @@ def decide(solve_rate_frac: float | None, expected_win_frac: float, tolerance_fr
     if abs(solve_rate_frac - expected_win_frac) <= tolerance_frac:
         return "draw"
     return "student" if solve_rate_frac > expected_win_frac else "teacher"
-
-
-def update(teacher: Rating, student: Rating, winner: Winner, config: MatchConfig = STANDARD) -> tuple[Rating, Rating]:
-    """The two beliefs after one match, as ``(teacher, student)``.
-
-    With c^2 = sigma_t^2 + sigma_s^2 + 2 beta^2 (each sigma^2 widened by tau^2 first), the first player's
-    mu += sigma^2 / c * v and sigma^2 *= 1 - sigma^2 / c^2 * w; the second player's v has the other sign.
-    """
-    if winner == "draw":
-        return _shift(teacher, student, True, config)
-    if winner == "teacher":
-        return _shift(teacher, student, False, config)
-    new_student, new_teacher = _shift(student, teacher, False, config)
-    return new_teacher, new_student
-
-
-def _shift(first: Rating, second: Rating, drawn: bool, config: MatchConfig) -> tuple[Rating, Rating]:
-    """The update when ``first`` has won or, with ``drawn``, neither has."""
-    var_first = first.sigma**2 + config.rating_tau**2
-    var_second = second.sigma**2 + config.rating_tau**2
-    c = math.sqrt(var_first + var_second + 2 * config.rating_beta**2)
-    lead, margin = (first.mu - second.mu) / c, draw_margin(config) / c
-    v, w = _draw_moments(lead, margin) if drawn else _win_moments(lead, margin)
-    return _moved(first.mu, var_first, c, v, w), _moved(second.mu, var_second, c, -v, w)
 
 
 def _moved(mu: float, variance: float, c: float, v: float, w: float) -> Rating:

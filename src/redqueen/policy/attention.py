@@ -60,14 +60,14 @@ def attention(
 class Reading:
     """What a decoding step reads of the cache; rebuilt when rows come or go, ``own_*`` each step.
 
-    ``members`` (groups * ``group_size``,): the rows of each group, padded with any row; ``home`` (rows,): the place of
-    a row among them; both None when the rows lie so already. ``prompt_bias`` (groups, 1, 1, prompt length) and
+    ``grouped`` (groups * ``group_size``,): the rows of each group, padded with any row; ``ungrouped`` (rows,): the
+    index of a row among them; both None when the rows lie so already. ``prompt_bias`` (groups, 1, 1, prompt length) and
     ``own_bias`` (rows, 1, 1, own length): 0 where there is a token and -inf elsewhere. ``own_place`` (rows * kv
     heads,): where the new key of a row goes in the flat own cache.
     """
 
-    members: Tensor | None
-    home: Tensor | None
+    grouped: Tensor | None
+    ungrouped: Tensor | None
     group_size: int
     prompt_bias: Tensor
     own_bias: Tensor
@@ -188,16 +188,16 @@ class PrefixCache:
             scale,
         )
         groups, size = reading.prompt_bias.shape[0], reading.group_size
-        if reading.members is not None:
-            q = q.index_select(0, reading.members)
+        if reading.grouped is not None:
+            q = q.index_select(0, reading.grouped)
         grouped = q.reshape(groups, size, heads, shared, dim).transpose(1, 2).reshape(-1, size * shared, dim)
         out, lse = partial_attention(
             grouped, self.prompt_k[layer], self.prompt_v[layer], reading.prompt_bias, heads, scale
         )
         out = out.view(groups, heads, size, shared, dim).transpose(1, 2).reshape(-1, num_heads, dim)
         lse = lse.view(groups, heads, size, shared).transpose(1, 2).reshape(-1, num_heads, 1)
-        if reading.home is not None:
-            out, lse = out.index_select(0, reading.home), lse.index_select(0, reading.home)
+        if reading.ungrouped is not None:
+            out, lse = out.index_select(0, reading.ungrouped), lse.index_select(0, reading.ungrouped)
         # Softmax over both parts: weights e^lse of each, normalised = a sigmoid of their difference.
         share = torch.sigmoid(lse - own_lse.view(num_rows, num_heads, 1)).to(out.dtype)
         return torch.lerp(own.view(num_rows, num_heads, dim), out, share).view(num_rows, num_heads * dim)

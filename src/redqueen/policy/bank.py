@@ -19,14 +19,12 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from redqueen.errors import UserError
+from redqueen.nouns import BASE_SLOT
 from redqueen.policy.base import Base
 from redqueen.policy.routing import Layout, lay_out
 from redqueen.population.genotype import Genotype
 
 Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor | None]
-
-BASE_SLOT = -1
-"""A row routed here runs the bare base."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +52,13 @@ class Site:
 class Route:
     """Rows of a batch bound to members: the layout and the active members' factors in the compute dtype.
 
-    ``down[i]`` (active, rank, in) and ``up[i]`` (active, out, rank) belong to site i. For training they are leaves
+    ``a[i]`` (active, rank, in) and ``b[i]`` (active, out, rank) belong to site i. For training they are leaves
     that collect gradients (``AdapterBank.collect_gradients``).
     """
 
     layout: Layout
-    down: list[Tensor]
-    up: list[Tensor]
+    a: list[Tensor]
+    b: list[Tensor]
 
 
 class AdapterBank:
@@ -176,6 +174,15 @@ class AdapterBank:
             own[name][0].copy_(a)
             own[name][1].copy_(b if ratio == 1.0 else b.float() * ratio)
 
+    def load_all(self, factors: Tensor) -> None:
+        """Write all members' factors (members, parameters). Raises UserError when they are of another bank."""
+        if factors.shape != self.flat.shape:
+            raise UserError(
+                "the checkpoint holds other adapters than config.json asks for: restore the config.json that the run "
+                "began with, and --set no field of the population"
+            )
+        self.flat.copy_(factors)
+
     @torch.no_grad()
     def copy(self, slot: int, into: int) -> None:
         """Make ``into`` the same adapter as ``slot``, bit by bit."""
@@ -206,18 +213,18 @@ class AdapterBank:
             raise IndexError(f"row slots must be {BASE_SLOT}..{self.num_members - 1} and at least one")
         layout = lay_out(slots, tokens_per_row, self.flat.device)
         if like is not None and torch.equal(like.layout.slots, layout.slots):
-            return Route(layout, like.down, like.up)
+            return Route(layout, like.a, like.b)
         with torch.no_grad():
             active = self.flat.index_select(0, layout.slots.clamp(min=0)).to(self.base.compute_dtype)
             if min(slots) == BASE_SLOT:
                 active[0] = 0.0  # slots ascend, so the base comes first; with B = 0 it adds nothing
             n = len(active)
-            down = [active[:, s.a_slice].reshape(n, self.rank, s.num_in).contiguous() for s in self.sites]
-            up = [active[:, s.b_slice].reshape(n, s.num_out, self.rank).contiguous() for s in self.sites]
+            a = [active[:, s.a_slice].reshape(n, self.rank, s.num_in).contiguous() for s in self.sites]
+            b = [active[:, s.b_slice].reshape(n, s.num_out, self.rank).contiguous() for s in self.sites]
         if train:
-            for leaf in (*down, *up):
+            for leaf in (*a, *b):
                 leaf.requires_grad_()
-        return Route(layout, down, up)
+        return Route(layout, a, b)
 
     @contextmanager
     def routed(self, rows: Route | Sequence[int] | Tensor) -> Iterator[Route]:
@@ -235,8 +242,8 @@ class AdapterBank:
     def collect_gradients(self, route: Route, into: Tensor, places: Sequence[int]) -> None:
         """Add the route's gradients to ``into`` (n, num_parameters) fp32: active member i goes to row places[i]."""
         index = torch.tensor(places, device=into.device)
-        for site, down, up in zip(self.sites, route.down, route.up, strict=True):
-            for leaf, where in ((down, site.a_slice), (up, site.b_slice)):
+        for site, a, b in zip(self.sites, route.a, route.b, strict=True):
+            for leaf, where in ((a, site.a_slice), (b, site.b_slice)):
                 if leaf.grad is not None:
                     into[:, where].index_add_(0, index, leaf.grad.reshape(len(leaf), -1).float())
 
@@ -253,25 +260,25 @@ class AdapterBank:
             route = self._route
             if route is None:
                 return None
-            return apply_delta(inputs[0], output, route.layout, route.down[i], route.up[i], self.scale)
+            return apply_delta(inputs[0], output, route.layout, route.a[i], route.b[i], self.scale)
 
         return add_delta
 
 
-def apply_delta(x: Tensor, y: Tensor, layout: Layout, down: Tensor, up: Tensor, scale: float) -> Tensor:
+def apply_delta(x: Tensor, y: Tensor, layout: Layout, a: Tensor, b: Tensor, scale: float) -> Tensor:
     """Return y + scale * B (A x), each row with its member's factors.
 
     ``x`` (rows, length, in) or flattened over rows; ``y`` the base layer's output of the same leading shape;
-    ``down`` (active, rank, in); ``up`` (active, out, rank).
+    ``a`` (active, rank, in); ``b`` (active, out, rank).
     """
     if layout.block_member is not None:
-        down, up = down.index_select(0, layout.block_member), up.index_select(0, layout.block_member)
-    x_rows = x.to(down.dtype).reshape(layout.num_rows, -1, x.shape[-1])
-    hidden = torch.bmm(layout.into_blocks(x_rows), down.transpose(1, 2))
+        a, b = a.index_select(0, layout.block_member), b.index_select(0, layout.block_member)
+    x_rows = x.to(a.dtype).reshape(layout.num_rows, -1, x.shape[-1])
+    hidden = torch.bmm(layout.into_blocks(x_rows), a.transpose(1, 2))
     if layout.gather is None:
-        out = torch.baddbmm(y.reshape(layout.num_blocks, -1, y.shape[-1]), hidden, up.transpose(1, 2), alpha=scale)
+        out = torch.baddbmm(y.reshape(layout.num_blocks, -1, y.shape[-1]), hidden, b.transpose(1, 2), alpha=scale)
         return out.view(y.shape)
-    delta = layout.out_of_blocks(torch.bmm(hidden, up.transpose(1, 2)), x_rows.shape[1])
+    delta = layout.out_of_blocks(torch.bmm(hidden, b.transpose(1, 2)), x_rows.shape[1])
     return torch.add(y, delta.reshape(y.shape), alpha=scale)
 
 

@@ -35,10 +35,10 @@ class Projection:
 
 @dataclass(frozen=True)
 class Deltas:
-    """The active members' factors for one projection: ``down`` (active, ranks, in), ``up`` (active, outs, ranks)."""
+    """The active members' factors for one projection: ``a`` (active, ranks, in), ``b`` (active, outs, ranks)."""
 
-    down: Tensor
-    up: Tensor
+    a: Tensor
+    b: Tensor
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class FusedDecoder:
         y = F.linear(x, projection.weight, projection.bias)
         if deltas is None:
             return y
-        return apply_delta(x, y, layout, deltas.down, deltas.up, self.bank.scale)
+        return apply_delta(x, y, layout, deltas.a, deltas.b, self.bank.scale)
 
 
 def _weight(module: object) -> Tensor:
@@ -164,13 +164,13 @@ def _side_by_side(projection: Projection, index: dict[str, int], route: Route) -
     adapted = [name for name in projection.names if name in index]
     if not adapted:
         return None
-    down = torch.cat([route.down[index[name]] for name in adapted], dim=1)
-    up = down.new_zeros(down.shape[0], sum(projection.widths), down.shape[1])
+    a = torch.cat([route.a[index[name]] for name in adapted], dim=1)
+    b = a.new_zeros(a.shape[0], sum(projection.widths), a.shape[1])
     row = column = 0
     for name, width in zip(projection.names, projection.widths, strict=True):
         if name in index:
-            b = route.up[index[name]]
-            up[:, row : row + width, column : column + b.shape[2]] = b
-            column += b.shape[2]
+            own = route.b[index[name]]
+            b[:, row : row + width, column : column + own.shape[2]] = own
+            column += own.shape[2]
         row += width
-    return Deltas(down, up)
+    return Deltas(a, b)

@@ -9,12 +9,13 @@ from redqueen.config import Config
 
 @dataclass(frozen=True)
 class TextLimits:
-    """Longest prompts and completions, in tokens, of teachers (propose) and students (solve)."""
+    """Longest prompts and completions, in tokens, of teachers (propose) and students (solve), and of both together."""
 
     propose_prompt_tokens: int
     propose_new_tokens: int
     solve_prompt_tokens: int
     solve_new_tokens: int
+    max_positions: int
 
 
 def fit_limits(config: Config, max_positions: int) -> TextLimits:
@@ -26,4 +27,5 @@ def fit_limits(config: Config, max_positions: int) -> TextLimits:
         propose_new_tokens=propose_new,
         solve_prompt_tokens=min(config.solve.max_prompt_tokens, max_positions - solve_new),
         solve_new_tokens=solve_new,
+        max_positions=max_positions,
     )

@@ -1,13 +1,25 @@
-"""The two seams of the engine: whatever samples text and whatever learns from it stands behind these protocols."""
+"""The seams of the engine: who owns the members' adapters, who samples from them, who steps them.
+
+Whatever stands behind a seam may be another object, process or machine: a seam is asked for records, genotypes and
+tensors, and never for a handle. A member is named by its slot. Today all stand in one process of torch
+(``learn/torch_store.py``); the protocols are as small as the next owners need:
+
+- shards of the population, each in an actor: every call but ``update`` names the slots it is about and may be repeated
+  after a lost answer without harm; factors are pulled by ``genotype``; ``state_dict`` after a step is the backup.
+- a sampler in a server of its own: ``publish`` gives each version of an adapter a folder and a name.
+- members kept on disk, and averages of weights: slots like any other, which the owner fetches when they are asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from torch import Tensor
 
 from redqueen.nouns import Completion, Request, Rollout, UpdateStats
+from redqueen.population.genotype import Genotype
 
 
 class Sampler(Protocol):
@@ -32,18 +44,46 @@ class Learner(Protocol):
         """
         ...
 
-    def reset(self, slot: int) -> None:
-        """Forget a member's moments and step count (a newborn's optimiser state)."""
+
+class AdapterStore(Protocol):
+    """Owns the factors of all members, and the moments and step counts that the learner keeps of them."""
+
+    def genotype(self, slot: int) -> Genotype:
+        """Return a copy of a member's factors (fp32, on the CPU)."""
         ...
 
-    def inherit(self, slot: int, parent_slot: int) -> None:
-        """Give ``slot`` a copy of another member's moments and step count."""
+    def load(self, slot: int, genotype: Genotype, moments_from: int | None = None) -> None:
+        """Put a new member into ``slot``, with no moments or a copy of those of the member ``moments_from``.
+
+        Raises UserError when the genotype has not this population's modules, shapes or rank.
+        """
+        ...
+
+    def copy(self, slot: int, into: int) -> None:
+        """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""
+        ...
+
+    def reset(self, slot: int, rng_seed: int) -> None:
+        """Make ``slot`` a founder, drawn from (``rng_seed``, slot) alone: it acts as the base, and has no moments."""
+        ...
+
+    def publish(self, slot: int, folder: Path) -> Path:
+        """Write a member as a PEFT adapter into a folder below ``folder`` and return it.
+
+        Its name stands for the slot and these very factors: equal ones have one name and are written once.
+        """
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return everything an exact resume needs beside the factors, as named tensors."""
+        """Return all factors and moments as named tensors: what a checkpoint holds of the members.
+
+        They may share the owner's memory: write or copy them before anything else is asked.
+        """
         ...
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Restore what ``state_dict`` returned. Raises UserError when it belongs to another population."""
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore what ``state_dict`` returned (the factors alone: no moments).
+
+        Raises UserError when they are of another population, KeyError when there are no factors.
+        """
         ...

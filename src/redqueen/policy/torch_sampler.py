@@ -2,7 +2,7 @@
 
 A request becomes a group: its prompt is run once, and its samples are rows that share the prompt's keys and values.
 Rows that end are refilled from the queue; when the queue is empty the batch shrinks to the rows that are still writing.
-Longest prompts go first, so that prompts in flight together are of similar length. Ground: ours.
+Longest prompts go first, so that prompts decoded together are of similar length. Ground: ours.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank, Route
+from redqueen.policy.decoding import Decoding, Job
 from redqueen.policy.draw import draw
-from redqueen.policy.flight import Flight, Job
 from redqueen.policy.fused_decode import Deltas, FusedDecoder, can_fuse
 from redqueen.policy.step_graph import StepGraph
 from redqueen.policy.stopping import Stopper
@@ -92,49 +92,49 @@ class TorchSampler:
         queue = deque(self._jobs(requests))
         if queue:
             rows = min(self.max_rows, sum(job.count for job in queue))
-            flight = Flight(self.base, self.max_new_tokens, rows, max(len(job.prompt) for job in queue), len(queue))
-            self._run(flight, queue, found)
+            decoding = Decoding(self.base, self.max_new_tokens, rows, max(len(job.prompt) for job in queue), len(queue))
+            self._run(decoding, queue, found)
         return [[found[i, s] for s in range(request.num_samples)] for i, request in enumerate(requests)]
 
-    def _run(self, flight: Flight, queue: deque[Job], found: dict[tuple[int, int], Completion]) -> None:
+    def _run(self, decoding: Decoding, queue: deque[Job], found: dict[tuple[int, int], Completion]) -> None:
         """Refill, decode, collect and shrink until nothing is left."""
         route = last_route = None  # the last one is kept for its factors, which change only when members come or go
         graph: StepGraph | None = None
         num_steps = self.steps_between_looks
         steps = rows_run = 0
         while True:
-            ended = flight.num_rows - flight.num_alive
-            if queue and (flight.num_alive == 0 or ended >= 0.25 * flight.num_rows):
-                flight.collect(found)
-                if admitted := flight.admit(queue):
-                    self._prefill(flight, admitted)
-                    flight.look(self.stopper)
+            ended = decoding.num_rows - decoding.num_alive
+            if queue and (decoding.num_alive == 0 or ended >= 0.25 * decoding.num_rows):
+                decoding.collect(found)
+                if admitted := decoding.admit(queue):
+                    self._prefill(decoding, admitted)
+                    decoding.look(self.stopper)
                     route = None
                     continue  # a first token may already be an end token
-            if flight.num_alive == 0:
+            if decoding.num_alive == 0:
                 break
-            if not queue and ended > self.shrink_frac * flight.num_rows:
-                flight.collect(found)
-                flight.shrink()
+            if not queue and ended > self.shrink_frac * decoding.num_rows:
+                decoding.collect(found)
+                decoding.shrink()
                 route = None
-            moved = flight.prepare(num_steps)
+            moved = decoding.prepare(num_steps)
             if route is None:
-                route = last_route = self._route_step(flight, last_route)
+                route = last_route = self._route_step(decoding, last_route)
                 graph = None
             elif moved:
                 graph = None
             elif self.cuda_graphs and graph is None:
-                graph = StepGraph(partial(self._decode_one, flight, route))
+                graph = StepGraph(partial(self._decode_one, decoding, route))
             for _ in range(num_steps):
-                graph.run() if graph else self._decode_one(flight, route)
+                graph.run() if graph else self._decode_one(decoding, route)
             steps += num_steps
-            rows_run += num_steps * flight.num_rows
-            flight.look(self.stopper, num_steps)
-        flight.collect(found)
+            rows_run += num_steps * decoding.num_rows
+            decoding.look(self.stopper, num_steps)
+        decoding.collect(found)
         new = sum(len(c.tokens) for c in found.values())
-        self.stats = SamplerStats(flight.prompt_tokens_read, new, steps, rows_run)
+        self.stats = SamplerStats(decoding.prompt_tokens_read, new, steps, rows_run)
 
-    def _prefill(self, flight: Flight, jobs: list[Job]) -> None:
+    def _prefill(self, decoding: Decoding, jobs: list[Job]) -> None:
         """Run the prompts of new jobs, each once, and draw the first token of each of their rows."""
         for batch in _batches(jobs, self.prefill_tokens):
             length = max(len(job.prompt) for job in batch)
@@ -145,32 +145,32 @@ class TorchSampler:
             last = torch.tensor([len(job.prompt) - 1 for job in batch], device=self.base.device)
             route = self.bank.route([job.slot for job in batch], tokens_per_row=length)
             with self.bank.routed(route), self.base.autocast():
-                hidden = flight.read_prompts(tokens.to(self.base.device), places)
+                hidden = decoding.read_prompts(tokens.to(self.base.device), places)
             logits = self.base.logits(hidden[torch.arange(len(batch), device=self.base.device), last])
             rows = torch.tensor([row for job in batch for row in job.rows], device=self.base.device)
             source = torch.tensor([i for i, job in enumerate(batch) for _ in job.rows], device=self.base.device)
-            self._append(flight, logits[source], rows)
+            self._append(decoding, logits[source], rows)
 
-    def _route_step(self, flight: Flight, last: StepRoute | None) -> StepRoute:
-        route = self.bank.route(flight.row_slots, like=last.route if last else None)
-        if last and route.down is last.route.down:
+    def _route_step(self, decoding: Decoding, last: StepRoute | None) -> StepRoute:
+        route = self.bank.route(decoding.row_slots, like=last.route if last else None)
+        if last and route.a is last.route.a:
             return StepRoute(route, last.deltas)
         return StepRoute(route, self.fused.deltas(route) if self.fused else None)
 
-    def _decode_one(self, flight: Flight, route: StepRoute) -> None:
-        """Write one token in every row, without a word from the device to the host."""
-        tokens, positions = flight.next_inputs()
+    def _decode_one(self, decoding: Decoding, route: StepRoute) -> None:
+        """Write one token in every row; the device waits for nothing from the host."""
+        tokens, positions = decoding.next_inputs()
         if self.fused and route.deltas:
-            hidden = self.fused.step(tokens, positions, flight.cache, route.route.layout, route.deltas)
+            hidden = self.fused.step(tokens, positions, decoding.cache, route.route.layout, route.deltas)
         else:
             with self.bank.routed(route.route), self.base.autocast():
-                hidden = self.base.hidden(tokens[:, None], positions[:, None], flight.cache)[:, 0]
-        self._append(flight, self.base.logits(hidden), None)
+                hidden = self.base.hidden(tokens[:, None], positions[:, None], decoding.cache)[:, 0]
+        self._append(decoding, self.base.logits(hidden), None)
 
-    def _append(self, flight: Flight, logits: Tensor, rows: Tensor | None) -> None:
-        noise = flight.next_noise(rows)
+    def _append(self, decoding: Decoding, logits: Tensor, rows: Tensor | None) -> None:
+        noise = decoding.next_noise(rows)
         tokens, logprobs, entropy = draw(logits, noise, self.temperature, self.top_p)
-        flight.append(rows, tokens, logprobs, entropy, (tokens[:, None] == self.end_tokens).any(dim=1))
+        decoding.append(rows, tokens, logprobs, entropy, (tokens[:, None] == self.end_tokens).any(dim=1))
 
     def _jobs(self, requests: Sequence[Request]) -> list[Job]:
         """Cut requests into groups of at most ``max_rows`` rows, longest prompts first, members together."""

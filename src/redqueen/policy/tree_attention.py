@@ -53,18 +53,18 @@ class TreePlan:
     """The calls for one batch, and where their tokens lie in it.
 
     ``queries``, ``keys``: flat token positions of all buckets one after the other, padding repeating a token of the
-    same run or prompt. ``home`` (rows, length): where a token's output lies among those of all queries.
+    same run or prompt. ``output_index`` (rows, length): where a token's output lies among those of all queries.
     """
 
     buckets: tuple[Bucket, ...]
     queries: Tensor
     keys: Tensor
-    home: Tensor
+    output_index: Tensor
 
     def to(self, device: torch.device) -> TreePlan:
         """Return the plan with every tensor on ``device``."""
         moved = (replace(bucket, bias=bucket.bias.to(device)) for bucket in self.buckets)
-        return TreePlan(tuple(moved), self.queries.to(device), self.keys.to(device), self.home.to(device))
+        return TreePlan(tuple(moved), self.queries.to(device), self.keys.to(device), self.output_index.to(device))
 
 
 def plan_tree(runs: Sequence[Run], num_rows: int, row_tokens: int, dtype: torch.dtype) -> TreePlan:
@@ -72,7 +72,7 @@ def plan_tree(runs: Sequence[Run], num_rows: int, row_tokens: int, dtype: torch.
 
     Every row must begin with a token of a run. ``dtype`` is that of the model's queries, which the biases must share.
     """
-    home = np.full(num_rows * row_tokens, -1, dtype=np.int64)
+    output_index = np.full(num_rows * row_tokens, -1, dtype=np.int64)
     buckets: list[Bucket] = []
     queries: list[NDArray[np.int64]] = []
     keys: list[NDArray[np.int64]] = []
@@ -81,12 +81,12 @@ def plan_tree(runs: Sequence[Run], num_rows: int, row_tokens: int, dtype: torch.
         bucket, own, seen = _bucket(members, dtype)
         for i, run in enumerate(members):
             first = place + i * bucket.num_queries
-            home[run.start : run.start + run.length] = np.arange(first, first + run.length)
+            output_index[run.start : run.start + run.length] = np.arange(first, first + run.length)
         place += own.size
         buckets.append(bucket)
         queries.append(own.ravel())
         keys.append(seen.ravel())
-    rows = home.reshape(num_rows, row_tokens)
+    rows = output_index.reshape(num_rows, row_tokens)
     # Padding at a row's end takes the output of the row's first token, which is the same member's: a broken member
     # then spoils no other, not even with zero gradients times NaN.
     rows = np.where(rows >= 0, rows, rows[:, :1])
@@ -112,7 +112,7 @@ def tree_attention(query: Tensor, key: Tensor, value: Tensor, plan: TreePlan, sc
         parts_q = all_q.split([b.num_runs * b.num_queries for b in plan.buckets])
         parts_kv = all_kv.split([b.num_runs * b.num_keys for b in plan.buckets])
         outputs = [_attend(b, q, kv, kv_heads, dim) for b, q, kv in zip(plan.buckets, parts_q, parts_kv, strict=True)]
-        out = F.embedding(plan.home, torch.cat(outputs))
+        out = F.embedding(plan.output_index, torch.cat(outputs))
     return out.view(rows, length, heads, dim).to(query.dtype)
 
 

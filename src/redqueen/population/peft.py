@@ -17,10 +17,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from redqueen.errors import UserError
+from redqueen.files import open_plain, read_plain
 from redqueen.population.genotype import Factors, Genotype, is_finite
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
+MAX_WEIGHTS_BYTES = 64 << 30
+"""Largest adapter that is read."""
+
 _PREFIX = "base_model.model."
 _SUFFIXES = (".lora_A.weight", ".lora_B.weight")
 
@@ -112,10 +116,10 @@ def plain_config(genotype: Genotype, base_model_name: str, targets: Sequence[str
 def _read_config(path: Path) -> dict[str, Any]:
     """The config, with what is more than plain LoRA refused by the field that says so."""
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(read_plain(path))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; name a folder that PEFT's save_pretrained wrote") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON ({error}); save the adapter again") from error
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
         raise UserError(f"{path}: peft_type is not LORA; other kinds of adapters are not supported")
@@ -131,10 +135,13 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
-        raise UserError(f"{path} is missing; save the adapter with PEFT's save_pretrained (safetensors, not .bin)")
     try:
+        open_plain(path, MAX_WEIGHTS_BYTES).close()
         return load_file(path)
+    except FileNotFoundError:
+        raise UserError(
+            f"{path} is missing; save the adapter with PEFT's save_pretrained (safetensors, not .bin)"
+        ) from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} cannot be read ({error}); save the adapter again") from error
 

@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redqueen.config import ProposeConfig, VerifyConfig
-from redqueen.domains.registry import check
+from redqueen.domains.registry import JobRunner, check
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.verify import Verifier
 
 Hook = Callable[[Candidate], "str | None"]
 """Says why a proposal is refused, or None when it may be asked."""
@@ -57,7 +56,7 @@ def refuse(candidates: Sequence[Candidate], policy: PolicyFilter) -> list[Reject
 
 
 def check_allowed(
-    candidates: Sequence[Candidate], policy: PolicyFilter, verifier: Verifier, terms: VerifyConfig
+    candidates: Sequence[Candidate], policy: PolicyFilter, verifier: JobRunner, terms: VerifyConfig
 ) -> list[Task | Rejection]:
     """Return a task or a rejection for each candidate; what the policy refuses is never run."""
     refused = refuse(candidates, policy)

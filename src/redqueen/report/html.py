@@ -8,17 +8,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from redqueen import __version__
-from redqueen.display import script_json, visible
-from redqueen.domains.registry import shown
+from redqueen.display import script_json, shown, visible
+from redqueen.domains.registry import shown_as
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, write_whole
+from redqueen.journal.values import json_pairs, naming_contradictions
 from redqueen.report.figure import Figure, Section
 from redqueen.report.health_figures import warning_rows
 from redqueen.report.sections import sections_of
@@ -83,7 +83,8 @@ def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
 
     Raises UserError when a directory holds no run, or when ``out`` cannot be written.
     """
-    page = report_html(read_runs(run_dirs))
+    with naming_contradictions(", ".join(map(str, run_dirs))):
+        page = report_html(read_runs(run_dirs))
     with naming_another_file(f"the report to {out}"):
         write_whole(Path(out), page)
     return Path(out)
@@ -126,7 +127,10 @@ def report_html(views: Sequence[RunView]) -> str:
 
 def _template() -> Template:
     environment = Environment(
-        loader=PackageLoader("redqueen.report", "templates"), autoescape=True, undefined=StrictUndefined
+        loader=PackageLoader("redqueen.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
     )
     environment.filters["visible"] = partial(visible, max_chars=MAX_TEXT_CHARS)
     return environment.get_template("report.html.j2")
@@ -160,9 +164,8 @@ def place(section: Section, section_id: str, figures: list[Figure]) -> PlacedSec
 
 
 def _placed_example(example: Example) -> PlacedExample:
-    inputs, outputs = json.loads(example.task["inputs"]), json.loads(example.task["outputs"])
-    pairs = list(zip_longest(inputs, outputs, fillvalue=""))
-    return PlacedExample(example.task, shown(example.task["kind"]).pair, pairs, example.attempts)
+    pairs = list(zip(*json_pairs(example.task), strict=True))
+    return PlacedExample(example.task, shown_as(str(example.task["kind"])).pair, pairs, example.attempts)
 
 
 def _links(runs: Sequence[RunPage], comparison: PlacedSection | None) -> list[tuple[str, str]]:

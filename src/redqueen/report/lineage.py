@@ -11,6 +11,12 @@ from statistics import fmean
 
 from redqueen.nouns import Birth
 
+MAX_INDENT = 60
+"""Deepest indentation of the family tree as text."""
+
+MAX_MIXED = 20_000_000
+"""Most shares that are mixed: a run of 10,000 births has some 200,000."""
+
 
 @dataclass(frozen=True)
 class OperatorRecord:
@@ -49,8 +55,13 @@ def generation(births: Sequence[Birth], name: str) -> int:
 def founder_shares(births: Sequence[Birth], living: Iterable[str]) -> dict[str, float]:
     """Each founder's share in the ancestry of the living, adding up to 1; two parents count half each.
 
-    One founder at 1.0 is a population that descends from a single individual: what the others knew is gone.
+    One founder at 1.0 is a population that descends from a single individual: what the others knew is gone. Raises
+    ValueError for births that would take hours, as only a prepared file has them.
     """
+    born = {birth.child for birth in births}
+    named = {parent for birth in births for parent in birth.parents}
+    if len(named - born) * sum(len(birth.parents) for birth in births) > MAX_MIXED:
+        raise ValueError("more founders and births than any run has")
     shares: dict[str, dict[str, float]] = {}
 
     def ancestry(name: str) -> dict[str, float]:
@@ -72,9 +83,13 @@ def founder_shares(births: Sequence[Birth], living: Iterable[str]) -> dict[str, 
 
 def operator_records(births: Sequence[Birth], living: Iterable[str]) -> dict[str, OperatorRecord]:
     """By operator: births, how many of them last, and how far the children stood from their first parent."""
-    lasting = set(living)
-    for name in list(lasting):
-        lasting |= ancestors(births, name)
+    parents_of = {birth.child: birth.parents for birth in births}
+    lasting, waiting = set[str](), list(living)
+    while waiting:
+        name = waiting.pop()
+        if name not in lasting:
+            lasting.add(name)
+            waiting.extend(parents_of.get(name, ()))
     records = {}
     for operator in sorted({birth.operator for birth in births}):
         own = [birth for birth in births if birth.operator == operator]
@@ -86,9 +101,10 @@ def operator_records(births: Sequence[Birth], living: Iterable[str]) -> dict[str
 def tree_lines(births: Sequence[Birth], founders: Sequence[str], living: Iterable[str]) -> list[str]:
     """The family tree as text: each child under its first parent, with step, operator and second parent; ``*`` lives.
 
-    A founder born in the run (its place was restarted) has no parent and gets a root of its own.
+    A founder born in the run (its place was restarted) has no parent and gets a root of its own. Everybody stands once,
+    and no deeper than ``MAX_INDENT``: births from a file may run in a circle.
     """
-    alive = set(living)
+    alive, told = set(living), set[str]()
     children: dict[str, list[Birth]] = {}
     roots = list(founders)
     for birth in sorted(births, key=lambda b: b.step):
@@ -100,7 +116,10 @@ def tree_lines(births: Sequence[Birth], founders: Sequence[str], living: Iterabl
     waiting = [(root, 0, "") for root in reversed(roots)]
     while waiting:
         name, depth, story = waiting.pop()
-        lines.append(f"{'  ' * depth}{name}{' *' if name in alive else ''}{story}")
+        if name in told:
+            continue
+        told.add(name)
+        lines.append(f"{'  ' * min(depth, MAX_INDENT)}{name}{' *' if name in alive else ''}{story}")
         for birth in reversed(children.get(name, [])):
             others = f" with {', '.join(birth.parents[1:])}" if len(birth.parents) > 1 else ""
             story = f"  step {birth.step}, {birth.operator}{others}, changed {birth.relative_change:.0%}"

@@ -53,11 +53,16 @@ def _run_parts(view: RunView) -> list[str]:
     if births:
         head = ["child", "step", "replaced", "operator", "parents", "change", "constants"]
         parts += ["### Births", table(head, births)]
-        parts += ["### Family tree", f"```text\n{family_tree(view)}\n```"]
+        parts += ["### Family tree", f"```text\n{_fenced(family_tree(view))}\n```"]
     warned = warning_rows(view)
     if warned:
         parts += ["### Warnings", table(["step", "warning"], warned)]
     return parts
+
+
+def _fenced(text: str) -> str:
+    """Return text that stands in a fence without ending it."""
+    return visible(text).replace("```", "` ` `")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -10,9 +10,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, writing_whole
 from redqueen.journal import Journal
+from redqueen.journal.known import known_tables
 from redqueen.run.store import JOURNAL
 
 FORMATS = ("csv", "parquet")
@@ -29,7 +31,8 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
     """Write one table of one run, or of several under each other, to ``out``; return the number of rows.
 
     With several runs a first column ``run`` names each row's run directory. In CSV a text that a spreadsheet would
-    take for a formula gets an apostrophe in front, and NULL is an empty cell; Parquet keeps everything as it is.
+    take for a formula gets an apostrophe in front, invisible and commanding characters are written out, and NULL is an
+    empty cell; Parquet keeps everything as it is.
     Raises UserError for an unknown table or format, a folder without journal, or a file that cannot be written.
     """
     if format_ not in FORMATS:
@@ -38,12 +41,12 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
         raise UserError("--format parquet needs the package pyarrow: pip install 'redqueen[parquet]', or choose csv")
     with ExitStack() as stack:
         journals = [stack.enter_context(Journal.open(folder / JOURNAL, read_only=True)) for folder in run_dirs]
-        columns = _columns(journals[0], table)
+        columns = _columns(table)
         labels = [folder.resolve().name for folder in run_dirs] if len(run_dirs) > 1 else []
         portions = (
             [((labels[i], *row) if labels else row) for row in rows]
             for i, journal in enumerate(journals)
-            for rows in _rows(journal, table, columns)
+            for rows in journal.portions(f"SELECT {', '.join(name for name, _ in columns)} FROM {table}")
         )
         head = [("run", "TEXT"), *columns] if labels else columns
         write = _write_csv if format_ == "csv" else _write_parquet
@@ -51,20 +54,12 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
             return write(file, head, portions)
 
 
-def _columns(journal: Journal, table: str) -> list[Column]:
-    """Return the columns of a table of this journal; its name is compared, never put into SQL unchecked."""
-    known = [row["name"] for row in journal.query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid")]
+def _columns(table: str) -> list[Column]:
+    """Return the columns of a known table; its name is compared, never put into SQL unchecked."""
+    known = known_tables()
     if table not in known:
         raise UserError(f"--table {table} is unknown: choose one of {', '.join(known)}")
-    return [
-        (row["name"], row["type"]) for row in journal.query("SELECT name, type FROM pragma_table_xinfo(?)", [table])
-    ]
-
-
-def _rows(journal: Journal, table: str, columns: Sequence[Column]) -> Iterator[list[tuple[Any, ...]]]:
-    cursor = journal.connection.execute(f"SELECT {', '.join(name for name, _ in columns)} FROM {table}")
-    while rows := cursor.fetchmany(ROWS_AT_A_TIME):
-        yield rows
+    return [(column.name, column.type) for column in known[table]]
 
 
 def _write_csv(file: BinaryIO, columns: Sequence[Column], portions: Iterator[list[tuple[Any, ...]]]) -> int:
@@ -80,7 +75,9 @@ def _write_csv(file: BinaryIO, columns: Sequence[Column], portions: Iterator[lis
 
 
 def _cell(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+    if not isinstance(value, str):
+        return value
+    return f"'{visible(value)}" if value.startswith(FORMULA_STARTS) else visible(value)
 
 
 def _write_parquet(file: BinaryIO, columns: Sequence[Column], portions: Iterator[list[tuple[Any, ...]]]) -> int:

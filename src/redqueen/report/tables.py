@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redqueen.display import NOTHING, duration, number
+from redqueen.journal.values import json_of
 from redqueen.journal.write import Row
 from redqueen.nouns import Birth
 from redqueen.report.fitness import MODES, comparisons, last_evaluated_step, member_score
@@ -85,7 +85,7 @@ def birth_rows(view: RunView) -> list[list[str]]:
     """Return one row for each birth: child, step, replaced, operator, parents, relative change, constants, space."""
     rows = []
     for row, parents in view.births:
-        constants = ", ".join(f"{name} {value:.3g}" for name, value in json.loads(row["constants"]).items())
+        constants = ", ".join(f"{name} {value:.3g}" for name, value in json_of(row, "constants").items())
         constants += f"{', ' if constants else ''}{row['space']} space" if parents else ""
         change = _change(row)
         names = " and ".join(parents)
@@ -117,7 +117,7 @@ def _change(row: Row) -> str:
     """The relative change of a child, overall and between the least and the most changed layers."""
     if row["relative_change"] is None:
         return NOTHING
-    layers = json.loads(row["layer_changes"]).values()
+    layers = json_of(row, "layer_changes").values()
     span = f" (layers {100 * min(layers):.0f} to {100 * max(layers):.0f} %)" if layers else ""
     return f"{100 * row['relative_change']:.1f} %{span}"
 

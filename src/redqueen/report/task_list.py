@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from redqueen.display import visible
-from redqueen.domains.registry import in_order, kinds, shown
+from redqueen.domains.registry import in_order, kinds, shown_as
 from redqueen.errors import UserError
 from redqueen.journal import Journal
+from redqueen.journal.values import json_pairs
 from redqueen.journal.write import Row
 from redqueen.nouns import Task
 from redqueen.run.store import JOURNAL
@@ -133,9 +132,9 @@ def task_text(row: Row) -> str:
     if row["message"]:
         lines.append(f"message: {_text(row['message'])}")
     lines += ["", _text(row["code"]).rstrip(), ""]
-    for at, (given, result) in enumerate(zip_longest(row["inputs"], row["outputs"], fillvalue="")):
+    for at, (given, result) in enumerate(zip(row["inputs"], row["outputs"], strict=True)):
         hidden = "  (hidden from the student)" if 0 < row["num_shown"] <= at else ""
-        lines.append(f"{shown(row['kind']).pair.format(_text(given), _text(result))}{hidden}")
+        lines.append(f"{shown_as(row['kind']).pair.format(_text(given), _text(result))}{hidden}")
     if row["proposal"] is not None:
         proposal = row["proposal"]
         lines += ["", f"the teacher wrote ({proposal['num_tokens']} tokens, reward {_number(proposal['reward'])}):"]
@@ -160,7 +159,8 @@ def _attempt_head(at: int, attempt: Row) -> str:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    return row | {"inputs": json.loads(row["inputs"]), "outputs": json.loads(row["outputs"])}
+    inputs, outputs = json_pairs(row)
+    return row | {"inputs": inputs, "outputs": outputs}
 
 
 def _name(name: object) -> str:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from redqueen.errors import UserError
 from redqueen.journal import Journal, RunRecord, read
+from redqueen.journal.connection import Patience
 from redqueen.journal.read import Series
+from redqueen.journal.values import naming_contradictions
 from redqueen.journal.write import Row
 from redqueen.report.curriculum import CurriculumStep, curriculum_steps
 from redqueen.run.store import JOURNAL
@@ -67,12 +69,13 @@ class RunView:
         return [value for _, value in self.series(name) if value is not None]
 
 
-def read_run(run_dir: Path, label: str | None = None) -> RunView:
-    """Read the journal in ``run_dir``. Raises UserError when there is none, or when it has no step yet."""
+def read_run(run_dir: Path, label: str | None = None, patience: Patience | None = None) -> RunView:
+    """Read the journal in ``run_dir``. Raises UserError when there is none, when it has no step yet, or when its rows
+    are none that a run writes."""
     path = Path(run_dir) / JOURNAL
     if not path.is_file():
         raise UserError(f"There is no journal at {path}; give the run directory of a run that was started.")
-    with Journal.open(path, read_only=True) as journal:
+    with naming_contradictions(run_dir), Journal.open(path, read_only=True, patience=patience) as journal:
         steps = [row["step"] for row in journal.query("SELECT step FROM step ORDER BY step")]
         if not steps:
             raise UserError(f"The run {run_dir} has no finished step yet; wait for the first one.")

@@ -1,4 +1,4 @@
-"""The check-up of a generation: how healthy the co-evolution is, measured on the journal and the adapter bank."""
+"""The check-up of a generation: how healthy the co-evolution is, measured on the journal and the adapters."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from redqueen.evolve.behaviour import proposing_distances, solving_distances
 from redqueen.journal import Journal
 from redqueen.journal.write import Row
 from redqueen.nouns import Individual, Role
-from redqueen.policy.bank import AdapterBank
-from redqueen.population.genotype import Genotype, norm, pairwise_distances
+from redqueen.policy.protocols import AdapterStore
+from redqueen.population.genotype import norm, pairwise_distances
 
 Matrix = NDArray[np.float64]
 
 
 def check_up(
     journal: Journal,
-    bank: AdapterBank,
+    store: AdapterStore,
     played: Sequence[Individual],
     living: Sequence[Individual],
     step: int,
@@ -44,20 +44,20 @@ def check_up(
             _against_the_past(journal, 0, since), _against_the_past(journal, since, step)
         ),
         teachers=health.Diversity(
-            _weights(bank, living, "teacher"),
+            _weights(store, living, "teacher"),
             health.behaviour_diversity(
                 proposing_distances(_class_counts(journal, _ids(played, "teacher"), since, step))
             ),
         ),
         students=health.Diversity(
-            _weights(bank, living, "student"), _solving_diversity(games, _ids(played, "student"))
+            _weights(store, living, "student"), _solving_diversity(games, _ids(played, "student"))
         ),
         stability=_stability(journal, step, every_steps),
     )
 
 
-def _ids(people: Sequence[Individual], role: Role) -> list[str]:
-    return [person.id for person in people if person.role == role]
+def _ids(members: Sequence[Individual], role: Role) -> list[str]:
+    return [member.id for member in members if member.role == role]
 
 
 def _games(journal: Journal, since: int, step: int) -> list[Row]:
@@ -118,9 +118,9 @@ def _against_the_past(journal: Journal, since: int, step: int) -> dict[str, floa
     return {row["id"]: row["score"] for row in rows}
 
 
-def _weights(bank: AdapterBank, living: Sequence[Individual], role: Role) -> float | None:
-    """The spread of the adapters of one role, read where they lie."""
-    adapters = [Genotype(bank.factors(person.slot), bank.alpha) for person in living if person.role == role]
+def _weights(store: AdapterStore, living: Sequence[Individual], role: Role) -> float | None:
+    """The spread of the adapters of one role."""
+    adapters = [store.genotype(member.slot) for member in living if member.role == role]
     if len(adapters) < 2:
         return None
     return health.weight_diversity(np.array(pairwise_distances(adapters)), [norm(adapter) for adapter in adapters])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,10 +23,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from redqueen.errors import UserError
-from redqueen.files import flush_to_disk
+from redqueen.files import flush_to_disk, open_plain, read_plain
 
 SCHEMA_VERSION = 2
 """Stored in the manifest; raised by one when the meaning of a checkpoint changes."""
+
+MAX_TENSORS_BYTES, MAX_STATE_BYTES = 256 << 30, 4 << 30
+"""Largest files of a checkpoint that are read."""
 
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 NAME = re.compile(r"step-(\d{6,})")
@@ -103,11 +107,19 @@ class Checkpoint:
         if not isinstance(fingerprints, dict) or not isinstance(step, int) or path.name != _name(step):
             raise DamagedCheckpoint(f"{MANIFEST} is not what was written")
         for name in (TENSORS, STATE):
-            if not (path / name).is_file():
-                raise DamagedCheckpoint(f"{name} is missing")
-            if _fingerprint(path / name) != fingerprints.get(name):
+            try:
+                is_right = _fingerprint(path / name, fingerprints.get(name)) == fingerprints.get(name)
+            except FileNotFoundError:
+                raise DamagedCheckpoint(f"{name} is missing") from None
+            except UserError as error:
+                raise DamagedCheckpoint(str(error)) from None
+            if not is_right:
                 raise DamagedCheckpoint(f"{name} is not what was written (size or SHA-256 differs)")
-        return Checkpoint(step, load_file(path / TENSORS), _read_json(path / STATE))
+        try:
+            tensors = load_file(path / TENSORS)
+        except SafetensorError as error:
+            raise DamagedCheckpoint(f"{TENSORS} is no file of tensors ({error})") from None
+        return Checkpoint(step, tensors, _read_json(path / STATE))
 
     @staticmethod
     def latest_valid(folder: Path) -> Checkpoint | None:
@@ -141,7 +153,7 @@ class Checkpoint:
 
 def list_checkpoints(folder: Path) -> list[tuple[int, Path]]:
     """Return the checkpoints in ``folder`` as (step, path), oldest first, without looking into them."""
-    named = ((NAME.fullmatch(path.name), path) for path in folder.iterdir() if path.is_dir())
+    named = ((NAME.fullmatch(path.name), path) for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     return sorted((int(match[1]), path) for match, path in named if match is not None)
 
 
@@ -170,18 +182,24 @@ def _write_files(aside: Path, step: int, tensors: Mapping[str, torch.Tensor], st
     flush_to_disk(aside)
 
 
-def _fingerprint(path: Path) -> dict[str, int | str]:
-    with path.open("rb") as file:
+def _fingerprint(path: Path, expected: object = None) -> dict[str, int | str]:
+    """Return size and digest; the size alone when that differs from what is expected (a digest takes its time)."""
+    with open_plain(path, MAX_TENSORS_BYTES) as file:
+        num_bytes = os.fstat(file.fileno()).st_size
+        if isinstance(expected, dict) and expected.get("num_bytes") != num_bytes:
+            return {"num_bytes": num_bytes}
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"num_bytes": file.tell(), "sha256": digest}
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_plain(path, MAX_STATE_BYTES))
     except FileNotFoundError:
         raise DamagedCheckpoint(f"{path.name} is missing") from None
-    except ValueError:
+    except UserError as error:
+        raise DamagedCheckpoint(str(error)) from None
+    except (ValueError, RecursionError):
         raise DamagedCheckpoint(f"{path.name} is no JSON") from None
     if not isinstance(value, dict):
         raise DamagedCheckpoint(f"{path.name} is no JSON object")
@@ -213,7 +231,10 @@ def _delete(path: Path) -> None:
 
 def _delete_leftovers(folder: Path) -> None:
     for path in folder.glob(f"{ASIDE}*"):
-        shutil.rmtree(path)
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+        else:
+            shutil.rmtree(path)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from redqueen.config import Config
-from redqueen.engine import Engine, open_engine
+from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner, base_records, student_records
 from redqueen.evaluate.fitness_suite import Score
@@ -23,9 +23,18 @@ from redqueen.run.progress import LineProgress, LiveProgress, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.stopping import Stopped, StopWish, watching_for_stops
-from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, RunLock, load_run_config, make_run_folder, remove_journal
+from redqueen.run.store import (
+    CHECKPOINTS,
+    JOURNAL,
+    RunLock,
+    load_run_config,
+    make_run_folder,
+    refuse_links,
+    remove_journal,
+    trusted_config,
+)
 from redqueen.run.trackers import Tracker, finite_only, open_tracker, require_tracker
-from redqueen.state import State, found, state_from_plain, state_to_plain
+from redqueen.state import State, initial_state, state_from_plain, state_to_plain
 from redqueen.timing import Clock
 
 
@@ -52,29 +61,33 @@ class Session:
         return Clock(enter)
 
 
-def start(config: Config, folder: Path) -> bool:
+def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> bool:
     """Play a new run in ``folder``; tell whether it reached its end (or was stopped, and may be resumed).
 
-    Raises UserError, with nothing written, when the folder exists or the engine cannot be built. The first Ctrl-C (or
-    SIGTERM) stops the run after the phase with a checkpoint; a second one raises KeyboardInterrupt at once.
+    ``load``: see ``open_engine``. The first Ctrl-C (or SIGTERM) stops the run after the phase with a
+    checkpoint; a second one raises KeyboardInterrupt at once. Raises UserError, with nothing written, when the folder
+    exists or the engine cannot be built.
     """
     if folder.exists():
         raise UserError(f"{folder} exists already: choose another --run-dir, or go on with `redqueen resume {folder}`")
     require_tracker(config)
-    with open_engine(config) as engine:
+    with open_engine(config, load) as engine:
         make_run_folder(folder, config)
         with RunLock(folder):
             return _play_anew(folder, engine)
 
 
-def resume(folder: Path) -> bool:
+def resume(folder: Path, trust_hooks: bool = False, allow_weak: bool = False, load: LoadAdapters | None = None) -> bool:
     """Go on with the run in ``folder`` from its newest good checkpoint; tell whether it reached its end.
 
-    A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named.
+    A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named. The
+    folder may be a stranger's: without ``trust_hooks`` a hook that its config names is refused and not imported,
+    without ``allow_weak`` its word is not enough to do without a sandbox, and links in it are refused.
     """
-    config = load_run_config(folder)
+    refuse_links(folder)
+    config = trusted_config(load_run_config(folder), folder, trust_hooks, allow_weak)
     require_tracker(config)
-    with RunLock(folder), open_engine(config) as engine:
+    with RunLock(folder), open_engine(config, load) as engine:
         checkpoints = folder / CHECKPOINTS
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
         if checkpoint is None:
@@ -113,19 +126,11 @@ def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, place: Path) -> Sta
     """Put a checkpoint's tensors where they belong and return its state."""
     try:
         state = state_from_plain(checkpoint.state["state"])
-        factors = checkpoint.tensors["factors"]
-        if factors.shape != engine.bank.flat.shape:
-            raise UserError(
-                f"The checkpoint of step {checkpoint.step} in {place} holds other adapters than {CONFIG} asks for: "
-                f"restore the {CONFIG} that the run began with"
-            )
-        engine.bank.flat.copy_(factors)
-        learner = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
-        engine.learner.load_state(learner)
-    except KeyError as error:
+        engine.store.load_state(checkpoint.tensors)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UserError(
             f"The checkpoint of step {checkpoint.step} in {place} was written by another version of redqueen "
-            f"(it lacks {error}); resume with the version that wrote it (the table `run` names it)."
+            f"(it lacks or does not know {error}); resume with the version that wrote it (the table `run` names it)."
         ) from None
     return state
 
@@ -152,7 +157,7 @@ def _session(
 
 def _begin(session: Session) -> State:
     """Write step 0: the founders, the base's external fitness, the seed buffer, the first checkpoint."""
-    state = found(session.engine.config)
+    state = initial_state(session.engine.config, session.engine.rating)
     clock = session.clock(0)
     with clock.phase("propose"):
         state, refused = grow_seed_buffer(state, session.engine)
@@ -160,7 +165,7 @@ def _begin(session: Session) -> State:
         session.base_scores = Examiner.of(session.engine).base()
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)
-        record_ratings(writer, state, session.engine.config)
+        record_ratings(writer, state, session.engine)
         writer.add_candidates(CandidateRecord(r.candidate, r.reason, r.detail) for r in refused)
         writer.add_evaluations(base_records(session.base_scores))
         writer.add_timings(clock.take())
@@ -184,7 +189,7 @@ def _play(session: Session, state: State) -> bool:
         last = _is_over(config, state, spent)
         with session.journal.step(report.step) as writer:
             metrics = record_step(writer, before, report, behaviours)
-            record_ratings(writer, state, config)
+            record_ratings(writer, state, session.engine)
             warned = record_health(writer, session.journal, session.engine, before.individuals, state)
             if last or _evaluation_due(config, state.step):
                 with clock.phase("evaluate"):
@@ -227,8 +232,7 @@ def _evaluate(session: Session, writer: StepWriter, state: State) -> None:
 
 
 def _save(session: Session, state: State) -> None:
-    run, learner = session.engine.config.run, session.engine.learner.state_dict()
-    tensors = {"factors": session.engine.bank.flat} | {f"learner.{name}": tensor for name, tensor in learner.items()}
+    run, tensors = session.engine.config.run, session.engine.store.state_dict()
     plain = {"state": state_to_plain(state), "tracker": session.tracker.id}
     place = session.folder / CHECKPOINTS
     Checkpoint.save(place, state.step, tensors, plain, run.num_checkpoints_kept, run.milestone_every_steps)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redqueen.config import Config
 from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
 from redqueen.evolve.fitness import internal_fitness
@@ -59,10 +58,10 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
     return metrics
 
 
-def record_ratings(writer: StepWriter, state: State, config: Config) -> None:
+def record_ratings(writer: StepWriter, state: State, engine: Engine) -> None:
     """The single agent plays against itself and has no rating."""
     rated = [i for i in state.individuals if i.role != "both"]
-    fitness = internal_fitness(rated, state.scores, state.step, config.evolve)
+    fitness = internal_fitness(rated, state.scores, state.step, engine.config.evolve, engine.rating)
     writer.add_ratings((i, fitness[i.id]) for i in rated)
 
 
@@ -73,7 +72,7 @@ def record_health(
     every = engine.config.evolve.every_steps
     if state.step % every:
         return []
-    found = check_up(journal, engine.bank, played, state.individuals, state.step, every)
+    found = check_up(journal, engine.store, played, state.individuals, state.step, every)
     warned = warnings(found)
     writer.add_health(found.numbers(), warned)
     return warned

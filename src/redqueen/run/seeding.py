@@ -37,13 +37,20 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
         }
     )
     founder: Individual = replace(state.teachers[0], id=SEED_AUTHOR)
-    seams = (engine.proposer, engine.prompt_format, engine.tokenizer)
-    streams, limits = Streams(engine.config.run.rng_seed, 0), engine.limits
+    limits = engine.limits
     proposals = propose(
-        [founder], {SEED_AUTHOR: ()}, state.buffer, wanted, *seams, streams, limits.propose_prompt_tokens
+        [founder],
+        opponents={SEED_AUTHOR: ()},
+        buffer=state.buffer,
+        config=wanted,
+        sampler=engine.proposer,
+        prompt_format=engine.prompt_format,
+        tokenizer=engine.tokenizer,
+        streams=Streams(engine.config.run.rng_seed, 0),
+        max_prompt_tokens=limits.propose_prompt_tokens,
     )
     candidates = [p.candidate for p in proposals]
-    judged = check_allowed(candidates, engine.policy, engine.verifier, engine.config.verify)
+    judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
     judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limits.solve_prompt_tokens)
     refused = [v for v in judged if isinstance(v, Rejection) and v.reason == REASON]
     return replace(state, buffer=state.buffer.add(v for v in judged if isinstance(v, Task))), refused

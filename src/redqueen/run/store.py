@@ -5,36 +5,58 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from pathlib import Path
 
 from redqueen.config import Config, parse_config
 from redqueen.errors import UserError
-from redqueen.files import making_folder, write_whole
+from redqueen.files import making_folder, read_plain, write_whole
+from redqueen.journal.opening import BESIDE
+from redqueen.locking import LOCK_NAME, held_here
 
 CONFIG = "config.json"
 JOURNAL = "journal.sqlite"
 CHECKPOINTS = "checkpoints"
-LOCK = "lock"
+LOCK = LOCK_NAME
 REPORT = "report.html"
 """Written last: a run that has it and has played its last step is finished."""
-
-_held: set[Path] = set()
-"""Locks this process holds. The system's lock is the process's own: it would grant a second one to the same process."""
 
 
 def load_run_config(folder: Path) -> Config:
     """Read the resolved config of a run directory. Raises UserError when it is none."""
     path = folder / CONFIG
     try:
-        return parse_config(json.loads(path.read_text()), str(path))
-    except (FileNotFoundError, NotADirectoryError):
+        if not os.path.isdir(folder):
+            raise FileNotFoundError
+        return parse_config(json.loads(read_plain(path)), str(path))
+    except FileNotFoundError:
         raise UserError(
             f"{folder} is no run directory (it has no {CONFIG}): give the folder that `redqueen train` made"
         ) from None
-    except PermissionError:
-        raise UserError(f"{path} may not be read: ask for permission to read {folder}") from None
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}): restore it from a copy") from None
+
+
+def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: bool) -> Config:
+    """Return a run folder's config with what only the user may allow as the user said.
+
+    Raises UserError when it names a hook and ``trust_hooks`` is false: to import it would run code.
+    """
+    hook = config.propose.policy_hook
+    if hook and not trust_hooks:
+        raise UserError(
+            f"{folder / CONFIG} names the hook {hook!r}, whose import runs code: if you trust it, go on with "
+            f"`redqueen resume {folder} --trust-hooks`"
+        )
+    weak = config.verify.allow_weak and allow_weak
+    return config.model_copy(update={"verify": config.verify.model_copy(update={"allow_weak": weak})})
+
+
+def refuse_links(folder: Path) -> None:
+    """Raise UserError when something in a run folder that a run writes to, or deletes in, is a link elsewhere."""
+    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT):
+        if os.path.islink(folder / name):
+            raise UserError(f"{folder / name} is a link, and a run writes there: put the thing itself into {folder}")
 
 
 def make_run_folder(folder: Path, config: Config) -> None:
@@ -49,10 +71,10 @@ def make_run_folder(folder: Path, config: Config) -> None:
 
 
 def remove_journal(folder: Path) -> None:
-    """Remove a journal that no checkpoint belongs to, its log first: a new journal must not inherit that."""
+    """Remove a journal that no checkpoint belongs to, what lies beside it first: a new one must not inherit that."""
     path = folder / JOURNAL
     try:
-        for name in (f"{JOURNAL}-wal", f"{JOURNAL}-shm", JOURNAL):
+        for name in (*(f"{JOURNAL}{ending}" for ending in BESIDE), JOURNAL):
             path.with_name(name).unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path} cannot be removed ({error.strerror}): make the run directory writable") from None
@@ -63,7 +85,8 @@ class RunLock:
 
     A POSIX record lock on the file ``lock``: the system drops it when the process ends, however it ends, and (unlike
     ``flock``) no worker process forked meanwhile keeps it alive. The file itself stays; it says who wrote last.
-    Raises UserError when another process holds it or when the folder cannot be written to.
+    Raises UserError when another process holds it, when the folder cannot be written to, and when ``lock`` is anything
+    but a plain file of this folder's own: its content is replaced, so a link would empty somebody else's file.
     """
 
     def __init__(self, run_dir: Path):
@@ -71,12 +94,17 @@ class RunLock:
         self._descriptor = -1
 
     def __enter__(self) -> RunLock:
-        if self.path in _held:
+        if self.path in held_here:
             raise UserError(f"{self.path.parent} is being written by this very process; finish that run first.")
         try:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self._descriptor = os.open(self.path, flags, 0o644)
         except OSError as error:
             raise _unwritable(self.path.parent, error) from error
+        found = os.fstat(self._descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            os.close(self._descriptor)
+            raise UserError(f"{self.path} is no plain file of this folder's own; remove it, then resume the run.")
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -92,11 +120,11 @@ class RunLock:
         except OSError as error:
             os.close(self._descriptor)
             raise _unwritable(self.path.parent, error) from error
-        _held.add(self.path)
+        held_here.add(self.path)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _held.discard(self.path)
+        held_here.discard(self.path)
         os.close(self._descriptor)
 
 

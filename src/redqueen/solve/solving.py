@@ -8,24 +8,30 @@ from typing import TYPE_CHECKING
 
 from redqueen.config import SolveConfig
 from redqueen.domains.prompt_format import PromptFormat, completion_text
+from redqueen.domains.registry import JobRunner
 from redqueen.domains.registry import grade as grade_answers
 from redqueen.nouns import Attempt, Completion, Individual, Outcome, Request, Task
 from redqueen.policy.protocols import Sampler
 from redqueen.streams import Streams
-from redqueen.verify import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True)
-class Answered:
-    """All attempts of one student at one task: outcomes beside the completions they were read from."""
+class Sampled:
+    """What one student wrote when it was asked one task, before anybody has read it."""
 
     task: Task
     student: Individual
     prompt: tuple[int, ...]
     completions: tuple[Completion, ...]
+
+
+@dataclass(frozen=True)
+class Answered(Sampled):
+    """All attempts of one student at one task: outcomes beside the completions they were read from."""
+
     outcomes: tuple[Outcome, ...]
 
     @property
@@ -49,7 +55,7 @@ def solve(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
     streams: Streams,
-) -> list[tuple[Task, Individual, tuple[int, ...], list[Completion]]]:
+) -> list[Sampled]:
     """Sample ``num_attempts`` attempts at every task by every student its teacher meets, in one call."""
     pairs = [(task, students[name]) for task in tasks for name in opponents[task.teacher]]
     prompts = [prompt_format.encode(tokenizer, prompt_format.solve(task)) for task, _ in pairs]
@@ -59,30 +65,25 @@ def solve(
     ]
     groups = sampler.sample(requests)
     return [
-        (task, student, prompt, group) for (task, student), prompt, group in zip(pairs, prompts, groups, strict=True)
+        Sampled(task, student, prompt, tuple(group))
+        for (task, student), prompt, group in zip(pairs, prompts, groups, strict=True)
     ]
 
 
 def grade(
-    sampled: Sequence[tuple[Task, Individual, tuple[int, ...], list[Completion]]],
-    verifier: Verifier,
+    sampled: Sequence[Sampled],
+    verifier: JobRunner,
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
 ) -> list[Answered]:
     """Read the answers and have them graded, all in one call of the verifier."""
-    read = [
-        [_read(task, student, completion, prompt_format, tokenizer) for completion in group]
-        for task, student, _, group in sampled
-    ]
-    grades = iter(
-        grade_answers(
-            [(task, a.answer) for (task, *_), group in zip(sampled, read, strict=True) for a in group], verifier
-        )
-    )
+    read = [[_read(one.task, one.student, c, prompt_format, tokenizer) for c in one.completions] for one in sampled]
+    asked = [(one.task, attempt.answer) for one, row in zip(sampled, read, strict=True) for attempt in row]
+    grades = iter(grade_answers(asked, verifier))
     answered = []
-    for (task, student, prompt, completions), attempts in zip(sampled, read, strict=True):
+    for one, attempts in zip(sampled, read, strict=True):
         outcomes = tuple(Outcome(attempt, next(grades)) for attempt in attempts)
-        answered.append(Answered(task, student, prompt, tuple(completions), outcomes))
+        answered.append(Answered(one.task, one.student, one.prompt, one.completions, outcomes))
     return answered
 
 

@@ -18,8 +18,8 @@ from redqueen.domains.compact import THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, completion_text
 from redqueen.domains.registry import check, grade
 from redqueen.engine import load_base
-from redqueen.nouns import Candidate, Request, Task
-from redqueen.policy.bank import BASE_SLOT, AdapterBank
+from redqueen.nouns import BASE_SLOT, Candidate, Request, Task
+from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.buffer import program_key

@@ -1,19 +1,24 @@
 """Which modules a zygote has: three kinds, since a fork costs by what the zygote holds, and most programs need little.
 
-``plain`` has no module for programs at all, ``common`` the usual ones, ``full`` all that are allowed.
+``plain`` has no module for programs, only what the parser itself asks for, ``common`` the usual ones, ``full`` all
+that are allowed.
 """
 
 from __future__ import annotations
 
 import re
 
-from redqueen.verify.inside.allowed import COMMON, FURTHER, HELPERS
+from redqueen.verify.inside.allowed import COMMON, FURTHER, HELPERS, PARSER_HELPERS
 
-KINDS: dict[str, tuple[str, ...]] = {"plain": (), "common": COMMON, "full": (*COMMON, *FURTHER, *HELPERS)}
+KINDS: dict[str, tuple[str, ...]] = {
+    "plain": PARSER_HELPERS,
+    "common": (*COMMON, *PARSER_HELPERS),
+    "full": (*COMMON, *FURTHER, *HELPERS),
+}
 """The modules that each kind of zygote imports."""
 
 _WORD = re.compile(r"\w+")
-# Codecs and the table of character names are imported by the interpreter itself when these words need them.
+# Codecs are imported by the interpreter itself when these words need them.
 _CODEC_WORDS = frozenset({"encode", "decode", "bytes", "bytearray"})
 _FULL_WORDS = frozenset(FURTHER) | frozenset(HELPERS) | _CODEC_WORDS
 
@@ -22,5 +27,5 @@ def kind_for(code: str) -> str:
     """The smallest kind that has every module the text could name. Looks at words, not at syntax: too large is safe."""
     words = set(_WORD.findall(code))
     if "import" not in words:
-        return "full" if words & _CODEC_WORDS or "\\N{" in code else "plain"
-    return "full" if words & _FULL_WORDS or "\\N{" in code or not code.isascii() else "common"
+        return "full" if words & _CODEC_WORDS else "plain"
+    return "full" if words & _FULL_WORDS or not code.isascii() else "common"

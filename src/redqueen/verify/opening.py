@@ -6,7 +6,9 @@ from redqueen.config import Config
 from redqueen.verify.records import Limits
 from redqueen.verify.verifier import Verifier
 
-WEAK_REMEDY = "verify.allow_weak = true (for `train`: --set verify.allow_weak=true)"
+WEAK_REMEDY = (
+    "verify.allow_weak = true (for `train`: --set verify.allow_weak=true; with a run folder: --allow-weak beside it)"
+)
 
 
 def open_verifier(config: Config, num_workers: int | None = None) -> Verifier:

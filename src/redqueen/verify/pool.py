@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import os
 import secrets
 import selectors
 import threading
@@ -18,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from redqueen.errors import UserError
-from redqueen.verify.runs import Job, Run, read_run
+from redqueen.verify.inside import wire
+from redqueen.verify.runs import MAX_REPLY_BYTES, Job, Run, read_run
 from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
 
 Answer = TypeVar("Answer")
@@ -35,12 +37,14 @@ _OPEN_PER_WORKER = 16
 
 @dataclass
 class _Pending:
-    """A job on its way: which generator asked for it, under which nonce, tried how often."""
+    """A job on its way: which generator asked for it, under which nonce, tried how often, in which file (-1: none)."""
 
     index: int
     job: Job
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
     attempts: int = 0
+    file: int = -1
+    job_bytes: int = 0
 
 
 _Place = tuple[str, int]
@@ -61,6 +65,7 @@ class Pool:
         self.next_job_id = 1
         self.num_starts = 0
         self._num_base = max(workers, min(2, num_seeds))
+        self._files: list[int] = []  # in memory alone, empty, kept for the next jobs
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
         self._failures = 0
@@ -87,6 +92,8 @@ class Pool:
         """End all zygotes and what runs in them."""
         for place in list(self.zygotes):
             self._dismiss(place)
+        while self._files:
+            os.close(self._files.pop())
         self._selector.close()
 
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
@@ -148,7 +155,12 @@ class Pool:
             pending = self.waiting.popleft()
             chosen = self._choose(pending.job)
             if chosen is not None:
-                self._send(chosen, pending)
+                if self._send(chosen, pending):
+                    continue
+                if pending.attempts >= _MAX_ATTEMPTS:
+                    over.append((pending, Run("infra", "no room for its file")))
+                else:
+                    held.append(pending)
             elif self._failures >= _MAX_FAILURES and not self._eligible(pending.job):
                 over.append((pending, Run("infra", "no zygote could be started")))
             else:
@@ -157,7 +169,7 @@ class Pool:
         return over
 
     def _eligible(self, job: Job) -> list[_Place]:
-        return [place for place in self.zygotes if place[0] == job.kind and place[1] not in job.avoid]
+        return [place for place in self.zygotes if place[0] == job.kind and job.world in (-1, place[1])]
 
     def _choose(self, job: Job) -> _Place | None:
         """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
@@ -165,8 +177,8 @@ class Pool:
         eligible = self._eligible(job)
         if len(eligible) < self._num_base and num_busy < self.workers:
             known = {place[1] for place in eligible}
-            seed = next(seed for seed in itertools.count() if seed not in job.avoid and seed not in known)
-            if (not eligible or seed < self._num_base) and self._grow((job.kind, seed)):
+            seed = job.world if job.world >= 0 else next(seed for seed in itertools.count() if seed not in known)
+            if seed not in known and (not eligible or seed < self._num_base) and self._grow((job.kind, seed)):
                 eligible.append((job.kind, seed))
         fitting = [
             place
@@ -175,16 +187,24 @@ class Pool:
         ]
         return min(fitting, key=lambda place: len(self.sent[place]), default=None)
 
-    def _send(self, place: _Place, pending: _Pending) -> None:
+    def _send(self, place: _Place, pending: _Pending) -> bool:
+        """Send a job to a zygote. Returns False when there is no descriptor or memory for its file just now."""
         zygote = self.zygotes[place]
         job_id = self.next_job_id
         self.next_job_id += 1
         pending.attempts += 1
+        try:
+            pending.file = self._files.pop() if self._files else os.memfd_create("job", os.MFD_CLOEXEC)
+            request, pending.job_bytes = pending.job.request(job_id, pending.nonce, pending.file)
+        except OSError:
+            self._put_back(pending)
+            return False
         if not self.sent[place]:
             zygote.head_since_s = time.monotonic()
         self.sent[place].append((job_id, pending))
-        zygote.queue_bytes(pending.job.request(job_id, pending.nonce))
+        zygote.queue(request, pending.file)
         self._watch(zygote)
+        return True
 
     # ---- waiting --------------------------------------------------------------------------------------------------
 
@@ -216,11 +236,14 @@ class Pool:
         """Read the complete replies of a zygote. Returns False when it said something that no job of its explains."""
         zygote = self.zygotes[place]
         while (reply := zygote.next_reply()) is not None:
-            header, payload = reply
-            if not self.sent[place] or self.sent[place][0][0] != header.job_id:
+            header, _ = reply
+            if not self.sent[place] or self.sent[place][0][0] != header.job_id or header.stopped == wire.STARTED:
                 return False
             _, pending = self.sent[place].popleft()
             zygote.head_since_s = time.monotonic()
+            payload = os.pread(pending.file, MAX_REPLY_BYTES, pending.job_bytes)
+            self._put_back(pending)
+            header.payload_bytes = len(payload)
             run = read_run(pending.job, header, payload, pending.nonce, place[1])
             if run.ended == "infra" and pending.attempts < _MAX_ATTEMPTS:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
@@ -276,9 +299,18 @@ class Pool:
 
     def _dismiss(self, place: _Place) -> None:
         zygote = self.zygotes.pop(place)
-        del self.sent[place]
         self._selector.unregister(zygote.socket)
         zygote.end()
+        for _, pending in self.sent.pop(place):
+            os.close(pending.file)  # never used again: the child that has it may be about to end
+
+    def _put_back(self, pending: _Pending) -> None:
+        """Empty a job's file, for the next job: the child that had it has ended."""
+        if pending.file >= 0:
+            os.ftruncate(pending.file, 0)
+            os.lseek(pending.file, 0, os.SEEK_SET)
+            self._files.append(pending.file)
+            pending.file = -1
 
     def _watch(self, zygote: ZygoteHandle) -> None:
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if zygote.has_unsent else 0)

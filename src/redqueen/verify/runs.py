@@ -9,7 +9,7 @@ from __future__ import annotations
 import marshal
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redqueen.verify.inside import wire
 from redqueen.verify.literals import is_canonical
@@ -19,7 +19,7 @@ _WARM_BYTES = 12 << 20  # resident in a child that has done nothing yet
 _ITEM_KINDS = frozenset({"ok", "error", "forbidden", "too-large", "invalid-input", "invalid-output"})
 _MAX_DETAIL_CHARS = 200
 _MAX_HEADER_BYTES = 512
-_MAX_REPLY_BYTES = 8 << 20
+MAX_REPLY_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Job:
     """One program on its inputs in one child.
 
     ``inputs`` are pairs (``literal`` or ``expression``, text). Mode ``all`` stops at the first input that is not ok,
-    ``each`` goes on. ``avoid`` holds the numbers of the hash seeds it must not run under. ``gated`` False leaves the
+    ``each`` goes on. ``world`` is the number of the hash seed it must run under, -1 for any. ``gated`` False leaves the
     static gate out: for benchmarks that are trusted to be impure, and to test the cage itself. ``loose``: see
     ``encode``. ``screened``: the gate has seen the program already. ``kind``: the kind of zygote that has its
     modules.
     """
 
     code: str
-    inputs: tuple[tuple[str, str], ...] | tuple[str, ...]
+    inputs: tuple[tuple[str, str], ...]
     mode: str
     cpu_ms: int
     wall_ms: int
@@ -45,16 +45,25 @@ class Job:
     loose: bool = False
     screened: bool = False
     kind: str = "full"
-    avoid: frozenset[int] = frozenset()
+    world: int = -1
 
-    def request(self, job_id: int, nonce: str, want: int = wire.RUN) -> bytes:
-        """The job as a frame for a zygote."""
-        stop_early = self.mode == "all"
-        fields = (nonce, self.code, self.inputs, stop_early, self.entry, self.gated, self.max_output_chars, self.loose)
-        body = marshal.dumps((*fields, self.screened))
-        reply_bytes = min(_MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
-        header = wire.RequestHeader(len(body), job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, reply_bytes, want)
-        return header.pack() + body
+    def request(self, job_id: int, nonce: str, file: int) -> tuple[wire.RequestHeader, int]:
+        """Write the job into ``file``. Returns the header of the request that goes with it, and how long it is."""
+        texts = [text.encode("utf-8", "surrogatepass") for _, text in self.inputs]
+        places = tuple([(form, len(text)) for (form, _), text in zip(self.inputs, texts, strict=True)])
+        content = b"".join([self.head(nonce, places), *texts])
+        written = os.write(file, content)  # the child's reply goes where this ends
+        if written != len(content):
+            raise OSError("no room for a job")
+        reply_bytes = min(MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
+        limit = written + reply_bytes
+        return wire.RequestHeader(job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, limit), written
+
+    def head(self, nonce: str, inputs: tuple[tuple[str, int], ...] | tuple[str, ...]) -> bytes:
+        """What the child reads first: a length, and all but the texts of the inputs."""
+        fields = (nonce, self.code, inputs, self.mode == "all", self.entry, self.gated, self.max_output_chars)
+        head = marshal.dumps((*fields, self.loose, self.screened))
+        return len(head).to_bytes(wire.LENGTH_BYTES, "little") + head
 
 
 @dataclass(frozen=True)
@@ -101,9 +110,10 @@ def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, see
     if verdict != "ok":
         items = _items(job, records[0]) if records else None
         return Run(verdict, detail, items or (), cpu_ms=cpu_ms, seed=seed)
-    if records is None or not records[1]:
+    if records is None or records[1] is None:
         return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
-    return _complete(job, records[0], cpu_ms, seed)
+    run = _complete(job, records[0], cpu_ms, seed)
+    return replace(run, unordered=True) if records[1] == "unordered" else run
 
 
 def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
@@ -113,12 +123,14 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
         return "infra", "no child could be started"
     if header.stopped == wire.HIT_WALL:
         return "timeout", "wall"
-    if header.stopped == wire.OVERFLOWED:
-        return "too-large", "reply"
+    if header.stopped == wire.ASLEEP:
+        return "timeout", "asleep"
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGSYS:
             return "forbidden", "system call"
+        if number == signal.SIGXFSZ:
+            return "too-large", "reply"
         if number in (signal.SIGPROF, signal.SIGXCPU):
             return _clock_or_memory(job, header)
         if number == signal.SIGKILL:
@@ -163,8 +175,9 @@ def split_record(data: bytes | bytearray, nonce: str, start: int = 0) -> tuple[s
     return kind, "" if detail == "-" else detail, text, end + 2 + size
 
 
-def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], bool] | None:
-    """Split a payload into (kind, detail, text) records and whether the last word came. None: not in our form.
+def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], str | None] | None:
+    """Split a payload into (kind, detail, text) records and the last word's detail, None where it is missing. None in
+    place of all: not in our form.
 
     A payload cut off in the middle of a record (its child was killed) gives the records before the cut.
     """
@@ -175,12 +188,12 @@ def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], bool] | No
         if found == "forged":
             return None
         if isinstance(found, str):
-            return records, False
+            return records, None
         kind, detail, text, position = found
         if kind == "end":
-            return (records, True) if position == len(payload) else None
+            return (records, detail) if position == len(payload) else None
         records.append((kind, detail, text))
-    return records, False
+    return records, None
 
 
 def _items(job: Job, records: list[_Record]) -> tuple[Item, ...] | None:

@@ -8,7 +8,7 @@ a nonce, from a process that never held any untrusted code.
 
 from __future__ import annotations
 
-import secrets
+import contextlib
 import select
 import time
 from collections.abc import Sequence
@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 
 from redqueen.errors import UserError
 from redqueen.nouns import Grade
-from redqueen.verify.inside import wire
+from redqueen.verify.guard import VERDICT, guarded
+from redqueen.verify.inside.cage import LOOK_MS
 from redqueen.verify.inside.roles import NO_MORE
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
 from redqueen.verify.protections import WEAK
 from redqueen.verify.records import Limits
-from redqueen.verify.runs import Job, death, split_record
+from redqueen.verify.runs import Job, death
+from redqueen.verify.voices import Lost, Voice
 from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
 
 TEST_LIMITS = Limits(
@@ -30,7 +32,6 @@ TEST_LIMITS = Limits(
 )
 """Benchmarks are written for machines that wait: seconds, not milliseconds (ours)."""
 _GRACE_S = 2.0
-_MAX_SAID_BYTES = 64 << 20
 _TRIES = 2
 
 
@@ -86,58 +87,6 @@ class UnitTester:
         return [shares[i % num_duets][i // num_duets] for i in range(len(tests))]
 
 
-class _Lost(Exception):
-    """A zygote of the duet died or talked nonsense."""
-
-
-class _Voice:
-    """One child of a conversation, as the judge hears it: records under its nonce, then how it ended."""
-
-    def __init__(self, zygote: ZygoteHandle, job: Job, job_id: int) -> None:
-        self.zygote = zygote
-        self.job = job
-        self.job_id = job_id
-        self.nonce = secrets.token_hex(8)
-        self.heard = bytearray()
-        self.end: wire.ReplyHeader | None = None
-        self.is_forged = False
-        zygote.queue_bytes(job.request(job_id, self.nonce, wire.CONVERSE))
-
-    def listen(self) -> None:
-        """Take in what has arrived. Raises ``_Lost``."""
-        if not self.zygote.receive():
-            raise _Lost
-        while (reply := self.zygote.next_reply()) is not None:
-            header, said = reply
-            if header.job_id != self.job_id:
-                raise _Lost
-            self.heard += said
-            if header.stopped != wire.SAYS:
-                self.end = header
-        if self.zygote.is_garbled:
-            raise _Lost
-
-    def next_record(self) -> tuple[str, str, str] | None:
-        """The next thing the child said, or None. Anything that is no record of ours marks it as forged."""
-        found = split_record(self.heard, self.nonce)
-        if found == "forged":
-            self.is_forged = True
-            return None
-        if isinstance(found, str):
-            return None
-        kind, detail, text, size = found
-        del self.heard[:size]
-        return kind, detail, text
-
-    def tell(self, message: bytes) -> None:
-        header = wire.RequestHeader(len(message), self.job_id, 0, 0, 0, 0, wire.TELL)
-        self.zygote.queue_bytes(header.pack() + message)
-
-    def tell_text(self, text: str) -> None:
-        data = text.encode("utf-8")
-        self.tell(len(data).to_bytes(4, "little") + data)
-
-
 class _Duet:
     """Two zygotes that work on one problem at a time: one for the program, one for the tests."""
 
@@ -158,10 +107,14 @@ class _Duet:
         for _ in range(_TRIES):
             try:
                 self._start()
-                return self._play(test)
-            except (_Lost, OSError):
+                return guarded("unit test", lambda: self._play(test), self._stumbled)
+            except OSError:
                 self.close()
         return Grade(False, "infra", "its zygote was lost", lost=True)
+
+    def _stumbled(self, detail: str) -> Grade:
+        self.close()  # in the midst of a conversation: who follows begins with fresh zygotes
+        return Grade(False, VERDICT, detail)
 
     def _start(self) -> None:
         while len(self.zygotes) < 2:
@@ -172,11 +125,11 @@ class _Duet:
                 self.close()
                 raise UserError(WEAK)
 
-    def _job(self, code: str, role: tuple[str, ...], entry: str) -> Job:
+    def _voice(self, number: int, code: str, role: tuple[str, ...], entry: str) -> Voice:
         limits = self.limits
-        return Job(
+        job = Job(
             code=code,
-            inputs=role,
+            inputs=(),
             mode="each",
             cpu_ms=limits.cpu_ms,
             wall_ms=limits.wall_ms,
@@ -186,44 +139,52 @@ class _Duet:
             gated=False,
             loose=True,
         )
+        return Voice(self.zygotes[number], job, role, self.next_job_id)
 
     def _play(self, test: UnitTest) -> Grade:
-        player = _Voice(self.zygotes[0], self._job(test.code, ("player",), test.entry), self.next_job_id)
-        tester = _Voice(self.zygotes[1], self._job(test.tests, ("tester", test.helpers), test.entry), self.next_job_id)
-        self.next_job_id += 1
-        game = _Game(player, tester, self.limits.max_output_chars)
-        deadline_s = time.monotonic() + self.limits.wall_ms / 1000 + _GRACE_S
-        while not (player.end and tester.end):
+        with contextlib.ExitStack() as voices:
+            player = self._voice(0, test.code, ("player",), test.entry)
+            voices.callback(player.close)
+            tester = self._voice(1, test.tests, ("tester", test.helpers), test.entry)
+            voices.callback(tester.close)
+            self.next_job_id += 1
+            game = _Game(player, tester, self.limits.max_output_chars)
+            deadline_s = time.monotonic() + self.limits.wall_ms / 1000 + _GRACE_S
+            while not (player.end and tester.end):
+                game.go_on()
+                self._wait(deadline_s, game)
             game.go_on()
-            self._wait(deadline_s, (player, tester))
-        game.go_on()
-        return game.grade()
+            return game.grade()
 
-    def _wait(self, deadline_s: float, voices: tuple[_Voice, ...]) -> None:
+    def _wait(self, deadline_s: float, game: _Game) -> None:
         left_s = deadline_s - time.monotonic()
-        open_voices = [voice for voice in voices if voice.end is None]
-        if not open_voices:
-            return
-        unsent = [voice.zygote.socket for voice in voices if voice.zygote.has_unsent]
-        ready, _, _ = select.select([voice.zygote.socket for voice in open_voices], unsent, [], max(0.0, left_s))
         if left_s <= 0:
-            raise _Lost
+            raise Lost
+        voices = [voice for voice in (game.player, game.tester) if voice.end is None]
+        if not voices:
+            return
+        sockets = {end: voice for voice in voices for end in (voice.socket, voice.zygote.socket)}
+        unsent = [voice.socket for voice in voices if voice.has_untold]
+        ready, _, _ = select.select(list(sockets), unsent, [], min(left_s, LOOK_MS / 1000))
+        if not ready:
+            game.look()
         for voice in voices:
-            voice.zygote.flush()
-            if voice.zygote.socket in ready:
-                voice.listen()
+            voice.flush()
+        for voice in dict.fromkeys(sockets[end] for end in ready):
+            voice.listen()
 
 
 class _Game:
     """The state of one problem: who is waiting for whom, and what has been decided."""
 
-    def __init__(self, player: _Voice, tester: _Voice, max_chars: int) -> None:
+    def __init__(self, player: Voice, tester: Voice, max_chars: int) -> None:
         self.player = player
         self.tester = tester
         self.max_chars = max_chars
         self.call = ""  # a call of the tests that the player has not been told yet
         self.has_call = False
         self.is_ready = False
+        self.num_owed = 1  # what the player has been asked for and has not given: first of all, to be ready
         self.outcome: Grade | None = None
 
     def go_on(self) -> None:
@@ -234,6 +195,7 @@ class _Game:
             self.hear_player(*record)
         if self.has_call and self.is_ready:
             self.has_call = False
+            self.num_owed += 1
             self.player.tell_text(self.call)
         if self.player.is_forged:
             self.decide(Grade(False, "bad-frame", "not a reply of ours"))
@@ -242,6 +204,14 @@ class _Game:
             if verdict == "ok":
                 verdict, detail = "no-result", "the program ended during the tests"
             self.decide(Grade(False, verdict, detail, lost=verdict == "infra"))
+
+    def look(self) -> None:
+        """To be called when nobody has said anything for a while: a player that owes something and does not compute
+        sleeps, and is not waited for."""
+        stillness = self.player.stillness
+        if self.player.end is None and self.num_owed > 0 and stillness is not None and stillness.look():
+            self.decide(Grade(False, "timeout", "asleep"))
+            self.player.stop()
 
     def decide(self, grade: Grade) -> None:
         """Settle the grade, once, and let both children end."""
@@ -266,14 +236,17 @@ class _Game:
             self.decide(Grade(False, "infra", f"the tests end with {kind} {detail}", lost=True))
 
     def hear_player(self, kind: str, detail: str, text: str) -> None:
-        if kind == "ready":
+        if kind == "ready" and not self.is_ready:
             self.is_ready = True
+            self.num_owed -= 1
         elif kind == "ok" and self.is_ready:
+            self.num_owed -= 1
             try:
                 self.tester.tell_text("=" + canonical(text, loose=True, keep_order=True, max_chars=self.max_chars))
             except LiteralError:
                 self.decide(Grade(False, "invalid-output", "not canonical"))
         elif kind in ("error", "invalid-output", "too-large") and self.is_ready:
+            self.num_owed -= 1
             self.tester.tell_text("!" + (detail if kind == "error" else "TypeError"))
         elif kind == "error":
             missing = text == "no entry function"

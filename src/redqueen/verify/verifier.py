@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 
 from redqueen.errors import UserError
+from redqueen.verify.guard import VERDICT, guarded_jobs
 from redqueen.verify.pool import Answer, Jobs, Pool
 from redqueen.verify.programs import Rules, verify_program
 from redqueen.verify.protections import WEAK, protection_level
@@ -89,4 +90,10 @@ class Verifier:
 
     def run(self, programs: Sequence[Program]) -> list[Result]:
         """Run programs on their inputs. Returns one result for each, in order."""
-        return self.drive(verify_program(program, self.rules) for program in programs)
+        return self.drive(self._verify(program) for program in programs)
+
+    def _verify(self, program: Program) -> Jobs[Result]:
+        def failed(detail: str) -> Result:
+            return Result(program.id, VERDICT, detail=detail, protection=self.protection)
+
+        return guarded_jobs("run", verify_program(program, self.rules), failed)

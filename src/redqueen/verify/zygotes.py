@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import marshal
 import os
@@ -50,12 +51,12 @@ class ZygoteHandle:
         self.observed: dict[str, bool] = {}
         self.head_since_s = 0.0
         self.is_garbled = False
-        self._unsent = bytearray()
+        self._unsent: collections.deque[tuple[bytes, list[int]]] = collections.deque()
         self._received = bytearray()
 
     @property
     def has_unsent(self) -> bool:
-        """Whether bytes are waiting for the socket to take them."""
+        """Whether requests are waiting for the socket to take them."""
         return bool(self._unsent)
 
     def wait_hello(self) -> None:
@@ -72,16 +73,18 @@ class ZygoteHandle:
                 self.observed = {name: holds == "1" for name, _, holds in words}
                 return
 
-    def queue_bytes(self, data: bytes) -> None:
-        """Take bytes to send, and send what the socket takes now."""
-        self._unsent += data
+    def queue(self, request: wire.RequestHeader, file: int = -1) -> None:
+        """Take a request to send, with its file's descriptor, and send what the socket takes now."""
+        self._unsent.append((request.pack(), [file] if file >= 0 else []))
         self.flush()
 
     def flush(self) -> bool:
         """Send what the socket takes. Returns False when the zygote is gone."""
         try:
             while self._unsent:
-                del self._unsent[: self.socket.send(self._unsent)]
+                data, files = self._unsent[0]
+                socket.send_fds(self.socket, [data], files)
+                self._unsent.popleft()
         except BlockingIOError:
             return True
         except OSError:
@@ -104,7 +107,7 @@ class ZygoteHandle:
         if len(self._received) < wire.REPLY_BYTES or self.is_garbled:
             return None
         header = wire.unpack_reply(self._received[: wire.REPLY_BYTES])
-        if header.payload_bytes > _MAX_PAYLOAD_BYTES or header.stopped > wire.SAYS:
+        if header.payload_bytes > _MAX_PAYLOAD_BYTES or header.stopped > wire.STARTED:
             self.is_garbled = True
             return None
         end = wire.REPLY_BYTES + header.payload_bytes
@@ -145,7 +148,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     """
     ours, theirs = socket.socketpair()
     hash_seed = _SEEDS[seed] if seed < len(_SEEDS) else 1_000_003 * (seed + 1)
-    options = marshal.dumps(([*KINDS[kind], *settings.preload], sorted(settings.leave_out))).hex()
+    options = marshal.dumps(([*KINDS[kind], *settings.preload], sorted(settings.leave_out), seed)).hex()
     try:
         process = subprocess.Popen(
             [settings.executable, "-s", "-S", "-P", "-B", "-c", _BOOT, str(theirs.fileno()), options, _CODE_FOLDER],

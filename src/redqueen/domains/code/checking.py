@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+
 from redqueen.config import VerifyConfig
 from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.verify.calls import distinct_calls
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
 from redqueen.verify.pool import Jobs
 from redqueen.verify.programs import Rules, verify_program
 from redqueen.verify.records import Program
+
+MAX_CODE_DEPTH = 1_000
+"""Deepest syntax tree of a program: a deeper one that a child just compiles, a caller with a deeper stack may not
+even parse (ours)."""
 
 
 def check_program(
@@ -19,12 +26,11 @@ def check_program(
     """
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
-        values = [canonical(f"({text}\n)") if "=" not in text else text for text in inputs]
+        if with_pairs:
+            inputs = distinct_calls(candidate.code, inputs)[: terms.num_inputs]
     except LiteralError as error:
         return Rejection(candidate, "invalid-input", str(error))
     wanted = terms.num_inputs if with_pairs else 1
-    if with_pairs:
-        inputs = [text for i, text in enumerate(inputs) if values[i] not in values[:i]][:wanted]
     if len(inputs) != wanted:
         return Rejection(candidate, "invalid-input", f"{len(inputs)} distinct inputs where {wanted} are needed")
     result = yield from verify_program(Program(candidate.id, candidate.code, tuple(inputs)), rules)
@@ -36,6 +42,8 @@ def check_program(
         outputs = tuple(canonical(text, max_chars=rules.limits.max_output_chars) for text in result.outputs)
     except LiteralError as error:
         return Rejection(candidate, "invalid-output", str(error))
+    if not _can_be_measured(candidate.code):
+        return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
     return Task(
@@ -50,3 +58,15 @@ def check_program(
         num_shown=terms.num_shown if with_pairs else 0,
         protection=result.protection,
     )
+
+
+def _can_be_measured(code: str) -> bool:
+    try:
+        level: list[ast.AST] = [ast.parse(code)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    for _ in range(MAX_CODE_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return True
+    return False

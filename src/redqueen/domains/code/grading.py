@@ -70,7 +70,7 @@ def _try_inputs(task: Task, texts: list[str], rules: Rules) -> Generator[Job, Ru
         left = left[num_done:]
     if right:
         job = make_job(task.code, _literals(right[::-1]), "each", replace(rules, num_seeds=1))
-        again = yield from run_once(replace(job, avoid=frozenset({seed})))
+        again = yield from run_once(replace(job, world=seed ^ 1, screened=True))
         for text, item in zip(right[::-1], again.items, strict=False):
             if _grade_item(item, task.outputs[0]).correct is False:
                 grades[text] = Grade(False, "ok", "nondeterministic")

@@ -20,11 +20,10 @@ from redqueen.experiment.retention.settings import RetentionSettings
 from redqueen.experiment.retention.tasks import TaskSource
 from redqueen.files import write_whole
 from redqueen.learn.credit import assign_credit
-from redqueen.nouns import Individual, Rating, Request, Task
-from redqueen.policy.bank import BASE_SLOT
+from redqueen.nouns import BASE_SLOT, Individual, Rating, Request, Task
 from redqueen.population.genotype import distance, norm
 from redqueen.run.checkpoint import Checkpoint, remove_after
-from redqueen.solve.solving import Answered, grade
+from redqueen.solve.solving import Answered, Sampled, grade
 from redqueen.streams import Streams
 
 PARENTS = (0, 1)
@@ -133,9 +132,8 @@ def work_of_step(settings: RetentionSettings, num_children: int, step: int) -> i
 
 def _begin(bench: Bench, seed: int) -> Trial:
     """Make both parents founders and score the bare base."""
-    for slot in range(bench.engine.bank.num_members):
-        bench.engine.bank.reset(slot, seed)
-        bench.engine.learner.reset(slot)
+    for slot in (*PARENTS, *bench.children):
+        bench.engine.store.reset(slot, seed)
     return Trial(seed, 0, _scores(bench, [BASE_SLOT])[0])
 
 
@@ -178,12 +176,11 @@ def _breed(bench: Bench, trial: Trial) -> Trial:
     answered = _attempt(engine, [(task, slot) for slot in PARENTS for task in tasks], 1, streams)
     fitness = {slot: _solved([one for one in answered if one.student.slot == slot]) for slot in PARENTS}
     order = sorted(PARENTS, key=lambda slot: -fitness[slot])
-    genotypes = [engine.bank.genotype(slot) for slot in order]
+    genotypes = [engine.store.genotype(slot) for slot in order]
     values = tuple(fitness[slot] for slot in order)
     children = breed_all(bench.entries, genotypes, values, streams)
     for slot, child in zip(bench.children, children, strict=True):
-        engine.bank.load(slot, child.genotype)
-        engine.learner.reset(slot)
+        engine.store.load(slot, child.genotype)
     size = sum(norm(genotype) for genotype in genotypes) / len(genotypes)
     return replace(
         trial,
@@ -217,7 +214,8 @@ def _attempt(engine: Engine, pairs: Sequence[tuple[Task, int]], num_attempts: in
     ]
     groups = engine.solver.sample(requests)
     sampled = [
-        (task, _member(slot), prompt, group) for (task, slot), prompt, group in zip(pairs, prompts, groups, strict=True)
+        Sampled(task, _member(slot), prompt, tuple(group))
+        for (task, slot), prompt, group in zip(pairs, prompts, groups, strict=True)
     ]
     return grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
 
@@ -229,13 +227,9 @@ def _member(slot: int) -> Individual:
 
 def _restore(bench: Bench, checkpoint: Checkpoint, folder: Path) -> Trial:
     remove_after(folder, checkpoint.step)  # damaged ones
-    bench.engine.bank.flat.copy_(checkpoint.tensors["factors"])
-    learner = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
-    bench.engine.learner.load_state(learner)
+    bench.engine.store.load_state(checkpoint.tensors)
     return TRIAL.validate_python(checkpoint.state["trial"])
 
 
 def _save(bench: Bench, trial: Trial, folder: Path) -> None:
-    tensors = {"factors": bench.engine.bank.flat}
-    tensors |= {f"learner.{name}": tensor for name, tensor in bench.engine.learner.state_dict().items()}
-    Checkpoint.save(folder, trial.step, tensors, {"trial": asdict(trial)}, num_kept=2)
+    Checkpoint.save(folder, trial.step, bench.engine.store.state_dict(), {"trial": asdict(trial)}, num_kept=2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import time
 
 from . import landlock, seccomp
 
@@ -31,6 +32,12 @@ _TIMER_CALLS = {"x86_64": (222, 223), "aarch64": (107, 110)}  # timer_create, ti
 _CAPABILITY_VERSION_3 = 0x20080522
 _RLIMIT_CPU, _RLIMIT_FSIZE, _RLIMIT_CORE, _RLIMIT_NPROC, _RLIMIT_NOFILE = 0, 1, 4, 6, 7
 _RLIMIT_MEMLOCK, _RLIMIT_AS, _RLIMIT_MSGQUEUE = 8, 9, 12
+
+
+LOOK_MS = 40
+"""How often a running child is looked at."""
+_NUM_STILL = 10
+_CLOSE_RANGE, _LAST_DESCRIPTOR = 436, 0xFFFFFFFF
 
 
 def load_libc() -> ctypes.PyDLL:
@@ -67,9 +74,35 @@ def enter_zygote_cage(libc: ctypes.PyDLL, leave_out: Set[str]) -> bool:
     # After the change of user, which sets it too, by rules of the kernel's own.
     libc.prctl(_PR_SET_DUMPABLE, int("non-dumpable" in leave_out), 0, 0, 0)
     if "rlimits" not in leave_out:
-        for kind in (_RLIMIT_FSIZE, _RLIMIT_CORE, _RLIMIT_MEMLOCK, _RLIMIT_MSGQUEUE):
+        for kind in (_RLIMIT_CORE, _RLIMIT_MEMLOCK, _RLIMIT_MSGQUEUE):
             libc.setrlimit(kind, struct.pack("@LL", 0, 0))
     return has_namespaces
+
+
+def close_descriptors(libc: ctypes.PyDLL, keep: int) -> None:
+    """Close every descriptor of this process but ``keep``, however many there are."""
+    os.closerange(0, keep)
+    if libc.syscall(_CLOSE_RANGE, keep + 1, _LAST_DESCRIPTOR, 0) != 0:  # before Linux 5.9
+        os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+class Stillness:
+    """Tells a process that sleeps from one that computes or waits for a core."""
+
+    def __init__(self, pid: int) -> None:
+        self._clock = (~pid << 3) | _CLOCK_PROCESS_CPUTIME
+        self._last_ns = -1
+        self._num_still = 0
+
+    def look(self) -> bool:
+        """To be called every ``LOOK_MS``: whether it has used no CPU time for many looks."""
+        try:
+            now_ns = time.clock_gettime_ns(self._clock)
+        except OSError:  # it has ended
+            return False
+        self._num_still = self._num_still + 1 if now_ns == self._last_ns else 0
+        self._last_ns = now_ns
+        return self._num_still >= _NUM_STILL
 
 
 class ChildCage:
@@ -80,6 +113,8 @@ class ChildCage:
     ) -> None:
         """``address_bytes`` is all the address space the child may have, ``bpf`` the filter ("" for none)."""
         self.zygote_pid = zygote_pid
+        self.limits_files = "rlimits" not in leave_out
+        self.setrlimit = libc.setrlimit
         self.die_with_zygote: _Step = (libc.prctl, (_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
         self.steps: list[_Step] = []
         if "rlimits" not in leave_out:
@@ -96,12 +131,15 @@ class ChildCage:
         if "seccomp" not in leave_out and bpf:
             self.steps.append(seccomp.installation(bpf, libc))
 
-    def close(self) -> bool:
+    def close(self, max_file_bytes: int) -> bool:
         """Close the cage around this process. Returns False when a protection did not take."""
         call, arguments = self.die_with_zygote
         call(*arguments)
         if os.getppid() != self.zygote_pid:  # it died between the fork and the line above
             os._exit(0)
+        file_limit = struct.pack("@LL", max_file_bytes, max_file_bytes)
+        if self.limits_files and self.setrlimit(_RLIMIT_FSIZE, file_limit) != 0:
+            return False
         for call, arguments in self.steps:  # noqa: SIM110 (the last one forbids whatever a generator might need)
             if call(*arguments) != 0:
                 return False

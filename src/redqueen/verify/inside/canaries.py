@@ -40,12 +40,19 @@ def observe(zygote: Zygote) -> dict[str, bool]:
 
 def _probe(zygote: Zygote, leave_out: frozenset[str], action: Callable[[ctypes.PyDLL], bool]) -> tuple[int, bytes]:
     """Run ``action`` in a child caged but for ``leave_out``. Returns (wait status, what it wrote)."""
-    pid, fd = zygote.fork_child(zygote.cage_for(_CPU_MS, _MEMORY_BYTES, leave_out, talks=False))
-    if pid == 0:
-        os.write(fd, b"yes" if action(zygote.libc) else b"no")
-        os._exit(0)
-    header, payload = zygote.collect(pid, fd, _WALL_MS, 64)
-    return (header.wait_status if header.stopped == wire.RAN_OUT else -1), payload
+    read_end, write_end = os.pipe()
+    try:
+        pid = zygote.fork_child(zygote.cage_for(_CPU_MS, _MEMORY_BYTES, leave_out, talks=False), write_end)
+        if pid == 0:
+            os.write(wire.REPLY_FD, b"yes" if action(zygote.libc) else b"no")
+            os._exit(0)
+        header = zygote.collect(pid, _WALL_MS)
+        os.write(write_end, b".")  # so that the read below never waits
+        said = os.read(read_end, 64)[:-1]
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+    return (header.wait_status if header.stopped == wire.RAN_OUT else -1), said
 
 
 def _ends_by(zygote: Zygote, action: Callable[[ctypes.PyDLL], bool], signal_number: int, tries: int = _TRIES) -> bool:
@@ -82,7 +89,7 @@ def _is_limited(libc: ctypes.PyDLL) -> bool:
     if pid > 0:
         return False
     try:
-        os.dup(3)
+        os.dup(wire.REPLY_FD)
         return False
     except OSError:
         pass

@@ -1,29 +1,32 @@
 """One program in one child: compile it, run it on its inputs in fresh namespaces, write one record for each.
 
-By the time anything here runs, the cage is closed. Records go to one pipe, each as a header line
-``nonce kind detail length`` and then ``length`` bytes of text; the judge takes nothing else for an answer.
+By the time anything here runs, the cage is closed. The job lies in the one file that is open; each input is read from
+there when its turn comes, so that a program finds no other in the frames it runs on. Records are appended to that file,
+each as a header line ``nonce kind detail length`` and then ``length`` bytes of text; the judge takes nothing else for
+an answer.
 """
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
 import sys
 
-from . import gate, inputs, runtime, syntax
+from . import equal, gate, inputs, runtime, syntax, trim, wire, worlds
 from .encode import NotPlain, TooLarge, encode
+from .guards import PROGRAM_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
     from typing import NoReturn
 
-PROGRAM_NAME = "program"
-"""What ``__name__`` is for a program: it was imported, not started, so its main block does not run."""
 # To quote the line of a syntax error, the interpreter tries to open the file of this name, and would be killed for it:
 # a name that has no bytes is one it cannot even ask for.
 _FILE_NAME = "<program\ud800>"
 _RECURSION_LIMIT = 1_000  # frames that the program has for itself
+_MORE_FRAMES = 37  # in a second run: what depends on how many there are gives itself away
 _type_name = type.__dict__["__name__"].__get__  # immune to metaclasses
 _ModuleType = type(sys)
 
@@ -35,7 +38,11 @@ class Replies:
         self.fd = fd
         self.nonce = nonce
         self.memory_record = self.frame("memory", "MemoryError", "")
-        self.end_record = self.frame("end", "", "")
+        self.end_records = [self.frame("end", detail, "") for detail in ("", "unordered")]
+
+    def end(self) -> None:
+        """Have the last word, which says whether the program has seen what differs from world to world."""
+        self.write(self.end_records[worlds.was_seen()])
 
     def frame(self, kind: str, detail: str, text: str) -> bytes:
         body = text.encode("utf-8", "backslashreplace")
@@ -50,12 +57,16 @@ class Replies:
 
 
 class Job:
-    """What the judge wrote: the program, its inputs and how to run them (see ``runs.Job``)."""
+    """What the judge wrote: the program, where its inputs are and how to run them (see ``runs.Job``)."""
 
-    __slots__ = ("code", "entry", "gated", "inputs", "loose", "max_chars", "nonce", "screened", "stop_early")
+    __slots__ = (
+        "code", "entry", "file", "gated", "inputs", "loose", "max_chars", "next_at", "nonce", "screened", "stop_early",
+    )  # fmt: skip
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, head: bytes, file: int = -1) -> None:
         """Read the judge's own bytes, which it made with ``marshal`` for this interpreter's twin."""
+        self.file = file
+        self.next_at = wire.LENGTH_BYTES + len(head)
         (
             self.nonce,
             self.code,
@@ -66,40 +77,58 @@ class Job:
             self.max_chars,
             self.loose,
             self.screened,
-        ) = marshal.loads(body)
+        ) = marshal.loads(head)
+
+    def next_input(self, num_bytes: int) -> str:
+        """Read the next input's text."""
+        start = self.next_at
+        self.next_at += num_bytes
+        return os.pread(self.file, num_bytes, start).decode("utf-8", "surrogatepass")
 
 
-def run_job(body: bytes, reply_fd: int) -> NoReturn:
+def read_head(file: int) -> bytes:
+    """Read the part of a job that comes before the inputs: its length, then as many bytes."""
+    return os.pread(file, int.from_bytes(os.pread(file, wire.LENGTH_BYTES, 0), "little"), wire.LENGTH_BYTES)
+
+
+def run_job(file: int) -> NoReturn:
     """Run the job and leave this process without clean-up (nothing a program registered is ever called)."""
-    job = Job(body)
-    replies = Replies(reply_fd, job.nonce)
+    job = Job(read_head(file), file)
+    if job.gated:
+        worlds.without_clocks(sys.modules)
+    replies = Replies(file, job.nonce)
     try:
         code = compile_program(job, replies)
         if code is not None:
             run_inputs(job, code, replies)
-        replies.write(replies.end_record)
+        replies.end()
     except MemoryError:
+        worlds.watch(False)
         sys.modules.pop(PROGRAM_NAME, None)  # what it still holds
         replies.write(replies.memory_record)
-        replies.write(replies.end_record)
+        replies.end()
     os._exit(0)
 
 
 def compile_program(job: Job, replies: Replies) -> CodeType | None:
     """Parse, screen and compile. On a refusal write its record and return None."""
+    equal.remember_classes(takes_records=job.gated or job.loose)
     try:
-        if job.screened:
+        has_main = job.gated and "__name__" in job.code
+        if job.screened and not has_main:
             code = syntax.to_code(job.code, _FILE_NAME)
             replies.send("flags")
             return code
         tree = syntax.parse(job.code, _FILE_NAME)
+        if has_main:
+            trim.trim(tree, job.entry)
         nodes = syntax.group(tree)
-        refusal = gate.screen(nodes) if job.gated else ""
+        refusal = gate.screen(nodes, runtime.GUARD) if job.gated else ""
         if refusal:
             replies.send("forbidden", "gate", refusal)
             return None
         code = syntax.to_code(tree, _FILE_NAME)
-        replies.send("flags", "unordered" if gate.uses_hash_order(nodes) else "")
+        replies.send("flags", "unordered" if gate.uses_hash_order(nodes) or "__hash__" in job.code else "")
         return code
     except syntax.UNPARSABLE as error:
         replies.send("syntax", class_name(error))
@@ -108,14 +137,21 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
 
 def run_inputs(job: Job, code: CodeType, replies: Replies) -> None:
     """Run the program afresh on each input and write a record for each."""
-    for form, text in job.inputs:
-        kind, detail, output = _run_one(code, job, form, text)
-        replies.send(kind, detail, output)
-        if job.stop_early and kind != "ok":
+    num_left = len(job.inputs)
+    for form, num_bytes in job.inputs:
+        said = _run_one(code, job, form, num_bytes)
+        replies.send(*said)
+        if job.stop_early and said[0] != "ok":
             return
+        num_left -= 1
+        if num_left:
+            # The next run finds nothing of this one: not in the frames it runs on, and no object that outlived it.
+            del said
+            sys.modules.pop(PROGRAM_NAME, None)
+            gc.collect()
 
 
-def load_program(code: CodeType, gated: bool) -> dict[str, object]:
+def load_program(code: CodeType, gated: bool, more_frames: int = 0) -> dict[str, object]:
     """Execute a program's module code in a new namespace and return that. Raises whatever the program raises."""
     module = _ModuleType(PROGRAM_NAME)
     namespace = module.__dict__
@@ -123,25 +159,29 @@ def load_program(code: CodeType, gated: bool) -> dict[str, object]:
     sys.modules[PROGRAM_NAME] = module
     if gated:
         sys.modules["time"] = runtime.clockless_time
-    sys.setrecursionlimit(_RECURSION_LIMIT + _depth())
+    sys.setrecursionlimit(_RECURSION_LIMIT + more_frames + _depth())
     exec(code, namespace)
     return namespace
 
 
-def _run_one(code: CodeType, job: Job, form: str, text: str) -> tuple[str, str, str]:
+def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, str, str]:
     """Run the program afresh on one input. Returns (verdict, detail, canonical text)."""
-    arguments = inputs.parse(text, literal=form == "literal")
+    arguments = inputs.parse(job.next_input(num_bytes), literal=form == "literal", backwards=job.screened)
     if arguments is None:
         return "invalid-input", "", ""
     runtime.forget_violations()
+    worlds.watch(job.gated)
+    worlds.salt_again()
     try:
-        function = load_program(code, job.gated).get(job.entry)
+        function = load_program(code, job.gated, _MORE_FRAMES if job.screened else 0).get(job.entry)
         if function is None:
             return "error", "NameError", "no entry function"
         value = function(*arguments[0], **arguments[1])  # type: ignore[operator]
+        worlds.watch(False)
     except MemoryError:
         raise
     except BaseException as error:
+        worlds.watch(False)
         return ("forbidden", "gate", runtime.violation()) if runtime.violation() else ("error", class_name(error), "")
     if runtime.violation():
         return "forbidden", "gate", runtime.violation()

@@ -1,13 +1,17 @@
 """Values to canonical text, in the child: exact types only, within bounds, in the order-free form the judge expects.
 
-Only objects whose type *is* a builtin are looked into, so nothing a program defined is ever called from here.
+A value is looked into only through the methods of the builtin type that holds it, so nothing that a program defined
+is ever called from here. Beside the builtin types themselves, what ``equal.py`` knows counts as the plain value that
+it equals: Counter, namedtuple and the like.
 """
 
 from __future__ import annotations
 
+from . import equal
+
 MAX_DEPTH = 100
 MAX_DIGITS = 4_300
-_CONTAINERS: tuple[type, ...] = (list, tuple, dict, set)
+_CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset)
 _MAX_INT_BITS = 14_285  # 10**4300 has 14,285 bits: a cheap screen before the exact count of digits
 
 
@@ -22,16 +26,10 @@ class TooLarge(Exception):
 def encode(value: object, max_chars: int, loose: bool = False) -> str:
     """Return the canonical text of ``value``. Raises ``NotPlain`` or ``TooLarge``.
 
-    ``loose`` is for benchmarks, never for a task: it knows complex numbers, keeps the order of dicts and sets, takes
-    an instance of a container's subclass for what it holds (a ``Counter`` is compared with a dict) and any other
-    object for its truth (a match is asserted to be there).
+    ``loose`` is for benchmarks, never for a task: it knows complex numbers, keeps the order of dicts and sets, and
+    writes ``...`` for a match object, which is true and equal to nothing else.
     """
-    try:
-        return _Encoder(max_chars, loose).text(value, 0)
-    except NotPlain:
-        if not loose or value != value:
-            raise
-        return "True" if value else "False"
+    return _Encoder(max_chars, loose).text(value, 0)
 
 
 class _Encoder:
@@ -63,43 +61,62 @@ class _Encoder:
                 raise NotPlain
             return self.spend(repr(value))
         if kind not in _CONTAINERS:
-            if not self.loose:
-                raise NotPlain
-            return self.spend(repr(value)) if kind is complex else self.text(_as_container(value), depth)
-        if id(value) in self.open:
+            return self.other_text(value, depth)
+        return self.container_text(kind, value, depth, id(value))
+
+    def other_text(self, value: object, depth: int) -> str:
+        """The text of what is no builtin value itself."""
+        if self.loose and type(value) is complex:
+            return self.spend(_complex_text(value))
+        if self.loose and equal.is_match(value):
+            return self.spend("...")
+        held = equal.plain_value(value)
+        if held is None:
+            raise NotPlain
+        kind, inside = held
+        if kind not in _CONTAINERS:
+            return self.text(inside, depth)
+        return self.container_text(kind, inside, depth, id(value))
+
+    def container_text(self, kind: type, value: object, depth: int, holder: int) -> str:
+        """``holder`` is the ``id`` of the object in which ``value`` was found, or which it is."""
+        if holder in self.open:
             raise NotPlain  # it holds itself
+        depth += kind is frozenset  # it is written with two pairs of brackets
         if depth >= MAX_DEPTH:
             raise TooLarge
         self.spend("")
-        self.open.add(id(value))
+        self.open.add(holder)
         inside = self.dict_text if kind is dict else self.sequence_text
         text = inside(kind, value, depth + 1)  # type: ignore[arg-type]
-        self.open.discard(id(value))
+        self.open.discard(holder)
         return text
 
     def sequence_text(self, kind: type, value: list[object], depth: int) -> str:
-        parts = [self.text(item, depth) for item in value]
+        parts = [self.text(item, depth) for item in kind.__iter__(value)]  # type: ignore[attr-defined]
         if kind is list:
             return "[" + ", ".join(parts) + "]"
         if kind is tuple:
             return f"({parts[0]},)" if len(parts) == 1 else "(" + ", ".join(parts) + ")"
         if not self.loose:
             parts.sort()
-        return "{" + ", ".join(parts) + "}" if parts else "set()"
+        text = "{" + ", ".join(parts) + "}"
+        if kind is frozenset:
+            return f"frozenset({text if parts else ''})"
+        return text if parts else "set()"
 
     def dict_text(self, kind: type, value: dict[object, object], depth: int) -> str:
-        pairs = [(self.text(key, depth), self.text(item, depth)) for key, item in value.items()]
+        pairs = [(self.text(key, depth), self.text(item, depth)) for key, item in dict.items(value)]
         if not self.loose:
             pairs.sort()
         return "{" + ", ".join([f"{key}: {item}" for key, item in pairs]) + "}"
 
 
-def _as_container(value: object) -> object:
-    """An instance of a subclass of a container as that container itself."""
-    for base in _CONTAINERS:
-        if isinstance(value, base):
-            return base(value)
-    raise NotPlain
+def _complex_text(value: object) -> str:
+    text = repr(value)
+    if "n" in text:  # a part of it is nan or inf
+        raise NotPlain
+    return text
 
 
 def _int_text(value: int) -> str:

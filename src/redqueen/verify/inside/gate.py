@@ -10,45 +10,66 @@ from __future__ import annotations
 import _ast as ast
 import sys
 
+from . import addresses, modules, patterns, syntax
 from .allowed import (
     CLOCK_ATTRIBUTES,
+    DEFINABLE,
+    GUARDED,
     MODULES,
-    ONLY_NAMES,
     PLAIN_DUNDER_NAMES,
-    REFUSED_ATTRIBUTES,
+    REFUSED,
     REFUSED_BUILTINS,
-    REFUSED_NAMES,
     SEEDED_ONLY,
+    is_special,
+    refused_attribute,
+    refused_name,
 )
+from .guards import Forbidden, check_template, forget_violations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .syntax import Grouped
 
-_ModuleType = type(sys)
-
 _ALLOWED_MODULES = frozenset(MODULES)
+_REFUSED = frozenset(REFUSED)
+_TAKE_A_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
+_CALLED_WITH_TEXT = _TAKE_A_NAME | addresses.TELLING
 
 
 class _Refused(Exception):
     """Carries the reason out of the walk."""
 
 
-def screen(nodes: Grouped) -> str:
-    """Return why the program is refused, or "" when it is not. The modules it may use must have been imported."""
+def screen(nodes: Grouped, guard: str = "") -> str:
+    """Return why the program is refused, or "" when it is not. The modules it may use must have been imported.
+
+    ``guard`` is the name of the builtin that looks at values whose attribute decides only at run time: with it the
+    tree is changed so that they pass through it. Without it the tree stays as it is.
+    """
     try:
         imports = _Imports(nodes)
         bound = _bound_names(nodes)
-        for name in nodes.get(ast.Name, ()):
-            _check_name(name.id, bound)
-        for attribute in nodes.get(ast.Attribute, ()):
-            _check_attribute(attribute, imports)
+        read = {node.id for node in nodes.get(ast.Name, ())}
+        attributes = {node.attr for node in nodes.get(ast.Attribute, ())}
+        _check_names(nodes, read, attributes, bound)
         if imports.used:
+            for node in nodes.get(ast.Attribute, ()):
+                _check_attribute(node, imports)
+            if "sys" in imports.used and not _reads_sys(nodes, imports):
+                raise _Refused("import of sys")
+        if imports.used or "format" in attributes or not _CALLED_WITH_TEXT.isdisjoint(read):
             for call in nodes.get(ast.Call, ()):
-                _check_call(call, imports)
+                _check_call(call, imports, nodes, bound)
+        if imports.used:
             _check_random(nodes, imports)
+        if ast.MatchClass in nodes or "__match_args__" in bound:
+            reason = patterns.refusal(nodes, lambda node: _called_member(node, imports))
+            if reason:
+                raise _Refused(reason)
     except _Refused as refusal:
         return str(refusal)
+    if guard:
+        _guard_attributes(nodes, guard, imports)
     return ""
 
 
@@ -78,7 +99,7 @@ class _Imports:
             raise _Refused(f"import from {source[:80] or 'a relative place'}")
         self.used.add(source)
         for alias in node.names:
-            if alias.name == "*" and (source in ONLY_NAMES or source == "random"):
+            if alias.name == "*" and source == "random":
                 raise _Refused(f"import of everything from {source}")
             check_member(source, alias.name)
             name = alias.asname or alias.name
@@ -92,15 +113,16 @@ def check_member(module_name: str, name: str) -> None:
     """Refuse a module's member that is private, impure or a door to a module that may not be imported."""
     if name == "*":
         return
-    if (name.startswith("_") and module_name != "__future__") or name in REFUSED_NAMES.get(module_name, ()):
-        raise _Refused(f"{module_name}.{name[:80]}")
-    if module_name in ONLY_NAMES and name not in ONLY_NAMES[module_name]:
-        raise _Refused(f"{module_name}.{name[:80]}")
     if module_name not in sys.modules:  # named in a way that the judge, choosing the zygote, could not read
         raise _Refused(f"import of {module_name}")
-    member = vars(sys.modules[module_name]).get(name)
-    if isinstance(member, _ModuleType) and f"{module_name}.{name}" not in _ALLOWED_MODULES:
+    if (name.startswith("_") and module_name != "__future__") or modules.is_hidden(module_name, name):
         raise _Refused(f"{module_name}.{name[:80]}")
+
+
+def _reads_sys(nodes: Grouped, imports: _Imports) -> bool:
+    """Whether ``sys`` is imported for one of its harmless names, and not as a value to be handed on."""
+    read = [node.value for node in nodes.get(ast.Attribute, ())]
+    return any(_module_of(node, imports) == "sys" for node in read) or ("sys" in dict(imports.members.values()))
 
 
 def _bound_names(nodes: Grouped) -> set[str]:
@@ -114,25 +136,36 @@ def _bound_names(nodes: Grouped) -> set[str]:
     return bound
 
 
-def _check_name(name: str, bound: set[str]) -> None:
-    if name in bound and not name.startswith("__"):
-        return
-    if name in REFUSED_BUILTINS:
-        raise _Refused(f"use of {name}")
-    if name.startswith("__") and name.endswith("__") and name not in PLAIN_DUNDER_NAMES and name not in bound:
-        raise _Refused(f"use of {name[:80]}")
+def _check_names(nodes: Grouped, read: set[str], attributes: set[str], bound: set[str]) -> None:
+    """Look at every name in every position: refused ones may stand nowhere, some builtins not be read."""
+    everywhere = syntax.names(nodes) | read | attributes
+    for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
+        everywhere.update([node.name for node in nodes.get(kind, ()) if node.name not in DEFINABLE])
+    if not _REFUSED.isdisjoint(everywhere):
+        raise _Refused(refused_name(min(everywhere & _REFUSED)))
+    for name in sorted(read & REFUSED_BUILTINS):
+        if name not in bound or name.startswith("__"):
+            raise _Refused(f"use of {name}")
+    special = {name for name in everywhere if name[:2] == "__" and is_special(name) and name not in bound}
+    if special:
+        matched = [name for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs]
+        for name in sorted(special):
+            if name in read and name not in PLAIN_DUNDER_NAMES:
+                raise _Refused(f"use of {name[:80]}")
+            if (name in attributes or name in matched) and refused_attribute(name):
+                raise _Refused(refused_attribute(name))
+
+
+_CLOCK_MODULES = frozenset({"datetime", "calendar"})
 
 
 def _check_attribute(node: ast.Attribute, imports: _Imports) -> None:
-    reason = refused_attribute(node.attr)
-    if reason:
-        raise _Refused(reason)
-    if node.attr in CLOCK_ATTRIBUTES and "datetime" in imports.used:
+    if node.attr in CLOCK_ATTRIBUTES and _called_member(node.value, imports)[0] == "datetime":
         raise _Refused(f"reading the clock with .{node.attr}")
     module = _module_of(node.value, imports)
     if module:
         check_member(module, node.attr)
-    if not isinstance(node.ctx, ast.Load):
+    if type(node.ctx) is not ast.Load:
         root: ast.AST = node.value
         while isinstance(root, ast.Attribute):
             root = root.value
@@ -140,9 +173,19 @@ def _check_attribute(node: ast.Attribute, imports: _Imports) -> None:
             raise _Refused(f"changing {root.id}, which was imported")
 
 
-def refused_attribute(name: str) -> str:
-    """Return why the attribute is refused, or "". Called for literal names here and for computed ones at run time."""
-    return f"attribute {name}" if name in REFUSED_ATTRIBUTES else ""
+def _guard_attributes(nodes: Grouped, guard: str, imports: _Imports) -> None:
+    """Have the values of guarded attributes pass through the guard, each with the name that is wanted of it."""
+    for node in nodes.get(ast.Attribute, ()):
+        if node.attr in GUARDED and type(node.ctx) is ast.Load:
+            if node.attr in CLOCK_ATTRIBUTES and _CLOCK_MODULES.isdisjoint(imports.used):
+                continue
+            if type(node.value) is ast.Constant:
+                continue  # the template is in the text, and has been looked at
+            place = {
+                name: getattr(node.value, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")
+            }
+            function = ast.Name(guard, ast.Load(), **place)
+            node.value = ast.Call(function, [node.value, ast.Constant(node.attr, **place)], [], **place)
 
 
 def _module_of(node: ast.AST, imports: _Imports) -> str:
@@ -156,15 +199,39 @@ def _module_of(node: ast.AST, imports: _Imports) -> str:
     return ""
 
 
-def _check_call(node: ast.Call, imports: _Imports) -> None:
-    called = _called_member(node.func, imports)
-    if called in (("operator", "attrgetter"), ("operator", "methodcaller")):
-        for argument in node.args[: 1 if called[1] == "methodcaller" else None]:
-            if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
-                raise _Refused(f"operator.{called[1]} with a computed name")
-            for part in argument.value.split("."):
-                if refused_attribute(part):
-                    raise _Refused(refused_attribute(part))
+def _check_call(node: ast.Call, imports: _Imports, nodes: Grouped, bound: set[str]) -> None:
+    """Refuse the refused names that stand as strings where a name is taken, and what is sure to tell an address."""
+    function = node.func
+    if type(function) is ast.Name:
+        name = function.id
+        if name in _TAKE_A_NAME and len(node.args) > 1:
+            _check_text(node.args[1])
+        is_telling = name in addresses.TELLING and len(node.args) == 1 and name not in bound
+        if is_telling and addresses.is_shown(name, node.args[0], nodes):
+            raise _Refused(f"{name} of an object, which tells where it lies in memory")
+    elif type(function) is ast.Attribute and function.attr == "format" and type(function.value) is ast.Constant:
+        _check_fields(function.value.value)
+    if imports.used and _called_member(function, imports) in _NAME_TAKERS:
+        for argument in node.args:
+            _check_text(argument)
+
+
+_NAME_TAKERS = frozenset({("operator", "attrgetter"), ("operator", "methodcaller")})
+
+
+def _check_text(node: ast.AST) -> None:
+    if type(node) is ast.Constant and type(node.value) is str:
+        for part in node.value.split("."):
+            if refused_attribute(part):
+                raise _Refused(refused_attribute(part))
+
+
+def _check_fields(template: object) -> None:
+    try:
+        check_template(template if type(template) is str else "")
+    except Forbidden as refusal:
+        forget_violations()
+        raise _Refused(str(refusal)) from None
 
 
 def _called_member(function: ast.AST, imports: _Imports) -> tuple[str, str]:
@@ -199,21 +266,61 @@ def _has_seed(call: ast.Call) -> bool:
     return bool(values) and not (isinstance(values[0], ast.Constant) and values[0].value is None)
 
 
-_SET_NAMES = frozenset({"set", "frozenset", "hash"})
-_SET_METHODS = frozenset({"intersection", "union", "difference", "symmetric_difference"})
+_ORDER_NAMES = frozenset({"set", "frozenset", "hash", "globals", "locals", "vars", "getattr", "literal_eval"})
+_ORDER_ATTRIBUTES = frozenset(
+    {
+        "intersection", "union", "difference", "symmetric_difference", "literal_eval", "attrgetter", "methodcaller",
+        "__hash__", "__abstractmethods__", "__required_keys__", "__optional_keys__", "__and__", "__or__", "__sub__",
+        "__xor__", "__rand__", "__ror__", "__rsub__", "__rxor__", "and_", "or_", "sub", "xor",
+    }
+)  # fmt: skip
+_VIEWS = frozenset({"keys", "items"})
+_SET_OPERATORS = (ast.BitAnd, ast.BitOr, ast.Sub, ast.BitXor)
+_READERS = frozenset(
+    {
+        "all", "any", "dict", "enumerate", "filter", "iter", "len", "list", "map", "max", "min", "reversed", "sorted",
+        "sum", "tuple", "zip",
+    }
+)  # fmt: skip
+"""Builtins that read a view through, and keep it to themselves."""
 
 
 def uses_hash_order(nodes: Grouped) -> bool:
-    """Tell whether sets or hashes appear, so that agreement under two hash seeds would prove little."""
-    return (
-        ast.Set in nodes
-        or ast.SetComp in nodes
-        or any(node.id in _SET_NAMES for node in nodes.get(ast.Name, ()))
-        or any(node.attr in _SET_METHODS for node in nodes.get(ast.Attribute, ()))
-        # Operations on the views of a dict give sets.
-        or any(_is_dict_view(node.left) or _is_dict_view(node.right) for node in nodes.get(ast.BinOp, ()))
-    )
+    """Tell whether sets or hashes may appear, so that agreement under two hash seeds would prove little."""
+    if ast.Set in nodes or ast.SetComp in nodes:
+        return True
+    if not _ORDER_NAMES.isdisjoint([node.id for node in nodes.get(ast.Name, ())]):
+        return True
+    attributes = {node.attr for node in nodes.get(ast.Attribute, ())}
+    if not _ORDER_ATTRIBUTES.isdisjoint(attributes) or any(map(_orders_by_text, nodes.get(ast.keyword, ()))):
+        return True
+    if any(alias.name in _ORDER_ATTRIBUTES for node in nodes.get(ast.ImportFrom, ()) for alias in node.names):
+        return True
+    if any(name in _VIEWS for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs):
+        return True
+    return not _VIEWS.isdisjoint(attributes) and _is_set_made_of_views(nodes)
 
 
-def _is_dict_view(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("keys", "items")
+def _orders_by_text(pair: ast.keyword) -> bool:
+    """Whether values are put in order by their texts, which may hold addresses."""
+    return pair.arg == "key" and type(pair.value) is ast.Name and pair.value.id in addresses.TELLING
+
+
+def _is_set_made_of_views(nodes: Grouped) -> bool:
+    """Operations on the views of a dict give sets: is there an operator, and a view that it could meet?"""
+    operations = [node for kind in (ast.BinOp, ast.AugAssign) for node in nodes.get(kind, ())]
+    if not any(type(node.op) in _SET_OPERATORS for node in operations):
+        return False
+    read: set[int] = set()
+    for kind in (ast.For, ast.AsyncFor, ast.comprehension):
+        read.update([id(node.iter) for node in nodes.get(kind, ())])
+    for node in nodes.get(ast.Call, ()):
+        if (type(node.func) is ast.Name and node.func.id in _READERS) or (
+            type(node.func) is ast.Attribute and node.func.attr in ("join", "extend", "update")
+        ):
+            read.update([id(argument) for argument in node.args])
+    for node in nodes.get(ast.Compare, ()):
+        read.update([id(side) for side in node.comparators])
+    views = [node for node in nodes.get(ast.Attribute, ()) if node.attr in _VIEWS]
+    called = {id(node.func) for node in nodes.get(ast.Call, ()) if id(node) in read}
+    return any(id(view) not in called for view in views)

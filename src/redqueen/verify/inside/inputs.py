@@ -46,16 +46,22 @@ def _collect(*args: object, **kwargs: object) -> Arguments:
     return args, kwargs
 
 
-def parse(text: str, literal: bool) -> Arguments | None:
-    """Return the arguments, or None when the text is no argument list of plain values."""
+def parse(text: str, literal: bool, backwards: bool = False) -> Arguments | None:
+    """Return the arguments, or None when the text is no argument list of plain values.
+
+    ``backwards`` builds sets from their last element to their first: where two fall on one place, the order shows.
+    """
     source = f"_collect({text}\n)"
     try:
         tree = syntax.parse(source, "<input>", "eval")
         if not literal:
             _check_call(tree)
+        if backwards and "{" in text:
+            for node in syntax.group(tree).get(ast.Set, ()):
+                node.elts.reverse()
         names = {"__builtins__": {}, "_collect": _collect, "inf": _INFINITY, **_CONSTRUCTORS}
         return eval(syntax.to_code(tree, "<input>", "eval"), names)  # type: ignore[no-any-return]
-    except (*syntax.UNPARSABLE, TypeError, _NotAllowed):
+    except (*syntax.UNPARSABLE, TypeError, NameError, _NotAllowed):
         return None
 
 

@@ -10,33 +10,32 @@ from __future__ import annotations
 import os
 import sys
 
-from . import child, inputs, syntax
+from . import child, inputs, syntax, wire
 from .encode import NotPlain, TooLarge, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-TOLD_FD = 4
-_LENGTH_BYTES = 4
 NO_MORE = b"\xff\xff\xff\xff"
 """In place of a length: nothing more will be told."""
 
 
-def play_role(body: bytes, reply_fd: int) -> NoReturn:
+def play_role(socket: int) -> NoReturn:
     """Be the child that the job's inputs ask for: ("tester", helpers of the tests) or ("player",)."""
-    job = child.Job(body)
-    replies = child.Replies(reply_fd, job.nonce)
+    size = int.from_bytes(_read_exactly(socket, wire.LENGTH_BYTES), "little")
+    job = child.Job(_read_exactly(socket, size))
+    replies = child.Replies(socket, job.nonce)
     try:
         if job.inputs[0] == "tester":
             _be_tester(job, replies)
         else:
             _be_player(job, replies)
-        replies.write(replies.end_record)
+        replies.end()
     except MemoryError:
         sys.modules.pop(child.PROGRAM_NAME, None)
         replies.write(replies.memory_record)
-        replies.write(replies.end_record)
+        replies.end()
     os._exit(0)
 
 
@@ -56,7 +55,7 @@ def _be_player(job: child.Job, replies: child.Replies) -> None:
         replies.send("error", "NameError", "no entry function")
         return
     replies.send("ready")
-    while (text := _told()) is not None:
+    while (text := _told(replies.fd)) is not None:
         arguments = inputs.parse(text, literal=True)
         if arguments is None:
             replies.send("invalid-input")
@@ -81,7 +80,7 @@ def _be_tester(job: child.Job, replies: child.Replies) -> None:
         except (NotPlain, TooLarge):
             raise TypeError("a test called with something that is no plain value") from None
         replies.send("call", "", ", ".join(parts))
-        answer = _told()
+        answer = _told(replies.fd)
         if answer is None:
             raise RuntimeError("no answer")
         if answer[0] == "!":
@@ -111,21 +110,24 @@ def _be_tester(job: child.Job, replies: child.Replies) -> None:
 def _exception(name: str) -> Exception:
     """An exception of the builtin class of that name, as the program raised it in the other child."""
     kind = vars(sys.modules["builtins"]).get(name)
-    return kind() if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError(name)
+    try:
+        return kind() if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError(name)
+    except TypeError:  # one that cannot be made without arguments
+        return RuntimeError(name)
 
 
-def _told() -> str | None:
+def _told(socket: int) -> str | None:
     """Read one message: its length, then its text. None: there are no more."""
-    head = _read_exactly(_LENGTH_BYTES)
-    if len(head) < _LENGTH_BYTES or head == NO_MORE:
+    head = _read_exactly(socket, wire.LENGTH_BYTES)
+    if len(head) < wire.LENGTH_BYTES or head == NO_MORE:
         return None
-    return _read_exactly(int.from_bytes(head, "little")).decode("utf-8")
+    return _read_exactly(socket, int.from_bytes(head, "little")).decode("utf-8")
 
 
-def _read_exactly(num_bytes: int) -> bytes:
+def _read_exactly(socket: int, num_bytes: int) -> bytes:
     data = b""
     while len(data) < num_bytes:
-        chunk = os.read(TOLD_FD, num_bytes - len(data))
+        chunk = os.read(socket, num_bytes - len(data))
         if not chunk:
             break
         data += chunk

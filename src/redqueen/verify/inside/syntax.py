@@ -11,10 +11,33 @@ if TYPE_CHECKING:
 
     Grouped = dict[type, list[Any]]
 
-_NODES = (
-    _ast.expr, _ast.stmt, _ast.arguments, _ast.arg, _ast.keyword, _ast.alias, _ast.comprehension, _ast.excepthandler,
-    _ast.match_case, _ast.pattern, _ast.withitem, _ast.mod,
+_MARKS = frozenset(
+    {
+        "boolop", "cmpop", "constant", "expr_context", "identifier", "int", "operator", "string", "type_ignore",
+        "unaryop",
+    }
 )  # fmt: skip
+
+
+def _fields_of_nodes() -> dict[type, tuple[str, ...]]:
+    """For each kind of node the fields that hold other nodes, as the grammar in its documentation says."""
+    found: dict[type, tuple[str, ...]] = {}
+    for kind in vars(_ast).values():
+        head = (getattr(kind, "__doc__", None) or "").split("\n")[0]
+        if isinstance(kind, type) and head.startswith(f"{kind.__name__}("):
+            pairs = [part.split() for part in head[len(kind.__name__) + 1 : -1].split(", ") if part]
+            found[kind] = tuple([name for what, name in pairs if what.rstrip("*?") not in _MARKS])
+    return found
+
+
+_CHILDREN = _fields_of_nodes()
+_ONE_NAME = (
+    (_ast.arg, "arg"), (_ast.keyword, "arg"), (_ast.alias, "name"), (_ast.alias, "asname"),
+    (_ast.ClassDef, "name"), (_ast.ImportFrom, "module"), (_ast.ExceptHandler, "name"), (_ast.MatchAs, "name"),
+    (_ast.MatchStar, "name"), (_ast.MatchMapping, "rest"),
+    *[(getattr(_ast, kind), "name") for kind in ("TypeVar", "ParamSpec", "TypeVarTuple") if hasattr(_ast, kind)],
+)  # fmt: skip
+_SEVERAL_NAMES = ((_ast.Global, "names"), (_ast.Nonlocal, "names"), (_ast.MatchClass, "kwd_attrs"))
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 """What parsing may raise: MemoryError for nesting the parser cannot hold, ValueError for NUL and lone surrogates."""
 
@@ -40,10 +63,24 @@ def group(tree: _ast.AST) -> Grouped:
             grouped[kind].append(node)
         else:
             grouped[kind] = [node]
-        for name in kind._fields:
+        for name in _CHILDREN.get(kind, ()):
             value = getattr(node, name, None)
             if type(value) is list:
-                stack.extend([item for item in value if isinstance(item, _ast.AST)])
-            elif isinstance(value, _NODES):
+                stack.extend([item for item in value if item is not None])
+            elif value is not None:
                 stack.append(value)
     return grouped
+
+
+def names(grouped: Grouped) -> set[str]:
+    """Every name that stands anywhere but in a definition of a function, a variable or an attribute."""
+    found: set[str] = set()
+    for kind, field in _ONE_NAME:
+        if kind in grouped:
+            found.update([getattr(node, field) for node in grouped[kind]])
+    for kind, field in _SEVERAL_NAMES:
+        if kind in grouped:
+            for node in grouped[kind]:
+                found.update(getattr(node, field))
+    found.discard(None)  # type: ignore[arg-type]
+    return found

@@ -1,65 +1,55 @@
-"""Frames on the socket between the judge and a zygote: fixed binary headers, then a body that nobody between reads.
+"""Frames on the socket between the judge and a zygote: fixed binary headers, numbers only.
 
-Plain classes here and in the zygote, no dataclasses: every page and mapping that a zygote has is copied by each fork,
-so it imports nothing it can do without.
+What a program, its inputs and its reply are travels past the zygote, in a file of its own that comes with the request
+as a descriptor: the zygote hands it to the child and never reads it. Plain classes here and in the zygote, no
+dataclasses: every page and mapping that a zygote has is copied by each fork, so it imports nothing it can do without.
 """
 
 from __future__ import annotations
 
 import struct
 
-_REQUEST = struct.Struct("<IQIIQIB")
+_REQUEST = struct.Struct("<QIIQQB")
 _REPLY = struct.Struct("<IQiBIII")
 REQUEST_BYTES = _REQUEST.size
 REPLY_BYTES = _REPLY.size
 
+LENGTH_BYTES = 4
+"""A job and each message of a conversation begin with their length, little-endian."""
+REPLY_FD = 3
+"""The only file descriptor of a child: its job and its reply, or its end of a conversation."""
 HELLO_ID = 0
 """The job id of a zygote's first frame, which tells what its canaries observed."""
-RAN_OUT, HIT_WALL, OVERFLOWED, NOT_STARTED, SAYS = 0, 1, 2, 3, 4
-"""Why a child ended: by itself, by the wall deadline, because it wrote more than it may; or that none could start.
-``SAYS`` is no end: the child of a conversation said something and goes on."""
-RUN, CONVERSE, TELL = 0, 1, 2
-"""What a request wants: run a job; run a job that may also be told things; tell the running child something."""
+RAN_OUT, HIT_WALL, ASLEEP, NOT_STARTED, STARTED = 0, 1, 2, 3, 4
+"""Why a child ended: by itself, by the wall deadline, because it slept; or that none could start. ``STARTED`` is no
+end: it tells the process id of a conversation's child (in place of the wait status)."""
+RUN, CONVERSE, STOP = 0, 1, 2
+"""What a request wants: a child that reads its job from a file and writes its reply there; a child that talks with the
+judge over a socket; an end to that conversation."""
 
 
 class RequestHeader:
-    """What the zygote itself needs of a job. ``body_bytes`` of opaque job text follow."""
+    """What the zygote needs of a job. Its file's descriptor comes along."""
 
-    __slots__ = ("body_bytes", "cpu_ms", "job_id", "max_reply_bytes", "memory_bytes", "wall_ms", "want")
+    __slots__ = ("cpu_ms", "job_id", "max_file_bytes", "memory_bytes", "wall_ms", "want")
 
     def __init__(
-        self,
-        body_bytes: int,
-        job_id: int,
-        cpu_ms: int,
-        wall_ms: int,
-        memory_bytes: int,
-        max_reply_bytes: int,
-        want: int = RUN,
+        self, job_id: int, cpu_ms: int, wall_ms: int, memory_bytes: int, max_file_bytes: int, want: int = RUN
     ) -> None:
-        self.body_bytes = body_bytes
         self.job_id = job_id
         self.cpu_ms = cpu_ms
         self.wall_ms = wall_ms
         self.memory_bytes = memory_bytes
-        self.max_reply_bytes = max_reply_bytes
+        self.max_file_bytes = max_file_bytes
         self.want = want
 
     def pack(self) -> bytes:
         """The header's ``REQUEST_BYTES`` bytes."""
-        return _REQUEST.pack(
-            self.body_bytes,
-            self.job_id,
-            self.cpu_ms,
-            self.wall_ms,
-            self.memory_bytes,
-            self.max_reply_bytes,
-            self.want,
-        )
+        return _REQUEST.pack(self.job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, self.max_file_bytes, self.want)
 
 
 class ReplyHeader:
-    """How a child ended. ``wait_status`` is the kernel's; ``payload_bytes`` of whatever the child wrote follow."""
+    """How a child ended. ``wait_status`` is the kernel's. ``payload_bytes`` follow in the first frame alone."""
 
     __slots__ = ("cpu_us", "job_id", "payload_bytes", "peak_kb", "stopped", "wait_status", "wall_us")
 
@@ -102,3 +92,38 @@ def unpack_request(data: bytes | bytearray) -> RequestHeader:
 def unpack_reply(data: bytes | bytearray) -> ReplyHeader:
     """Read a reply's header from its ``REPLY_BYTES`` bytes."""
     return ReplyHeader(*_REPLY.unpack(data))
+
+
+class RequestReader:
+    """Receives requests, each with the descriptor that comes along (the ``_socket`` module would be one more library
+    in every fork)."""
+
+    def __init__(self, libc: object, control: int) -> None:
+        import ctypes
+
+        self._recvmsg = libc.recvmsg  # type: ignore[attr-defined]
+        self._memmove, self._memset = ctypes.memmove, ctypes.memset
+        self._control = control
+        self._header = ctypes.create_string_buffer(REQUEST_BYTES)
+        self._iovec = ctypes.create_string_buffer(struct.pack("@PN", ctypes.addressof(self._header), REQUEST_BYTES))
+        self._ancillary = ctypes.create_string_buffer(_ANCILLARY_BYTES)
+        self._message = struct.pack(
+            "@PIPNPNi4x",
+            0, 0, ctypes.addressof(self._iovec), 1, ctypes.addressof(self._ancillary), _ANCILLARY_BYTES, 0,
+        )  # fmt: skip
+        self._buffer = ctypes.create_string_buffer(self._message)
+
+    def receive(self) -> tuple[RequestHeader, int] | None:
+        """The next request and its descriptor, -1 where none came. None: the judge is gone or talks nonsense."""
+        self._memmove(self._buffer, self._message, len(self._message))
+        self._memset(self._ancillary, 0, _ANCILLARY_BYTES)
+        if self._recvmsg(self._control, self._buffer, _MSG_CMSG_CLOEXEC | _MSG_WAITALL) != REQUEST_BYTES:
+            return None
+        length, level, kind, fd = struct.unpack_from("@Niii", self._ancillary.raw)
+        has_fd = (length, level, kind) == (_CMSG_LEN, _SOL_SOCKET, _SCM_RIGHTS)
+        return unpack_request(self._header.raw), fd if has_fd else -1
+
+
+_MSG_WAITALL, _MSG_CMSG_CLOEXEC = 0x100, 0x40000000
+_SOL_SOCKET, _SCM_RIGHTS = 1, 1
+_CMSG_LEN, _ANCILLARY_BYTES = 20, 24  # one descriptor on a 64-bit machine

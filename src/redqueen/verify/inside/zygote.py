@@ -1,7 +1,7 @@
 """The zygote: a warm interpreter that has given up everything, and forks one caged child for each program.
 
-Started by the judge as a fresh interpreter under one hash seed. It reads jobs from one socket, never looks into their
-bodies, and answers each with how the child ended and what it wrote. It runs one child at a time.
+Started by the judge as a fresh interpreter under one hash seed. Each request brings limits and a descriptor, which the
+child alone reads and writes; the zygote watches the time and reports how the child ended. It runs one at a time.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ import sys
 import time
 import warnings
 
-from . import allowed, cage, child, seccomp, talk, wire
+from . import allowed, cage, child, guards, roles, runtime, seccomp, wire, worlds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REPLY_FD, TOLD_FD = 3, 4
-"""The only file descriptors of a child: where it answers and, in a conversation, where it is told things."""
 _IDLE_POLL_MS = 1_000
 _CAGE_FAILED_STATUS = 97
 _NUM_WARM_UPS = 30
+_NONE: frozenset[str] = frozenset()
 
 
 class _Sink:
@@ -51,19 +50,45 @@ class _Sink:
         return True
 
 
+class _Watched:
+    """The running child: until when it may run, and why it was stopped if it was."""
+
+    __slots__ = ("pid", "stillness", "stopped", "talks", "until_s")
+
+    def __init__(self, pid: int, until_s: float, talks: bool) -> None:
+        self.pid = pid
+        self.until_s = until_s
+        self.talks = talks
+        self.stillness = cage.Stillness(pid)
+        self.stopped = wire.RAN_OUT
+
+    def stop(self, why: int) -> None:
+        self.stopped = why
+        os.kill(self.pid, cage.SIGKILL)
+
+
 class Zygote:
-    """What the loop knows: its control socket, the prebuilt filters, the sizes it measured before the cage closed."""
+    """What the loop knows: its control socket, the prebuilt filters, the sizes it measured before the cage closed.
+
+    Nothing of any job is ever here: a fork can inherit only what the one that forks holds.
+    """
 
     def __init__(self, control: int, leave_out: frozenset[str]) -> None:
         self.control = control
         self.leave_out = leave_out
         self.libc = cage.load_libc()
+        self.requests = wire.RequestReader(self.libc, control)
         self.pid = os.getpid()
         self.judge_pid = os.getppid()
         self.has_namespaces = False
+        self.poller = select.poll()
+        self.poller.register(control, select.POLLIN)
+        self.hang_up = select.poll()
+        self.hang_up.register(control, 0)
+        self.watched: _Watched | None = None
         arch = seccomp.machine()
-        self.bpf = seccomp.build_filter(arch, REPLY_FD) if arch else b""
-        self.talking_bpf = seccomp.build_filter(arch, REPLY_FD, TOLD_FD) if arch else b""
+        self.bpf = seccomp.build_filter(arch, wire.REPLY_FD) if arch else b""
+        self.talking_bpf = seccomp.build_filter(arch, wire.REPLY_FD, talks=True) if arch else b""
         with open("/proc/self/statm", "rb") as statm:
             self.base_bytes = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         self.cages: dict[tuple[object, ...], cage.ChildCage] = {}
@@ -79,102 +104,89 @@ class Zygote:
             self.cages[key] = cage.ChildCage(self.libc, cpu_ms, space, bpf, self.leave_out | also_leave_out, self.pid)
         return self.cages[key]
 
-    def fork_child(self, child_cage: cage.ChildCage, told_fd: int = -1) -> tuple[int, int]:
-        """Fork. In the parent return (pid, read end); in the child close the cage and return (0, reply fd).
+    def fork_child(self, child_cage: cage.ChildCage, fd: int, max_file_bytes: int = 0) -> int:
+        """Fork. In the parent return the process id; in the child keep nothing open but ``fd``, as ``wire.REPLY_FD``,
+        close the cage and return 0.
 
-        ``told_fd`` is kept open in the child if it is >= 0. Raises OSError when the machine has no room for another
-        process. The C library's fork and not ``os.fork``, whose housekeeping after the fork (threads, random seeds)
-        a single-threaded zygote has no use for and would pay for in copied pages.
+        Raises OSError when the machine has no room for another process. The C library's fork and not ``os.fork``,
+        whose housekeeping after the fork (threads, random seeds) a single-threaded zygote has no use for and would pay
+        for in copied pages.
         """
-        read_end, write_end = os.pipe()
-        pid = self.libc.fork()
+        pid: int = self.libc.fork()
         if pid < 0:
-            os.close(read_end)
-            os.close(write_end)
             raise OSError("no process to be had")
-        if pid:
-            os.close(write_end)
-            return pid, read_end
-        if told_fd >= 0:
-            high = os.dup(told_fd)
-            os.dup2(write_end, 64)
-            os.dup2(high, TOLD_FD)
-            os.dup2(64, REPLY_FD)
-            os.closerange(TOLD_FD + 1, 256)
-        else:
-            os.dup2(write_end, REPLY_FD)
-            os.closerange(REPLY_FD + 1, 256)
-        os.closerange(0, REPLY_FD)
-        if not child_cage.close():
-            os._exit(_CAGE_FAILED_STATUS)
-        return 0, REPLY_FD
+        if pid == 0:
+            if fd != wire.REPLY_FD:
+                os.dup2(fd, wire.REPLY_FD)
+            cage.close_descriptors(self.libc, wire.REPLY_FD)
+            if not child_cage.close(max_file_bytes):
+                os._exit(_CAGE_FAILED_STATUS)
+        return pid
 
-    def collect(self, pid: int, read_end: int, wall_ms: int, max_bytes: int) -> tuple[wire.ReplyHeader, bytes]:
-        """Read what the child writes until it ends, the wall deadline passes or it has written too much."""
+    def collect(self, pid: int, wall_ms: int, talks: bool = False) -> wire.ReplyHeader:
+        """Wait for the child's end, or stop it: at the wall deadline, when it sleeps, when the judge says so.
+
+        A plain wait for the one child, looked up from by a timer: nearly all children end before it first fires.
+        """
         start_s = time.monotonic()
-        poller = select.poll()
-        poller.register(read_end, select.POLLIN)
-        poller.register(self.control, 0)  # only its hang-up: the judge is gone
-        chunks: list[bytes] = []
-        size = 0
-        stopped = wire.RAN_OUT
-        while True:
-            left_ms = wall_ms - (time.monotonic() - start_s) * 1000
-            events = poller.poll(left_ms) if left_ms > 0 else []
-            if not events:
-                stopped = wire.HIT_WALL
-                break
-            if any(fd != read_end for fd, _ in events):
-                os.kill(pid, cage.SIGKILL)
-                os._exit(0)
-            chunk = os.read(read_end, 65_536)
-            size += len(chunk)
-            if not chunk:
-                break
-            chunks.append(chunk)
-            if size > max_bytes:
-                stopped = wire.OVERFLOWED
-                chunks.clear()
-                break
-        header = self.bury(pid, read_end, stopped, start_s)
-        payload = b"".join(chunks)
-        header.payload_bytes = len(payload)
-        return header, payload
-
-    def bury(self, pid: int, read_end: int, stopped: int, start_s: float) -> wire.ReplyHeader:
-        """Wait for the child's end and say how it was. A child that has exited is past being killed; one that only
-        closed its pipe is not left running."""
-        os.kill(pid, cage.SIGKILL)
-        os.close(read_end)
+        self.watched = _Watched(pid, start_s + wall_ms / 1000, talks)
+        _signal.setitimer(_signal.ITIMER_REAL, cage.LOOK_MS / 1000, cage.LOOK_MS / 1000)
         _, status, usage = os.wait4(pid, 0)
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+        stopped = self.watched.stopped
+        self.watched = None
         cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
         wall_us = int((time.monotonic() - start_s) * 1e6)
         return wire.ReplyHeader(0, 0, status, stopped, cpu_us, wall_us, usage.ru_maxrss)
 
+    def look(self, *_: object) -> None:
+        """The timer's handler: stop the child if it must be.
+
+        A child that computes has used CPU time between two looks, and one that waits for a core on a crowded machine
+        gets one within a few. Only one that sleeps has not after many, and there is nothing it may wait for.
+        """
+        child = self.watched
+        if child is None:
+            return
+        if time.monotonic() >= child.until_s:
+            child.stop(wire.HIT_WALL)
+        elif not child.talks and child.stillness.look():
+            child.stop(wire.ASLEEP)
+        for _fd, event in self.poller.poll(0) if child.talks else self.hang_up.poll(0):
+            request = self.requests.receive() if event & select.POLLIN else None
+            if request is None:  # the judge is gone
+                os.kill(child.pid, cage.SIGKILL)
+                os._exit(0)
+            if request[0].want == wire.STOP:
+                child.stop(wire.ASLEEP)
+
     def serve(self) -> None:
         """Answer jobs until the judge hangs up."""
         while True:
-            request = wire.unpack_request(self.receive(wire.REQUEST_BYTES))
-            body = self.receive(request.body_bytes)
-            if request.want == wire.TELL:  # for a child that has ended meanwhile
+            request, fd = self.next_request()
+            if request.want == wire.STOP:  # for a child that has ended meanwhile
                 continue
             try:
-                header, payload = self.answer(request, body)
+                header = self.answer(request, fd)
             except OSError:  # no process or descriptor to be had just now: the judge's own trouble
-                header, payload = wire.ReplyHeader(0, 0, stopped=wire.NOT_STARTED), b""
+                header = wire.ReplyHeader(0, 0, stopped=wire.NOT_STARTED)
+            if fd >= 0:
+                os.close(fd)
             header.job_id = request.job_id
-            self.send(header.pack() + payload)
+            self.send(header.pack())
 
-    def answer(self, request: wire.RequestHeader, body: bytearray) -> tuple[wire.ReplyHeader, bytes]:
-        """Run one job in one child. Returns how it ended and what it wrote."""
-        if request.want == wire.CONVERSE:
-            return talk.converse(self, request, body)
-        child_cage = self.cage_for(request.cpu_ms, request.memory_bytes, frozenset(), talks=False)
-        pid, fd = self.fork_child(child_cage)
+    def answer(self, request: wire.RequestHeader, fd: int) -> wire.ReplyHeader:
+        """Run one job in one child. Returns how it ended."""
+        if fd < 0:
+            raise OSError("no room for the job's descriptor")
+        talks = request.want == wire.CONVERSE
+        child_cage = self.cage_for(request.cpu_ms, request.memory_bytes, _NONE, talks)
+        pid = self.fork_child(child_cage, fd, request.max_file_bytes)
         if pid == 0:
-            child.run_job(bytes(body), fd)
-        body[:] = bytes(len(body))  # leave nothing of this program for the next one to find
-        return self.collect(pid, fd, request.wall_ms, request.max_reply_bytes)
+            (roles.play_role if talks else child.run_job)(wire.REPLY_FD)
+        if talks:
+            self.send(wire.ReplyHeader(0, request.job_id, pid, wire.STARTED).pack())
+        return self.collect(pid, request.wall_ms, talks)
 
     def send(self, data: bytes) -> None:
         """Write all of ``data`` to the judge."""
@@ -182,22 +194,15 @@ class Zygote:
         while view:
             view = view[os.write(self.control, view) :]
 
-    def receive(self, num_bytes: int) -> bytearray:
-        """Read exactly ``num_bytes`` from the judge; leave quietly when it is gone."""
-        data = bytearray(num_bytes)
-        view = memoryview(data)
-        poller = select.poll()
-        poller.register(self.control, select.POLLIN)
-        while view:
-            if not poller.poll(_IDLE_POLL_MS):
-                if os.getppid() != self.judge_pid:
-                    os._exit(0)
-                continue
-            count = os.readv(self.control, [view])
-            if count == 0:
+    def next_request(self) -> tuple[wire.RequestHeader, int]:
+        """Wait for the next request; leave quietly when the judge is gone."""
+        while not self.poller.poll(_IDLE_POLL_MS):
+            if os.getppid() != self.judge_pid:
                 os._exit(0)
-            view = view[count:]
-        return data
+        request = self.requests.receive()
+        if request is None:
+            os._exit(0)
+        return request
 
 
 def _import_all(names: list[str]) -> None:
@@ -210,6 +215,7 @@ def _import_all(names: list[str]) -> None:
         time.strptime("2000", "%Y")
         for codec in allowed.CODECS:
             codecs.lookup(codec)
+    runtime.prepare()
     # A program that patches ``builtins`` patches this copy, not what our own code calls.
     copied = type(sys)("builtins")
     vars(copied).update(vars(builtins))
@@ -229,21 +235,26 @@ def f(x):
 def _warm_up() -> None:
     """Run what a child runs, so that the interpreter's caches are filled here and not page by page in every child."""
     sink = os.open(os.devnull, os.O_WRONLY)
-    job = ("0" * 16, _WARM_UP, (("literal", "3"), ("expression", "'4'")), False, "f", True, 65_536, False, False)
+    file = os.memfd_create("warm-up")
+    given = (("literal", 1), ("expression", 3))
+    head = marshal.dumps(("0" * 16, _WARM_UP, given, False, "f", True, 65_536, False, False))
+    os.write(file, len(head).to_bytes(wire.LENGTH_BYTES, "little") + head + b"3" + b"'4'")
     for _ in range(_NUM_WARM_UPS):
-        ready = child.Job(marshal.dumps(job))
-        replies = child.Replies(sink, ready.nonce)
-        code = child.compile_program(ready, replies)
+        job = child.Job(child.read_head(file), file)
+        replies = child.Replies(sink, job.nonce)
+        code = child.compile_program(job, replies)
         if code is not None:
-            child.run_inputs(ready, code, replies)
+            child.run_inputs(job, code, replies)
     del sys.modules[child.PROGRAM_NAME]
     sys.modules["time"] = time  # a gated program has another in its place
+    guards.turn_on(False)
     os.close(sink)
+    os.close(file)
 
 
 def _reset_signals() -> None:
     """Undo what the caller may have set: ignored and blocked signals are inherited, and ours must kill."""
-    for number in (_signal.SIGCHLD, _signal.SIGPROF, _signal.SIGXCPU, _signal.SIGSYS, _signal.SIGSEGV):
+    for number in (_signal.SIGCHLD, _signal.SIGPROF, _signal.SIGXCPU, _signal.SIGXFSZ, _signal.SIGSYS, _signal.SIGSEGV):
         _signal.signal(number, _signal.SIG_DFL)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # an interrupt at the terminal is the judge's to act on
@@ -256,14 +267,17 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     """
     control = int(sys.argv[1])
     os.set_blocking(control, True)
-    modules, leave_out = marshal.loads(bytes.fromhex(sys.argv[2]))
+    modules, leave_out, world = marshal.loads(bytes.fromhex(sys.argv[2]))
     _reset_signals()
     warnings.simplefilter("ignore")
-    _import_all(modules)
+    sys.unraisablehook = lambda _: None  # the interpreter's own would open files to quote from
+    _import_all(modules if world % 2 == 0 else modules[::-1])
+    worlds.enter(world)
     _warm_up()
     gc.collect()
     gc.disable()
     zygote = Zygote(control, frozenset(leave_out))
+    _signal.signal(_signal.SIGALRM, zygote.look)
     cage.prefer_for_oom()
     os.environ.clear()
     os.chdir("/")
@@ -278,4 +292,5 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     payload = " ".join([f"{name}={int(holds)}" for name, holds in observed.items()]).encode()
     zygote.send(wire.ReplyHeader(len(payload), wire.HELLO_ID).pack() + payload)
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = _Sink()  # type: ignore[misc, assignment]
+    worlds.salt_heap(world)
     zygote.serve()

@@ -1,7 +1,7 @@
-"""The rows in flight: what is being written, by whom, from which prompt, and where their keys and values lie.
+"""The rows being decoded: what is being written, by whom, from which prompt, and where their keys and values lie.
 
-Host arrays say who owns a row; device tensors hold what changes with every token, so that decoding needs no word from
-the host between two looks. A row that has ended stays where it is, idle, until it is refilled or the batch shrinks.
+Host arrays say who owns a row; device tensors hold what changes with every token, so that decoding steps run
+without waiting for the host. A row that has ended stays where it is, idle, until it is refilled or the batch shrinks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Job:
     rows: list[int] = field(default_factory=list)
 
 
-class Flight:
+class Decoding:
     """Up to ``num_rows`` rows being written, and up to ``num_jobs`` prompts (never more than rows)."""
 
     def __init__(self, base: Base, max_new_tokens: int, num_rows: int, prompt_tokens: int, num_jobs: int) -> None:
@@ -69,8 +69,8 @@ class Flight:
         self.tokens = torch.zeros(num_rows, max_new_tokens, dtype=torch.int64, device=device)
         self.logprobs = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
         self.noise = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
-        self._members: Tensor | None = None
-        self._home: Tensor | None = None
+        self._grouped: Tensor | None = None
+        self._ungrouped: Tensor | None = None
         self._group_size = 1
         self._prompt_bias = torch.zeros(num_places, 1, 1, 1, device=device)
         self._longest = 0  # an upper bound of ``count`` known without asking the device
@@ -225,7 +225,7 @@ class Flight:
         own_bias = torch.zeros(inside.shape, device=device).masked_fill_(~inside, -torch.inf)[:, None, None]
         block = torch.arange(self.num_rows * heads, device=device) * self.own_tokens
         place = block + (self.count - 1).clamp(min=0).repeat_interleave(heads)
-        return Reading(self._members, self._home, self._group_size, self._prompt_bias, own_bias, place)
+        return Reading(self._grouped, self._ungrouped, self._group_size, self._prompt_bias, own_bias, place)
 
     def _regroup(self) -> None:
         """Work out which rows share which prompt, after rows came or went."""
@@ -244,14 +244,14 @@ class Flight:
         if places * size == self.num_rows and all(
             rows == [*range(i * size, i * size + size)] for i, rows in enumerate(rows_of)
         ):
-            self._members = self._home = None
+            self._grouped = self._ungrouped = None
             return
-        members = [row for rows in rows_of for row in rows + [0] * (size - len(rows))]
-        home = [0] * self.num_rows
+        grouped = [row for rows in rows_of for row in rows + [0] * (size - len(rows))]
+        ungrouped = [0] * self.num_rows
         for place, rows in enumerate(rows_of):
             for k, row in enumerate(rows):
-                home[row] = place * size + k
-        self._members, self._home = torch.tensor(members, device=device), torch.tensor(home, device=device)
+                ungrouped[row] = place * size + k
+        self._grouped, self._ungrouped = torch.tensor(grouped, device=device), torch.tensor(ungrouped, device=device)
 
 
 def _rounded(tokens: int) -> int:

@@ -1,0 +1,143 @@
+"""What may stand as an answer in mathematics at all, before any library is asked whether it equals the gold one.
+
+An answer states a value. An equation between numbers, a percentage of one, an integral or a sum still to be done, or
+two values at once state something else, though a library that evaluates them may arrive at the gold answer's value.
+Whatever the gold answer itself contains is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+
+_RELATION = re.compile(
+    r"(?<!\\)[=<>≤≥≠≈≡≅≃∼∝＝]|\\(?:n?eq?|ne|leq?|geq?|lt|gt|approx|equiv|sim(?:eq)?|cong|doteq|propto|in|to|mapsto|mid|ni|"
+    r"(?:left|right|Right|Left|long\w*)arrow|implies|iff|leqslant|geqslant)(?![a-zA-Z])|[∈→]"
+)
+_INEQUALITIES = frozenset(
+    {"<", ">", "≤", "≥", "\\le", "\\leq", "\\ge", "\\geq", "\\lt", "\\gt", "\\leqslant", "\\geqslant"}
+)
+_NAME = re.compile(r"\\?[a-zA-Z]+'*(?:_(?:[a-zA-Z0-9]|\{[a-zA-Z0-9]+\}))?(?:\([a-zA-Z](?:,[a-zA-Z])*\))?")
+_PERCENT = re.compile(r"\\?%")
+_COMPUTED = re.compile(
+    r"\\(?:i*int|oint|sum|prod|coprod|lim(?:sup|inf)?|partial|nabla|det|max|min|sup|inf|gcd|lcm|[bp]?mod|lfloor|lceil|"
+    r"arg|Re|Im|big\w+|cap|oplus|otimes|operatorname|pm|mp|l?dots|cdots|overline|prime|begin)(?![a-zA-Z])"
+    r"|\\frac\{d[^{}]*\}\{d[^{}]*\}|\\d?frac\{?d[a-z]?\}?\{d|[∫∑∏±…∂]|\.\.\."
+)
+_NUMERAL = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+|\\frac\{[0-9]+\}\{[0-9]+\}|[0-9]+/[0-9]+)")
+_TEXT = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
+_TAKES_BACK = re.compile(
+    r"\b(?:not|nor|or|isn't|wrong|false|unless|except|other|never|no|n't|either|between|about|approx\w*|maybe|at least|"
+    r"at most|less|more)\b|[?0-9]",
+    re.I,
+)
+_SCALES = re.compile(
+    r"(?:\b|(?<=[0-9]))(?:per ?cents?|percentage|pct|permil|k|dozens?|"
+    r"(?:tenth|(?:hundred|thousand|million|billion)(?:th)?)s?)\b",
+    re.I,
+)
+_OF_A_NUMBER = frozenset(
+    {
+        "frac", "dfrac", "tfrac", "sqrt", "times", "cdot", "circ", "degree", "left", "right", "quad", "qquad",
+        "displaystyle", "textstyle",
+    }
+)  # fmt: skip
+_COMMAND = re.compile(r"\\([a-zA-Z]+)")
+_ARITHMETIC = re.compile(
+    r"(?<=[0-9a-zA-Z)}\]])\s*[-+−]|[-+−]\s*[-+−]|\\(?:times|cdot)(?!\s*10\s*\^)|[*×÷·∙⋅∕⁄_'!|:;&~]|[0-9]\s+[0-9]|\^.*\^"
+    r"|\^\{[^{}]*\}\s*[0-9]|\)\s*[0-9(]|(?:frac|/).*(?:frac|/)"
+)
+_VARIABLE = re.compile(r"[a-zA-Z]\s*[/0-9{}]")
+_GROUPS = re.compile(r"(?<![0-9.])([0-9]{1,3})((?:(?:,|\{,\}|\\[,!;: ]|\s)[0-9]{3})+)(?![0-9])")
+_MAX_DEPTH = 8
+_LONG_POWER = re.compile(r"\^\s*\{?\s*-?[0-9]{5}")
+_LONG_FACTORIAL = re.compile(r"[0-9]{4}\)*\}*!|!\)*\}*!")
+
+
+def comparable(gold: str, answer: str) -> tuple[str, str] | None:
+    """Return the gold answer and the given one as they are to be compared, or None when the latter is no answer."""
+    if not _is_well_formed(answer) or _is_too_dear(gold, answer):
+        return None
+    sides = _without_relation(gold, answer)
+    if sides is None:
+        return None
+    gold, answer = sides
+    if _PERCENT.search(answer):
+        if not _PERCENT.search(gold):
+            return None
+        gold, answer = (_PERCENT.sub("", side).strip() for side in (gold, answer))
+    if _SCALES.search(answer) and not (_SCALES.search(gold) or _PERCENT.search(gold)):
+        return None
+    if set(_COMPUTED.findall(answer)) - set(_COMPUTED.findall(gold)):
+        return None
+    if _NUMERAL.fullmatch(gold.replace(" ", "").replace("dfrac", "frac")) and not _is_one_number(answer):
+        return None
+    return gold, answer
+
+
+def joined_groups(text: str) -> str:
+    """The text with the digits of grouped thousands put together: 1,450,000 and 1\\,450\\,000 are 1450000."""
+    return _GROUPS.sub(lambda match: match[1] + re.sub("[^0-9]", "", match[2]), text)
+
+
+def _is_well_formed(answer: str) -> bool:
+    """Braces are paired, there is no box inside the box, and digits are those of ASCII."""
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", answer):
+        depth += 1 if brace == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0 and "\\boxed" not in answer and not any(c.isnumeric() and not c.isascii() for c in answer)
+
+
+def _is_too_dear(gold: str, answer: str) -> bool:
+    """Tell whether only a machine that computes for long could say what the answer is."""
+    deepest = max(_depth(gold) + 2, _MAX_DEPTH)
+    return (
+        _depth(answer) > deepest
+        or answer.count("^") > gold.count("^") + 12
+        or bool(re.search(r"\^\s*\{?[^{}]*\^\s*\{?[^{}]*\^", answer)) > bool(re.search(r"\^.*\^.*\^", gold))
+        or bool(_LONG_POWER.search(answer)) > bool(_LONG_POWER.search(gold))
+        or bool(_LONG_FACTORIAL.search(answer)) > bool(_LONG_FACTORIAL.search(gold))
+    )
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for char in text:
+        depth += (char in "{([") - (char in "})]")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _without_relation(gold: str, answer: str) -> tuple[str, str] | None:
+    """Take ``name =`` off an answer to which the gold one has no such thing. None: it states another relation."""
+    wanted, given = _RELATION.findall(gold), _RELATION.findall(answer)
+    if not given:
+        return gold, answer
+    if wanted:
+        return (gold, answer) if _kinds(wanted) == _kinds(given) else None
+    name, _, value = answer.partition(given[0])
+    if (
+        len(given) > 1
+        or given[0] not in ("=", "\\in", "∈")
+        or not _NAME.fullmatch(re.sub(r"\\left|\\right|\s", "", name))
+    ):
+        return None
+    return gold, value.strip()
+
+
+def _kinds(relations: list[str]) -> list[str]:
+    return sorted("<" if relation in _INEQUALITIES else relation for relation in relations)
+
+
+def _is_one_number(answer: str) -> bool:
+    """Tell whether it is a number as one writes it down, with or without a unit: no sum, no product, no list."""
+    if any(_TAKES_BACK.search(text) for text in _TEXT.findall(answer)) and not _TEXT.fullmatch(answer):
+        return False
+    bare = joined_groups(_TEXT.sub("", answer).replace("\\$", "").replace("^\\circ", "").replace("^{\\circ}", ""))
+    bare = re.sub(r"\\[,!;: ]|(?<=[0-9])[.]$", " ", bare).strip()
+    if set(_COMMAND.findall(bare)) - _OF_A_NUMBER:
+        return False
+    if _VARIABLE.search(_COMMAND.sub("", bare)):
+        return False
+    return "," not in bare and not _ARITHMETIC.search(bare)

@@ -1,0 +1,46 @@
+"""The lock of a run directory, asked without taking it: is somebody writing to this run now?"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import struct
+import sys
+from pathlib import Path
+
+LOCK_NAME = "lock"
+"""The file in a run directory that its writer holds a record lock on."""
+
+FLOCK = "hhqqi4x"
+"""Linux's ``struct flock`` on 64 bits: type, whence, start, length, pid."""
+
+held_here: set[Path] = set()
+"""Locks this process holds. The system's lock is the process's own: it would grant a second one to the same process,
+and closing any descriptor of the file drops it, so such a file is never opened here again."""
+
+
+def is_locked(run_dir: Path) -> bool:
+    """Tell whether a process holds the run's lock. A link, a pipe or a device in its place is no lock.
+
+    Only Linux can be asked without taking the lock; elsewhere the answer is no for other processes' locks.
+    """
+    path = Path(run_dir).resolve() / LOCK_NAME
+    if path in held_here:
+        return True
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        wanted = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        held = struct.unpack(FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, wanted))
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return bool(held[0] != fcntl.F_UNLCK)

@@ -1,0 +1,111 @@
+"""Objects of the standard library that equal a plain value, and how to see that value without asking the program.
+
+- ``Counter``, ``defaultdict``, ``OrderedDict``, ``UserDict`` and ``ChainMap`` equal a dict, ``UserList`` a list,
+  ``UserString`` a str, and a named tuple a tuple: Python's ``==`` says so.
+- A ``deque`` equals no plain value. It counts as the list of its items, the one plain value that holds the same.
+
+Only the library's own classes count, as they were before the program ran, and named tuples, which are classes that
+a program makes, if they define nothing about being equal or being walked through. What they hold is read through
+the builtin types' methods.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_mro_of = type.__dict__["__mro__"].__get__
+_names_of = type.__dict__["__dict__"].__get__  # both are immune to metaclasses
+_OWN_WAYS = frozenset(
+    {
+        "__class__", "__contains__", "__eq__", "__getattribute__", "__getitem__", "__hash__", "__iter__", "__len__",
+        "__ne__",
+    }
+)  # fmt: skip
+
+_dicts: list[type] = []
+_lists: list[type] = []
+_wrappers: dict[type, tuple[type, str, Callable[[object], dict[object, object]]]] = {}
+_matches: list[type] = []
+_record_base: list[type] = []
+
+
+def remember_classes(takes_records: bool) -> None:
+    """Note the library's classes, if it is there. Called once, before any untrusted code runs.
+
+    ``takes_records``: whether named tuples count, which are classes of the program's own making. They do where the
+    gate has seen the program, and in benchmarks.
+    """
+    _record_base[:] = [tuple] if takes_records else []  # anew: the zygote has warmed up on a job of its own
+    if "collections" in sys.modules and not _dicts:
+        names = vars(sys.modules["collections"])
+        _dicts.extend([names["Counter"], names["defaultdict"], names["OrderedDict"]])
+        _lists.append(names["deque"])
+        for name, kind, held in (
+            ("UserDict", dict, "data"),
+            ("ChainMap", dict, "maps"),
+            ("UserList", list, "data"),
+            ("UserString", str, "data"),
+        ):
+            _wrappers[names[name]] = kind, held, vars(names[name])["__dict__"].__get__
+    if "re" in sys.modules and not _matches:
+        _matches.append(vars(sys.modules["re"])["Match"])
+
+
+def is_match(value: object) -> bool:
+    """Tell whether the value is a match of a regular expression, which a benchmark may ask to be there."""
+    return type(value) in _matches
+
+
+def plain_value(value: object) -> tuple[type, object] | None:
+    """Return the builtin type whose value the object equals, and an object that this type's methods can read.
+
+    None: it equals no plain value.
+    """
+    kind = type(value)
+    if kind in _dicts:
+        return dict, value
+    if kind in _lists:
+        return list, list(value)  # type: ignore[call-overload]
+    if kind in _wrappers:
+        return _unwrapped(value)
+    return (tuple, value) if _record_base and _is_record(kind) else None
+
+
+def _is_record(kind: type) -> bool:
+    """Tell whether a class is a named tuple that is equal and walked through as tuples are."""
+    bases = _mro_of(kind)
+    if bases[-2:] != (tuple, object):
+        return False
+    has_fields = False
+    for base in bases[:-2]:
+        for name in _names_of(base):
+            if type(name) is not str or name in _OWN_WAYS:
+                return False
+            has_fields = has_fields or name == "_fields"
+    return has_fields
+
+
+def _unwrapped(value: object) -> tuple[type, object] | None:
+    kind, name, names_of = _wrappers[type(value)]
+    found = [item for key, item in dict.items(names_of(value)) if type(key) is str and key == name]
+    if name == "data":
+        return (kind, found[0]) if found and type(found[0]) is kind else None
+    if not found or type(found[0]) is not list or not all(map(_is_simple_dict, found[0])):
+        return None
+    merged: dict[object, object] = {}
+    for layer in reversed(found[0]):
+        merged.update(dict.items(layer))
+    return dict, merged
+
+
+def _is_simple_dict(value: object) -> bool:
+    """Tell whether it is a dict whose keys can be hashed without asking the program."""
+    return type(value) is dict and all(type(key) in (str, int, float, bool, type(None)) for key in _keys(value))
+
+
+def _keys(value: dict[object, object]) -> Iterator[object]:
+    return iter(dict.keys(value))
