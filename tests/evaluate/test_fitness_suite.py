@@ -1,9 +1,9 @@
 """External fitness: right answers are counted right, over members, modes, strata and kinds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from transformers import PreTrainedTokenizerFast
@@ -15,6 +15,8 @@ from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.nouns import Completion, Grade, Request, Task
 from redqueen.tiny.tokenizer import build_tokenizer
 from redqueen.verify import Verifier
+from redqueen.verify.pool import Jobs
+from redqueen.verify.programs import Rules
 
 FORMAT = PromptFormat(FRAMES["compact"])
 NUM_SAMPLES = 4
@@ -82,11 +84,13 @@ class LosesWrongDeductions:
 
     judge: Verifier
 
-    def grade(self, pairs: Sequence[tuple[Task, str | None]]) -> list[Grade]:
-        return [
-            Grade(False, "infra", lost=True) if task.kind == "code_o" and not grade.correct else grade
-            for (task, _), grade in zip(pairs, self.judge.grade(pairs), strict=True)
-        ]
+    @property
+    def rules(self) -> Rules:
+        return self.judge.rules
+
+    def drive(self, work: Iterable[Jobs[Any]]) -> list[Any]:
+        lost = Grade(False, "infra", lost=True)
+        return [[g if g.correct else lost for g in found] for found in self.judge.drive(work)]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from redqueen.journal.records import MEASURES
 from redqueen.nouns import Task
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
 
-PAIR = "f({}) = {}"
+PAIR = "f({}) == {}"
 
 _normal_form = lru_cache(maxsize=4096)(normalise)  # every step asks for the whole buffer's: 3 ms then, and not 300
 
