@@ -54,7 +54,9 @@ def judge_again(row: Row, config: Config) -> Rejudged:
     """
     task = as_task(row)
     judged = [(at, attempt) for at, attempt in enumerate(row["attempts"], start=1) if not attempt["lost"]]
-    terms = config.verify.model_copy(update={"accept_cpu_ms": config.verify.kill_cpu_ms})  # slower today is no matter
+    terms = config.verify.model_copy(
+        update={"accept_cpu_ms": config.verify.kill_cpu_ms, "num_inputs": len(task.inputs)}
+    )  # slower today is no matter
     written = Candidate(task.id, task.teacher, task.student, task.kind, "", task.code, task.inputs, task.message)
     with open_verifier(config.model_copy(update={"verify": terms}), num_workers=1) as verifier:
         result = check([written], verifier, terms)[0]

@@ -40,7 +40,7 @@ def load_run_config(folder: Path) -> Config:
 def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: bool) -> Config:
     """Return a run folder's config with what only the user may allow as the user said.
 
-    Raises UserError when it names a hook, or a domain to import, and ``trust_hooks`` is false: to import it would run code.
+    Raises UserError when it names a hook or a domain to import and ``trust_hooks`` is false: importing runs code.
     """
     hooks = [config.propose.policy_hook, *(name for name in config.propose.domains if ":" in name)]
     if (hook := next(filter(None, hooks), "")) and not trust_hooks:
