@@ -77,9 +77,7 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
             return _play_anew(folder, engine)
 
 
-def resume(
-    folder: Path, trust_hooks: bool = False, allow_weak: bool = False, load: LoadAdapters | None = None
-) -> bool:
+def resume(folder: Path, trust_hooks: bool = False, allow_weak: bool = False, load: LoadAdapters | None = None) -> bool:
     """Go on with the run in ``folder`` from its newest good checkpoint; tell whether it reached its end.
 
     A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named. The
