@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 WATCHED = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate"}
 
@@ -42,16 +43,14 @@ def watch_files(folder: str, countdown: Countdown) -> None:
 
 
 def watch_statements(countdown: Countdown) -> None:
-    from redqueen.journal import write
+    connect = sqlite3.connect
 
-    connect = write.connect
-
-    def watched(path: Path) -> sqlite3.Connection:
-        connection = connect(path)
+    def watched(*args: Any, **settings: Any) -> sqlite3.Connection:
+        connection = connect(*args, **settings)
         connection.set_trace_callback(countdown.count)
         return connection
 
-    write.connect = watched
+    sqlite3.connect = watched  # type: ignore[assignment]
 
 
 def watch_writes(folder: str, delay_us: int) -> None:
