@@ -221,5 +221,5 @@ def class_name(value: object) -> str:
 
 
 def exception_name(error: BaseException) -> str:
-    """The name of the builtin class of exceptions that the error is of: its own, or the nearest that it derives from."""
+    """The name of the builtin class of exceptions that the error is of: its own, or the nearest above it."""
     return next(_type_name(kind) for kind in _mro_of(type(error)) if id(kind) in _BUILTIN_EXCEPTIONS)
