@@ -156,6 +156,7 @@ PREPARED: dict[str, Callable[[Path], None]] = {
     "a generated column that computes": sql("ALTER TABLE session ADD COLUMN x BLOB AS (zeroblob(1000000000))"),
     "two tables on one page": _same_page,
     "a schema of no sense": lambda folder: edit(folder, "UPDATE sqlite_schema SET sql = 'CREATE TABLE task(' WHERE name = 'task'", schema=True),
+    "a schema whose names are no UTF-8": lambda folder: edit(folder, "UPDATE sqlite_schema SET name = cast(x'ec20' AS TEXT), sql = 'CREATE TABLE task(' WHERE name = 'task'", schema=True),
     "a seed that is no number": sql("UPDATE run SET rng_seed = 'no number'"),
     "a seed of other digits": sql("UPDATE run SET rng_seed = '٣'"),
     "a seed of many digits": sql("UPDATE run SET rng_seed = '" + "9" * 5000 + "'"),

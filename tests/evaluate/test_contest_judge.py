@@ -68,6 +68,7 @@ def test_programs_that_read_and_print_are_judged_by_what_they_print(judge: Judge
         "import sys\ndata = sys.stdin.read().split()\nprint(float(sum(map(int, data[1:]))))\nsys.exit(0)",
         "import sys\ninput = sys.stdin.readline\ninput()\nsys.stdout.write(f'{sum(map(int, input().split()))}\\n\\n')",
         "import sys\nx = sys.stdin.buffer.read().split()\nif __name__ == '__main__':\n    print(sum(map(int, x[1:])))",
+        "def main():\n    input()\n    print(sum(map(int, input().split())))\n    exit()\nmain()\nprint('no')",
         "x = open(0).read().split()\nprint(sum(map(int, x[1:])))",
         "from collections import deque\nimport heapq, math, bisect, itertools, time, threading\ninput()\n"
         "print(sum(map(int, input().split())))",

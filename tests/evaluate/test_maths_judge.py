@@ -60,6 +60,9 @@ EQUAL = [
     ("1,2", "2, 1"),
     ("\\int_0^1 f", "\\int_0^1 f"), ("6=5", "6=5"), ("\\infty", "\\infty"), ("3:4", "3:4"), ("5!", "5!"),
     ("\\text{no}", "no"),
+    ("90^\\circ", "90°"), ("90", "90\\degree"), ("12", "12 ways."), ("\\frac{1}{2}", "1/2."), ("\\text{(A)}", "A."),
+    ("12", "12\\text{ square units}"), ("12", "12\\text{ km/h}"), ("12", "12\\text{ square-inches}"),
+    ("12", "12\\mathrm{~cm}^2"), ("12", "$12$ hours"), ("90", "90^{\\circ}"), ("12", "12\\text{ ways to choose}"),
     ("[2,5)", "x \\in [2,5)"), ("(1,2)", "\\left(1, 2\\right)"), ("\\pm 5", "\\pm 5"),
 ]  # fmt: skip
 NO_VALUE_OF_FIVE = [
@@ -86,6 +89,11 @@ NO_VALUE_OF_FIVE = [
     "x=2+3", "5⁰",
     "x=\\int_0^5 1\\,dx", "\\operatorname{lcm}(1,5)", "\\sqrt{20+5}", "\\frac{2+3}{1}", "5^{2-1}", "5+i-i",
     "5\\lor6", "\\to 5", "=5",
+    "3. 5", "a) 3) 5", "(3) 5", "5\\text{‰}", "5‰", "5\\text{ squared}", "5\\text{ factorial}", "5\\text{ doubled}",
+    "5\\text{ times}", "5\\text{ plus one}", "5\\text{ over two}", "5\\text{ and a half}", "5\\text{ mod six}",
+    "5\\text{ inverse}", "5\\text{ thirds}", "5\\text{ bn}", "5\\text{ lakh}", "5\\text{ ppm}", "5\\mathrm{i}",
+    "5\\mathrm{M}", "5\\text{x}", "5\\text{ to six}", "5\\text{ when odd}", "5\\text{ + six}", "5\\text{!}", "5 less",
+    "5^T", "minus 5", "\\text{minus }5", "5\\text{ - six}", "5 squared", "twice 5", "half of 5",
     "\\begin{pmatrix}5\\end{pmatrix}", "5\\\\6", "6\\newline 5", "5 \\vee 6", "4.9999999", "5.0001", "-5", "", " ",
     "\\boxed{}",
 ]  # fmt: skip
@@ -120,6 +128,7 @@ def test_a_relation_or_a_percentage_counts_only_as_the_gold_answer_has_it(judge:
         ("x=5", "6=5"), ("x=5", "y=5"), ("x=5", "x<5"), ("x<5", "x>5"), ("x<5", "x=5"), ("x<5", "5"),
         ("5\\%", "500\\%"),
         ("5\\%", "6\\%"), ("x^2+y^2=1", "0=0"), ("(1,2)", "(2,1)"), ("\\{1,2\\}", "\\{1,2,3\\}"), ("[2,5)", "(2,5)"),
+        ("(1,2)", "\\{1,2\\}"), ("\\{1,2\\}", "(1,2)"), ("\\{1,2\\}", "\\left[2,1\\right]"),
         ("x^2", "\\int 2x\\,dx"), ("2x", "\\frac{d}{dx}x^2"), ("\\pi", "3.14159"), ("\\sqrt{2}", "1.41421"),
     ]  # fmt: skip
     assert [pair for pair, grade in zip(pairs, judge.grade(pairs), strict=True) if grade.correct] == []

@@ -47,6 +47,12 @@ SLY = [
     "def f(x):\n    return ...",
     "import re\ndef f(x):\n    return re.match('', '')",
     "class F(frozenset):\n    pass\ndef f(x):\n    return F([1])",
+    "class M(type):\n    def __eq__(s, o): return True\n    def __hash__(s): return 1\n"
+    "class A(metaclass=M):\n    def __iter__(s): return iter([1, 2])\ndef f(x):\n    return A()",
+    "import collections\nclass M(type):\n    def __eq__(s, o): return o is collections.Counter\n"
+    "    def __hash__(s): return 1\nclass D(dict, metaclass=M):\n    pass\ndef f(x):\n    return D(a=1)",
+    "class M(type):\n    def __eq__(s, o): return True\n    def __hash__(s): return 1\n"
+    "class B(metaclass=M):\n    pass\nclass A(B):\n    _fields = ()\ndef f(x):\n    return A()",
 ]
 """What only looks like one: whatever a program defined itself, but a named tuple without ways of its own."""
 

@@ -67,6 +67,37 @@ def test_no_cheat_passes(code: str, tester: UnitTester) -> None:
     assert not grade.correct and not grade.lost
 
 
+MUST_RAISE = """
+try:
+    f(1)
+except {}:
+    pass
+else:
+    raise ValueError("it should have raised")
+"""
+
+
+@pytest.mark.parametrize("value", ["object()", "print", "'a' * 10**7", "float('nan')", "(i for i in [1])"])
+def test_a_value_that_is_not_plain_is_no_exception_that_tests_wait_for(value: str, tester: UnitTester) -> None:
+    grade = tester.grade([UnitTest("no raise", f"def f(x):\n    return {value}", MUST_RAISE.format("TypeError"), "f")])[
+        0
+    ]
+    assert not grade.correct and grade.verdict == "ok"
+
+
+def test_an_exception_that_ends_iteration_does_not_end_the_tests(tester: UnitTester) -> None:
+    tests = "assert all(map(lambda x: f(x) == 2 * x, [1, 2]))"
+    assert not tester.grade([UnitTest("stops", "def f(x):\n    raise StopIteration", tests, "f")])[0].correct
+
+
+def test_an_exception_counts_as_the_builtin_class_that_it_derives_from(tester: UnitTester) -> None:
+    derived = "class Bad(ValueError):\n    def __init__(self, a): pass\ndef f(x):\n    raise Bad(1)"
+    feigned = "class ValueError(Exception):\n    pass\ndef f(x):\n    raise ValueError"
+    tests = MUST_RAISE.format("ValueError")
+    grades = tester.grade([UnitTest("derived", derived, tests, "f"), UnitTest("feigned", feigned, tests, "f")])
+    assert [grade.correct for grade in grades] == [True, False]
+
+
 def test_the_program_never_sees_an_expected_value(tester: UnitTester) -> None:
     hunt = (
         "import gc, sys\n"

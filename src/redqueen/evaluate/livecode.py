@@ -47,6 +47,7 @@ def f(_text):
     _sys.stdin = _io.TextIOWrapper(_io.BytesIO(_text.encode()), "utf-8")
     _sys.stdout = _out
     _open = _builtins.open
+    _builtins.exit = _builtins.quit = _sys.exit  # the module that defines them is not loaded here
     _builtins.open = lambda file, *a, **k: _sys.stdin if file in (0, "/dev/stdin") else _open(file, *a, **k)
     try:
         exec(compile({code!r}, "program", "exec"), {{"__name__": "__main__"}})

@@ -27,14 +27,22 @@ _NUMERAL = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+|\\frac\{[0-9]+\}\{[
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
 _TAKES_BACK = re.compile(
     r"\b(?:not|nor|or|isn't|wrong|false|unless|except|other|never|no|n't|either|between|about|approx\w*|maybe|at least|"
-    r"at most|less|more)\b|[?0-9]",
+    r"at most|less|more|if|when|half|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty)\b",
     re.I,
 )
+_CHANGES = re.compile(
+    r"\b(?:squared|cubed|factorial|(?:doubl|tripl|halv)e[ds]?|twice|thrice|times|plus|minus|negative|opposite|over|modulo|"
+    r"mod|inverse|reciprocal|root|log|base|divided|halves|thirds|quarters|fourths|fifths|sixths|eighths|[iex])\b",
+    re.I,
+)
+_NOT_OF_A_UNIT = re.compile(r"[?!+*=<>|0-9]|(?<![a-zA-Z])-")
+"""What a remark in words beside a number may not hold."""
 _SCALES = re.compile(
-    r"(?:\b|(?<=[0-9]))(?:per ?cents?|percentage|pct|permil|k|dozens?|"
+    r"(?:\b|(?<=[0-9]))(?:per ?cents?|percentage|pct|permil|ppm|k|dozens?|bn|mn|lakhs?|crores?|"
     r"(?:tenth|(?:hundred|thousand|million|billion)(?:th)?)s?)\b",
     re.I,
 )
+_SIGNS_OF_SCALE = re.compile(r"[‰‱]|(?<=[0-9 {])M\b")
 _OF_A_NUMBER = frozenset(
     {
         "frac", "dfrac", "tfrac", "sqrt", "times", "cdot", "circ", "degree", "left", "right", "quad", "qquad",
@@ -43,11 +51,13 @@ _OF_A_NUMBER = frozenset(
 )  # fmt: skip
 _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 _ARITHMETIC = re.compile(
-    r"(?<=[0-9a-zA-Z)}\]])\s*[-+−]|[-+−]\s*[-+−]|\\(?:times|cdot)(?!\s*10\s*\^)|[*×÷·∙⋅∕⁄_'!|:;&~]|[0-9]\s+[0-9]|\^.*\^"
+    r"(?<=[0-9a-zA-Z)}\]])\s*[-+−]|[-+−]\s*[-+−]|\\(?:times|cdot)(?!\s*10\s*\^)|[*×÷·∙⋅∕⁄_'!|:;&~]|[0-9][.)]?\s+\.?[0-9]|\^.*\^|\^T"
     r"|\^\{[^{}]*\}\s*[0-9]|\)\s*[0-9(]|(?:frac|/).*(?:frac|/)"
 )
 _VARIABLE = re.compile(r"[a-zA-Z]\s*[/0-9{}]")
 _GROUPS = re.compile(r"(?<![0-9.])([0-9]{1,3})((?:(?:,|\{,\}|\\[,!;: ]|\s)[0-9]{3})+)(?![0-9])")
+_DEGREE = re.compile(r"°|(?<!\^)\\degree(?![a-zA-Z])")
+_COLLECTION = re.compile(r"(?:\\left)?\s*(\\\{|[(\[]).*,.*(?:\\\}|[)\]])", re.DOTALL)
 _MAX_DEPTH = 8
 _LONG_POWER = re.compile(r"\^\s*\{?\s*-?[0-9]{5}")
 _LONG_FACTORIAL = re.compile(r"[0-9]{4}\)*\}*!|!\)*\}*!")
@@ -55,7 +65,8 @@ _LONG_FACTORIAL = re.compile(r"[0-9]{4}\)*\}*!|!\)*\}*!")
 
 def comparable(gold: str, answer: str) -> tuple[str, str] | None:
     """Return the gold answer and the given one as they are to be compared, or None when the latter is no answer."""
-    if not _is_well_formed(answer) or _is_too_dear(gold, answer):
+    gold, answer = (_DEGREE.sub(r"^\\circ ", side.strip().removesuffix(".")).strip() for side in (gold, answer))
+    if not _is_well_formed(answer) or _is_too_dear(gold, answer) or _is_other_collection(gold, answer):
         return None
     sides = _without_relation(gold, answer)
     if sides is None:
@@ -65,13 +76,21 @@ def comparable(gold: str, answer: str) -> tuple[str, str] | None:
         if not _PERCENT.search(gold):
             return None
         gold, answer = (_PERCENT.sub("", side).strip() for side in (gold, answer))
-    if _SCALES.search(answer) and not (_SCALES.search(gold) or _PERCENT.search(gold)):
+    if (_SCALES.search(answer) or _SIGNS_OF_SCALE.search(answer)) and not (
+        _SCALES.search(gold) or _PERCENT.search(gold)
+    ):
         return None
     if set(_COMPUTED.findall(answer)) - set(_COMPUTED.findall(gold)):
         return None
     if _NUMERAL.fullmatch(gold.replace(" ", "").replace("dfrac", "frac")) and not _is_one_number(answer):
         return None
     return gold, answer
+
+
+def _is_other_collection(gold: str, answer: str) -> bool:
+    """Tell whether one is a set and the other a point, a vector or an interval."""
+    brackets = [found[1] for found in map(_COLLECTION.fullmatch, (gold, answer)) if found]
+    return len(brackets) == 2 and (brackets[0] == "\\{") != (brackets[1] == "\\{")
 
 
 def joined_groups(text: str) -> str:
@@ -132,7 +151,11 @@ def _kinds(relations: list[str]) -> list[str]:
 
 def _is_one_number(answer: str) -> bool:
     """Tell whether it is a number as one writes it down, with or without a unit: no sum, no product, no list."""
-    if any(_TAKES_BACK.search(text) for text in _TEXT.findall(answer)) and not _TEXT.fullmatch(answer):
+    remarks = _TEXT.findall(answer)
+    words = _COMMAND.sub(" ", _TEXT.sub(r" \1 ", answer))
+    if not _TEXT.fullmatch(answer) and any(map(_NOT_OF_A_UNIT.search, remarks)):
+        return False
+    if _TAKES_BACK.search(words) or _CHANGES.search(words):
         return False
     bare = joined_groups(_TEXT.sub("", answer).replace("\\$", "").replace("^\\circ", "").replace("^{\\circ}", ""))
     bare = re.sub(r"\\[,!;: ]|(?<=[0-9])[.]$", " ", bare).strip()

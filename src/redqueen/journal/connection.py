@@ -134,6 +134,8 @@ def naming_the_journal(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    except UnicodeDecodeError as error:  # what SQLite says may quote names out of the file
+        raise UserError(f"The journal {path}: {DAMAGED} (a text in it is no UTF-8).") from error
     except sqlite3.DatabaseError as error:
         remedy = REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
         if remedy is None and isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):

@@ -47,7 +47,9 @@ MEANS = frozenset({"ast_depth", "cyclomatic", "num_lines", "num_variables"})
 
 SIGNED = frozenset({"after_step"})
 
-ANY = frozenset({str, int, float, type(None)})
+NUMBERS = frozenset({int, float})
+_TEXT = frozenset({str})
+ANY = NUMBERS | {str, type(None)}
 TYPES: Mapping[str, frozenset[type]] = {
     "TEXT": frozenset({str}),
     "INTEGER": frozenset({int}),
@@ -67,38 +69,44 @@ def allowed_types() -> dict[str, frozenset[type]]:
     return found
 
 
-def check_rows(path: Path, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Raise UserError when a value is not of its column's type, range or choice."""
-    for name, values in zip(names, zip(*rows, strict=True), strict=True):
-        _check_column(path, name, values)
+def check_rows(path: Path, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> int:
+    """Raise UserError when a value is not of its column's type, range or choice. Returns how much text there is."""
+    return sum(_check_column(path, name, values) for name, values in zip(names, zip(*rows, strict=True), strict=True))
 
 
-def _check_column(path: Path, name: str, values: tuple[Any, ...]) -> None:
+def _check_column(path: Path, name: str, values: tuple[Any, ...]) -> int:
     known = allowed_types().get(name)
-    strange = set(map(type, values)) - (known or ANY)
+    types = set(map(type, values))
+    strange = types - (known or ANY)
     if strange:
         _refuse(path, name, f"a value of the type {min(kind.__name__ for kind in strange)}")
     if name in CHOICES and set(values) - CHOICES[name]:
         _refuse(path, name, f"the value {min(map(repr, set(values) - CHOICES[name]))[:80]}")
-    numbers = [value for value in values if isinstance(value, int | float)]
-    if numbers:
+    if not types.isdisjoint(NUMBERS) and name not in CHOICES:
+        numbers = values if types <= NUMBERS else [value for value in values if type(value) in NUMBERS]
         _check_numbers(path, name, known, numbers)
-    if name in NAMES and max((len(value) for value in values if isinstance(value, str)), default=0) > MAX_NAME_CHARS:
+    if str not in types:
+        return 0
+    texts = values if len(types) == 1 else [value for value in values if type(value) is str]
+    num_chars = sum(map(len, texts))
+    if name in NAMES and num_chars > MAX_NAME_CHARS and max(map(len, texts)) > MAX_NAME_CHARS:
         _refuse(path, name, f"a name of more than {MAX_NAME_CHARS:,} characters")
-    if name in LONG_NUMBER and not all(re.fullmatch(r"-?[0-9]{1,100}", value) for value in values):
+    if name in LONG_NUMBER and not all(re.fullmatch(r"-?[0-9]{1,100}", text) for text in texts):
         _refuse(path, name, "a text that is no whole number")
+    return num_chars
 
 
-def _check_numbers(path: Path, name: str, known: frozenset[type] | None, numbers: list[int | float]) -> None:
-    least, greatest = min(numbers), max(numbers)
-    if not (math.isfinite(least) and math.isfinite(greatest)):
-        _refuse(path, name, "an infinite number")
+def _check_numbers(path: Path, name: str, known: frozenset[type] | None, numbers: Sequence[int | float]) -> None:
     whole = known is not None and float not in known
     largest = LARGEST_INTEGER if whole else LARGEST_REAL
-    if greatest > largest or least < -largest:
-        _refuse(path, name, "a number out of all bounds")
-    if least < 0 and known is not None and (whole or name in MEANS) and name not in SIGNED:
-        _refuse(path, name, f"the negative number {least}")
+    if not math.hypot(*numbers) <= largest:  # none is larger than the length of all: one pass for the honest
+        least, greatest = min(numbers), max(numbers)
+        if not (math.isfinite(least) and math.isfinite(greatest)):
+            _refuse(path, name, "an infinite number")
+        if greatest > largest or least < -largest:
+            _refuse(path, name, "a number out of all bounds")
+    if known is not None and (whole or name in MEANS) and name not in SIGNED and min(numbers) < 0:
+        _refuse(path, name, f"the negative number {min(numbers)}")
 
 
 def _refuse(path: Path, name: str, what: str) -> NoReturn:
@@ -111,15 +119,15 @@ def _refuse(path: Path, name: str, what: str) -> NoReturn:
 
 
 def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return isinstance(value, list) and {*map(type, value)} <= _TEXT
 
 
 def _texts_by_name(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+    return isinstance(value, dict) and {*map(type, value.values())} <= _TEXT
 
 
 def _numbers_by_name(value: object) -> bool:
-    return isinstance(value, dict) and all(type(item) in (int, float) for item in value.values())
+    return isinstance(value, dict) and {*map(type, value.values())} <= NUMBERS
 
 
 SHAPES: dict[str, tuple[Callable[[object], bool], str]] = {
@@ -138,13 +146,13 @@ def json_of(row: Mapping[str, Any], column: str) -> Any:
     """Return the value of a row's JSON column. Raises UserError when it is broken or of another shape."""
     is_right, words = SHAPES[column]
     try:
-        value = json.loads(row[column], parse_float=_finite, parse_int=_whole, parse_constant=_finite)
+        value = _DECODER.decode(row[column])
     except (ValueError, RecursionError) as error:
         raise UserError(
             f"The journal's column {column} holds no JSON that a run writes ({str(error)[:200]}); restore the journal "
             "from a copy."
         ) from None
-    if not is_right(value) or _is_deep(value):
+    if not is_right(value) or (is_right not in _SHALLOW and _is_deep(value)):
         raise UserError(f"The journal's column {column} does not hold {words}; restore the journal from a copy.")
     return value
 
@@ -179,6 +187,11 @@ def _is_deep(value: object) -> bool:
         parts = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
         waiting += [(part, depth + 1) for part in parts]
     return False
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_int=_whole, parse_constant=_finite)
+_SHALLOW = frozenset({_texts, _texts_by_name, _numbers_by_name})
+"""Shapes that leave no room for depth."""
 
 
 @contextmanager

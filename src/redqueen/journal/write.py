@@ -21,7 +21,7 @@ from redqueen.journal.values import check_rows
 Row = dict[str, Any]
 """A row by column name; every value is text, a number or None."""
 
-ROWS_AT_A_TIME = 10_000
+ROWS_AT_A_TIME = 1_000
 MAX_ROWS = 2_000_000
 MAX_CHARS = 256_000_000
 """Most rows and characters that a reader takes from one question: a small file can hold one text a million times."""
@@ -178,8 +178,7 @@ class Journal:
                 rows = cursor.fetchmany(ROWS_AT_A_TIME)
             if not rows:
                 return
-            check_rows(self.path, names, rows)
-            left_bytes -= sum(4 + sum(len(value) for value in row if isinstance(value, str)) for row in rows)
+            left_bytes -= 4 * len(rows) + check_rows(self.path, names, rows)
             if left_bytes < 0:  # a row of an honest file takes its place in it
                 raise UserError(f"The journal {self.path} holds more rows than its size allows: it was prepared.")
             yield rows
@@ -191,9 +190,8 @@ class Journal:
             cursor = self.connection.execute(sql, values)
             names = [column[0] for column in cursor.description]
             while rows := cursor.fetchmany(ROWS_AT_A_TIME if len(names) < 5 else 100):
-                check_rows(self.path, names, rows)
+                num_chars += check_rows(self.path, names, rows)
                 found += rows
-                num_chars += sum(len(value) for row in rows for value in row if isinstance(value, str))
                 if self._patience is not None and (len(found) > MAX_ROWS or num_chars > MAX_CHARS):
                     raise UserError(
                         f"The journal {self.path} holds more than can be shown at once; ask for less (--limit, --step)."

@@ -28,6 +28,12 @@ _FILE_NAME = "<program\ud800>"
 _RECURSION_LIMIT = 1_000  # frames that the program has for itself
 _MORE_FRAMES = 37  # in a second run: what depends on how many there are gives itself away
 _type_name = type.__dict__["__name__"].__get__  # immune to metaclasses
+_mro_of = type.__dict__["__mro__"].__get__
+_BUILTIN_EXCEPTIONS = frozenset(
+    id(kind)
+    for kind in vars(sys.modules["builtins"]).values()
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+)
 _ModuleType = type(sys)
 
 
@@ -212,3 +218,8 @@ def class_name(value: object) -> str:
     name = _type_name(type(value))
     kept = "".join([char for char in name[:60] if char.isascii() and (char.isalnum() or char == "_")])
     return kept or "object"
+
+
+def exception_name(error: BaseException) -> str:
+    """The name of the builtin class of exceptions that the error is of: its own, or the nearest above it."""
+    return next(_type_name(kind) for kind in _mro_of(type(error)) if id(kind) in _BUILTIN_EXCEPTIONS)

@@ -11,7 +11,8 @@ from . import equal
 
 MAX_DEPTH = 100
 MAX_DIGITS = 4_300
-_CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset)
+_CONTAINERS = frozenset(map(id, (list, tuple, dict, set, frozenset)))
+"""Classes by identity: to compare them would ask the metaclass of a program's class."""
 _MAX_INT_BITS = 14_285  # 10**4300 has 14,285 bits: a cheap screen before the exact count of digits
 
 
@@ -60,7 +61,7 @@ class _Encoder:
             if value != value:
                 raise NotPlain
             return self.spend(repr(value))
-        if kind not in _CONTAINERS:
+        if id(kind) not in _CONTAINERS:
             return self.other_text(value, depth)
         return self.container_text(kind, value, depth, id(value))
 
@@ -74,7 +75,7 @@ class _Encoder:
         if held is None:
             raise NotPlain
         kind, inside = held
-        if kind not in _CONTAINERS:
+        if id(kind) not in _CONTAINERS:
             return self.text(inside, depth)
         return self.container_text(kind, inside, depth, id(value))
 

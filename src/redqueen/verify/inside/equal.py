@@ -26,11 +26,13 @@ _OWN_WAYS = frozenset(
     }
 )  # fmt: skip
 
-_dicts: list[type] = []
-_lists: list[type] = []
-_wrappers: dict[type, tuple[type, str, Callable[[object], dict[object, object]]]] = {}
-_matches: list[type] = []
+# Classes are looked up by their id: to compare or to hash one would ask its metaclass, which may be the program's.
+_dicts: set[int] = set()
+_lists: set[int] = set()
+_wrappers: dict[int, tuple[type, str, Callable[[object], dict[object, object]]]] = {}
+_matches: set[int] = set()
 _record_base: list[type] = []
+_KEY_TYPES = frozenset(map(id, (str, int, float, bool, type(None))))
 
 
 def remember_classes(takes_records: bool) -> None:
@@ -42,22 +44,22 @@ def remember_classes(takes_records: bool) -> None:
     _record_base[:] = [tuple] if takes_records else []  # anew: the zygote has warmed up on a job of its own
     if "collections" in sys.modules and not _dicts:
         names = vars(sys.modules["collections"])
-        _dicts.extend([names["Counter"], names["defaultdict"], names["OrderedDict"]])
-        _lists.append(names["deque"])
+        _dicts.update(map(id, (names["Counter"], names["defaultdict"], names["OrderedDict"])))
+        _lists.add(id(names["deque"]))
         for name, kind, held in (
             ("UserDict", dict, "data"),
             ("ChainMap", dict, "maps"),
             ("UserList", list, "data"),
             ("UserString", str, "data"),
         ):
-            _wrappers[names[name]] = kind, held, vars(names[name])["__dict__"].__get__
+            _wrappers[id(names[name])] = kind, held, vars(names[name])["__dict__"].__get__
     if "re" in sys.modules and not _matches:
-        _matches.append(vars(sys.modules["re"])["Match"])
+        _matches.add(id(vars(sys.modules["re"])["Match"]))
 
 
 def is_match(value: object) -> bool:
     """Tell whether the value is a match of a regular expression, which a benchmark may ask to be there."""
-    return type(value) in _matches
+    return id(type(value)) in _matches
 
 
 def plain_value(value: object) -> tuple[type, object] | None:
@@ -66,11 +68,11 @@ def plain_value(value: object) -> tuple[type, object] | None:
     None: it equals no plain value.
     """
     kind = type(value)
-    if kind in _dicts:
+    if id(kind) in _dicts:
         return dict, value
-    if kind in _lists:
+    if id(kind) in _lists:
         return list, list(value)  # type: ignore[call-overload]
-    if kind in _wrappers:
+    if id(kind) in _wrappers:
         return _unwrapped(value)
     return (tuple, value) if _record_base and _is_record(kind) else None
 
@@ -78,7 +80,7 @@ def plain_value(value: object) -> tuple[type, object] | None:
 def _is_record(kind: type) -> bool:
     """Tell whether a class is a named tuple that is equal and walked through as tuples are."""
     bases = _mro_of(kind)
-    if bases[-2:] != (tuple, object):
+    if len(bases) < 2 or bases[-2] is not tuple:
         return False
     has_fields = False
     for base in bases[:-2]:
@@ -90,7 +92,7 @@ def _is_record(kind: type) -> bool:
 
 
 def _unwrapped(value: object) -> tuple[type, object] | None:
-    kind, name, names_of = _wrappers[type(value)]
+    kind, name, names_of = _wrappers[id(type(value))]
     found = [item for key, item in dict.items(names_of(value)) if type(key) is str and key == name]
     if name == "data":
         return (kind, found[0]) if found and type(found[0]) is kind else None
@@ -104,7 +106,7 @@ def _unwrapped(value: object) -> tuple[type, object] | None:
 
 def _is_simple_dict(value: object) -> bool:
     """Tell whether it is a dict whose keys can be hashed without asking the program."""
-    return type(value) is dict and all(type(key) in (str, int, float, bool, type(None)) for key in _keys(value))
+    return type(value) is dict and all(id(type(key)) in _KEY_TYPES for key in _keys(value))
 
 
 def _keys(value: dict[object, object]) -> Iterator[object]:

@@ -66,7 +66,7 @@ def _be_player(job: child.Job, replies: child.Replies) -> None:
         except MemoryError:
             raise
         except BaseException as error:
-            said = ("error", child.class_name(error), "")
+            said = ("error", child.exception_name(error), "")
         replies.send(*said)
 
 
@@ -108,7 +108,12 @@ def _be_tester(job: child.Job, replies: child.Replies) -> None:
 
 
 def _exception(name: str) -> Exception:
-    """An exception of the builtin class of that name, as the program raised it in the other child."""
+    """An exception of the builtin class of that name, as the program raised it in the other child.
+
+    One that would end a loop of the tests as if all were done comes as a RuntimeError, as generators turn it into one.
+    """
+    if name in ("StopIteration", "StopAsyncIteration"):
+        return RuntimeError(name)
     kind = vars(sys.modules["builtins"]).get(name)
     try:
         return kind() if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError(name)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Where things lie in CPython's type and slot wrapper objects on a 64-bit machine.
 _TP_ITER, _D_WRAPPED = 216, 48
 _UNARY = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
-_NUMBERS = frozenset({int, bool, float})
+_NUMBERS = frozenset(map(id, (int, bool, float)))  # by id: to hash or compare a class asks its metaclass
 _SORTED_BY_THEMSELVES = ({str}, {bytes})
 _MAX_SORTED = 4_096  # elements: more are left in the order of the hash seed, which is dear enough to go through
 _MAX_POP_SORTED = 64
@@ -105,7 +105,7 @@ def _ordered(original: Callable[[Any], Iterator[object]], length: Callable[[Any]
         if not _World.is_running or length(items) < 2:
             return original(items)
         listed = [*original(items)]
-        if {*map(type, listed)} <= _NUMBERS:
+        if {*map(id, map(type, listed))} <= _NUMBERS:
             return original(items)
         _World.was_seen = True
         if _World.pair > 1 or len(listed) > _MAX_SORTED or not _sort(listed):
@@ -153,9 +153,9 @@ def _fromkeys(cls: type, iterable: Any, value: object = None, /) -> object:
 def hash_of(value: object) -> int:
     """``hash`` for this world: of what has no hash of its own, one that the other world has the complement of."""
     native = hash(value)
-    if type(value) in _NUMBERS and value == value:
+    if id(type(value)) in _NUMBERS and value == value:
         return native
-    if type(value) is tuple and {*map(type, value)} <= _NUMBERS:  # type: ignore[arg-type]
+    if type(value) is tuple and {*map(id, map(type, value))} <= _NUMBERS:  # type: ignore[arg-type]
         return native
     _World.was_seen = True
     try:
