@@ -1,6 +1,7 @@
 """What a second attack found open: by the result of a look-up, by slots, by proxies, at the recursion limit."""
 # ruff: noqa: E501 (a program a line)
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -107,6 +108,17 @@ def test_a_recursion_limit_that_a_program_sets_does_not_count_our_frames(run_one
 def test_a_low_recursion_limit_leaves_the_harness_its_frames(run_one: Callable[..., Result]) -> None:
     code = "import sys\ndef f(x):\n    sys.setrecursionlimit(20)\n    return [[[[[[[[[[[[[[[[[[[[x]]]]]]]]]]]]]]]]]]]]"
     assert run_one(code).verdict == "ok"
+
+
+def test_a_long_output_is_read_once_and_not_in_every_world(verifier: Verifier) -> None:
+    def judge_s(code: str) -> float:
+        start_s = time.process_time()
+        assert verifier.run([Program("long", code, ("1",))])[0].verdict == "ok"
+        return time.process_time() - start_s
+
+    judge_s("def f(x): return [*{'a'}, len([*{'a', 'b'}])]")  # all worlds are there
+    in_two = judge_s("def f(x): return [i % 7 for i in range(20_000)]")
+    assert judge_s("def f(x):\n    [*{'a', 'b'}]\n    return [i % 9 for i in range(20_000)]") < 2.5 * in_two
 
 
 HONEST = {
