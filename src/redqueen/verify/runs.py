@@ -6,6 +6,7 @@ place: records under the job's own nonce, a last word, and outputs that are cano
 
 from __future__ import annotations
 
+import functools
 import marshal
 import os
 import signal
@@ -196,6 +197,12 @@ def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], str | None
     return records, None
 
 
+@functools.lru_cache(maxsize=256)
+def _is_output(text: str, max_chars: int) -> bool:
+    """Whether the text is a canonical literal. Remembered, since every further world should say the same again."""
+    return is_canonical(text, wide=True, max_chars=max_chars)
+
+
 def _items(job: Job, records: list[_Record]) -> tuple[Item, ...] | None:
     """The records of inputs, checked one by one. None: something in them is no reply of ours."""
     items: list[Item] = []
@@ -204,7 +211,7 @@ def _items(job: Job, records: list[_Record]) -> tuple[Item, ...] | None:
             continue
         if kind not in _ITEM_KINDS:
             return None
-        if kind == "ok" and not is_canonical(text, wide=True, max_chars=job.max_output_chars):
+        if kind == "ok" and not _is_output(text, job.max_output_chars):
             items.append(Item("invalid-output", "not canonical", ""))
         else:
             items.append(Item(kind, _clean(text if detail == "gate" else detail), text if kind == "ok" else text[:40]))

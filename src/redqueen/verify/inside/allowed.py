@@ -69,9 +69,10 @@ REFUSED_BUILTINS = frozenset(
 
 _REFUSED_BY_REASON = {
     "leads into the interpreter": (
-        "__builtins__ __closure__ __code__ __func__ __getattribute__ __getattr__ __globals__ __import__ __loader__ "
-        "__reduce__ __reduce_ex__ __self__ __spec__ __subclasses__ __subclasshook__ __traceback__ __wrapped__ "
-        "ag_await ag_code ag_frame cell_contents co_code co_consts co_names cr_await cr_code cr_frame cr_origin f_back "
+        "__builtins__ __closure__ __code__ __forward_code__ __forward_value__ __func__ __getattribute__ "
+        "__getattr__ __getstate__ __globals__ __import__ __loader__ __reduce__ __reduce_ex__ __self__ "
+        "__slotnames__ __spec__ __subclasses__ __subclasshook__ __traceback__ __wrapped__ ag_await ag_code "
+        "ag_frame cell_contents co_code co_consts co_names cr_await cr_code cr_frame cr_origin f_back "
         "f_builtins f_code f_globals f_lasti f_lineno f_locals f_trace gi_code gi_frame gi_yieldfrom tb_frame "
         "tb_lasti tb_lineno tb_next with_traceback"
     ),
@@ -82,7 +83,9 @@ _REFUSED_BY_REASON = {
 REFUSED = {name: reason for reason, names in _REFUSED_BY_REASON.items() for name in names.split()}
 """Names that are refused wherever a name can stand, and why. The one table of the gate and of the guards."""
 
-DEFINABLE = frozenset({"__getattr__", "__getattribute__", "__reduce__", "__reduce_ex__", "__subclasshook__"})
+DEFINABLE = frozenset(
+    {"__getattr__", "__getattribute__", "__getstate__", "__reduce__", "__reduce_ex__", "__subclasshook__"}
+)
 """Refused names under which a class may define a method of its own."""
 
 _SPECIAL_NAMES = """
@@ -90,7 +93,7 @@ _SPECIAL_NAMES = """
     __base__ __bases__ __bool__ __bytes__ __call__ __cause__ __ceil__ __class__ __class_getitem__ __complex__
     __contains__ __context__ __copy__ __dataclass_fields__ __dataclass_params__ __debug__ __deepcopy__
     __defaults__ __del__ __delattr__ __delete__ __delitem__ __dict__ __dir__ __divmod__ __doc__ __enter__ __eq__
-    __exit__ __float__ __floor__ __floordiv__ __format__ __ge__ __get__ __getitem__ __getnewargs__ __getstate__
+    __exit__ __float__ __floor__ __floordiv__ __format__ __ge__ __get__ __getitem__ __getnewargs__
     __gt__ __hash__ __iadd__ __iand__ __ifloordiv__ __ilshift__ __imatmul__ __imod__ __imul__ __index__ __init__
     __init_subclass__ __instancecheck__ __int__ __isabstractmethod__ __invert__ __ior__ __ipow__ __irshift__
     __isub__ __iter__ __itruediv__ __ixor__ __kwdefaults__ __le__ __len__ __length_hint__ __lshift__ __lt__

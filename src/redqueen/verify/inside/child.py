@@ -13,7 +13,7 @@ import marshal
 import os
 import sys
 
-from . import equal, gate, inputs, runtime, syntax, trim, wire, worlds
+from . import equal, gate, inputs, modules, runtime, syntax, trim, wire, worlds
 from .encode import NotPlain, TooLarge, encode
 from .guards import PROGRAM_NAME
 
@@ -121,7 +121,7 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
     equal.remember_classes(takes_records=job.gated or job.loose)
     try:
         has_main = job.gated and "__name__" in job.code
-        if job.screened and not has_main:
+        if job.screened and not has_main and not (job.gated and gate.may_need_guard(job.code)):
             code = syntax.to_code(job.code, _FILE_NAME)
             replies.send("flags")
             return code
@@ -134,11 +134,16 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
             replies.send("forbidden", "gate", refusal)
             return None
         code = syntax.to_code(tree, _FILE_NAME)
-        replies.send("flags", "unordered" if gate.uses_hash_order(nodes) or "__hash__" in job.code else "")
+        replies.send("flags", "unordered" if _shows_hashes(job.code, nodes) else "")
         return code
     except syntax.UNPARSABLE as error:
         replies.send("syntax", class_name(error))
         return None
+
+
+def _shows_hashes(code: str, nodes: syntax.Grouped) -> bool:
+    """Whether hashes, addresses or the order of sets may be seen (a memo of ``copy`` is full of addresses)."""
+    return "__hash__" in code or "__deepcopy__" in code or gate.uses_hash_order(nodes)
 
 
 def run_inputs(job: Job, code: CodeType, replies: Replies) -> None:
@@ -165,7 +170,8 @@ def load_program(code: CodeType, gated: bool, more_frames: int = 0) -> dict[str,
     sys.modules[PROGRAM_NAME] = module
     if gated:
         sys.modules["time"] = runtime.clockless_time
-    sys.setrecursionlimit(_RECURSION_LIMIT + more_frames + _depth())
+    modules.own_frames = more_frames + _depth()
+    sys.setrecursionlimit(_RECURSION_LIMIT + modules.own_frames)
     exec(code, namespace)
     return namespace
 
@@ -183,15 +189,21 @@ def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, 
         if function is None:
             return "error", "NameError", "no entry function"
         value = function(*arguments[0], **arguments[1])  # type: ignore[operator]
-        worlds.watch(False)
+        _leave()
     except MemoryError:
         raise
     except BaseException as error:
-        worlds.watch(False)
+        _leave()
         return ("forbidden", "gate", runtime.violation()) if runtime.violation() else ("error", class_name(error), "")
     if runtime.violation():
         return "forbidden", "gate", runtime.violation()
     return encode_value(value, job.max_chars, job.loose)
+
+
+def _leave() -> None:
+    """The program has ended: what follows is the harness's, which needs its frames."""
+    worlds.watch(False)
+    modules.restore_recursion(_RECURSION_LIMIT)
 
 
 def encode_value(value: object, max_chars: int, loose: bool) -> tuple[str, str, str]:

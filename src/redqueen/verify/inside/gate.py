@@ -10,7 +10,7 @@ from __future__ import annotations
 import _ast as ast
 import sys
 
-from . import addresses, modules, patterns, syntax
+from . import addresses, modules, patterns, rewrite, syntax
 from .allowed import (
     CLOCK_ATTRIBUTES,
     DEFINABLE,
@@ -69,8 +69,14 @@ def screen(nodes: Grouped, guard: str = "") -> str:
     except _Refused as refusal:
         return str(refusal)
     if guard:
-        _guard_attributes(nodes, guard, imports)
+        has_clocks = not _CLOCK_MODULES.isdisjoint(imports.used)
+        rewrite.guard_attributes(nodes, guard, GUARDED if has_clocks else GUARDED - CLOCK_ATTRIBUTES)
     return ""
+
+
+def may_need_guard(code: str) -> bool:
+    """Tell whether a program that has been screened may name a guarded attribute: then its tree is needed again."""
+    return not code.isascii() or any(name in code for name in GUARDED)
 
 
 class _Imports:
@@ -171,21 +177,6 @@ def _check_attribute(node: ast.Attribute, imports: _Imports) -> None:
             root = root.value
         if isinstance(root, ast.Name) and (root.id in imports.modules or root.id in imports.members):
             raise _Refused(f"changing {root.id}, which was imported")
-
-
-def _guard_attributes(nodes: Grouped, guard: str, imports: _Imports) -> None:
-    """Have the values of guarded attributes pass through the guard, each with the name that is wanted of it."""
-    for node in nodes.get(ast.Attribute, ()):
-        if node.attr in GUARDED and type(node.ctx) is ast.Load:
-            if node.attr in CLOCK_ATTRIBUTES and _CLOCK_MODULES.isdisjoint(imports.used):
-                continue
-            if type(node.value) is ast.Constant:
-                continue  # the template is in the text, and has been looked at
-            place = {
-                name: getattr(node.value, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")
-            }
-            function = ast.Name(guard, ast.Load(), **place)
-            node.value = ast.Call(function, [node.value, ast.Constant(node.attr, **place)], [], **place)
 
 
 def _module_of(node: ast.AST, imports: _Imports) -> str:

@@ -26,6 +26,9 @@ _IMMUTABLE_TYPE = 1 << 8  # the flag of a class that the interpreter made
 _flags = type.__dict__["__flags__"].__get__  # immune to metaclasses
 _bound_to = super.__dict__["__self__"].__get__
 _STREAMS = ("stdout", "stderr")
+_Proxy = type(type.__dict__)
+_BoundBuiltin = type("".format)
+_BoundSlot = type("".__str__)
 
 
 class Forbidden(BaseException):
@@ -39,6 +42,11 @@ _is_on = [False]
 def turn_on(is_gated: bool = True) -> None:
     """From now on this process runs a gated program, or none: the library's own look-ups are guarded too, or not."""
     _is_on[0] = is_gated
+
+
+def is_on() -> bool:
+    """Whether a gated program runs."""
+    return _is_on[0]
 
 
 def violation() -> str:
@@ -58,7 +66,7 @@ def violate(reason: str) -> NoReturn:
     raise Forbidden(reason)
 
 
-def _checked(name: object) -> str:
+def checked(name: object) -> str:
     """The name as a plain string: a subclass could lie about what it equals. What is none is returned as it is."""
     if type(name) is not str:
         if not isinstance(name, str):
@@ -73,35 +81,56 @@ def _checked(name: object) -> str:
 
 
 def holder(value: object, name: str) -> object:
-    """What the guarded attribute ``name`` of ``value`` may be read from: the value itself, or one that checks."""
-    if name == "__dict__":
-        _check_namespace(value)
-    elif name == "__setattr__":
-        _check_setter(value)
-    elif name in CLOCK_ATTRIBUTES:
+    """What the guarded attribute ``name`` of ``value`` may be read from: the value itself, or one that checks.
+
+    What is found decides, not what it is asked of: a proxy, ``super`` or a metaclass can lead anywhere.
+    """
+    if name in CLOCK_ATTRIBUTES:
         _check_clock(value, name)
-    elif type(value) is super:
-        if isinstance(_bound_to(value), str):
-            return _Template(str.__str__(_bound_to(value)))
-    elif isinstance(value, type):
-        if issubclass(value, str) and getattr(value, name) is str.__dict__[name]:
-            return _Template
-    elif isinstance(value, str) and getattr(type(value), name) is str.__dict__[name]:
-        return _Template(str.__str__(value))
-    return value
+        return value
+    if name == "__dict__":
+        return _Held(_names_of(value))
+    found = getattr(value, name)
+    if name == "__setattr__":
+        _check_setter(found)
+    elif found is str.__dict__[name]:
+        return _Template
+    elif type(found) is _BoundBuiltin and found.__name__ == name and isinstance(found.__self__, str):  # type: ignore[attr-defined]
+        return _Template(str.__str__(found.__self__))  # type: ignore[attr-defined]
+    return _Held(found)
 
 
-def _check_namespace(value: object) -> None:
-    if isinstance(value, _ModuleType):
+class _Held:
+    """Gives what was found, whatever it is asked for."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: object) -> None:
+        self._found = found
+
+    def __getattribute__(self, name: str) -> object:
+        return _found_by(self)
+
+
+_found_by = vars(_Held)["_found"].__get__
+
+
+def _names_of(value: object) -> object:
+    """``value.__dict__``. Of a class it is a copy: what stands behind a proxy is handed to whoever compares itself."""
+    found = value.__dict__
+    if type(found) is _Proxy:
+        if not issubclass(type(value), type) or _flags(value) & _IMMUTABLE_TYPE:
+            violate("the namespace of a builtin class")
+        return _Proxy(dict(found))  # type: ignore[call-arg]
+    if isinstance(value, _ModuleType) or (type(found) is dict and "__loader__" in found and "__spec__" in found):
         violate("the namespace of a module")
-    if isinstance(value, type) and _flags(value) & _IMMUTABLE_TYPE:
-        violate("the namespace of a builtin class")
+    return found
 
 
-def _check_setter(value: object) -> None:
+def _check_setter(found: object) -> None:
     """A class's attributes are set by ``setattr``, which looks at the name."""
-    kind = _bound_to(value) if type(value) is super else value
-    if isinstance(kind, type) and (kind is not value or issubclass(kind, type)):
+    is_bound_to_class = type(found) is _BoundSlot and issubclass(type(found.__self__), type)  # type: ignore[attr-defined]
+    if found is type.__dict__["__setattr__"] or is_bound_to_class:
         violate("the setter of a class")
 
 
@@ -121,7 +150,7 @@ def check_template(text: str) -> None:
             if field:
                 for is_attribute, part in _string.formatter_field_name_split(field)[1]:
                     if is_attribute:
-                        _checked(part)
+                        checked(part)
             if inner:
                 check_template(inner)
     except ValueError:
@@ -149,7 +178,7 @@ def guarded_getattr(value: object, name: str, *default: object) -> object:
     """``getattr`` for a gated program and for what the library looks up in its name."""
     if not _is_on[0]:
         return getattr(value, name, *default)
-    name = _checked(name)
+    name = checked(name)
     if name in GUARDED:
         value = holder(value, name)
     if value is sys and name not in _STREAMS:
@@ -160,25 +189,24 @@ def guarded_getattr(value: object, name: str, *default: object) -> object:
 def guarded_setattr(value: object, name: str, item: object) -> None:
     """``setattr`` likewise: no module changes, but for the streams that ``contextlib`` redirects."""
     if _is_on[0]:
-        name = _checked(name)
+        name = checked(name)
         if isinstance(value, _ModuleType) and not (value is sys and name in _STREAMS):
             violate("changing a module")
+        if name in ("__bases__", "__class__") and issubclass(type(value), type):
+            violate(f"changing {name} of a class")
     setattr(value, name, item)
 
 
 def _hasattr(value: object, name: str) -> bool:
-    _checked(name)
+    checked(name)
     return hasattr(value, name)
 
 
 def _delattr(value: object, name: str) -> None:
-    name = _checked(name)
+    name = checked(name)
     if isinstance(value, _ModuleType):
         violate("changing a module")
     delattr(value, name)
-
-
-_Proxy = type(type.__dict__)
 
 
 def _namespace(name: str) -> object:
@@ -206,15 +234,16 @@ def _locals() -> object:
 def _vars(*values: object) -> object:
     if not values:
         return _namespace("f_locals")
-    _check_namespace(values[0])
+    if len(values) == 1 and hasattr(values[0], "__dict__"):
+        return _names_of(values[0])
     return vars(*values)
 
 
-def _attrgetter(*names: str) -> object:
+def attrgetter(*names: str) -> object:
     """``operator.attrgetter``. Not the class itself: from an instance it could be had, and called with other names."""
     if not names or not all(isinstance(name, str) for name in names):
         raise TypeError("attribute name must be a string")
-    paths = [tuple([_checked(part) for part in str.__str__(name).split(".")]) for name in names]
+    paths = [tuple([checked(part) for part in str.__str__(name).split(".")]) for name in names]
 
     def read(value: object) -> object:
         found = []
@@ -228,21 +257,12 @@ def _attrgetter(*names: str) -> object:
     return read
 
 
-def _methodcaller(name: str, /, *args: object, **kwargs: object) -> object:
+def methodcaller(name: str, /, *args: object, **kwargs: object) -> object:
     """``operator.methodcaller``, likewise."""
     if not isinstance(name, str):
         raise TypeError("method name must be a string")
-    checked = _checked(name)
-    return lambda value: guarded_getattr(value, checked)(*args, **kwargs)  # type: ignore[operator]
-
-
-def _user_format(self: object, /, *args: object, **fields: object) -> str:
-    """``collections.UserString.format``, whose template is a string of the program's."""
-    return guarded_getattr(self.data, "format")(*args, **fields)  # type: ignore[attr-defined, operator, no-any-return]
-
-
-def _user_format_map(self: object, fields: object) -> str:
-    return guarded_getattr(self.data, "format_map")(fields)  # type: ignore[attr-defined, operator, no-any-return]
+    plain_name = checked(name)
+    return lambda value: guarded_getattr(value, plain_name)(*args, **kwargs)  # type: ignore[operator]
 
 
 _is_seeded = [False]
@@ -269,62 +289,6 @@ def seeding(seed: Callable[..., object]) -> Callable[..., object]:
         seed(a, version)
 
     return seeded
-
-
-def _guarded_exec(text: str, globals_: dict[str, object], locals_: dict[str, object]) -> None:
-    """``exec`` for ``dataclasses``, which writes the names of fields into code: it runs as the program's own."""
-    if not _is_on[0]:
-        exec(text, globals_, locals_)
-        return
-    if not text.isascii():
-        text = vars(sys.modules["unicodedata"])["normalize"]("NFKC", text)
-    for word in _words(text):
-        if refused_attribute(word) and word not in _OF_DATACLASSES:
-            violate(refused_attribute(word))
-    exec(text, vars(sys.modules[PROGRAM_NAME]), locals_)
-
-
-_OF_DATACLASSES = frozenset({"__create_fn__", "__dataclass_builtins_object__", "__dataclass_self__"})
-
-
-def _words(text: str) -> list[str]:
-    return "".join([char if char.isalnum() or char == "_" else " " for char in text]).split()
-
-
-def _guarded_compile(text: str, file_name: str, mode: str) -> object:
-    """``compile`` for ``typing``, which evaluates annotations written as strings: types, and nothing that acts."""
-    if _is_on[0]:
-        for character in "(=:":
-            if character in text:
-                violate("an annotation that is no type")
-        for word in _words(text):
-            if word[:1] == "_" or refused_attribute(word):
-                violate(f"{word[:80]} in an annotation")
-    return compile(text, file_name, mode)
-
-
-MEMBERS = {"operator.attrgetter": _attrgetter, "operator.methodcaller": _methodcaller}
-"""What stands in for members of modules."""
-
-_IN_LIBRARY: dict[str, dict[str, object]] = {
-    "contextlib": {"getattr": guarded_getattr, "setattr": guarded_setattr},
-    "dataclasses": {"exec": _guarded_exec, "getattr": guarded_getattr},
-    "functools": {"getattr": guarded_getattr, "setattr": guarded_setattr},
-    "pprint": {"getattr": guarded_getattr},
-    "string": {"getattr": guarded_getattr},
-    "typing": {"compile": _guarded_compile},
-}
-"""Modules that look up, or evaluate, a text which their caller chose: the builtins they do it with."""
-
-
-def guard_library() -> None:
-    """Put the guards into the library's modules. They do nothing until ``turn_on``."""
-    for name, guards in _IN_LIBRARY.items():
-        if name in sys.modules:
-            vars(sys.modules[name]).update(guards)
-    if "collections" in sys.modules:
-        user_string = vars(sys.modules["collections"])["UserString"]
-        user_string.format, user_string.format_map = _user_format, _user_format_map
 
 
 def _refuser(name: str) -> object:

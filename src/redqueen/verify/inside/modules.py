@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from . import guards
+from . import guards, library
 from .allowed import MODULES, ONLY_NAMES, REFUSED_NAMES, SEEDED_ONLY, UNLISTED_NAMES
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ def _build(name: str) -> Module:
             if inner in _ALLOWED_MODULES:
                 vars(built)[key] = stand_in(inner)
         else:
-            vars(built)[key] = guards.MEMBERS.get(inner, value)
+            vars(built)[key] = library.MEMBERS.get(inner, value)
     if name == "random":
         for key in SEEDED_ONLY.intersection(members):
             vars(built)[key] = guards.drawing(key, members[key])
@@ -91,5 +91,15 @@ def _late_look(module_name: str) -> Callable[[str], object]:
     return look
 
 
+own_frames = 0
+"""How many frames the harness has, and adds in a second run: a limit that a program sets is for its own."""
+
+
 def _set_recursion_limit(limit: int) -> None:
-    sys.setrecursionlimit(min(limit, _MAX_RECURSION))
+    sys.setrecursionlimit(min(limit, _MAX_RECURSION) + own_frames if limit > 0 else limit)
+
+
+def restore_recursion(limit: int) -> None:
+    """Give back what a program may have taken."""
+    if sys.getrecursionlimit() != limit + own_frames:
+        sys.setrecursionlimit(limit + own_frames)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import _ast as ast
 
-from .allowed import GUARDED, refused_attribute
+from .allowed import CLOCK_ATTRIBUTES, GUARDED, refused_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ _DECORATORS = frozenset(
         ("typing", "runtime_checkable"),
     }
 )  # fmt: skip
+_HANDED_OUT = GUARDED - CLOCK_ATTRIBUTES
+"""Names that no pattern may read: an object can say that it is of any class, and be a proxy of anything."""
 _NAMESPACES = frozenset({"globals", "locals", "vars", "__annotations__"})
 
 
@@ -49,6 +51,11 @@ def refusal(nodes: Grouped, origin: Origin) -> str:
     named = guarded.union([node.cls for node in nodes.get(ast.MatchClass, ()) if node.patterns])
     if not named:
         return ""
+    if not _HANDED_OUT.isdisjoint(_names_read(nodes)):
+        return "a class pattern that reads " + min(_HANDED_OUT.intersection(_names_read(nodes)))
+    changed = {node.attr for node in nodes.get(ast.Attribute, ()) if type(node.ctx) is not ast.Load}
+    if not changed.isdisjoint(("__bases__", "__class__")):
+        return "class patterns beside classes that change"
     if any(node.id in _NAMESPACES for node in nodes.get(ast.Name, ())):
         return "class patterns beside namespaces that can change"
     rebound = _rebound(nodes)
@@ -70,7 +77,20 @@ def _declares_openly(nodes: Grouped) -> bool:
                 num_open += _is_plain(line.value)
             elif type(line) is ast.AnnAssign and _is_match_args(line.target):
                 num_open += line.value is not None and _is_plain(line.value)
+    if any(node.attr == "__match_args__" for node in nodes.get(ast.Attribute, ())):
+        return False
     return num_open == sum(map(_is_match_args, nodes.get(ast.Name, ())))
+
+
+def _names_read(nodes: Grouped) -> set[str]:
+    """Every name that a class pattern of the program may read: by keyword, or by position from a class's fields."""
+    found = {name for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs}
+    found.update([node.target.id for node in nodes.get(ast.AnnAssign, ()) if type(node.target) is ast.Name])
+    for node in [*nodes.get(ast.Assign, ()), *nodes.get(ast.AnnAssign, ())]:
+        target = node.target if type(node) is ast.AnnAssign else node.targets[0]
+        if _is_match_args(target) and type(node.value) is ast.Tuple:
+            found.update([item.value for item in node.value.elts if type(item) is ast.Constant])
+    return found
 
 
 def _is_match_args(node: ast.AST) -> bool:
@@ -143,4 +163,9 @@ def _named_tuples(nodes: Grouped, rebound: set[str], origin: Origin) -> set[str]
 
 def _is_literal(node: ast.expr) -> bool:
     items = node.elts if type(node) in (ast.List, ast.Tuple) else [node]  # type: ignore[attr-defined]
-    return all(type(item) is ast.Constant and type(item.value) is str for item in items)
+    return all(
+        type(item) is ast.Constant
+        and type(item.value) is str
+        and _HANDED_OUT.isdisjoint(item.value.replace(",", " ").split())
+        for item in items
+    )

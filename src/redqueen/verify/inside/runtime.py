@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import os
 import sys
 import time
 
-from . import guards, modules, worlds
+from . import guards, library, modules, worlds
 from .allowed import HELPERS, MODULES
 from .guards import Forbidden, forget_violations, violation
+from .rewrite import GUARD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ __all__ = ["GUARD", "Forbidden", "clockless_time", "forget_violations", "prepare
 ModuleType = type(sys)
 
 _ALLOWED_MODULES = frozenset(MODULES)
-
-GUARD = f"<guard {os.urandom(8).hex()}>"
-"""The name of the guard among the builtins: no program can write it, or know it."""
 
 
 def _import(
@@ -69,7 +66,7 @@ def program_builtins() -> dict[str, object]:
 
 def prepare() -> None:
     """Make, once in a zygote, what every gated program would have to make for itself."""
-    guards.guard_library()
+    library.guard_library()
     for name in MODULES:
         if name in sys.modules:
             modules.stand_in(name)

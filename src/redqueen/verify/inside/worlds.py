@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Where things lie in CPython's type and slot wrapper objects on a 64-bit machine.
 _TP_ITER, _D_WRAPPED = 216, 48
-_UNARY = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
 _NUMBERS = frozenset(map(id, (int, bool, float)))  # by id: to hash or compare a class asks its metaclass
 _SORTED_BY_THEMSELVES = ({str}, {bytes})
 _MAX_SORTED = 4_096  # elements: more are left in the order of the hash seed, which is dear enough to go through
@@ -38,6 +37,7 @@ _set_length = set.__len__
 _frozenset_length = frozenset.__len__
 _set_pop = set.pop
 _set_remove = set.remove
+_set_iter = set.__iter__  # what the world makes of it: a subclass may have another
 _dict_fromkeys = dict.__dict__["fromkeys"].__get__
 
 
@@ -67,12 +67,14 @@ def watch(is_running: bool) -> None:
 
 def enter(number: int) -> None:
     """Make this process that world, once, before it forks anything."""
+    global _set_iter
     _World.number, _World.pair = number, number // 2
-    _hook(set, "__iter__", _TP_ITER, lambda original: _ordered(original, _set_length))
-    _hook(frozenset, "__iter__", _TP_ITER, lambda original: _ordered(original, _frozenset_length))
+    _hook(set, lambda original: _ordered(original, _set_length))
+    _hook(frozenset, lambda original: _ordered(original, _frozenset_length))
+    _set_iter = set.__iter__
     attributes_of(set)["pop"] = _pop
     attributes_of(dict)["fromkeys"] = classmethod(_fromkeys)
-    for kind in (set, dict):
+    for kind in (set, frozenset, dict):
         ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
@@ -85,17 +87,24 @@ def attributes_of(kind: type) -> dict[str, Any]:
 _kept: list[object] = []
 
 
-def _hook(kind: type, name: str, offset: int, wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> None:
-    """Put a function of ours into a slot of a type, and into the attribute that wraps that slot."""
-    wrapper = kind.__dict__[name]
-    slots = [ctypes.c_void_p.from_address(id(kind) + offset), ctypes.c_void_p.from_address(id(wrapper) + _D_WRAPPED)]
-    if slots[0].value != slots[1].value:
-        raise OSError(f"this interpreter keeps {kind.__name__}.{name} elsewhere")
-    original = _UNARY(slots[0].value or 0)
-    hooked = _UNARY(wrap(original))
-    for slot in slots:
-        slot.value = ctypes.cast(hooked, ctypes.c_void_p).value
-    _kept.append((original, hooked))
+class _Iterable:
+    """A class whose ``__iter__`` is a Python function: its slot holds the interpreter's own way to call one."""
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(())
+
+
+def _hook(kind: type, wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> None:
+    """Have a type iterate by a function of ours, through the slot that classes written in Python have.
+
+    So what our function raises, at the recursion limit for one, gets to the program as it should.
+    """
+    original = kind.__dict__["__iter__"]
+    slot = ctypes.c_void_p.from_address(id(kind) + _TP_ITER)
+    if slot.value != ctypes.c_void_p.from_address(id(original) + _D_WRAPPED).value:
+        raise OSError(f"this interpreter keeps {kind.__name__}.__iter__ elsewhere")
+    attributes_of(kind)["__iter__"] = wrap(original)
+    slot.value = ctypes.c_void_p.from_address(id(_Iterable) + _TP_ITER).value
 
 
 def _ordered(original: Callable[[Any], Iterator[object]], length: Callable[[Any], int]) -> Callable[[Any], Any]:
@@ -137,7 +146,7 @@ def _sort(listed: list[Any]) -> bool:
 def _pop(items: set[Any], /) -> object:
     """``set.pop`` for this world."""
     if _World.is_running and _set_length(items) > 1:
-        first = next(iter(items)) if _set_length(items) <= _MAX_POP_SORTED and _World.pair < 2 else None
+        first = next(_set_iter(items)) if _set_length(items) <= _MAX_POP_SORTED and _World.pair < 2 else None
         if isinstance(first, str | bytes):
             _set_remove(items, first)
             return first
