@@ -28,7 +28,7 @@ from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler, TaskVerifier
 from redqueen.policy.torch_sampler import TorchSampler
-from redqueen.propose.policy_filter import PolicyFilter, load_policy
+from redqueen.propose.content_filter import ContentFilter, load_content_filter
 from redqueen.verify.opening import open_verifier
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Engine(Adapters):
     prompt_format: PromptFormat
     verifier: TaskVerifier
     rating: RatingSystem
-    content_filter: PolicyFilter
+    content_filter: ContentFilter
 
 
 LoadAdapters = Callable[[Config], Adapters]
@@ -75,7 +75,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
     evolution or policy is wrong.
     """
     check_constants(config.evolve)
-    content_filter = load_policy(config.propose)
+    content_filter = load_content_filter(config.propose)
     set_up_torch(config)
     adapters = (load or load_adapters)(config)
     with open_verifier(config) as verifier:

@@ -23,8 +23,8 @@ from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task,
 from redqueen.population.hall_of_fame import Entry, opponents
 from redqueen.propose import task_memory
 from redqueen.propose.buffer import TaskBuffer
+from redqueen.propose.content_filter import check_allowed
 from redqueen.propose.duplicates import reject_duplicates
-from redqueen.propose.policy_filter import check_allowed
 from redqueen.propose.proposing import Proposal, propose
 from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long

@@ -19,7 +19,7 @@ import numpy as np
 
 from redqueen.config import MatchConfig
 from redqueen.domains.code.normalise import normalise
-from redqueen.experiment.tracing import Posed, Trace, trace_once
+from redqueen.experiment.program_traces import Posed, Trace, trace_once
 from redqueen.journal import Journal, read
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS

@@ -16,7 +16,7 @@ from pathlib import Path
 from redqueen.errors import UserError
 from redqueen.experiment.measures import RunMeasures
 from redqueen.experiment.plan import Experiment, Planned
-from redqueen.experiment.play import IGNORED
+from redqueen.experiment.runner import IGNORED
 
 RESULTS, CURVES, FITNESS, COUNTS = "results.csv", "curves.csv", "fitness.csv", "counts.csv"
 RUN_COLUMNS = ("arm", "seed", "match", "settings")

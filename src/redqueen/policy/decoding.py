@@ -17,7 +17,7 @@ from redqueen.nouns import Completion
 from redqueen.policy.attention import PrefixCache, Reading
 from redqueen.policy.base import Base
 from redqueen.policy.draw import uniforms
-from redqueen.policy.stopping import Stopper
+from redqueen.policy.stop_strings import StopStrings
 
 _UNIT = 16
 """Cache lengths are multiples of this: small batched products are twice as fast at even lengths."""
@@ -155,7 +155,7 @@ class Decoding:
             job.place = place
         self._regroup()
 
-    def look(self, stopper: Stopper | None = None, num_steps: int = 1) -> None:
+    def look(self, stopper: StopStrings | None = None, num_steps: int = 1) -> None:
         """Ask the device which rows are still being written, and end those whose text has come to a stop string.
 
         ``num_steps``: how many tokens may have been written since the last look.
@@ -164,7 +164,7 @@ class Decoding:
             self._stop_at_strings(stopper, num_steps)
         self.num_alive = int(self.alive.sum())
 
-    def _stop_at_strings(self, stopper: Stopper, num_steps: int) -> None:
+    def _stop_at_strings(self, stopper: StopStrings, num_steps: int) -> None:
         # A row may have ended by itself behind a stop string that it wrote since the last look.
         occupied = torch.tensor([row for row, job in enumerate(self.row_job) if job is not None])
         index = occupied.to(self.base.device)

@@ -21,7 +21,7 @@ from redqueen.domains.code.prompts_compact import ANSWER, BOS, END_THINK, EOS, I
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.packing import Group, Pack, pack
 from redqueen.tiny.problems import Problem, fresh_input, write_problem
-from redqueen.tiny.tracing import PROGRAM_ERRORS, TooMuch, instrument, run
+from redqueen.tiny.thought_traces import PROGRAM_ERRORS, TooMuch, instrument, run
 
 THINK_HABIT_FRAC = 0.12
 INDUCTION_FRAC, HARD_INDUCTION_FRAC = 0.8, 0.4

@@ -11,7 +11,7 @@ from random import Random
 from redqueen.domains.code.prompts_compact import MOST_INPUTS
 from redqueen.tiny.generator import write_program
 from redqueen.tiny.liveness import dead_names
-from redqueen.tiny.tracing import PROGRAM_ERRORS, Run, TooMuch, instrument, run
+from redqueen.tiny.thought_traces import PROGRAM_ERRORS, Run, TooMuch, instrument, run
 from redqueen.tiny.values import Type, write_value
 
 NUM_INPUTS = MOST_INPUTS

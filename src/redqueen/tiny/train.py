@@ -20,8 +20,8 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 from redqueen.errors import UserError
 from redqueen.evaluate.suite import SUITES
 from redqueen.tiny.corpus import Batch, Corpus
+from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.recipe import Recipe, build_model, build_recipe_tokenizer
-from redqueen.tiny.suite import held_out_skeletons
 
 CHECKPOINT_EVERY_S = 120.0
 

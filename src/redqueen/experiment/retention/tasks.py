@@ -9,8 +9,8 @@ from redqueen.engine import Engine
 from redqueen.evaluate.suite import SUITES
 from redqueen.nouns import Candidate, Kind, Rejection, Task
 from redqueen.propose.too_long import reject_too_long
+from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.problems import Problem, skeleton, write_problem
-from redqueen.tiny.suite import held_out_skeletons
 
 HELD_OUT = "held-out"
 NUM_RETRIES = 3
