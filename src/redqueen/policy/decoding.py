@@ -184,7 +184,7 @@ class Decoding:
         return self.base.hidden(tokens, positions, self.cache)
 
     def prepare(self, num_steps: int) -> bool:
-        """Make room for ``num_steps`` tokens in every row; return whether that changed any tensor's shape or place."""
+        """Make room for ``num_steps`` tokens in every row; return whether any tensor's shape or storage changed."""
         needed = min(self._longest + num_steps - 1, self.max_new_tokens)
         self._longest = min(self._longest + num_steps, self.max_new_tokens)
         if needed <= self.own_tokens:

@@ -69,7 +69,9 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
     exists or the engine cannot be built.
     """
     if folder.exists():
-        raise UserError(f"{folder} exists already: choose another --run-dir, or go on with `redqueen resume {folder}`")
+        raise UserError(
+            f"{folder} exists already: choose another --run-dir, or continue it: `redqueen resume {folder}`"
+        )
     require_tracker(config)
     with open_engine(config, load) as engine:
         make_run_folder(folder, config)
