@@ -41,6 +41,6 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
             return
     except KeyboardInterrupt:
         pass
-    remedy = f"go on with: redqueen resume {folder}" if folder.exists() else "nothing was written"
+    remedy = f"resume it with: redqueen resume {folder}" if folder.exists() else "nothing was written"
     print(f"\nstopped; {remedy}", file=sys.stderr)
     sys.exit(130)

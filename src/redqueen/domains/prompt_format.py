@@ -1,8 +1,8 @@
 """What a prompt format must provide: tasks into prompts, model text back into proposals and answers.
 
-A format is data of one small protocol, so that the loop neither knows nor cares whether it speaks to the embedded
-base in its compact notation or to a chat model in plain English. Everything a model wrote is untrusted: parsing never
-raises on it and never evaluates it.
+A format is data of one small protocol, so that the loop is the same for the compact notation of the embedded base and
+for a chat model's plain English. Everything a model wrote is untrusted: parsing never raises on it and never evaluates
+it.
 """
 
 from __future__ import annotations

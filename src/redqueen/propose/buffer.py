@@ -29,7 +29,7 @@ IDENTITY = Task(
 
 
 ASKED_PER_PLACE = 16
-"""How many past tasks are remembered for each place of the buffer, to refuse repetitions (ours)."""
+"""Past tasks remembered per task that the buffer can hold, to refuse repetitions (ours)."""
 
 
 def program_key(task: Task) -> str:

@@ -106,7 +106,7 @@ def _message(tree: ast.Module, types: tuple[Type, ...], result: str) -> str:
 
 
 def skeleton(code: str) -> str:
-    """Return the program with its names numbered in order of appearance: equal for programs alike up to renaming."""
+    """Return the program with its names numbered in order of appearance: equal for programs equal up to renaming."""
     names: dict[str, str] = {}
     tree = ast.parse(code)
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

@@ -27,7 +27,7 @@ CHECKPOINT_EVERY_S = 120.0
 
 
 class Trainer:
-    """Owns the model, its two optimisers and the place in the corpus."""
+    """Owns the model, its two optimisers and the position in the corpus."""
 
     def __init__(self, recipe: Recipe, folder: Path, held_out: Set[str], device: str = "cpu") -> None:
         self.recipe = recipe

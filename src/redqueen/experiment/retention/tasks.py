@@ -40,7 +40,7 @@ class TaskSource:
         return tasks
 
     def _problems(self, name: str, used: set[str]) -> Iterator[Problem]:
-        """Yield problems that are neither avoided nor alike."""
+        """Yield problems that are neither avoided nor duplicates."""
         rng = Random(f"retention/{name}")
         while True:
             level = self.levels[len(used) % len(self.levels)]
