@@ -46,7 +46,7 @@ RACE_TEXT = (
     "hide progress on both sides; progress is read from external fitness, not from here."
 )
 SINGLE_TEXT = (
-    "One adapter plays both roles. It has no opponent and therefore no rating; solve rate and validity show how well "
+    "One adapter plays both roles. It has no opponent and is never rated; solve rate and validity show how well "
     "each role does."
 )
 HEALTH_TEXT = (
