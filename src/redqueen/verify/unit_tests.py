@@ -113,7 +113,7 @@ class _Duet:
         return Grade(False, "infra", "its zygote was lost", lost=True)
 
     def _stumbled(self, detail: str) -> Grade:
-        self.close()  # in the midst of a conversation: who follows begins with fresh zygotes
+        self.close()  # during a conversation: the next program begins with fresh zygotes
         return Grade(False, VERDICT, detail)
 
     def _start(self) -> None:
@@ -184,7 +184,7 @@ class _Game:
         self.call = ""  # a call of the tests that the player has not been told yet
         self.has_call = False
         self.is_ready = False
-        self.num_owed = 1  # what the player has been asked for and has not given: first of all, to be ready
+        self.num_owed = 1  # what the player has been asked for and has not answered: first of all, to be ready
         self.outcome: Grade | None = None
 
     def go_on(self) -> None:
@@ -206,8 +206,7 @@ class _Game:
             self.decide(Grade(False, verdict, detail, lost=verdict == "infra"))
 
     def look(self) -> None:
-        """To be called when nobody has said anything for a while: a player that owes something and does not compute
-        sleeps, and is not waited for."""
+        """Called after a silence: a player that owes an answer and uses no CPU time sleeps, and is stopped."""
         stillness = self.player.stillness
         if self.player.end is None and self.num_owed > 0 and stillness is not None and stillness.look():
             self.decide(Grade(False, "timeout", "asleep"))

@@ -1,6 +1,6 @@
-"""The judge's end of a conversation with one child: it tells the child things, hears records, learns how it ended.
+"""The judge's end of a conversation with one child: it sends messages, reads records, and gets the child's end.
 
-The two talk over a socket of their own. The zygote that forked the child holds no end of it while it runs.
+The two use a socket of their own. The zygote that forked the child holds no end of it while it runs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _MAX_SAID_BYTES = 64 << 20
 
 
 class Lost(OSError):
-    """A zygote died or talked nonsense."""
+    """A zygote died or sent an invalid reply."""
 
 
 class Voice:
-    """One child of a conversation, as the judge hears it: records under its nonce, then how it ended.
+    """One child of a conversation, as the judge sees it: records under its nonce, then its end.
 
     ``role`` is what the child is to be, see ``inside.roles``.
     """

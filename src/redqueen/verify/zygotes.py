@@ -41,7 +41,7 @@ class ZygoteSettings:
 
 
 class ZygoteHandle:
-    """One running zygote: its process, its socket, what is on the way in both directions."""
+    """One running zygote: its process, its socket, and unsent and unread bytes."""
 
     def __init__(self, kind: str, seed: int, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self.kind = kind
@@ -60,7 +60,7 @@ class ZygoteHandle:
         return bool(self._unsent)
 
     def wait_hello(self) -> None:
-        """Wait for the canaries' report. Raises OSError with the interpreter's own words when it does not come."""
+        """Wait for the canaries' report. Raises OSError with the interpreter's own message when it does not come."""
         deadline_s = time.monotonic() + _START_S
         while True:
             left_s = deadline_s - time.monotonic()
@@ -135,7 +135,7 @@ class ZygoteHandle:
 
 
 def _inherited() -> dict[str, str]:
-    """The variables without which some interpreters do not find themselves; the zygote clears them once it is up."""
+    """The variables that some interpreters need to find their files; the zygote clears them after its start."""
     return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
 
 
