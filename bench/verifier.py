@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from redqueen.domains.code.measures import measure
+from redqueen.domains.registry import grade
 from redqueen.nouns import Task
 from redqueen.verify import Program, Verifier
 
@@ -78,7 +79,7 @@ def bench_verifier(workers: int, size: int, repeats: int, memory_tasks: int) -> 
         verifier.run(crux)  # start every zygote that these programs need
         found["cruxeval_per_s"] = per_second(lambda: check_ok(verifier, crux), size, repeats)
         found["loops_per_s"] = per_second(lambda: check_ok(verifier, loops), size, repeats)
-        found["code_o_per_s"] = per_second(lambda: none_of(verifier.grade(answers)), len(answers), repeats)
+        found["code_o_per_s"] = per_second(lambda: none_of(grade(answers, verifier)), len(answers), repeats)
     codes = [program.code for program in crux]
     found["measures_per_s"] = per_second(lambda: none_of([measure(code) for code in codes]), size, repeats)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 from redqueen.config import Config
@@ -44,7 +45,7 @@ def write_task_run(folder: Path) -> Path:
                 mine = [task for task in TASKS if task.id.startswith(f"{step}-")]
                 writer.add_matches([MatchRecord(Match(mine[0].teacher, "S1", 0.5), len(mine), 0.5, "draw")])
                 writer.add_candidates([_proposal(task) for task in mine] + _rejected(step))
-                writer.add_tasks(TaskRecord(task, measure(task.code), task.id) for task in mine)
+                writer.add_tasks(TaskRecord(task, asdict(measure(task.code)), task.id) for task in mine)
                 writer.add_attempts(_attempt(task, answer) for task in mine for answer in ANSWERS[task.id])
                 writer.add_metrics({"solve/rate": 0.5, "propose/valid_frac": float("nan")})
                 if step == 1:

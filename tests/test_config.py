@@ -8,7 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from redqueen.config import Config, load_config, parse_config
+from redqueen.domains.registry import num_proposals
 from redqueen.errors import UserError
+from redqueen.files import apply_override
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
 GROUND = re.compile(r"\b(paper|AZR|re-implementation|ours|common default|standard constant)", re.IGNORECASE)
@@ -37,7 +39,7 @@ def refusal(data: dict[str, Any]) -> str:
 def test_every_shipped_config_loads(path: Path) -> None:
     config = load_config(path)
     assert config.run.name == path.stem
-    assert config.propose.num_code_o > 0
+    assert set(num_proposals(config.propose)) == {"code_o", "code_i", "code_f"}
 
 
 def test_the_shipped_configs_are_the_four_that_the_readme_names() -> None:
@@ -122,8 +124,41 @@ def test_a_single_agent_with_other_numbers_than_one_is_refused_with_the_numbers_
 
 
 def test_a_config_that_asks_for_no_task_of_any_kind_is_refused_with_the_fields_to_set() -> None:
-    text = refusal({"propose": {"num_code_o": 0, "num_code_i": 0, "num_code_f": 0}})
-    assert "propose asks for no task" in text and "num_code_f" in text
+    nothing = parse_config({"propose": {"num_of_each_kind": 0}}, "test").propose
+    with pytest.raises(UserError, match=r"propose asks for no task .* propose\.num_proposals above 0"):
+        num_proposals(nothing)
+
+
+def test_the_numbers_of_kinds_are_read_as_configs_had_them_before_and_the_later_one_counts() -> None:
+    def of(overrides: list[str], **propose: object) -> dict[str, int]:
+        data: dict[str, Any] = {"propose": propose}
+        for override in overrides:
+            apply_override(data, override)
+        return num_proposals(parse_config(data, "test").propose)
+
+    assert of([], num_code_o=3, num_code_f=0) == {"code_o": 3, "code_i": 8}
+    assert of(["propose.num_code_o=5"], num_proposals={"code_o": 1, "code_i": 2}, num_of_each_kind=0) == {
+        "code_o": 5,
+        "code_i": 2,
+    }
+    assert of(["propose.num_proposals.code_i=5"], num_code_i=1, num_code_o=2, num_of_each_kind=0) == {
+        "code_o": 2,
+        "code_i": 5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("propose", "sentence"),
+    [
+        ({"num_code_x": 3}, r"num_proposals names code_x, and the domains code have code_o, code_i, code_f"),
+        ({"domains": ["chess"]}, r"propose\.domains: chess is no domain; choose from code, .* module:NAME"),
+        ({"domains": ["nowhere:CHESS"]}, r"propose\.domains: nowhere:CHESS cannot be imported .* module:NAME"),
+        ({"domains": ["redqueen.config:Config"]}, r"propose\.domains: redqueen\.config:Config is no domain"),
+    ],
+)
+def test_a_kind_or_a_domain_that_is_not_there_is_refused_by_name(propose: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        num_proposals(parse_config({"propose": propose}, "test").propose)
 
 
 def test_showing_all_pairs_of_an_induction_task_is_refused() -> None:
@@ -183,7 +218,7 @@ def test_a_set_option_that_is_no_toml_value_is_taken_as_text() -> None:
     assert config.match.rule == "uniform"
 
 
-@pytest.mark.parametrize("text", ["run.num_steps", "num_steps=3", "a.b.c=3", ".=3", "run.=3", ""])
+@pytest.mark.parametrize("text", ["run.num_steps", "num_steps=3", "a..c=3", ".=3", "run.=3", ""])
 def test_a_set_option_of_another_shape_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UserError, match=r"write it as section\.field=value, for example --set run\.num_steps=50"):
         load_config(None, [text])

@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from redqueen.domains.registry import kinds
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "redqueen"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -29,6 +31,14 @@ def test_no_function_is_longer_than_sixty_lines() -> None:
 def test_every_folder_of_tests_is_a_folder_of_the_package() -> None:
     folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     assert [str(folder) for folder in sorted(folders) if not (PACKAGE / folder).is_dir()] == []
+
+
+def test_only_domains_and_the_embedded_bases_corpus_name_a_kind_of_task() -> None:
+    names = re.compile("|".join(rf"\b{name}\b|num_{name}" for name in kinds()))
+    inside = {PACKAGE / "domains", PACKAGE / "tiny"}
+    texts = [p for p in PACKAGE.rglob("*") if p.suffix in (".py", ".j2", ".js") and not inside & {*p.parents}]
+    assert len(texts) > 100 and names.search("num_code_o") and names.search("'code_f'")
+    assert [str(p.relative_to(PACKAGE)) for p in texts if names.search(p.read_text(encoding="utf-8"))] == []
 
 
 def test_the_readme_says_where_things_are_and_they_are_there() -> None:

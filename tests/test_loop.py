@@ -9,8 +9,8 @@ import pytest
 import torch
 from scripted import Reply, Table, Teacher, config_of, garbage, half, open_table, right, wrong
 
-from redqueen.domains.code.measures import measure
-from redqueen.domains.code.prompts_compact import IN
+from redqueen.domains.compact import IN
+from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
 from redqueen.loop import StepReport, play_step
 from redqueen.match.rating import STANDARD, Winner
@@ -32,7 +32,7 @@ def table() -> Iterator[Table]:
 
 def metrics_of(report: StepReport, state: State) -> dict[str, float]:
     tasks = [v for v in report.judged if isinstance(v, Task)]
-    return step_metrics(report, state.individuals, [measure(t.code) for t in tasks], len(tasks), 1)
+    return step_metrics(report, state.individuals, [kind_of(t).measure(t) for t in tasks], len(tasks), 1)
 
 
 def moved_slots(engine: Engine, before: torch.Tensor) -> set[int]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scripted import Table, Teacher, config_of, half, open_table, right, wrong
 
-from redqueen.domains.code.prompts_compact import IN
+from redqueen.domains.compact import IN
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.loop import play_step

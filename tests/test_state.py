@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from redqueen.config import Config, parse_config
+from redqueen.domains.code.kinds import IDENTITY
 from redqueen.errors import UserError
 from redqueen.match import payoff
 from redqueen.match.rating import STANDARD
 from redqueen.nouns import Individual, Rating, Task
 from redqueen.population.hall_of_fame import HallOfFame, admit
-from redqueen.propose.buffer import IDENTITY, TaskBuffer
+from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.task_memory import TaskMemory, remember
 from redqueen.state import State, initial_state, state_from_plain, state_to_plain
 

@@ -24,7 +24,7 @@ app.add_typer(tiny, name="tiny")
 
 RunDir = Annotated[Path, typer.Argument(help="A run directory, as `redqueen train` made it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Kind = Annotated[str, typer.Option(help="Only code_o, code_i or code_f.")]
+Kind = Annotated[str, typer.Option(help="Only tasks of this kind.")]
 MinSolved = Annotated[float | None, typer.Option(help="Least share of right attempts, 0 to 1.")]
 MaxSolved = Annotated[float | None, typer.Option(help="Greatest share of right attempts, 0 to 1.")]
 Workers = Annotated[int, typer.Option(help="Programs at a time.")]
@@ -270,7 +270,7 @@ def grade(
     seeds: HashSeeds = 2,
     allow_weak: AllowWeak = False,
 ) -> None:
-    """Grade answers to code_o, code_i and code_f tasks: one JSON line of verdict for each, in order."""
+    """Grade answers to tasks: one JSON line of verdict for each, in order."""
     from redqueen.commands.verify import grade_file
 
     grade_file(file, sys.stdout, workers, cpu_ms, seeds, allow_weak)

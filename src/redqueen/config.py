@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from redqueen.errors import UserError
-from redqueen.files import apply_override, read_toml
+from redqueen.files import apply_override, by_kind, read_toml
 
 EMBEDDED = "embedded"
 
@@ -135,12 +135,12 @@ class MatchConfig(Section):
 class ProposeConfig(Section):
     """What teachers are asked for."""
 
-    num_code_o: int = Field(default=8, ge=0)
-    """Deduction proposals of each teacher a step. Ours: AZR has 64 of each kind, for one adapter."""
-    num_code_i: int = Field(default=8, ge=0)
-    """Abduction proposals of each teacher a step. Ours: as above."""
-    num_code_f: int = Field(default=8, ge=0)
-    """Induction proposals of each teacher a step. Ours: as above."""
+    domains: tuple[str, ...] = Field(default=("code",), min_length=1)
+    """Domains whose kinds of task are asked for, by name, or ``module:NAME`` for one of your own. Paper: code."""
+    num_proposals: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    """Proposals of each teacher a step, by kind of task: ``{NAME = 6}``. Ours: AZR has 64 of each, for one adapter."""
+    num_of_each_kind: int = Field(default=8, ge=0)
+    """Proposals of each teacher a step of a kind that ``num_proposals`` does not name. Ours: as above."""
     num_per_prompt: int = Field(default=4, ge=1)
     """Proposals drawn from one prompt. Ours: it is read once; more would narrow what references a step shows."""
     num_references: int = Field(default=6, ge=0)
@@ -169,6 +169,12 @@ class ProposeConfig(Section):
     """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user's say."""
     policy_hook: str = ""
     """``module:function`` that is asked about every proposal and returns why it is refused, or None. Ours."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_by_kind(cls, data: Any) -> Any:
+        """Read ``num_NAME`` for a kind called NAME, as configs once had it; of two numbers the later one counts."""
+        return by_kind(data, set(cls.model_fields)) if isinstance(data, dict) else data
 
 
 class VerifyConfig(Section):
@@ -347,8 +353,6 @@ class Config(Section):
             raise ValueError("propose and solve must have equal temperature and top_p: the learner knows one policy")
         if self.population.single and self.match.hall_of_fame_frac > 0:
             raise ValueError("match.hall_of_fame_frac needs two roles: the single agent has no opponents, set it to 0")
-        if propose.num_code_o + propose.num_code_i + propose.num_code_f == 0:
-            raise ValueError("propose asks for no task of any kind: set one of num_code_o, num_code_i, num_code_f")
         return self
 
     @property

@@ -13,9 +13,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from redqueen.config import EMBEDDED, Config
-from redqueen.domains.code.prompts_chat import ChatFormat
-from redqueen.domains.code.prompts_compact import MOST_INPUTS, CompactFormat
-from redqueen.domains.prompt_format import PromptFormat
+from redqueen.domains.prompt_format import PromptFormat, choose_format
+from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner
@@ -26,7 +25,7 @@ from redqueen.policy.base import Base, freeze
 from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
-from redqueen.policy.protocols import AdapterStore, Learner, Sampler, TaskVerifier
+from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
 from redqueen.verify.opening import open_verifier
@@ -57,7 +56,7 @@ class Engine(Adapters):
 
     config: Config
     prompt_format: PromptFormat
-    verifier: TaskVerifier
+    verifier: JobRunner
     rating: RatingSystem
     content_filter: ContentFilter
 
@@ -75,6 +74,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
     of evolution or a rule of the content filter is wrong.
     """
     check_constants(config.evolve)
+    prompt_format = choose_format(config)
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)
     adapters = (load or load_adapters)(config)
@@ -88,7 +88,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
             solver=adapters.solver,
             sampler=adapters.sampler,
             learner=adapters.learner,
-            prompt_format=choose_format(config),
+            prompt_format=prompt_format,
             verifier=verifier,
             rating=GaussianRating(config.match),
             content_filter=content_filter,
@@ -139,24 +139,6 @@ def build_bank(config: Config, base: Base) -> AdapterBank:
     population = config.population
     rank, alpha, targets = population.lora_rank, population.lora_alpha, population.lora_targets
     return AdapterBank(base, config.num_adapters, rank, alpha, targets, config.run.rng_seed)
-
-
-def choose_format(config: Config) -> PromptFormat:
-    """Return the prompt format that the config names or that fits its base.
-
-    Raises UserError when ``code_f`` tasks need more inputs than the compact format's base was taught to write.
-    """
-    name, num_inputs = config.model.prompt_format, config.verify.num_inputs
-    if name == "auto":
-        name = "compact" if config.model.base == EMBEDDED else "chat"
-    if name == "chat":
-        return ChatFormat(num_inputs)
-    if num_inputs > MOST_INPUTS and config.propose.num_code_f:
-        raise UserError(
-            f"verify.num_inputs is {num_inputs}, and a base of the compact format writes {MOST_INPUTS} at most, so no "
-            f"code_f task would be valid: set it to {MOST_INPUTS} or less, or propose.num_code_f = 0"
-        )
-    return CompactFormat()
 
 
 def choose_device(name: str) -> torch.device:

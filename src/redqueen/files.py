@@ -4,6 +4,7 @@ read only when they are plain files of a sane size, without waiting."""
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -140,14 +141,27 @@ def apply_override(data: dict[str, Any], override: str) -> None:
     Raises UserError when it is not written so.
     """
     name, equals, text = override.partition("=")
-    parts = name.strip().split(".")
-    if not equals or len(parts) != 2 or not all(parts):
+    *parts, last = name.strip().split(".")
+    if not equals or not parts or not all((*parts, last)):
         raise UserError(f"--set {override}: write it as section.field=value, for example --set run.num_steps=50")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
-    section = data.setdefault(parts[0], {})
-    if not isinstance(section, dict):
-        raise UserError(f"--set {override}: {parts[0]} is not a section")
-    section[parts[1]] = value
+    section = data
+    for at, part in enumerate(parts):
+        section = section.setdefault(part, {})
+        if not isinstance(section, dict):
+            raise UserError(f"--set {override}: {'.'.join(parts[: at + 1])} is not a section")
+    section[last] = value
+
+
+def by_kind(section: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    """Return a section with its unknown fields ``num_NAME_X`` as entries ``NAME_X`` of ``num_proposals``."""
+    read: dict[str, Any] = {}
+    for name, value in section.items():
+        old = re.fullmatch(r"num_(\w+_\w)", name)
+        new, found = ("num_proposals", {old[1]: value}) if old and name not in known else (name, value)
+        both = isinstance(read.get(new), dict) and isinstance(found, dict)
+        read[new] = {**read[new], **found} if both else found
+    return read

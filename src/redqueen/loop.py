@@ -143,7 +143,7 @@ def proposal(state: State, engine: Engine, streams: Streams, *, matches: Sequenc
 
 def verification(candidates: list[Candidate], engine: Engine, *, buffer: TaskBuffer) -> list[Task | Rejection]:
     """Phase 3. Run what the content filter allows in the sandbox; keep what is valid, new and short enough to ask."""
-    judged = check_allowed(candidates, engine.content_filter, engine.verifier)
+    judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
     if engine.config.propose.reject_duplicates:
         judged = reject_duplicates(candidates, judged, buffer.asked)
     limit = engine.limits.solve_prompt_tokens

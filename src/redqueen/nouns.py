@@ -11,10 +11,6 @@ from typing import Annotated, Literal
 
 from pydantic import PlainSerializer
 
-Kind = Literal["code_o", "code_i", "code_f"]
-KINDS: tuple[Kind, ...] = ("code_o", "code_i", "code_f")
-"""Deduction (predict the output), abduction (find an input), induction (write the program)."""
-
 Role = Literal["teacher", "student", "both"]
 """``both`` is the single-agent baseline: one adapter that proposes and solves."""
 
@@ -60,15 +56,14 @@ class Match:
 class Candidate:
     """What a teacher wrote, not verified yet.
 
-    ``inputs`` holds argument lists as source text, as they stand between the brackets of a call: one for
-    ``code_o`` and ``code_i``, several for ``code_f``. ``error`` is set when the text could not be parsed, and then
-    the other fields may be empty. ``text`` is the raw model text (untrusted).
+    ``kind`` is the name of a kind of task, whose domain says what the other fields mean: see ``Task``. ``error`` is set
+    when the text could not be parsed, and then they may be empty. ``text`` is the raw model text (untrusted).
     """
 
     id: str
     teacher: str
     student: str
-    kind: Kind
+    kind: str
     text: str
     code: str = ""
     inputs: tuple[str, ...] = ()
@@ -87,15 +82,19 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Task:
-    """A candidate that was verified. ``inputs`` and ``outputs`` are canonical literals computed by the verifier.
+    """A candidate that was verified. The domain of its ``kind`` says what the fields mean, all of them texts.
 
-    For ``code_f`` the first ``num_shown`` pairs are shown to the solver and the rest are hidden; otherwise 0.
+    ``code`` is what the task is about, in the form that counts: a program, an equation, a lemma. ``message`` is what a
+    student is told in words. ``inputs`` are what belongs to it, and ``outputs`` their truth, computed in checking and
+    canonical: of a program its arguments and values; of an equation its solution. There are as many of each, one at
+    least; an input is "" where nothing belongs to it. Where ``num_shown`` is not 0, the solver is shown that many pairs
+    of input and output, and the rest are hidden.
     """
 
     id: str
     teacher: str
     student: str
-    kind: Kind
+    kind: str
     code: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from redqueen.config import Config
+from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
@@ -68,7 +69,7 @@ class State:
 
 
 def initial_state(config: Config, rating: RatingSystem) -> State:
-    """Return the state before the first step: fresh founders, the seed buffer, no games."""
+    """Return the state before the first step: fresh founders, the domains' seeds, no games."""
     population = config.population
     newcomer = rating.newcomer()
     if population.single:
@@ -78,7 +79,8 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
         first = population.num_teachers
         members += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
-    buffer, memory = TaskBuffer(config.propose.buffer_capacity), TaskMemory(config.propose.class_decay_frac)
+    seeds = tuple(open_domain(name).seed for name in config.propose.domains)
+    buffer, memory = TaskBuffer(config.propose.buffer_capacity, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall)
 

@@ -2,15 +2,14 @@
 
 import pytest
 
-from redqueen.domains.code.prompts_chat import ChatFormat
-from redqueen.domains.code.prompts_compact import CompactFormat
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.errors import UserError
 from redqueen.evaluate.asking import prompt_for, read_answer
 from redqueen.evaluate.questions import Case, ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
 from redqueen.nouns import Task
 from redqueen.verify.unit_tests import UnitTest
 
-CHAT = ChatFormat()
+CHAT = PromptFormat(FRAMES["chat"])
 STUB = 'def double(x):\n    """Twice x."""\n'
 TASK = TaskQuestion("t", Task("t", "", "", "code_o", "def f(x):\n    return x", ("'SECRET'",), ("'SECRET'",)))
 MATHS = MathsQuestion("m", "What is six times seven?", "42")
@@ -29,14 +28,14 @@ def test_each_question_is_asked_with_its_text_and_without_its_answer() -> None:
 
 
 def test_tasks_are_asked_in_the_format_of_self_play() -> None:
-    for prompt_format in (CHAT, CompactFormat()):
+    for prompt_format in (CHAT, PromptFormat(FRAMES["compact"])):
         assert prompt_for(TASK, prompt_format) == prompt_format.solve(TASK.task)
 
 
 @pytest.mark.parametrize("question", [MATHS, FUNCTION, CONTEST])
 def test_the_compact_format_has_no_words_for_prose(question: Question) -> None:
     with pytest.raises(UserError, match=r"choose another base by --set model\.base=NAME"):
-        prompt_for(question, CompactFormat())
+        prompt_for(question, PromptFormat(FRAMES["compact"]))
 
 
 @pytest.mark.parametrize(

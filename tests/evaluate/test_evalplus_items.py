@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from benchmark_data import benchmark_file, read_lines
 
+from redqueen.domains.rows import Row
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.evalplus import (
     NUMPY_STAND_IN,
@@ -18,7 +19,6 @@ from redqueen.evaluate.evalplus import (
 )
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import FunctionQuestion
-from redqueen.evaluate.rows import Row
 from redqueen.verify.unit_tests import UnitTester
 
 

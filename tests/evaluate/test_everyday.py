@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from redqueen.evaluate.suite import SUITES, Function, load_functions
+from redqueen.domains.code.suite import SUITES, Function, load_functions
 from redqueen.verify.literals import canonical, canonical_args
 
 PATH = SUITES / "everyday.jsonl"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scripted import config_of
 
+from redqueen.domains.code.suite import load_suite
 from redqueen.engine import Engine, open_engine
 from redqueen.evaluate.external import SUITE, Examiner, base_records, student_records
 from redqueen.evaluate.fitness_suite import Score
-from redqueen.evaluate.suite import load_suite
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
 from redqueen.nouns import Individual, Rating
 
@@ -47,7 +47,7 @@ def test_all_items_of_the_suite_are_scored_unless_fewer_are_asked_for(engine: En
 def test_never_more_items_than_asked_for_but_always_whole_functions(engine: Engine, max_items: int) -> None:
     items = examiner_of(engine, max_items).items
     assert 3 <= len(items) <= max(3, max_items)
-    functions = [item.function for item in items]
+    functions = [item.cluster for item in items]
     assert all(functions.count(name) == 3 for name in functions)
     assert items == examiner_of(engine, max_items).items
 

@@ -3,9 +3,10 @@
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from redqueen.domains.code.prompts_compact import EOS, CompactFormat
+from redqueen.domains.code.suite import load_suite
+from redqueen.domains.compact import EOS
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.evaluate.fitness_suite import Score, score
-from redqueen.evaluate.suite import load_suite
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
@@ -36,7 +37,7 @@ def test_fresh_members_score_as_the_base_and_a_score_can_be_repeated() -> None:
             slots=[0, 1],
             items=items,
             sampler_factory=lambda temperature: TorchSampler(bank, NUM_TOKENS, [end], temperature),
-            prompt_format=CompactFormat(),
+            prompt_format=PromptFormat(FRAMES["compact"]),
             tokenizer=tokenizer,
             verifier=verifier,
             num_samples=2,

@@ -1,21 +1,25 @@
 """External fitness: right answers are counted right, over members, modes, strata and kinds."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
-from typing import cast
 
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from redqueen.domains.code.prompts_compact import END_THINK, EOS, THINK, CompactFormat
+from redqueen.domains.code.grading import grade_literal
+from redqueen.domains.code.kinds import ABDUCTION, CODE, DEDUCTION, INDUCTION
+from redqueen.domains.code.suite import Function, build_items
+from redqueen.domains.compact import END_THINK, EOS, THINK
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.registry import DOMAINS
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
-from redqueen.evaluate.suite import Function, build_items
 from redqueen.nouns import Completion, Grade, Request, Task
 from redqueen.tiny.tokenizer import build_tokenizer
 from redqueen.verify import Verifier
+from redqueen.verify.programs import Rules
 
-FORMAT = CompactFormat()
+FORMAT = PromptFormat(FRAMES["compact"])
 NUM_SAMPLES = 4
 ALWAYS, NEVER, SILENT, ONCE_OF_FOUR, DEDUCES, THINKS = range(6)
 
@@ -75,17 +79,10 @@ class ScriptedSampler:
         return Completion(tokens, (0.0,) * len(tokens), 0.0, finished=True)
 
 
-@dataclass
-class LosesWrongDeductions:
-    """The real judge, but its workers die over wrong deductions."""
-
-    judge: Verifier
-
-    def grade(self, pairs: Sequence[tuple[Task, str | None]]) -> list[Grade]:
-        return [
-            Grade(False, "infra", lost=True) if task.kind == "code_o" and not grade.correct else grade
-            for (task, _), grade in zip(pairs, self.judge.grade(pairs), strict=True)
-        ]
+def losing_wrong_deductions(task: Task, answer: str, rules: Rules) -> Grade:
+    """The real grader, but its workers die over wrong deductions."""
+    grade = grade_literal(task, answer, rules)
+    return grade if grade.correct else Grade(False, "infra", lost=True)
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +168,12 @@ def test_thoughts_and_tokens_are_counted(tokenizer: PreTrainedTokenizerFast, ver
     assert greedy.cells["all", "code_o"].mean_tokens == pytest.approx(sum(lengths) / 3)
 
 
-def test_an_attempt_whose_grading_was_lost_is_no_sample(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:
-    sampled, greedy = run([ONCE_OF_FOUR], tokenizer, cast(Verifier, LosesWrongDeductions(verifier)))
+def test_an_attempt_whose_grading_was_lost_is_no_sample(
+    tokenizer: PreTrainedTokenizerFast, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losing = replace(DEDUCTION, grade=losing_wrong_deductions)
+    monkeypatch.setitem(DOMAINS, "code", replace(CODE, kinds=(losing, ABDUCTION, INDUCTION)))
+    sampled, greedy = run([ONCE_OF_FOUR], tokenizer, verifier)
     assert sampled.num_lost == 9 and sampled.cells["all", "code_o"].mean == 1
     assert greedy.num_lost == 3 and greedy.cells["all", "code_o"].num_items == 0
     assert isnan(greedy.cells["all", "code_o"].mean) and greedy.overall.num_items == 6

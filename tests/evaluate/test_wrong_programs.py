@@ -4,11 +4,11 @@ import pytest
 from benchmark_data import benchmark_file
 from wrong_programs import CONSTANTS, constant, mutants
 
+from redqueen.domains.rows import Row
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.evalplus import extended_test
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import FunctionQuestion
-from redqueen.evaluate.rows import Row
 from redqueen.verify import guard
 from redqueen.verify.unit_tests import UnitTest, UnitTester, with_code
 

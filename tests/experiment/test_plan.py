@@ -47,8 +47,8 @@ def test_runs_go_seed_by_seed_with_the_reference_first(tmp_path: Path) -> None:
 
 def test_an_arms_settings_come_over_the_experiments_and_those_over_the_file(tmp_path: Path) -> None:
     big, one, _ = (run.config for run in loaded(tmp_path).runs)
-    assert (big.learn.learning_rate, big.solve.num_attempts, big.propose.num_code_o) == (0.5, 2, 5)
-    assert (one.learn.learning_rate, one.solve.num_attempts, one.propose.num_code_o) == (0.5, 2, 6)
+    assert (big.learn.learning_rate, big.solve.num_attempts, big.propose.num_proposals["code_o"]) == (0.5, 2, 5)
+    assert (one.learn.learning_rate, one.solve.num_attempts, one.propose.num_proposals["code_o"]) == (0.5, 2, 6)
     assert one.population.arm == "single" and big.population.arm == "4T+4S"
     assert (one.run.name, one.run.rng_seed) == ("one seed 1", 1)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.domains.registry import grade
 from redqueen.engine import open_engine
 from redqueen.experiment.retention.lineup import COPY, LINEAR, Entry
 from redqueen.experiment.retention.settings import QUICK, engine_config
@@ -103,7 +104,7 @@ def test_each_program_gives_one_task_of_each_kind_with_what_the_verifier_compute
     tasks = bench.source.write("0/1/0", 3)
     assert [task.kind for task in tasks] == ["code_o", "code_i"] * 3
     assert len({task.id for task in tasks}) == 6
-    assert all(grade.correct for grade in bench.engine.verifier.grade([(t, _answer(t)) for t in tasks]))
+    assert all(grade.correct for grade in grade([(t, _answer(t)) for t in tasks], bench.engine.verifier))
 
 
 def _answer(task: object) -> str:

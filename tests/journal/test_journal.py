@@ -4,7 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,13 +29,7 @@ TEACHER = Individual("T1", "teacher", 0, Rating(25.0, 8.0))
 STUDENT = Individual("S1", "student", 1, Rating(25.0, 8.0))
 
 
-@dataclass(frozen=True)
-class Measured:
-    ast_depth: int = 4
-    cyclomatic: int = 2
-    num_lines: int = 3
-    num_variables: int = 1
-    halstead_volume: float = 17.5
+MEASURED = {"ast_depth": 4, "cyclomatic": 2, "num_lines": 3, "num_variables": 1, "halstead_volume": 17.5}
 
 
 def attempt(
@@ -57,7 +51,7 @@ def write_step(journal: Journal, step: int, text: str = "<answer>3</answer>", se
         tx.add_matches([MatchRecord(match, 1, 2 / 3, "student")])
         verdicts = ("unparsable", "ok")
         tx.add_candidates(CandidateRecord(c, v, reward=-1.0) for c, v in zip(written, verdicts, strict=True))
-        tx.add_tasks([TaskRecord(task, Measured(), f"behaviour {step}")])
+        tx.add_tasks([TaskRecord(task, MEASURED, f"behaviour {step}")])
         tx.add_attempts(
             [
                 attempt(task.id, text, "3", True),
@@ -332,7 +326,7 @@ def test_a_hundred_steps_of_a_thousand_attempts_stay_modest(tmp_path: Path) -> N
                 for n in range(128)
             ]
             with journal.step(step) as tx:
-                tx.add_tasks(TaskRecord(task, Measured(), f"digest {task.id}") for task in tasks)
+                tx.add_tasks(TaskRecord(task, MEASURED, f"digest {task.id}") for task in tasks)
                 tx.add_attempts(
                     attempt(task.id, f"<think>{thought}</think>[1, 2, 3]", "[1, 2, 3]", True, thought)
                     if n % 3 == 0

@@ -7,7 +7,7 @@ import pytest
 
 from redqueen.config import LearnConfig
 from redqueen.learn.credit import Credit, assign_credit, solve_fracs
-from redqueen.nouns import Attempt, Candidate, Completion, Grade, Individual, Kind, Outcome, Rating, Rejection, Task
+from redqueen.nouns import Attempt, Candidate, Completion, Grade, Individual, Outcome, Rating, Rejection, Task
 from redqueen.propose.proposing import Proposal
 from redqueen.solve.solving import Answered
 
@@ -22,12 +22,12 @@ def completion(mark: int) -> Completion:
 
 
 def proposal(
-    name: str, slot: int = 0, kind: Kind = "code_o", prompt: tuple[int, ...] = (5, 6), mark: int = 9
+    name: str, slot: int = 0, kind: str = "code_o", prompt: tuple[int, ...] = (5, 6), mark: int = 9
 ) -> Proposal:
     return Proposal(Candidate(name, f"T{slot + 1}", "S1", kind, "text"), slot, prompt, completion(mark))
 
 
-def task(name: str, teacher: str = "T1", kind: Kind = "code_o") -> Task:
+def task(name: str, teacher: str = "T1", kind: str = "code_o") -> Task:
     return Task(name, teacher, "S1", kind, "def f(x):\n    return x\n", ("1",), ("1",))
 
 
@@ -77,7 +77,7 @@ def test_rewards_and_advantages_of_one_students_attempts_are_those_worked_out_by
 
 def test_a_teachers_proposals_are_centred_within_their_kind() -> None:
     tasks = {name: task(name) for name in ("o1", "o2", "i1", "i2")}
-    kinds: dict[str, Kind] = {"o1": "code_o", "o2": "code_o", "i1": "code_i", "i2": "code_i"}
+    kinds: dict[str, str] = {"o1": "code_o", "o2": "code_o", "i1": "code_i", "i2": "code_i"}
     credit = credit_of(
         dict(tasks),
         [

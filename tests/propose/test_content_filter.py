@@ -2,25 +2,16 @@
 
 import pytest
 
-from redqueen.config import ProposeConfig
+from redqueen.config import ProposeConfig, VerifyConfig
+from redqueen.domains.registry import check
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.content_filter import ContentFilter, check_allowed, load_content_filter, refuse
+from redqueen.verify import Verifier
 
 
 def candidate(code: str = "def f(x):\n    return x\n", inputs: str = "1", error: str = "") -> Candidate:
     return Candidate("1-T1-0", "T1", "S1", "code_o", "text", code, (inputs,), "", error)
-
-
-class Counting:
-    """A verifier that accepts everything and remembers what it was asked to run."""
-
-    def __init__(self) -> None:
-        self.ran: list[Candidate] = []
-
-    def check(self, candidates: list[Candidate]) -> list[Task]:
-        self.ran += candidates
-        return [Task(c.id, c.teacher, c.student, c.kind, c.code, c.inputs, ("1",)) for c in candidates]
 
 
 def not_a_password(asked: Candidate) -> str | None:
@@ -61,13 +52,15 @@ def test_a_hook_is_asked_and_its_words_are_the_detail() -> None:
 
 
 def test_what_is_refused_is_never_run_and_the_rest_keeps_its_place() -> None:
-    verifier = Counting()
     content_filter = load_content_filter(ProposeConfig(policy_rules=("secret",)))
     candidates = [candidate(), candidate(inputs="'secret'"), candidate(inputs="2")]
-    judged = check_allowed(candidates, content_filter, verifier)
+    with Verifier(workers=1) as verifier:
+        judged = check_allowed(candidates, content_filter, verifier, VerifyConfig(accept_cpu_ms=200))
+        num_run = verifier.num_jobs
+        check([candidates[0], candidates[2]], verifier)
+        assert verifier.num_jobs == 2 * num_run > 0
     assert [isinstance(v, Rejection) for v in judged] == [False, True, False]
     assert [v.inputs for v in judged if isinstance(v, Task)] == [("1",), ("2",)]
-    assert verifier.ran == [candidates[0], candidates[2]]
 
 
 def test_a_hook_that_fails_lets_nothing_pass() -> None:

@@ -1,6 +1,7 @@
 """Refusing what was asked before."""
 
-from redqueen.nouns import Candidate, Kind, Rejection, Task
+from redqueen.domains.code.kinds import IDENTITY
+from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.buffer import TaskBuffer, task_key
 from redqueen.propose.duplicates import reject_duplicates
 
@@ -12,7 +13,7 @@ def candidate(name: str) -> Candidate:
     return Candidate(name, "T1", "S1", "code_o", "text")
 
 
-def task(name: str, code: str = DOUBLE, input_: str = "1", kind: Kind = "code_o") -> Task:
+def task(name: str, code: str = DOUBLE, input_: str = "1", kind: str = "code_o") -> Task:
     return Task(name, "T1", "S1", kind, code, (input_,), ("2",))
 
 
@@ -45,7 +46,7 @@ def test_what_was_rejected_already_keeps_its_reason_and_blocks_nothing() -> None
 
 
 def test_what_was_asked_is_remembered_though_the_buffer_did_not_keep_it() -> None:
-    buffer = TaskBuffer(8).add([task("a"), task("b", input_="2")])
+    buffer = TaskBuffer(8, (IDENTITY,)).add([task("a"), task("b", input_="2")])
     assert [t.id for t in buffer.tasks] == ["seed", "a"]  # b is the same program
     result = reject_duplicates([candidate("c")], [task("c", RENAMED, input_="2")], buffer.asked)
     assert isinstance(result[0], Rejection) and result[0].reason == "duplicate"

@@ -7,7 +7,10 @@ from scripted import Scripted, Teacher, config_of, garbage
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from redqueen.config import ProposeConfig
-from redqueen.domains.code.prompts_compact import IN, NEW, REF, CompactFormat
+from redqueen.domains.code.kinds import IDENTITY
+from redqueen.domains.code.prompts_compact import NEW
+from redqueen.domains.compact import IN, REF
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Individual, Rating, Task
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.propose.buffer import TaskBuffer
@@ -15,6 +18,7 @@ from redqueen.propose.proposing import Proposal, propose
 from redqueen.streams import Streams
 
 TEACHERS = [Individual(f"T{slot + 1}", "teacher", slot, Rating(25, 8)) for slot in range(2)]
+SEEDED = TaskBuffer(8, (IDENTITY,))
 OPPONENTS = {"T1": ("S1",), "T2": ("S1", "S2")}
 
 
@@ -31,7 +35,7 @@ def write(
     sampler: Scripted, buffer: TaskBuffer, max_prompt_tokens: int = 512, step: int = 3, **changes: object
 ) -> list[Proposal]:
     config = config_of(propose=changes).propose
-    seams = (sampler, CompactFormat(), sampler.tokenizer)
+    seams = (sampler, PromptFormat(FRAMES["compact"]), sampler.tokenizer)
     return propose(TEACHERS, OPPONENTS, buffer, config, *seams, Streams(0, step), max_prompt_tokens)
 
 
@@ -47,7 +51,7 @@ def test_every_teacher_writes_as_many_of_each_kind_as_asked_a_few_from_each_prom
     tokenizer: PreTrainedTokenizerBase,
 ) -> None:
     sampler = Scripted(tokenizer, Teacher())
-    proposals = write(sampler, TaskBuffer(8), num_code_o=5, num_code_i=2, num_code_f=1, num_per_prompt=2)
+    proposals = write(sampler, SEEDED, num_code_o=5, num_code_i=2, num_code_f=1, num_per_prompt=2)
     assert [(r.slot, r.num_samples) for r in sampler.requests] == [
         (slot, count) for slot in (0, 1) for count in (2, 2, 1, 2, 1)
     ]
@@ -60,13 +64,13 @@ def test_every_teacher_writes_as_many_of_each_kind_as_asked_a_few_from_each_prom
 
 def test_ids_and_seeds_are_never_used_twice_within_a_step_or_across_steps(tokenizer: PreTrainedTokenizerBase) -> None:
     sampler = Scripted(tokenizer, Teacher())
-    ids = [p.candidate.id for step in (1, 2) for p in write(sampler, TaskBuffer(8), step=step)]
+    ids = [p.candidate.id for step in (1, 2) for p in write(sampler, SEEDED, step=step)]
     assert len(set(ids)) == len(ids)
     assert len({request.rng_seed for request in sampler.requests}) == len(sampler.requests)
 
 
 def test_references_are_shown_for_programs_and_a_given_program_for_inputs(tokenizer: PreTrainedTokenizerBase) -> None:
-    buffer = TaskBuffer(8).add([task(str(k), f"def f(x):\n    return x - {k}\n", input_=str(k)) for k in range(3)])
+    buffer = SEEDED.add([task(str(k), f"def f(x):\n    return x - {k}\n", input_=str(k)) for k in range(3)])
     sampler = Scripted(tokenizer, Teacher())
     write(sampler, buffer, num_code_o=1, num_code_i=1, num_code_f=1, num_references=2)
     for prompt in prompts_of(sampler):
@@ -79,7 +83,7 @@ def test_references_are_shown_for_programs_and_a_given_program_for_inputs(tokeni
 
 def test_an_induction_proposal_is_about_the_given_program(tokenizer: PreTrainedTokenizerBase) -> None:
     sampler = Scripted(tokenizer, lambda *_: f"adds{IN}1{IN}2")
-    buffer = TaskBuffer(8).add([task("a", "def f(x):\n    return x - 1\n")])
+    buffer = SEEDED.add([task("a", "def f(x):\n    return x - 1\n")])
     proposals = write(sampler, buffer, num_code_o=0, num_code_i=0, num_code_f=8, num_per_prompt=1)
     for proposal, prompt in zip(proposals, prompts_of(sampler), strict=True):
         assert proposal.candidate.code.strip() in prompt
@@ -88,7 +92,7 @@ def test_an_induction_proposal_is_about_the_given_program(tokenizer: PreTrainedT
 
 
 def test_with_a_buffer_for_each_teacher_nobody_sees_what_others_wrote(tokenizer: PreTrainedTokenizerBase) -> None:
-    buffer = TaskBuffer(8).add(
+    buffer = SEEDED.add(
         [task("a", "def f(x):\n    return 'one'\n"), task("b", "def f(x):\n    return 'two'\n", "T2", "2")]
     )
     sampler = Scripted(tokenizer, Teacher())
@@ -103,7 +107,7 @@ def test_with_a_buffer_for_each_teacher_nobody_sees_what_others_wrote(tokenizer:
 
 def test_what_was_sampled_is_kept_for_the_learner_beside_what_was_read(tokenizer: PreTrainedTokenizerBase) -> None:
     sampler = Scripted(tokenizer, Teacher())
-    proposals = write(sampler, TaskBuffer(8))
+    proposals = write(sampler, SEEDED)
     assert [p.prompt for p in proposals[:2]] == [sampler.requests[0].prompt] * 2
     for proposal in proposals:
         assert proposal.slot == {"T1": 0, "T2": 1}[proposal.candidate.teacher]
@@ -112,19 +116,17 @@ def test_what_was_sampled_is_kept_for_the_learner_beside_what_was_read(tokenizer
 
 
 def test_what_cannot_be_read_is_a_candidate_with_its_reason(tokenizer: PreTrainedTokenizerBase) -> None:
-    assert {p.candidate.error for p in write(Scripted(tokenizer, garbage), TaskBuffer(8))} == {
-        "a mark where text should be"
-    }
-    cut = write(Scripted(tokenizer, lambda *_: None), TaskBuffer(8))
+    assert {p.candidate.error for p in write(Scripted(tokenizer, garbage), SEEDED)} == {"a mark where text should be"}
+    cut = write(Scripted(tokenizer, lambda *_: None), SEEDED)
     assert {(p.candidate.error, p.candidate.text) for p in cut} == {("cut off at the token limit", "cut")}
 
 
 def test_references_that_do_not_fit_are_left_out(tokenizer: PreTrainedTokenizerBase) -> None:
     long = [task(str(k), f"def f(x):\n    return {'x + ' * 40}{k}\n", input_=str(k)) for k in range(7)]
     sampler = Scripted(tokenizer, Teacher())
-    write(sampler, TaskBuffer(8).add(long), max_prompt_tokens=250, num_references=6, num_code_f=0)
+    write(sampler, SEEDED.add(long), max_prompt_tokens=250, num_references=6, num_code_f=0)
     assert 100 < longest(sampler.requests) <= 250
-    write(sampler, TaskBuffer(8).add(long), max_prompt_tokens=20, num_references=6, num_code_f=0)
+    write(sampler, SEEDED.add(long), max_prompt_tokens=20, num_references=6, num_code_f=0)
     assert longest(sampler.requests[-4:]) <= 20
 
 
@@ -134,12 +136,12 @@ def test_a_given_program_that_does_not_fit_gives_way_to_the_identity_program(
     long = [task(str(k), f"def f(x):\n    return {'x + ' * 40}{k}\n", input_=str(k)) for k in range(20)]
     sampler = Scripted(tokenizer, lambda *_: f"same{IN}1")
     wanted = {"num_code_o": 0, "num_code_i": 0, "num_code_f": 4, "num_per_prompt": 1}
-    proposals = write(sampler, TaskBuffer(8).add(long), max_prompt_tokens=50, **wanted)
+    proposals = write(sampler, SEEDED.add(long), max_prompt_tokens=50, **wanted)
     assert longest(sampler.requests) <= 50
     assert {p.candidate.code for p in proposals} == {"def f(x):\n    return x\n"}
 
 
 def test_no_kind_needs_to_be_asked_for_but_one(tokenizer: PreTrainedTokenizerBase) -> None:
-    proposals = write(Scripted(tokenizer, Teacher()), TaskBuffer(8), num_code_o=0, num_code_i=0, num_code_f=1)
+    proposals = write(Scripted(tokenizer, Teacher()), SEEDED, num_code_o=0, num_code_i=0, num_code_f=1)
     assert [p.candidate.kind for p in proposals] == ["code_f", "code_f"]
     assert isinstance(config_of().propose, ProposeConfig)

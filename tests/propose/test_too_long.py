@@ -4,8 +4,8 @@ import pytest
 from scripted import config_of
 from transformers import AutoTokenizer
 
-from redqueen.domains.code.prompts_compact import CompactFormat
-from redqueen.nouns import Candidate, Kind, Rejection, Task
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.propose.too_long import reject_too_long
@@ -14,10 +14,10 @@ from redqueen.propose.too_long import reject_too_long
 def judged(limit: int, *verdicts: Task | Rejection) -> list[Task | Rejection]:
     tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
     candidates = [Candidate(str(i), "T1", "S1", "code_o", "") for i in range(len(verdicts))]
-    return reject_too_long(candidates, verdicts, CompactFormat(), tokenizer, limit)
+    return reject_too_long(candidates, verdicts, PromptFormat(FRAMES["compact"]), tokenizer, limit)
 
 
-def task(output: str, kind: Kind = "code_i") -> Task:
+def task(output: str, kind: str = "code_i") -> Task:
     return Task("a", "T1", "S1", kind, "def f(x):\n    return x\n", ("1",), (output,))
 
 
@@ -37,7 +37,7 @@ def test_what_was_rejected_already_keeps_its_reason() -> None:
 
 def test_the_limit_itself_is_short_enough() -> None:
     tokenizer, asked = AutoTokenizer.from_pretrained(embedded_folder()), task("1")
-    length = len(CompactFormat().encode(tokenizer, CompactFormat().solve(asked)))
+    length = len(PromptFormat(FRAMES["compact"]).encode(tokenizer, PromptFormat(FRAMES["compact"]).solve(asked)))
     assert judged(length, asked) == [asked]
     assert isinstance(judged(length - 1, asked)[0], Rejection)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from redqueen.domains.code.suite import KINDS
 from redqueen.journal import (
     AttemptRecord,
     CandidateRecord,
@@ -17,7 +18,8 @@ from redqueen.journal import (
     RunRecord,
     TaskRecord,
 )
-from redqueen.nouns import KINDS, Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
+from redqueen.journal.records import MEASURES
+from redqueen.nouns import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
 from redqueen.run.store import JOURNAL
 
 HOSTILE = (
@@ -48,13 +50,8 @@ REASONS = (
 )
 
 
-@dataclass(frozen=True)
-class Measured:
-    ast_depth: int
-    cyclomatic: int
-    num_lines: int
-    num_variables: int
-    halstead_volume: float
+def measured(*values: float) -> dict[str, float]:
+    return dict(zip(MEASURES, values, strict=True))
 
 
 @dataclass
@@ -209,7 +206,7 @@ def task_record(rng: np.random.Generator, candidate: Candidate, text: str, progr
     )
     grown = int(rng.poisson(2 + 2 * progress))
     return TaskRecord(
-        task, Measured(4 + grown, 1 + grown // 2, 3 + grown, 1 + grown // 2, 20.0 + grown), f"add {constant}"
+        task, measured(4 + grown, 1 + grown // 2, 3 + grown, 1 + grown // 2, 20.0 + grown), f"add {constant}"
     )
 
 

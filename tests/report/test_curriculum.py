@@ -1,13 +1,14 @@
 """The curriculum's measures against hand-computed numbers."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from redqueen.domains.code.measures import measure
 from redqueen.journal import Journal, RunRecord, TaskRecord
+from redqueen.journal.records import MEASURES
 from redqueen.nouns import Task
 from redqueen.propose.curriculum import curriculum_metrics
 from redqueen.report.curriculum import curriculum_steps
@@ -16,13 +17,8 @@ FLAT = "def f(x):\n    return x"
 DEEP = "def f(x):\n    y = x\n    if x > 0:\n        y = x + 1\n    return y"
 
 
-@dataclass(frozen=True)
-class Fixed:
-    ast_depth: int
-    cyclomatic: int
-    num_lines: int
-    num_variables: int
-    halstead_volume: float = 0.0
+def fixed_at(*values: float) -> dict[str, float]:
+    return dict(zip(MEASURES, (*values, 0.0), strict=True))
 
 
 def task(step: int, number: int, kind: str) -> Task:
@@ -30,7 +26,7 @@ def task(step: int, number: int, kind: str) -> Task:
 
 
 def test_the_metrics_of_a_step_are_means_over_its_programs() -> None:
-    metrics = curriculum_metrics([Fixed(4, 1, 2, 1), Fixed(7, 4, 6, 2)], 9)
+    metrics = curriculum_metrics([fixed_at(4, 1, 2, 1), fixed_at(7, 4, 6, 2)], 9)
     assert metrics == {
         "curriculum/ast_depth": 5.5,
         "curriculum/cyclomatic": 2.5,
@@ -48,9 +44,9 @@ def test_a_step_without_a_valid_task_has_no_means_but_keeps_its_coverage() -> No
 
 def test_the_journal_gives_means_by_kind_and_coverage_counts_each_behaviour_once(tmp_path: Path) -> None:
     steps = {
-        1: [("code_o", Fixed(4, 1, 2, 1), "a"), ("code_i", Fixed(6, 3, 4, 3), "b")],
+        1: [("code_o", fixed_at(4, 1, 2, 1), "a"), ("code_i", fixed_at(6, 3, 4, 3), "b")],
         2: [],
-        3: [("code_o", Fixed(8, 5, 6, 5), "a"), ("code_o", Fixed(10, 7, 8, 7), "c"), ("code_i", None, "c")],
+        3: [("code_o", fixed_at(8, 5, 6, 5), "a"), ("code_o", fixed_at(10, 7, 8, 7), "c"), ("code_i", None, "c")],
     }
     with Journal.create(tmp_path / "j", RunRecord("r", "1T+1S", 0)) as journal:
         for step, tasks in steps.items():
@@ -75,7 +71,7 @@ def test_the_journal_gives_means_by_kind_and_coverage_counts_each_behaviour_once
 
 
 def test_the_verifiers_measures_go_in_as_they_are() -> None:
-    metrics = curriculum_metrics([measure(FLAT), measure(DEEP)], 2)
+    metrics = curriculum_metrics([asdict(measure(FLAT)), asdict(measure(DEEP))], 2)
     assert metrics["curriculum/cyclomatic"] == pytest.approx(1.5)
     assert metrics["curriculum/lines"] == pytest.approx((2 + 5) / 2)
     assert metrics["curriculum/variables"] == pytest.approx((1 + 2) / 2)

@@ -15,6 +15,7 @@ import pytest
 
 from redqueen.commands import train
 from redqueen.config import load_config
+from redqueen.domains.registry import num_proposals
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff
 from redqueen.journal.write import Row
@@ -29,7 +30,7 @@ from redqueen.state import State, state_from_plain
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
 CONFIG = load_config(QUICK)
-NUM_PROPOSALS = CONFIG.propose.num_code_o + CONFIG.propose.num_code_i + CONFIG.propose.num_code_f
+NUM_PROPOSALS = sum(num_proposals(CONFIG.propose).values())
 STEPS = range(1, CONFIG.run.num_steps + 1)
 
 

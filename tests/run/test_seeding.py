@@ -7,8 +7,8 @@ import pytest
 import torch
 from scripted import Table, Teacher, config_of, garbage, open_table, wrong
 
-from redqueen.domains.code.prompts_compact import IN
-from redqueen.propose.buffer import IDENTITY
+from redqueen.domains.code.kinds import IDENTITY
+from redqueen.domains.compact import IN
 from redqueen.run.seeding import SEED_AUTHOR, grow_seed_buffer
 
 

@@ -6,15 +6,16 @@ import pytest
 from scripted import Scripted, config_of, half, right
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from redqueen.domains.code.prompts_compact import END_THINK, THINK, CompactFormat
-from redqueen.nouns import Attempt, Grade, Individual, Kind, Outcome, Rating, Task
+from redqueen.domains.compact import END_THINK, THINK
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.nouns import Attempt, Grade, Individual, Outcome, Rating, Task
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.solve.solving import Answered, Sampled, grade, solve
 from redqueen.streams import Streams
 from redqueen.verify import Verifier
 
 STUDENTS = {name: Individual(name, "student", slot, Rating(25, 8)) for name, slot in (("S1", 2), ("S2", 3))}
-FORMAT = CompactFormat()
+FORMAT = PromptFormat(FRAMES["compact"])
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def verifier() -> Iterator[Verifier]:
         yield opened
 
 
-def task(name: str, teacher: str = "T1", kind: Kind = "code_o") -> Task:
+def task(name: str, teacher: str = "T1", kind: str = "code_o") -> Task:
     return Task(name, teacher, "S1", kind, "def f(x):\n    return x + 1\n", ("1",), ("2",))
 
 

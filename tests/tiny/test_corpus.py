@@ -9,15 +9,17 @@ import pytest
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from redqueen.domains.code.prompts_compact import ANSWER, BOS, END_THINK, EOS, IN, NEW, OUT, THINK, CompactFormat
-from redqueen.nouns import Kind, Task
+from redqueen.domains.code.prompts_compact import ANSWER, NEW
+from redqueen.domains.compact import BOS, END_THINK, EOS, IN, OUT, THINK
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.nouns import Task
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.tiny.corpus import NUM_SHOWN, THINK_HABIT_FRAC, Author, Batch, Corpus, Sample, Segment
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.problems import Problem
 from redqueen.tiny.thought_traces import instrument, run
 
-FORMAT = CompactFormat()
+FORMAT = PromptFormat(FRAMES["compact"])
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +96,7 @@ def test_the_opening_of_a_thought_is_the_only_token_with_its_weight(tokenizer: P
 
 @pytest.mark.parametrize("kind", ["code_o", "code_i"])
 def test_the_weights_of_first_tokens_make_thinking_as_frequent_as_the_habit_says(
-    problems: list[Problem], kind: Kind
+    problems: list[Problem], kind: str
 ) -> None:
     """Of weighted first tokens the share of the think mark is what the base will sample: the habit."""
     author, think, direct = Author(Random(0)), 0.0, 0.0
@@ -113,7 +115,7 @@ def test_a_solving_sample_asks_and_answers_as_the_format_of_self_play_does(probl
         for branch in sample.completions:
             asked, *rest = branch
             assert asked[1] == 0.0  # what is asked is not taught
-            kind: Kind = "code_o" if asked[0].startswith(IN) else "code_i"
+            kind: str = "code_o" if asked[0].startswith(IN) else "code_i"
             shown = asked[0].removeprefix(IN).removeprefix(OUT).removesuffix(ANSWER[kind])
             index = next(
                 i

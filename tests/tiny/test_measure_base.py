@@ -3,8 +3,9 @@
 from dataclasses import replace
 from random import Random
 
+from redqueen.domains.code.suite import KINDS
+from redqueen.domains.registry import grade
 from redqueen.engine import load_base
-from redqueen.nouns import KINDS
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
@@ -41,7 +42,7 @@ def test_a_generated_problem_is_a_task_that_its_own_result_input_and_program_sol
             answer = {"code_o": turned.runs[0].result, "code_i": turned.inputs[0], "code_f": problem.code + "\n"}[kind]
             pairs.append((task_of(turned, kind, f"{kind}{i}"), answer))
     with Verifier(workers=1) as verifier:
-        assert [grade.correct for grade in verifier.grade(pairs)] == [True] * 21
+        assert [grade.correct for grade in grade(pairs, verifier)] == [True] * 21
 
 
 def test_attempts_are_counted_by_mode_and_a_forced_thought_is_a_thought() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from redqueen.domains.code.prompts_compact import BOS, EOS, MARKS, PAD
-from redqueen.evaluate.suite import SUITES
+from redqueen.domains.code.suite import SUITES
+from redqueen.domains.compact import BOS, EOS, MARKS, PAD
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.tiny.tokenizer import build_tokenizer, build_vocabulary, pieces_of
 from redqueen.tiny.values import WORDS

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.domains.registry import check, grade
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Program, Verifier
 
@@ -18,13 +19,13 @@ def deduction() -> Task:
 
 def test_a_program_found_nondeterministic_is_no_task(verifier: Verifier) -> None:
     code = "def f(x):\n    return [c for c in set(x)]"
-    found = verifier.check([Candidate("c", "T", "S", "code_o", "", code, ("'abcdefgh'",))])[0]
+    found = check([Candidate("c", "T", "S", "code_o", "", code, ("'abcdefgh'",))], verifier)[0]
     assert isinstance(found, Rejection) and found.reason == "nondeterministic"
 
 
 def test_an_answer_that_breaks_out_of_the_comparison_earns_nothing(verifier: Verifier, deduction: Task) -> None:
     answers = ["0) or (True", "2 if True else 3", "(lambda: 2)()", "True or 2", "2 == 2", "eval('2')", "2;2", "2\n2"]
-    assert not any(grade.correct for grade in verifier.grade([(deduction, answer) for answer in answers]))
+    assert not any(grade.correct for grade in grade([(deduction, answer) for answer in answers], verifier))
 
 
 def test_an_object_that_equals_everything_earns_nothing(verifier: Verifier) -> None:
@@ -33,22 +34,22 @@ def test_an_object_that_equals_everything_earns_nothing(verifier: Verifier) -> N
     equal_int = (
         "class I(int):\n    def __eq__(self, o): return True\n    __hash__ = int.__hash__\ndef f(x):\n    return I(0)"
     )
-    found = verifier.grade([(task, equal_to_all), (task, equal_int)])
+    found = grade([(task, equal_to_all), (task, equal_int)], verifier)
     assert [(grade.correct, grade.verdict) for grade in found] == [(False, "invalid-output")] * 2
 
 
 def test_a_long_output_stays_whole_and_can_be_answered(verifier: Verifier) -> None:
-    found = verifier.check([Candidate("c", "T", "S", "code_o", "", "def f(x):\n    return 'ab' * x", ("1500",))])[0]
+    found = check([Candidate("c", "T", "S", "code_o", "", "def f(x):\n    return 'ab' * x", ("1500",))], verifier)[0]
     assert isinstance(found, Task)
     whole = repr("ab" * 1500)
     assert found.outputs == (whole,)
-    assert [grade.correct for grade in verifier.grade([(found, whole), (found, whole[:400] + "'")])] == [True, False]
+    assert [grade.correct for grade in grade([(found, whole), (found, whole[:400] + "'")], verifier)] == [True, False]
 
 
 @pytest.mark.parametrize("module", ["os", "sys", "socket"])
 def test_programs_that_import_the_outside_are_no_tasks(module: str, verifier: Verifier) -> None:
     code = f"import {module}\ndef f(x):\n    return x"
-    found = verifier.check([Candidate("c", "T", "S", "code_o", "", code, ("1",))])[0]
+    found = check([Candidate("c", "T", "S", "code_o", "", code, ("1",))], verifier)[0]
     assert isinstance(found, Rejection) and found.reason == "forbidden"
 
 
@@ -86,5 +87,5 @@ def test_answers_are_never_evaluated_in_the_process_that_grades(
         (induction, f"{touch}\n{OUTPUT}"),
         (induction, f"f = {touch}"),
     ]
-    assert not any(grade.correct for grade in verifier.grade(pairs))
+    assert not any(grade.correct for grade in grade(pairs, verifier))
     assert not marker.exists()

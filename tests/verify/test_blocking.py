@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from test_inheritance import changed_zygotes
 
+from redqueen.domains.registry import grade as grade_all
 from redqueen.nouns import Task
 from redqueen.verify import Limits, Program, Verifier
 from redqueen.verify.unit_tests import UnitTest, UnitTester
@@ -58,7 +59,7 @@ def test_three_answers_that_block_cost_less_than_two_seconds(verifier: Verifier)
     task = Task("t", "T", "S", "code_f", "", ("1", "2"), ("1", "2"))
     verifier.run([Program("warm", "import re\ndef f(x):\n    return x", ("1",))])
     start_s = time.monotonic()
-    grades = verifier.grade([(task, f"{OWN_LOCK}\n# {i}") for i in range(3)])
+    grades = grade_all([(task, f"{OWN_LOCK}\n# {i}") for i in range(3)], verifier)
     assert not any(grade.correct or grade.lost for grade in grades)
     assert time.monotonic() - start_s < 2
 

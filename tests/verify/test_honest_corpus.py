@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 from verify_data import DATA, honest_programs, read_lines
 
+from redqueen.domains.registry import check as check_all
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Limits, Verifier
 from redqueen.verify.literals import canonical
@@ -69,7 +70,7 @@ def as_candidate(name: str, code: str, given: str) -> Candidate:
 @pytest.fixture(scope="module")
 def checked(verifier: Verifier) -> dict[str, tuple[Task | Rejection, str, str]]:
     rows = list(honest_programs())
-    found = verifier.check([as_candidate(*row) for row in rows])
+    found = check_all([as_candidate(*row) for row in rows], verifier)
     return {name: (result, code, given) for result, (name, code, given) in zip(found, rows, strict=True)}
 
 

@@ -16,6 +16,7 @@ import pytest
 from verify_data import HOST_MODULES
 
 from redqueen.commands.verify import grade_file
+from redqueen.domains.registry import grade
 from redqueen.nouns import Task
 from redqueen.verify import Program, Result, Verifier
 from redqueen.verify.inside.cage import NOBODY
@@ -120,7 +121,7 @@ def test_no_cheat_of_the_corpus_earns_credit(verifier: Verifier, hostile_rows: l
         gold = canonical(str(row["gold"])) if str(row["gold"])[0].isdigit() else repr(row["gold"])
         task = Task(str(row["id"]), "T", "S", "code_f", "", (str(row["input"]),), (gold,))
         pairs.append((task, str(row["code"])))
-    assert [task.id for (task, _), grade in zip(pairs, verifier.grade(pairs), strict=True) if grade.correct] == []
+    assert [task.id for (task, _), grade in zip(pairs, grade(pairs, verifier), strict=True) if grade.correct] == []
 
 
 def test_the_command_gives_no_cheat_of_the_corpus_credit(tmp_path: Path, hostile_rows: list[dict[str, object]]) -> None:

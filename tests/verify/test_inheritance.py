@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.domains.registry import grade as grade_all
 from redqueen.nouns import Task
 from redqueen.verify import Program, Result, Verifier
 from redqueen.verify.inside import zygote as inside
@@ -104,7 +105,7 @@ def haunted() -> Iterator[Verifier]:
         assert {result.verdict for result in results} == {"ok", "error"}
         expected = tuple(repr(secret()) for _ in range(4))
         task = Task("t", "T", "S", "code_f", "", ("1", "2", "3", "4"), expected, message=secret(), num_shown=2)
-        assert not verifier.grade([(task, "def f(x):\n    return x")])[0].correct
+        assert not grade_all([(task, "def f(x):\n    return x")], verifier)[0].correct
         yield verifier
 
 

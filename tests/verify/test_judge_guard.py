@@ -9,10 +9,12 @@ from verify_data import DATA, read_lines
 
 from redqueen.domains.code.measures import measure
 from redqueen.domains.code.normalise import normalise
-from redqueen.domains.code.prompts_chat import ChatFormat
-from redqueen.domains.code.prompts_compact import CompactFormat
+from redqueen.domains.code.suite import KINDS
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.registry import check as check_all
+from redqueen.domains.registry import grade as grade_all
 from redqueen.errors import UserError
-from redqueen.nouns import KINDS, Candidate, Rejection, Task
+from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Program, Verifier, guard
 from redqueen.verify.literals import LiteralError, canonical
 from redqueen.verify.records import VERDICTS
@@ -57,7 +59,7 @@ def task(kind: str, code: str = SAME) -> Task:
 
 def test_no_answer_makes_the_judge_raise(verifier: Verifier) -> None:
     pairs = [(task(kind), text) for kind in KINDS for text in HOSTILE]
-    grades = verifier.grade(pairs)
+    grades = grade_all(pairs, verifier)
     assert {grade.verdict for grade in grades} <= {"unparsable", *VERDICTS} - {"infra"}
     assert not any(grade.lost for grade in grades)
     right = {text for (t, text), grade in zip(pairs, grades, strict=True) if grade.correct and t.kind == "code_o"}
@@ -72,7 +74,7 @@ def test_no_proposal_makes_the_judge_raise(verifier: Verifier) -> None:
         for text in HOSTILE
     ]
     proposals += [Candidate("p", "T", "S", "code_i", text, text, inputs=("1",)) for text in HOSTILE]
-    found = verifier.check(proposals)
+    found = check_all(proposals, verifier)
     assert len(found) == len(proposals)
     assert "infra" not in {one.reason for one in found if isinstance(one, Rejection)}
 
@@ -102,7 +104,7 @@ def test_no_text_makes_a_prompt_format_raise() -> None:
     given = task("code_o")
     for text in HOSTILE:
         for before in marks:
-            for prompts in (ChatFormat(), CompactFormat()):
+            for prompts in (PromptFormat(FRAMES["chat"]), PromptFormat(FRAMES["compact"])):
                 for kind in KINDS:
                     prompts.parse_answer(kind, f"{before}{text}\n```</answer>")
                     prompts.parse_proposal(kind, f"{before}{text}\n```\n```message\nm\n```", given)
@@ -122,7 +124,7 @@ def test_every_task_can_be_measured_from_however_deep_a_stack(verifier: Verifier
 
     lengths = [100, 900, 990, 2_000, *range(2_700, 3_000, 20)]
     codes = [f"def f(x):\n    return {part * length}x\n" for length in lengths]
-    found = verifier.check([Candidate("p", "T", "S", "code_o", "", code, ("1",)) for code in codes])
+    found = check_all([Candidate("p", "T", "S", "code_o", "", code, ("1",)) for code in codes], verifier)
     tasks = [one for one in found if isinstance(one, Task)]
     assert 0 < len(tasks) < len(lengths)
     for one in tasks:

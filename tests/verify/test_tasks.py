@@ -4,19 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from redqueen.nouns import Candidate, Grade, Kind, Rejection, Task
+from redqueen.domains import registry
+from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify import Verifier, well_formed
 
 PLUS_ONE = "def f(x):\n    return x + 1"
 TEN = tuple(str(i) for i in range(10))
 
 
-def candidate(kind: Kind, code: str, *inputs: str, **fields: str) -> Candidate:
+def candidate(kind: str, code: str, *inputs: str, **fields: str) -> Candidate:
     return Candidate("c", "T1", "S1", kind, "raw", code, inputs, **fields)
 
 
 def check(verifier: Verifier, *candidates: Candidate) -> list[Task | Rejection]:
-    return verifier.check(candidates)
+    return registry.check(candidates, verifier)
 
 
 def task(verifier: Verifier, *arguments: str, message: str = "") -> Task:
@@ -77,7 +78,7 @@ def test_a_candidate_near_the_cpu_limit_is_no_task(verifier: Verifier) -> None:
 
 
 def grades(verifier: Verifier, given: Task, *answers: str | None) -> list[Grade]:
-    return verifier.grade([(given, answer) for answer in answers])
+    return registry.grade([(given, answer) for answer in answers], verifier)
 
 
 def test_deduction_compares_values_by_type_and_value(verifier: Verifier) -> None:
@@ -147,9 +148,9 @@ def test_equal_pairs_are_graded_once_and_grades_keep_their_order(verifier: Verif
     deduction, induction = task(verifier, "code_o", PLUS_ONE, "1"), task(verifier, "code_f", PLUS_ONE, *TEN)
     pairs = [(deduction, "2"), (induction, PLUS_ONE), (deduction, "3"), (induction, PLUS_ONE), (deduction, "2")]
     before = verifier.num_jobs
-    assert [grade.correct for grade in verifier.grade(pairs)] == [True, True, False, True, True]
+    assert [grade.correct for grade in registry.grade(pairs, verifier)] == [True, True, False, True, True]
     assert verifier.num_jobs - before == 2  # one program, two hash seeds
 
 
 def test_nothing_to_do_is_done_at_once(verifier: Verifier) -> None:
-    assert verifier.run([]) == [] and verifier.check([]) == [] and verifier.grade([]) == []
+    assert verifier.run([]) == [] and registry.check([], verifier) == [] and registry.grade([], verifier) == []

@@ -10,6 +10,8 @@ from typing import TextIO
 
 from redqueen.commands.replay import journal_config
 from redqueen.display import visible
+from redqueen.domains.registry import grade as grade_answers
+from redqueen.domains.registry import kind_of
 from redqueen.errors import UserError
 from redqueen.journal.write import Row
 from redqueen.report.task_list import TaskFilter, as_task, find_tasks
@@ -18,12 +20,6 @@ from redqueen.verify.opening import open_verifier
 
 END_OF_PROGRAM = "."
 MAX_SHOWN_CHARS = 4000
-
-ASKED = {
-    "code_o": "What does f return for this input? (a Python literal)",
-    "code_i": "Which arguments give this output? (as they stand in the call's brackets)",
-    "code_f": "Write f, a program that does this. (several lines; a line with only a dot ends it)",
-}
 
 
 def play(
@@ -54,27 +50,19 @@ def play(
 def question_text(row: Row) -> str:
     """Return what a student is shown of a task: nothing that gives the answer away. Safe for a terminal."""
     solved = f"the students solved it {row['num_correct']} of {row['num_attempts']} times"
-    lines = [f"{row['kind']}, step {row['step']}, by {visible(str(row['teacher']), 40, one_line=True)} ({solved})", ""]
-    if row["kind"] == "code_f":
-        shown = list(zip(row["inputs"], row["outputs"], strict=True))[: row["num_shown"]]
-        lines += [_shown(row["message"])] if row["message"] else []
-        lines += [f"f({_shown(given)}) == {_shown(result)}" for given, result in shown]
-    else:
-        lines += [_shown(row["code"]).rstrip(), ""]
-        lines.append(
-            f"f({_shown(row['inputs'][0])}) == ?" if row["kind"] == "code_o" else f"f(?) == {_shown(row['outputs'][0])}"
-        )
-    return "\n".join([*lines, "", ASKED[row["kind"]]])
+    task, kind = as_task(row), kind_of(as_task(row))
+    head = f"{row['kind']}, step {row['step']}, by {visible(str(row['teacher']), 40, one_line=True)} ({solved})"
+    return "\n".join([head, "", _shown(kind.statement(task)), "", kind.shown.question])
 
 
 def _ask_all(rows: Sequence[Row], verifier: Verifier, given: TextIO, out: TextIO) -> tuple[int, int]:
     num_right = num_asked = 0
     for row in rows:
         print(f"\n{question_text(row)}\n> ", end="", file=out, flush=True)
-        answer = _read_answer(row["kind"], given)
+        answer = _read_answer(kind_of(as_task(row)).is_multiline, given)
         if not answer.strip():
             break
-        grade = verifier.grade([(as_task(row), answer)])[0]
+        grade = grade_answers([(as_task(row), answer)], verifier)[0]
         num_asked += not grade.lost
         num_right += grade.correct
         word = "lost: the sandbox failed, this does not count" if grade.lost else "right" if grade.correct else "wrong"
@@ -86,15 +74,12 @@ def _ask_all(rows: Sequence[Row], verifier: Verifier, given: TextIO, out: TextIO
 
 
 def _solution(row: Row) -> str:
-    if row["kind"] == "code_o":
-        return f"it returns {_shown(row['outputs'][0])}"
-    if row["kind"] == "code_i":
-        return f"for example f({_shown(row['inputs'][0])})"
-    return f"the teacher's program:\n{_shown(row['code']).rstrip()}"
+    task = as_task(row)
+    return kind_of(task).shown.solution.format(_shown(kind_of(task).gold(task)).rstrip())
 
 
-def _read_answer(kind: str, given: TextIO) -> str:
-    if kind != "code_f":
+def _read_answer(is_multiline: bool, given: TextIO) -> str:
+    if not is_multiline:
         return given.readline().strip()
     lines: list[str] = []
     for line in given:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from redqueen.config import Config, parse_config
 from redqueen.display import visible
+from redqueen.domains.registry import check, grade
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.write import Row
+from redqueen.nouns import Candidate, Rejection
 from redqueen.report.task_list import as_task
 from redqueen.run.store import JOURNAL
-from redqueen.verify import Program
 from redqueen.verify.opening import open_verifier
 
 
@@ -47,26 +48,30 @@ def journal_config(run_dir: Path, allow_weak: bool = False) -> Config:
 
 
 def judge_again(row: Row, config: Config) -> Rejudged:
-    """Run a task's program and grade all answers to it again (a row of ``read_task``), under the run's own limits.
+    """Check a task and grade all answers to it again (a row of ``read_task``), under the run's own limits.
 
     Attempts that were lost, and judgements that are lost now, are not compared. Raises UserError without a sandbox.
     """
     task = as_task(row)
     judged = [(at, attempt) for at, attempt in enumerate(row["attempts"], start=1) if not attempt["lost"]]
-    with open_verifier(config, num_workers=1) as verifier:
-        result = verifier.run([Program(task.id, task.code, task.inputs)])[0]
-        grades = verifier.grade([(task, attempt["answer"]) for _, attempt in judged])
+    terms = config.verify.model_copy(
+        update={"accept_cpu_ms": config.verify.kill_cpu_ms, "num_inputs": len(task.inputs)}
+    )  # slower today is no matter
+    written = Candidate(task.id, task.teacher, task.student, task.kind, "", task.code, task.inputs, task.message)
+    with open_verifier(config.model_copy(update={"verify": terms}), num_workers=1) as verifier:
+        result = check([written], verifier, terms)[0]
+        grades = grade([(task, attempt["answer"]) for _, attempt in judged], verifier)
     differences = []
-    if result.verdict != "ok":
-        differences.append(f"the program's verdict is {result.verdict}, and was ok")
+    if isinstance(result, Rejection):
+        differences.append(f"the task's verdict is {result.reason}, and was ok")
     elif result.outputs != task.outputs:
-        differences.append("the program's outputs are others than they were")
+        differences.append("the task's outputs are others than they were")
     num_judged = 0
-    for (at, attempt), grade in zip(judged, grades, strict=True):
-        if grade.lost:
+    for (at, attempt), found in zip(judged, grades, strict=True):
+        if found.lost:
             continue
         num_judged += 1
-        then, now = (bool(attempt["correct"]), attempt["verdict"]), (grade.correct, grade.verdict)
+        then, now = (bool(attempt["correct"]), attempt["verdict"]), (found.correct, found.verdict)
         if then != now:
             differences.append(f"attempt {at} is {_word(now)}, and was {_word(then)}")
     return Rejudged(num_judged, tuple(differences))

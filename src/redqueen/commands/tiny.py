@@ -51,7 +51,7 @@ def tiny_suite(
     out: Annotated[Path, typer.Option(help="File to write.")] = Path("generated.jsonl"),
 ) -> None:
     """Write the generated half of the frozen suite again; the corpus is read as a whole, for what it considered."""
-    from redqueen.evaluate.suite import SUITES
+    from redqueen.domains.code.suite import SUITES
     from redqueen.tiny.held_out import held_out_skeletons, write_suite
     from redqueen.tiny.recipe import Recipe
 

@@ -10,11 +10,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TextIO, TypeVar, get_args
+from typing import TextIO, TypeVar
 
+from redqueen.domains.registry import domain_of, kinds
+from redqueen.domains.registry import grade as grade_answers
 from redqueen.errors import UserError
-from redqueen.nouns import Grade, Kind, Task
-from redqueen.verify.literals import LiteralError, canonical, canonical_args
+from redqueen.nouns import Grade, Task
 from redqueen.verify.protections import ProtectionReport, make_report
 from redqueen.verify.records import Limits, Program, Result
 from redqueen.verify.verifier import Verifier
@@ -54,13 +55,13 @@ def grade_file(
 ) -> Counter[str]:
     """Grade the answers of a file of lines ``{"id", "kind", "code", "input", "output", "hidden", "answer"}``.
 
-    ``code_o`` needs ``output`` and ``answer`` (a literal); ``code_i`` needs ``code``, ``output`` and ``answer`` (an
-    argument list); ``code_f`` needs ``hidden`` (pairs ``[input, output]``) and ``answer`` (a program). A null answer
-    is ``unparsable``. Writes lines ``{"id", "correct", "verdict", "detail"}``; returns and raises as ``verify_file``.
+    What a line must hold is its kind's to say: code tasks to predict an output need ``output``, to find an input
+    ``code`` and ``output``, to write a program ``hidden`` (pairs ``[input, output]``). A null answer is
+    ``unparsable``. Writes lines ``{"id", "correct", "verdict", "detail"}``; returns and raises as ``verify_file``.
     """
 
     def grade(pairs: list[tuple[Task, str | None]]) -> list[tuple[str, Grade]]:
-        grades = verifier.grade(pairs)
+        grades = grade_answers(pairs, verifier)
         return [(task.id, grade) for (task, _), grade in zip(pairs, grades, strict=True)]
 
     def show(graded: tuple[str, Grade]) -> dict[str, object]:
@@ -186,33 +187,11 @@ def _read_program(fields: dict[str, object]) -> Program:
 
 
 def _read_answer(fields: dict[str, object]) -> tuple[Task, str | None]:
-    name = _id(fields)
-    kind = fields.get("kind")
-    if kind not in get_args(Kind):
-        raise _BadLine('the field "kind" must be code_o, code_i or code_f')
+    name, kind = _id(fields), fields.get("kind")
+    if not isinstance(kind, str) or kind not in kinds():
+        raise _BadLine(f'the field "kind" must be one of {", ".join(kinds())}')
     answer = None if fields.get("answer") is None else _text(fields, "answer")
     try:
-        if kind == "code_f":
-            pairs = _read_pairs(fields.get("hidden"))
-            inputs = tuple(canonical_args(given) for given, _ in pairs)
-            outputs = tuple(canonical(expected) for _, expected in pairs)
-        else:
-            inputs = (canonical_args(_text(fields, "input")),) if "input" in fields else ()
-            outputs = (canonical(_text(fields, "output")),)
-    except LiteralError as error:
-        raise _BadLine(f"an input or output is {error}") from None
-    code = _text(fields, "code") if kind == "code_i" else ""
-    return Task(name, "", "", kind, code, inputs, outputs), answer  # type: ignore[arg-type]
-
-
-def _read_pairs(hidden: object) -> list[tuple[str, str]]:
-    """Pairs ``[input, output]``, or objects with these fields."""
-    if not isinstance(hidden, list) or not hidden:
-        raise _BadLine('the field "hidden" must be a list of pairs [input, output]')
-    pairs = []
-    for entry in hidden:
-        pair = [entry.get("input"), entry.get("output")] if isinstance(entry, dict) else entry
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise _BadLine('the field "hidden" must be a list of pairs [input, output]')
-        pairs.append((pair[0], pair[1]))
-    return pairs
+        return domain_of(kind).read_task(name, kind, fields), answer
+    except ValueError as error:
+        raise _BadLine(str(error)) from None

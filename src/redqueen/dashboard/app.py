@@ -24,9 +24,10 @@ from redqueen.dashboard.find import RunDir, find_runs, is_running, written_s_ago
 from redqueen.dashboard.guard import Guard
 from redqueen.dashboard.thin import stretch_steps, thin
 from redqueen.display import duration, number, script_json, shown, visible
+from redqueen.domains.registry import in_order, shown_as
 from redqueen.errors import UserError
 from redqueen.journal.values import naming_contradictions
-from redqueen.report.figure import KIND_NAMES, Figure, Section
+from redqueen.report.figure import Figure, Section
 from redqueen.report.html import PlacedSection, place
 from redqueen.report.side_by_side import arm_rows, comparison_section
 from redqueen.report.tables import arm_cells, birth_rows
@@ -125,11 +126,12 @@ class Site:
         """Browse the tasks of a run."""
         run = self._run(request)
         problem, wanted = "", tasks.Wanted()
-        try:
-            wanted = tasks.parse_wanted(request.query_params)
-        except UserError as error:
-            problem = str(error)
         with pages.open_journal(run) as journal:
+            kinds = in_order(row["kind"] for row in journal.query("SELECT DISTINCT kind FROM task"))
+            try:
+                wanted = tasks.parse_wanted(request.query_params, kinds)
+            except UserError as error:
+                problem = str(error)
             found = tasks.find_tasks(journal, wanted)
             members = journal.query("SELECT id, role FROM individual ORDER BY born_step, slot")
         following = "" if found.next_after is None else urlencode(wanted.query(found.next_after))
@@ -143,7 +145,7 @@ class Site:
             problem=problem,
             found=found,
             ranges=tasks.RANGES,
-            kinds=KIND_NAMES,
+            kinds={kind: shown_as(kind).title for kind in kinds},
             members=members,
             next_query=following,
             first_query=urlencode(wanted.query()),
@@ -157,7 +159,7 @@ class Site:
         if detail is None:
             raise HTTPException(404, "There is no such task in this run.")
         title = f"Task {detail.task['id']} of {run.label}"
-        return self._run_page("task.html.j2", run, title, "tasks", detail=detail, kinds=KIND_NAMES)
+        return self._run_page("task.html.j2", run, title, "tasks", detail=detail, shown=shown_as(detail.task["kind"]))
 
     def text(self, request: Request) -> Response:
         """Return one text of a task in full, as plain text with everything invisible written out."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from redqueen.errors import UserError
@@ -15,7 +15,6 @@ from redqueen.journal import Journal, read
 from redqueen.journal.steps import SqlValue
 from redqueen.journal.values import json_pairs
 from redqueen.journal.write import Row
-from redqueen.nouns import KINDS
 
 PAGE_TASKS = 25
 MAX_SEARCH_CHARS = 200
@@ -90,25 +89,28 @@ class TaskPage:
 
 @dataclass(frozen=True)
 class TaskDetail:
-    """All about one task. ``pairs`` holds input, output and whether the student saw it; neighbours are ``seq`` s."""
+    """All about one task. ``pairs`` holds input, output and whether the student saw it, in a word.
+
+    Neighbours are ``seq`` s.
+    """
 
     task: Row
     candidate: Row | None
-    pairs: list[tuple[str, str, bool]]
+    pairs: list[tuple[str, str, str]]
     attempts: list[Row]
     solvers: list[Row]
     before: int | None
     after: int | None
 
 
-def parse_wanted(parameters: Mapping[str, str]) -> Wanted:
-    """Read a query string. Raises UserError that names the field when a value cannot be meant."""
+def parse_wanted(parameters: Mapping[str, str], kinds: Collection[str]) -> Wanted:
+    """Read a query string; ``kinds`` are those there are. Raises UserError that names a field that cannot be meant."""
     text = parameters.get("q", "").strip()
     if len(text) > MAX_SEARCH_CHARS:
         raise UserError(f"The search has {len(text):,} characters; use at most {MAX_SEARCH_CHARS}.")
     kind, order = parameters.get("kind", ""), parameters.get("order", "") or "newest"
-    if kind and kind not in KINDS:
-        raise UserError(f"The kind is unknown; choose one of {', '.join(KINDS)}.")
+    if kind and kind not in kinds:
+        raise UserError(f"The kind is unknown; choose one of {', '.join(kinds)}.")
     if order not in ORDERS:
         raise UserError(f"The order is unknown; choose {' or '.join(ORDERS)}.")
     ranges = {}
@@ -202,10 +204,10 @@ def task_detail(journal: Journal, seq: int) -> TaskDetail | None:
         return None
     task = found[0]
     candidates = journal.query("SELECT * FROM candidate WHERE id = ?", (task["id"],))
-    inputs, outputs = json_pairs(task)
-    shown = task["num_shown"] if task["kind"] == "code_f" else None
+    num_shown = task["num_shown"]
     pairs = [
-        (left, right, shown is None or at < shown) for at, (left, right) in enumerate(zip(inputs, outputs, strict=True))
+        (left, right, ("# shown" if at < num_shown else "# hidden") if num_shown else "")
+        for at, (left, right) in enumerate(zip(*json_pairs(task), strict=True))
     ]
     around = journal.query(
         "SELECT (SELECT max(seq) FROM task WHERE seq < ?) AS before, "

@@ -1,77 +1,114 @@
-"""What a prompt format must provide: tasks into prompts, model text back into proposals and answers.
+"""A prompt format: a frame (thinking, answer marks, tokens) around the words that each kind of task has in it.
 
-A format is data of one small protocol, so that the loop is the same for the compact notation of the embedded base and
-for a chat model's plain English. Everything a model wrote is untrusted: parsing never raises on it and never evaluates
-it.
+So the loop is the same for the compact notation of the embedded base and for a chat model's plain English. Everything a
+model wrote is untrusted: parsing never raises on it and never evaluates it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from redqueen.nouns import Completion, Kind, Task
+from redqueen.config import EMBEDDED, Config, VerifyConfig
+from redqueen.domains.chat import ChatFrame
+from redqueen.domains.compact import CompactFrame
+from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.domains.registry import kinds, refuse_unasked
+from redqueen.nouns import Completion, Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True)
-class ParsedProposal:
-    """What could be read from a teacher's text.
-
-    ``inputs`` are argument lists as source text (as they stand between the brackets of a call): one for ``code_o``
-    and ``code_i``, several for ``code_f``. ``error`` is "" when the text could be read, else one short reason, and
-    then the other fields may be empty.
-    """
-
-    code: str = ""
-    inputs: tuple[str, ...] = ()
-    message: str = ""
-    error: str = ""
-
-
-@dataclass(frozen=True)
 class ParsedAnswer:
     """What could be read from a solver's text.
 
-    ``answer`` is None when there is no well-formed answer; otherwise source text: a literal (``code_o``), an
-    argument list (``code_i``) or a program (``code_f``). ``thought`` is "" when the solver answered directly.
+    ``answer`` is None when there is no well-formed answer, otherwise text that the kind of task can grade. ``thought``
+    is "" when the solver answered directly.
     """
 
     answer: str | None = None
     thought: str = ""
 
 
-class PromptFormat(Protocol):
-    """Writes prompts for teachers and students, and reads what they answer."""
+class Frame(Protocol):
+    """What a format has around the words of every kind."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
-    def propose(self, kind: Kind, references: Sequence[Task], given: Task | None) -> str:
-        """Write the prompt that asks a teacher for one task of ``kind``.
-
-        ``references`` are earlier tasks shown as what to differ from (ignored for ``code_f``). ``given`` is the task
-        whose program a ``code_f`` proposal writes inputs and a message for; None for the other kinds.
-        """
+    def opened(self, prompt: str) -> str:
+        """Write a prompt with whatever must begin every prompt."""
         ...
 
-    def solve(self, task: Task) -> str:
-        """Write the prompt that asks a student to solve ``task``; it shows nothing that would give the answer away."""
+    def outside(self, text: str) -> str:
+        """Return the part of a teacher's text in which a proposal may stand: outside its thinking."""
         ...
 
-    def parse_proposal(self, kind: Kind, text: str, given: Task | None) -> ParsedProposal:
-        """Read a teacher's text; never raises. For ``code_f`` the proposal's code is that of ``given``."""
-        ...
-
-    def parse_answer(self, kind: Kind, text: str) -> ParsedAnswer:
-        """Read a student's text; never raises."""
+    def answer(self, text: str) -> tuple[str | None, str]:
+        """Return the part of a student's text that is its answer (None: there is none), and its thought."""
         ...
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""
         ...
+
+
+FRAMES: dict[str, Frame] = {frame.name: frame for frame in (CompactFrame(), ChatFrame())}
+
+
+@dataclass(frozen=True)
+class PromptFormat:
+    """Writes prompts for teachers and students, and reads what they answer; ``terms`` is the config's ``verify``."""
+
+    frame: Frame
+    terms: VerifyConfig = field(default_factory=VerifyConfig)
+
+    @property
+    def name(self) -> str:
+        """The name under which configs choose it and kinds have their words."""
+        return self.frame.name
+
+    def propose(self, kind: str, references: Sequence[Task], given: Task | None) -> str:
+        """Write the prompt that asks a teacher for one task of ``kind``.
+
+        Raises ValueError when the kind needs a ``given`` task and there is none.
+        """
+        return self.frame.opened(self._words(kind).propose(references, given, self.terms))
+
+    def solve(self, task: Task) -> str:
+        """Write the prompt that asks a student to solve ``task``; it shows nothing that would give the answer away."""
+        return self.frame.opened(self._words(task.kind).solve(task))
+
+    def parse_proposal(self, kind: str, text: str, given: Task | None) -> ParsedProposal:
+        """Read a teacher's text; never raises."""
+        return self._words(kind).read_proposal(self.frame.outside(text), given, self.terms)
+
+    def parse_answer(self, kind: str, text: str) -> ParsedAnswer:
+        """Read a student's text; never raises."""
+        answer, thought = self.frame.answer(text)
+        return ParsedAnswer(None if answer is None else self._words(kind).read_answer(answer), thought)
+
+    def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
+        """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""
+        return self.frame.encode(tokenizer, prompt)
+
+    def _words(self, kind: str) -> Words:
+        return kinds()[kind].words[self.name]
+
+
+def choose_format(config: Config) -> PromptFormat:
+    """Return the prompt format that the config names or that fits its base.
+
+    Raises UserError when what is asked for cannot be asked in it.
+    """
+    name = config.model.prompt_format
+    if name == "auto":
+        name = "compact" if config.model.base == EMBEDDED else "chat"
+    refuse_unasked(config, name)
+    return PromptFormat(FRAMES[name], config.verify)
 
 
 def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redqueen.domains.code.prompts_chat import THINK_FIRST, fence, fenced_blocks, last_answer, split_thought
+from redqueen.domains.chat import THINK_FIRST, fence, fenced_blocks, last_answer, split_thought
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.errors import UserError
 from redqueen.evaluate.questions import ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion

@@ -7,14 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from redqueen.domains.code.kinds import ABDUCTION, DEDUCTION
+from redqueen.domains.code.suite import build_items, load_functions, load_suite
+from redqueen.domains.code.wide import GRADED_WIDE
+from redqueen.domains.domain import TaskKind
+from redqueen.domains.registry import kind_of
+from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
 from redqueen.errors import UserError
 from redqueen.evaluate.evalplus import extended_test, with_stand_in
 from redqueen.evaluate.livecode import read_question
 from redqueen.evaluate.maths import final_answer
 from redqueen.evaluate.questions import FunctionQuestion, MathsQuestion, Question, TaskQuestion
-from redqueen.evaluate.rows import Row, rows_of_file, rows_of_hub
-from redqueen.evaluate.suite import build_items, load_functions, load_suite
-from redqueen.nouns import Kind, Task
+from redqueen.nouns import Task
 from redqueen.verify.literals import LiteralError, canonical
 from redqueen.verify.unit_tests import UnitTest, human_eval_test, mbpp_test
 
@@ -67,23 +71,18 @@ def _mini(data: Path | None) -> list[Question]:
     if data is not None and not data.is_file():
         raise UserError(f"--data {data}: there is no such file; give a file of functions, one JSON object a line")
     items = build_items(load_functions(data)) if data else load_suite()
-    gold: dict[Kind, Callable[[Task], str]] = {
-        "code_o": lambda task: task.outputs[0],
-        "code_i": lambda task: task.inputs[0],
-        "code_f": lambda task: task.code,
-    }
-    return [TaskQuestion(item.id, item.task, gold[item.kind](item.task)) for item in items]
+    return [TaskQuestion(item.id, item.task, kind_of(item.task).gold(item.task)) for item in items]
 
 
-def _cruxeval(kind: Kind) -> Callable[[Row, str], Question]:
+def _cruxeval(kind: TaskKind) -> Callable[[Row, str], Question]:
     def read(row: Row, name: str) -> Question:
         code, given, output = row.text("code"), row.text("input"), row.text("output")
         try:
             value = canonical(output, wide=True)
         except LiteralError as error:
             raise UserError(f"{row.where}: the output is no plain literal ({error})") from None
-        task = Task(name, "", "", kind, code, (given,), (value,))
-        return TaskQuestion(name, task, output if kind == "code_o" else given, wide=True)
+        task = Task(name, "", "", kind.name, code, (given,), (value,))
+        return TaskQuestion(name, task, output if kind is DEDUCTION else given, GRADED_WIDE[kind.name])
 
     return read
 
@@ -148,8 +147,8 @@ def _maths(row: Row, name: str) -> Question:
 
 
 BENCHMARKS: dict[str, Benchmark] = {
-    "cruxeval-o": Benchmark(_cruxeval("code_o"), "cruxeval-org/cruxeval"),
-    "cruxeval-i": Benchmark(_cruxeval("code_i"), "cruxeval-org/cruxeval"),
+    "cruxeval-o": Benchmark(_cruxeval(DEDUCTION), "cruxeval-org/cruxeval"),
+    "cruxeval-i": Benchmark(_cruxeval(ABDUCTION), "cruxeval-org/cruxeval"),
     "humaneval": Benchmark(_human_eval, "openai/openai_humaneval"),
     "humaneval+": Benchmark(_human_eval, "evalplus/humanevalplus"),
     "mbpp+": Benchmark(_mbpp, "evalplus/mbppplus"),

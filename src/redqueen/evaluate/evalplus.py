@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from redqueen.evaluate.rows import Row
+from redqueen.domains.rows import Row
 from redqueen.verify.unit_tests import UnitTest
 
 NUMPY_IMPORT = "import numpy as np"

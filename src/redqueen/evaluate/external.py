@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from redqueen.domains.domain import Item
+from redqueen.domains.registry import load_suite
 from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
-from redqueen.evaluate.suite import Item, load_suite, subset
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS, EvaluationRecord
-from redqueen.nouns import BASE_SLOT, KINDS, Individual
+from redqueen.nouns import BASE_SLOT, Individual
 
 SUITE = "mini"
 EVALUATION_SEED = 20_260_101
@@ -30,7 +31,7 @@ class Examiner:
     def of(engine: Engine) -> Examiner:
         """Return the examiner that the config asks for."""
         config = engine.config.evaluate
-        items = load_suite()
+        items = load_suite(engine.config.propose)
         if config.max_items and config.max_items < len(items):
             items = _some(items, config.max_items)
         return Examiner(engine, tuple(items), config.num_samples)
@@ -45,6 +46,8 @@ class Examiner:
 
     def _score(self, slots: Sequence[int]) -> list[Score]:
         engine = self.engine
+        if not self.items:  # a domain without a suite
+            return []
         return score(
             slots,
             self.items,
@@ -58,14 +61,27 @@ class Examiner:
 
 
 def _some(items: Sequence[Item], max_items: int) -> list[Item]:
-    """Return at most ``max_items`` items (at least those of one function), whole functions, spread over the strata."""
-    num_functions = max(1, max_items // len(KINDS))
+    """Return at most ``max_items`` items (at least those of one cluster), whole clusters, spread over the strata."""
+    num_clusters = max(1, max_items * len({item.cluster for item in items}) // len(items))
     num_strata = len({item.stratum for item in items})
-    some = subset(items, max(1, num_functions // num_strata), np.random.default_rng(EVALUATION_SEED))
-    functions = list(dict.fromkeys(item.function for item in some))
-    num_kept = min(num_functions, len(functions))
-    kept = {functions[i * len(functions) // num_kept] for i in range(num_kept)}
-    return [item for item in some if item.function in kept]
+    some = subset(items, max(1, num_clusters // num_strata), np.random.default_rng(EVALUATION_SEED))
+    clusters = list(dict.fromkeys(item.cluster for item in some))
+    num_kept = min(num_clusters, len(clusters))
+    kept = {clusters[i * len(clusters) // num_kept] for i in range(num_kept)}
+    return [item for item in some if item.cluster in kept]
+
+
+def subset(items: Sequence[Item], num_clusters: int, rng: np.random.Generator) -> list[Item]:
+    """Draw at most ``num_clusters`` clusters of every stratum, with all their items, in the order of ``items``."""
+    strata: dict[str, list[str]] = {}
+    for item in items:
+        names = strata.setdefault(item.stratum, [])
+        if item.cluster not in names[-1:]:
+            names.append(item.cluster)
+    kept: set[str] = set()
+    for names in strata.values():
+        kept.update(names[i] for i in rng.permutation(len(names))[:num_clusters])
+    return [item for item in items if item.cluster in kept]
 
 
 def base_records(scores: Sequence[Score]) -> list[EvaluationRecord]:

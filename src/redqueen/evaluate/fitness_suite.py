@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import PromptFormat, completion_text
-from redqueen.evaluate.suite import Item
+from redqueen.domains.registry import JobRunner, grade
 from redqueen.nouns import Completion, Request, Task
 from redqueen.statistics import Interval, bootstrap_difference, bootstrap_mean
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from redqueen.policy.protocols import Sampler, TaskVerifier
+    from redqueen.policy.protocols import Sampler
 
 Mode = Literal["sampled", "greedy"]
 TEMPERATURES: dict[Mode, float] = {"sampled": 1.0, "greedy": 0.0}
@@ -56,7 +57,7 @@ class Score:
 
     ``item_means``, ``item_thought_fracs`` and ``item_tokens`` follow the order of the items; an item all of whose
     grades were lost is nan. ``cells`` maps (stratum, kind) to a mean; the stratum is one of the items' own, a suite's
-    name for all of its strata, or "all", and the kind one of the three or "all".
+    name for all of its strata, or "all", and the kind one of theirs or "all".
     """
 
     slots: tuple[int, ...]
@@ -89,7 +90,7 @@ def score(
     sampler_factory: SamplerFactory,
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
-    verifier: TaskVerifier,
+    verifier: JobRunner,
     num_samples: int,
     rng_seed: int,
 ) -> list[Score]:
@@ -141,7 +142,7 @@ def difference(a: Score, b: Score, items: Sequence[Item], rng_seed: int) -> Inte
     if first.shape != second.shape or len(items) != len(first):
         raise ValueError("a difference needs two scores on the same items")
     kept = np.isfinite(first) & np.isfinite(second)
-    clusters = [item.function for item, keep in zip(items, kept, strict=True) if keep]
+    clusters = [item.cluster for item, keep in zip(items, kept, strict=True) if keep]
     strata = [item.stratum for item, keep in zip(items, kept, strict=True) if keep]
     rng = np.random.default_rng(rng_seed)
     return bootstrap_difference(first[kept], second[kept], rng, clusters, NUM_RESAMPLES, CONFIDENCE, strata)
@@ -152,7 +153,7 @@ def _mark(
     groups: Sequence[Sequence[Completion]],
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
-    verifier: TaskVerifier,
+    verifier: JobRunner,
 ) -> list[_Marked]:
     """Read and grade the completions of each task; one record a task, in order."""
     parsed = [
@@ -160,7 +161,7 @@ def _mark(
         for task, group in zip(tasks, groups, strict=True)
     ]
     grades = iter(
-        verifier.grade([(t, one.answer) for t, answers in zip(tasks, parsed, strict=True) for one in answers])
+        grade([(t, one.answer) for t, answers in zip(tasks, parsed, strict=True) for one in answers], verifier)
     )
     marked = []
     for answers, group in zip(parsed, groups, strict=True):
@@ -209,7 +210,7 @@ def _cell_items(items: Sequence[Item]) -> dict[tuple[str, str], list[int]]:
 def _cell(index: list[int], items: Sequence[Item], columns: NDArray[np.float64], rng: np.random.Generator) -> Cell:
     kept = [number for number in index if np.isfinite(columns[0, number])]
     means = columns[0, kept]
-    clusters = [items[number].function for number in kept]
+    clusters = [items[number].cluster for number in kept]
     strata = [items[number].stratum for number in kept]
     return Cell(
         num_items=len(kept),

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from redqueen.domains.rows import Row, rows_of_file
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import Question
-from redqueen.evaluate.rows import Row, rows_of_file
 from redqueen.nouns import Grade
 from redqueen.statistics import wilson
 

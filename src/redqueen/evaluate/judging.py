@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 
-from redqueen.domains.code.prompts_chat import fenced_blocks
+from redqueen.domains.chat import fenced_blocks
+from redqueen.domains.registry import grading, kind_of
 from redqueen.evaluate.livecode import ContestJudge
 from redqueen.evaluate.maths import MathsJudge
 from redqueen.evaluate.questions import ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
-from redqueen.nouns import Grade, Task
-from redqueen.verify import Limits, Program, Result, Verifier
-from redqueen.verify.literals import LiteralError, canonical
+from redqueen.nouns import Grade
+from redqueen.verify import Limits, Verifier
 from redqueen.verify.unit_tests import UnitTest, UnitTester, with_code
 
 MAX_PROGRAM_CHARS = 65_536
@@ -88,7 +88,7 @@ class Judge:
                 case ContestQuestion():
                     contests.append((question, answer))
         if tasks:
-            graded = self._verify([(q, bare(a) if q.task.kind == "code_f" else a) for q, a in tasks])
+            graded = self._verify([(q, bare(a) if kind_of(q.task).is_multiline else a) for q, a in tasks])
             grades.update(zip(tasks, graded, strict=True))
         if tests:
             grades.update(zip(tests, self._tester.grade([solution(q, a) for q, a in tests]), strict=True))
@@ -99,31 +99,8 @@ class Judge:
         return [grades[pair] for pair in pairs]
 
     def _verify(self, pairs: list[tuple[TaskQuestion, str]]) -> list[Grade]:
-        grades: dict[tuple[TaskQuestion, str], Grade] = {}
-        inputs = [pair for pair in pairs if pair[0].wide and pair[0].task.kind == "code_i"]
-        programs = [Program(question.id, question.task.code, (answer,)) for question, answer in inputs]
-        for pair, result in zip(inputs, self._verifier.run(programs), strict=True):
-            grades[pair] = _grade_input(pair[0].task, result)
-        plain = [pair for pair in pairs if not pair[0].wide]
-        graded = self._verifier.grade([(question.task, answer) for question, answer in plain])
-        grades.update(zip(plain, graded, strict=True))
-        return [grades.get(pair) or _grade_output(pair[0].task, pair[1]) for pair in pairs]
-
-
-def _grade_output(task: Task, answer: str) -> Grade:
-    """Grade a deduction of a benchmark: equal by type and value, bytes included."""
-    try:
-        return Grade(canonical(answer, wide=True) == task.outputs[0], "ok")
-    except LiteralError as error:
-        return Grade(False, "unparsable", str(error))
-
-
-def _grade_input(task: Task, result: Result) -> Grade:
-    """Grade an abduction of a benchmark by what the program gave on the answer."""
-    if result.verdict == "ok":
-        return Grade(result.outputs == task.outputs, "ok")
-    verdict = result.verdict if result.verdict in ("infra", "invalid-input") else "ok"
-    return Grade(False, verdict, f"{result.verdict} {result.detail}".strip(), lost=result.verdict == "infra")
+        verifier = self._verifier
+        return verifier.drive(grading(q.grade or kind_of(q.task).grade, q.task, a, verifier.rules) for q, a in pairs)
 
 
 def bare(answer: str) -> str:

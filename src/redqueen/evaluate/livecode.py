@@ -13,10 +13,10 @@ import pickle
 import zlib
 from collections.abc import Sequence
 
+from redqueen.domains.rows import Row
 from redqueen.errors import UserError
 from redqueen.evaluate.contest_compare import same_output, same_value
 from redqueen.evaluate.questions import Case, ContestQuestion
-from redqueen.evaluate.rows import Row
 from redqueen.nouns import Grade
 from redqueen.verify import Limits, Program, Result, Verifier
 from redqueen.verify.guard import VERDICT, guarded

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from redqueen.domains.domain import Grader
 from redqueen.nouns import Task
 from redqueen.verify.unit_tests import UnitTest
 
 
 @dataclass(frozen=True)
 class TaskQuestion:
-    """A program with its input or output hidden, or pairs to write a program for. Graded like an attempt of a run.
-
-    ``wide``: graded as the benchmark means it, which knows bytes and takes any expression of literals as an input.
-    """
+    """A task of a kind that runs know. Graded like an attempt of a run, or by ``grade``, as the benchmark means it."""
 
     id: str
     task: Task
     gold: str | None = None
     """An answer known to be right, where the benchmark gives one."""
-    wide: bool = False
+    grade: Grader | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@
     seeds = [0, 1]
     match = "per_adapter"                   # or "tokens", "wall_clock"
     reference = "4T+4S"                     # the arm that others are compared with, and matched to
-    set = {"propose.num_code_o" = 4}        # for all arms
+    set = {"propose.num_of_each_kind" = 4}        # for all arms
 
     [[arm]]
     name = "4T+4S"

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 
 from redqueen.display import NOTHING, number
+from redqueen.domains.registry import in_order
 from redqueen.errors import UserError
 from redqueen.experiment.claims import FEWEST_SEEDS, MOST_P, Results, verdicts
 from redqueen.experiment.figures import write_figures
@@ -30,7 +31,6 @@ from redqueen.experiment.runner import Finished, finished_runs
 from redqueen.files import write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, STUDENTS
-from redqueen.nouns import KINDS
 from redqueen.report.markdown import literal, table
 from redqueen.run.store import JOURNAL
 from redqueen.statistics import NUM_RESAMPLES, Interval, difference, mean_interval
@@ -277,7 +277,7 @@ def _part_cells(plan: Experiment, measured: Sequence[Measured]) -> tuple[list[st
     of_arm = {arm: [_part_scores(r, STUDENTS) for r in measured if r.planned.arm == arm] for arm in plan.arms}
     shown = [("the bare base", [of_base]), *((arm, scores) for arm, scores in of_arm.items() if scores)]
     known = {part for _, runs in shown for scores in runs for part in scores}
-    parts = [*(kind for kind in KINDS if kind in known), *sorted(known - set(KINDS))]
+    parts = in_order(known)
     rows = [[name, *(_mean_cell([s[part] for s in runs if part in s]) for part in parts)] for name, runs in shown]
     return ["", *parts], rows
 

@@ -13,7 +13,6 @@ from redqueen.journal.records import (
     CandidateRecord,
     EvaluationRecord,
     MatchRecord,
-    ProgramMeasures,
     RunRecord,
     TaskRecord,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "EvaluationRecord",
     "Journal",
     "MatchRecord",
-    "ProgramMeasures",
     "RunRecord",
     "StepWriter",
     "TaskRecord",

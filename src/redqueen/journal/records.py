@@ -24,19 +24,8 @@ ALL = "all"
 """The stratum and the kind of an aggregate."""
 
 
-class ProgramMeasures(Protocol):
-    """What the journal reads from ``redqueen.domains.code.measures.Measures``."""
-
-    @property
-    def ast_depth(self) -> int: ...
-    @property
-    def cyclomatic(self) -> int: ...
-    @property
-    def num_lines(self) -> int: ...
-    @property
-    def num_variables(self) -> int: ...
-    @property
-    def halstead_volume(self) -> float: ...
+MEASURES = ("ast_depth", "cyclomatic", "num_lines", "num_variables", "halstead_volume")
+"""The measures of a task that have a column of their own: depth, paths, lines and names of what it is about, bits."""
 
 
 class TaskPressure(Protocol):
@@ -90,14 +79,14 @@ class CandidateRecord:
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """A valid task with the measures of its program and a signature of its behaviour.
+    """A valid task with its measures by name (those of ``MEASURES`` are stored) and a signature of its behaviour.
 
     ``behaviour`` is any text that is equal for two tasks that ask the same thing (a normalised program, a digest of
     inputs and outputs); coverage counts the distinct ones. ``pressure`` is its class against what was posed before.
     """
 
     task: Task
-    measures: ProgramMeasures | None
+    measures: Mapping[str, float] | None
     behaviour: str
     pressure: TaskPressure | None = None
 

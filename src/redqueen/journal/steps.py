@@ -8,7 +8,14 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from redqueen.journal.records import AttemptRecord, CandidateRecord, EvaluationRecord, MatchRecord, TaskRecord
+from redqueen.journal.records import (
+    MEASURES,
+    AttemptRecord,
+    CandidateRecord,
+    EvaluationRecord,
+    MatchRecord,
+    TaskRecord,
+)
 from redqueen.nouns import Birth, Individual
 
 SqlValue = str | int | float | None
@@ -182,16 +189,8 @@ def place(part: str | None, text: str) -> tuple[int | None, int | None, str | No
 
 
 def _task_row(step: int, record: TaskRecord) -> tuple[SqlValue, ...]:
-    task, measures = record.task, record.measures
-    numbers: tuple[SqlValue, ...] = (None,) * 5
-    if measures is not None:
-        numbers = (
-            measures.ast_depth,
-            measures.cyclomatic,
-            measures.num_lines,
-            measures.num_variables,
-            finite(measures.halstead_volume),
-        )
+    task, measures = record.task, record.measures or {}
+    numbers = tuple(finite(measures.get(name)) for name in MEASURES)
     texts = (plain(task.code), json_text(task.inputs), json_text(task.outputs), plain(task.message))
     head = (task.id, step, task.teacher, task.student, task.kind)
     pressure = record.pressure

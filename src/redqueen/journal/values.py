@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 
 from redqueen.errors import UserError
 from redqueen.journal.known import known_tables
-from redqueen.nouns import KINDS
 
 LARGEST_INTEGER = 2**53
 """Beyond it a number is not the same in JSON, in a figure and in Parquet."""
@@ -29,7 +28,6 @@ MAX_NAME_CHARS = 20_000
 MAX_JSON_DEPTH = 32
 
 CHOICES = {
-    "kind": frozenset({*KINDS, "all"}),
     "role": frozenset({"teacher", "student", "both"}),
     "winner": frozenset({"teacher", "student", "draw", "none"}),
     "space": frozenset({"delta", "factor", "none"}),
@@ -40,7 +38,7 @@ CHOICES = {
 NAMES = frozenset(
     {
         "id", "name", "arm", "operator", "child", "replaced", "parent", "member", "individual", "teacher", "student",
-        "suite", "stratum", "phase", "verdict", "protection", "rng_seed",
+        "suite", "stratum", "kind", "phase", "verdict", "protection", "rng_seed",
     }
 )  # fmt: skip
 LONG_NUMBER = frozenset({"rng_seed"})

@@ -13,7 +13,7 @@ from statistics import fmean
 from redqueen.config import LearnConfig
 from redqueen.learn.advantage import advantages
 from redqueen.learn.reward import pressed_reward, student_reward, teacher_reward
-from redqueen.nouns import Kind, Rejection, Rollout, Task
+from redqueen.nouns import Rejection, Rollout, Task
 from redqueen.propose.proposing import Proposal
 from redqueen.propose.task_memory import Pressure
 from redqueen.solve.solving import Answered
@@ -92,7 +92,7 @@ def _proposal_advantages(
     proposals: Sequence[Proposal], rewards: Sequence[float | None], config: LearnConfig
 ) -> list[float | None]:
     """A teacher's group is its proposals of one kind in this step (ours)."""
-    groups: dict[tuple[int, Kind], list[int]] = defaultdict(list)
+    groups: dict[tuple[int, str], list[int]] = defaultdict(list)
     for i, proposal in enumerate(proposals):
         if rewards[i] is not None:
             groups[proposal.slot, proposal.candidate.kind].append(i)

@@ -1,4 +1,4 @@
-"""The seams of the engine: who owns the members' adapters, who samples from them, who steps them, who verifies.
+"""The seams of the engine: who owns the members' adapters, who samples from them, who steps them.
 
 Whatever stands behind a seam may be another object, process or machine: a seam is asked for records, genotypes and
 tensors, and never for a handle. A member is named by its slot. Today all stand in one process of torch
@@ -18,7 +18,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from redqueen.nouns import Candidate, Completion, Grade, Rejection, Request, Rollout, Task, UpdateStats
+from redqueen.nouns import Completion, Request, Rollout, UpdateStats
 from redqueen.population.genotype import Genotype
 
 
@@ -86,16 +86,4 @@ class AdapterStore(Protocol):
 
         Raises UserError when they are of another population, KeyError when there are no factors.
         """
-        ...
-
-
-class TaskVerifier(Protocol):
-    """Says which candidates are tasks and which answers are right."""
-
-    def check(self, candidates: Sequence[Candidate]) -> list[Task | Rejection]:
-        """Turn candidates into tasks or rejections, in order."""
-        ...
-
-    def grade(self, pairs: Sequence[tuple[Task, str | None]]) -> list[Grade]:
-        """Grade answers (None: unreadable), in order."""
         ...

@@ -9,42 +9,29 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
-from redqueen.domains.code.normalise import normalise
-from redqueen.nouns import Kind, Task
-
-IDENTITY = Task(
-    id="seed",
-    teacher="seed",
-    student="",
-    kind="code_o",
-    code="def f(x):\n    return x\n",
-    inputs=("1",),
-    outputs=("1",),
-)
-"""AZR's seed: the identity program."""
-
+from redqueen.domains.registry import domain_of, kind_of
+from redqueen.nouns import Task
 
 ASKED_PER_PLACE = 16
 """Past tasks remembered per task that the buffer can hold, to refuse repetitions (ours)."""
 
 
 def program_key(task: Task) -> str:
-    """Return a digest equal for tasks whose programs are alike up to names and layout."""
-    return _digest(_normal_form(task.code))
+    """Return a digest equal for tasks that are about the same (a program: up to names and layout)."""
+    return _digest(kind_of(task).normal_form(task))
 
 
 def task_key(task: Task) -> str:
-    """Return a digest equal for tasks that ask the same: same kind, program (up to names) and inputs."""
-    return _digest(task.kind, _normal_form(task.code), *task.inputs)
+    """Return a digest equal for tasks that ask the same: same kind, about the same, with the same inputs."""
+    return _digest(task.kind, kind_of(task).normal_form(task), *task.inputs)
 
 
 def behaviour_key(task: Task) -> str:
-    """Return a digest equal for tasks that map the same inputs to the same outputs, however they are written."""
-    return _digest(*task.inputs, "->", *task.outputs)
+    """Return a digest equal for tasks that behave the same, however they are written."""
+    return _digest(kind_of(task).behaviour(task))
 
 
 @dataclass(frozen=True)
@@ -56,7 +43,7 @@ class TaskBuffer:
     """
 
     capacity: int
-    tasks: tuple[Task, ...] = (IDENTITY,)
+    tasks: tuple[Task, ...] = ()
     asked: tuple[str, ...] = ()
 
     def add(self, new: Iterable[Task]) -> TaskBuffer:
@@ -77,11 +64,18 @@ class TaskBuffer:
         )
 
     def view(self, teacher: str | None) -> Sequence[Task]:
-        """Return what a teacher may see: all tasks (None), or its own and the seed."""
+        """Return what a teacher may see: all tasks (None), or its own and the seeds."""
         if teacher is None:
             return self.tasks
         place = _place(teacher)
-        return [t for t in self.tasks if _place(t.teacher) in (place, "seed")] or [IDENTITY]
+        return [t for t in self.tasks if _place(t.teacher) in (place, "seed")]
+
+
+def of_domain(tasks: Iterable[Task], kind: str) -> Sequence[Task]:
+    """Return the tasks of the domain that a kind belongs to; its seed when there is none."""
+    domain = domain_of(kind)
+    names = {one.name for one in domain.kinds}
+    return [task for task in tasks if task.kind in names] or [domain.seed]
 
 
 def draw_references(tasks: Sequence[Task], num: int, rng: np.random.Generator) -> tuple[Task, ...]:
@@ -93,20 +87,9 @@ def draw_references(tasks: Sequence[Task], num: int, rng: np.random.Generator) -
     return tuple(tasks[i] for i in chosen)
 
 
-def draw_given(tasks: Sequence[Task], kind: Kind, rng: np.random.Generator) -> Task | None:
-    """Draw the program that an induction proposal is about; None for the other kinds."""
-    return draw_references(tasks, 1, rng)[0] if kind == "code_f" else None
-
-
 def _place(name: str) -> str:
     """The place in the population that a member holds or, as a past member, held: ``T2`` of ``T2.10@40``."""
     return re.split(r"[.@]", name)[0]
-
-
-@lru_cache(maxsize=4096)
-def _normal_form(code: str) -> str:
-    # Every step asks for the keys of the whole buffer: remembered, a full one of 1024 costs 3 ms and not 300.
-    return normalise(code)
 
 
 def _digest(*parts: str) -> str:

@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from redqueen.config import ProposeConfig
+from redqueen.config import ProposeConfig, VerifyConfig
+from redqueen.domains.registry import JobRunner, check
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.policy.protocols import TaskVerifier
 
 Hook = Callable[[Candidate], "str | None"]
 """Says why a proposal is refused, or None when it may be asked."""
@@ -56,12 +56,12 @@ def refuse(candidates: Sequence[Candidate], content_filter: ContentFilter) -> li
 
 
 def check_allowed(
-    candidates: Sequence[Candidate], content_filter: ContentFilter, verifier: TaskVerifier
+    candidates: Sequence[Candidate], content_filter: ContentFilter, verifier: JobRunner, terms: VerifyConfig
 ) -> list[Task | Rejection]:
     """Return a task or a rejection for each candidate; what the filter refuses is never run."""
     refused = refuse(candidates, content_filter)
     allowed = [candidate for candidate, refusal in zip(candidates, refused, strict=True) if refusal is None]
-    checked = iter(verifier.check(allowed))
+    checked = iter(check(allowed, verifier, terms))
     return [refusal or next(checked) for refusal in refused]
 
 

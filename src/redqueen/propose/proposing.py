@@ -1,4 +1,4 @@
-"""Phase 2: every teacher writes a batch of proposals of the three kinds; all are sampled in one call."""
+"""Phase 2: every teacher writes a batch of proposals of each kind; all are sampled in one call."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from redqueen.config import ProposeConfig
 from redqueen.domains.prompt_format import PromptFormat, completion_text
-from redqueen.nouns import KINDS, Candidate, Completion, Individual, Kind, Request, Task
+from redqueen.domains.registry import domain_of, kinds, num_proposals
+from redqueen.nouns import Candidate, Completion, Individual, Request, Task
 from redqueen.policy.protocols import Sampler
-from redqueen.propose.buffer import IDENTITY, TaskBuffer, draw_given, draw_references
+from redqueen.propose.buffer import TaskBuffer, draw_references, of_domain
 from redqueen.streams import Streams
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class _Prompt:
     """One prompt of one teacher, from which several proposals are drawn."""
 
     teacher: Individual
-    kind: Kind
+    kind: str
     given: Task | None
     request: Request
 
@@ -51,7 +52,7 @@ def propose(
     """Return all teachers' proposals: teachers in order, kinds in order, unparsable ones included.
 
     ``opponents`` maps a teacher's id to the students it meets this step. References that would make a prompt longer
-    than ``max_prompt_tokens`` are left out, and a given program that would gives way to the identity program.
+    than ``max_prompt_tokens`` are left out, and a given program that would gives way to its domain's seed.
     """
     prompts = [
         prompt
@@ -80,28 +81,24 @@ def _prompts(
 ) -> list[_Prompt]:
     """Return one teacher's prompts; each draws its own references."""
     tasks = buffer.view(teacher.id if config.buffer_scope == "per_teacher" else None)
-    wanted: dict[Kind, int] = {
-        "code_o": config.num_code_o,
-        "code_i": config.num_code_i,
-        "code_f": config.num_code_f,
-    }
     prompts = []
-    for kind in KINDS:
-        for start in range(0, wanted[kind], config.num_per_prompt):
+    for kind, wanted in num_proposals(config).items():
+        known = of_domain(tasks, kind)
+        for start in range(0, wanted, config.num_per_prompt):
             rng = streams.rng("references", teacher.id, kind, start)
-            references = draw_references(tasks, config.num_references, rng)
-            given = draw_given(tasks, kind, rng)
+            references = draw_references(known, config.num_references, rng)
+            given = draw_references(known, 1, rng)[0] if kinds()[kind].needs_given else None
             prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
             while references and len(prompt) > max_prompt_tokens:
                 references = references[:-1]
                 prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
             if given is not None and len(prompt) > max_prompt_tokens:
-                given = IDENTITY  # nothing is shorter
+                given = domain_of(kind).seed  # nothing is shorter
                 prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
             request = Request(
                 slot=teacher.slot,
                 prompt=prompt,
-                num_samples=min(config.num_per_prompt, wanted[kind] - start),
+                num_samples=min(config.num_per_prompt, wanted - start),
                 rng_seed=streams.seed("propose", teacher.id, kind, start),
             )
             prompts.append(_Prompt(teacher, kind, given, request))

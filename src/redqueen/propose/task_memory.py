@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from redqueen.domains.registry import kind_of
 from redqueen.nouns import Names, Task
-from redqueen.propose.behaviour_class import behaviour_class, size_class
 
 FORGOTTEN_WEIGHT = 1e-3
 """A count that has decayed below this is dropped, so that the memory stays small."""
@@ -58,13 +58,13 @@ def remember(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str
     by_teacher = {t: _decayed(classes, keep) for t, classes in memory.by_teacher.items()}
     sizes = {s: (total * keep, n * keep) for s, (total, n) in memory.sizes.items() if n * keep >= FORGOTTEN_WEIGHT}
     for task in tasks:
-        own, name = by_teacher.setdefault(task.teacher, {}), behaviour_class(task)
+        own, name = by_teacher.setdefault(task.teacher, {}), kind_of(task).behaviour_class(task)
         own[name] = own.get(name, 0.0) + 1.0
         if task.id in solve_fracs:
-            for size in (task.kind, size_class(task)):
+            for size in (task.kind, kind_of(task).size_class(task)):
                 total, n = sizes.get(size, (0.0, 0.0))
                 sizes[size] = (total + solve_fracs[task.id], n + 1.0)
-    return TaskMemory(keep, by_teacher, memory.ever | {behaviour_class(task) for task in tasks}, sizes)
+    return TaskMemory(keep, by_teacher, memory.ever | {kind_of(task).behaviour_class(task) for task in tasks}, sizes)
 
 
 def keep_only(memory: TaskMemory, teachers: Iterable[str]) -> TaskMemory:
@@ -76,7 +76,7 @@ def keep_only(memory: TaskMemory, teachers: Iterable[str]) -> TaskMemory:
 
 def pressures(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str, float]) -> dict[str, Pressure]:
     """Return the measures of one step's tasks by task id, against the memory as it was before the step."""
-    classes = {task.id: behaviour_class(task) for task in tasks}
+    classes = {task.id: kind_of(task).behaviour_class(task) for task in tasks}
     of_step = Counter(classes.values())
     recent = Counter(of_step)
     for counts in memory.by_teacher.values():
@@ -112,5 +112,5 @@ def _size_hardness(memory: TaskMemory, task: Task) -> float:
     if n == 0:
         return 0.0
     of_kind = total / n
-    own_total, own_n = memory.sizes.get(size_class(task), (0.0, 0.0))
+    own_total, own_n = memory.sizes.get(kind_of(task).size_class(task), (0.0, 0.0))
     return max(0.0, of_kind - (own_total + PRIOR_TASKS * of_kind) / (own_n + PRIOR_TASKS))

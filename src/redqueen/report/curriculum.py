@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from redqueen.domains.registry import in_order
 from redqueen.journal import Journal
-from redqueen.nouns import KINDS
 
 NO_TASK = {"num_tasks": 0, "ast_depth": None, "cyclomatic": None, "num_lines": None, "num_variables": None}
 
@@ -30,7 +30,7 @@ class CurriculumStep:
 def curriculum_steps(journal: Journal) -> list[CurriculumStep]:
     """Return the curriculum after every step from the task rows: over all kinds first, then each kind that occurs."""
     present = {row["kind"] for row in journal.query("SELECT DISTINCT kind FROM task")}
-    kinds = ["all", *(kind for kind in KINDS if kind in present)]
+    kinds = ["all", *in_order(present)]
     return [point for kind in kinds for point in _of_kind(journal, kind)]
 
 

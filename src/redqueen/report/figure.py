@@ -33,13 +33,6 @@ SMOOTH_FROM_STEPS = 30
 REACH_STEPS = 5
 """A running mean reaches this many steps back and as many ahead."""
 
-KIND_COLORS = {"code_o": 0, "code_i": 1, "code_f": 2}
-KIND_NAMES = {
-    "code_o": "code_o (predict the output)",
-    "code_i": "code_i (find an input)",
-    "code_f": "code_f (write the program)",
-}
-
 
 @dataclass(frozen=True)
 class Figure:

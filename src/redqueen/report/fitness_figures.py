@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from redqueen.domains.registry import in_order
 from redqueen.journal.records import ALL, BASE
 from redqueen.report.figure import Figure, Line, line
 from redqueen.report.fitness import (
@@ -93,8 +94,7 @@ def _by_member(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | 
 
 
 def _by_kind(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | None:
-    kinds = sorted({row["kind"] for row in view.evaluations if row["suite"] == suite and row["kind"] != ALL})
-    kinds.sort(key=["code_o", "code_i", "code_f", *kinds].index)
+    kinds = in_order(row["kind"] for row in view.evaluations if row["suite"] == suite and row["kind"] != ALL)
     parts = [(kind, ALL, kind) for kind in kinds]
     text = "Base model (hollow) and the solving members' mean (filled) by kind of task, with 95 % intervals."
     return _against_base(view, suite, f"{prefix}fitness-kinds", f"By kind{suffix}", text, parts)

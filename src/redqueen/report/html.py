@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from redqueen import __version__
 from redqueen.display import script_json, shown, visible
+from redqueen.domains.registry import shown_as
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, write_whole
 from redqueen.journal.values import json_pairs, naming_contradictions
@@ -50,9 +51,10 @@ class PlacedSection:
 
 @dataclass(frozen=True)
 class PlacedExample:
-    """An example task with its inputs and outputs side by side."""
+    """An example task with its inputs and outputs side by side, and how its kind shows such a pair."""
 
     task: dict[str, object]
+    pair: str
     pairs: list[tuple[str, str]]
     attempts: list[dict[str, object]]
 
@@ -162,7 +164,8 @@ def place(section: Section, section_id: str, figures: list[Figure]) -> PlacedSec
 
 
 def _placed_example(example: Example) -> PlacedExample:
-    return PlacedExample(example.task, list(zip(*json_pairs(example.task), strict=True)), example.attempts)
+    pairs = list(zip(*json_pairs(example.task), strict=True))
+    return PlacedExample(example.task, shown_as(str(example.task["kind"])).pair, pairs, example.attempts)
 
 
 def _links(runs: Sequence[RunPage], comparison: PlacedSection | None) -> list[tuple[str, str]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from redqueen.domains.registry import in_order, kinds
 from redqueen.journal.read import Series
-from redqueen.nouns import KINDS
 from redqueen.propose.curriculum import STRUCTURE
-from redqueen.report.figure import KIND_COLORS, Figure, Section, line, metric_figure
+from redqueen.report.figure import NUM_COLORS, Figure, Section, line, metric_figure
 from redqueen.report.fitness_figures import fitness_figures
 from redqueen.report.health_figures import health_figures
 from redqueen.report.metrics import PHASES, describe
@@ -54,8 +54,8 @@ HEALTH_TEXT = (
     "earn high rewards while nothing is learned."
 )
 CURRICULUM_TEXT = (
-    "What the teachers set. The measures are taken from the programs of valid tasks; in code_f the program is given to "
-    "the teacher, so that only the inputs are the teacher's own. More complex is not the same as more useful."
+    "What the teachers set. The measures are taken from the programs of valid tasks; in induction the program is given "
+    "to the teacher, so that only the inputs are the teacher's own. More complex is not the same as more useful."
 )
 FITNESS_TEXT = (
     "Scores on a frozen held-out suite that is never trained or selected on. Dots are means, bars 95 % intervals over "
@@ -90,8 +90,9 @@ def _section(section_id: str, title: str, text: str, figures: Iterable[Figure | 
 
 
 def _by_kind(view: RunView, figure_id: str, title: str, name: str) -> Figure | None:
-    kinds = [(kind, view.series(f"{name}/{kind}"), KIND_COLORS[kind], 1 + at) for at, kind in enumerate(KINDS)]
-    figure = metric_figure(figure_id, title, [("all kinds", view.series(name), "ink", 0), *kinds], name)
+    found = {metric.removeprefix(f"{name}/"): metric for metric in view.metrics if metric.startswith(f"{name}/")}
+    of_kinds = _kind_lines({kind: view.series(metric) for kind, metric in found.items()})
+    figure = metric_figure(figure_id, title, [("all kinds", view.series(name), "ink", 0), *of_kinds], name)
     if figure is not None and name == "solve/rate":
         figure.chart["guides"] = [{"value": 0.1, "name": "too hard below"}, {"value": 0.9, "name": "too easy above"}]
     return figure
@@ -115,8 +116,14 @@ def _curriculum_lines(view: RunView, attribute: str) -> list[tuple[str, Series, 
     series: dict[str, Series] = defaultdict(list)
     for point in view.curriculum:
         series[point.kind].append((point.step, getattr(point, attribute)))
-    kinds = [(kind, series[kind], KIND_COLORS[kind], 1 + at) for at, kind in enumerate(KINDS) if kind in series]
-    return [("all kinds", series["all"], "ink", 0), *kinds]
+    every = ("all kinds", series.pop("all", []), "ink", 0)
+    return [every, *_kind_lines(series)]
+
+
+def _kind_lines(series: Mapping[str, Series]) -> list[tuple[str, Series, int | str, int]]:
+    """A line for each kind that has a series, coloured by its place among all kinds that are known here."""
+    order = in_order([*kinds(), *series])
+    return [(kind, series[kind], at % NUM_COLORS, 1 + at % 3) for at, kind in enumerate(order) if kind in series]
 
 
 def _coverage(view: RunView) -> Figure | None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from redqueen.display import visible
+from redqueen.domains.registry import in_order, kinds, shown_as
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.journal.values import json_pairs
 from redqueen.journal.write import Row
-from redqueen.nouns import KINDS, Task
+from redqueen.nouns import Task
 from redqueen.run.store import JOURNAL
 
 MAX_TEXT_CHARS = 2000
@@ -47,8 +48,6 @@ def find_tasks(run_dir: Path, wanted: TaskFilter) -> list[Row]:
 
     Raises UserError when there is no journal or a condition cannot be.
     """
-    if wanted.kind and wanted.kind not in KINDS:
-        raise UserError(f"--kind {wanted.kind} is unknown: choose one of {', '.join(KINDS)}")
     for flag, share in (("--min-solved", wanted.min_solved), ("--max-solved", wanted.max_solved)):
         if share is not None and not 0 <= share <= 1:
             raise UserError(f"{flag} {share}: give a share of the attempts from 0 to 1")
@@ -68,6 +67,9 @@ def find_tasks(run_dir: Path, wanted: TaskFilter) -> list[Row]:
     where = " AND ".join(f"({text})" for text, _ in used) or "1"
     sql = f"SELECT {', '.join(COLUMNS)} FROM task WHERE {where} ORDER BY seq DESC LIMIT ?"
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
+        present = in_order([*kinds(), *(row["kind"] for row in journal.query("SELECT DISTINCT kind FROM task"))])
+        if wanted.kind and wanted.kind not in present:
+            raise UserError(f"--kind {wanted.kind} is unknown: choose one of {', '.join(present)}")
         return [_plain(row) for row in journal.query(sql, [*(value for _, value in used), wanted.limit or -1])]
 
 
@@ -131,8 +133,8 @@ def task_text(row: Row) -> str:
         lines.append(f"message: {_text(row['message'])}")
     lines += ["", _text(row["code"]).rstrip(), ""]
     for at, (given, result) in enumerate(zip(row["inputs"], row["outputs"], strict=True)):
-        hidden = "  (hidden from the student)" if row["kind"] == "code_f" and at >= row["num_shown"] else ""
-        lines.append(f"f({_text(given)}) == {_text(result)}{hidden}")
+        hidden = "  (hidden from the student)" if 0 < row["num_shown"] <= at else ""
+        lines.append(f"{shown_as(row['kind']).pair.format(_text(given), _text(result))}{hidden}")
     if row["proposal"] is not None:
         proposal = row["proposal"]
         lines += ["", f"the teacher wrote ({proposal['num_tokens']} tokens, reward {_number(proposal['reward'])}):"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from redqueen.config import Config
+from redqueen.domains.registry import num_proposals
 from redqueen.policy.base_shape import base_shape
 
 
@@ -24,7 +25,7 @@ def _resolved(config: Config) -> list[str]:
 def _work(config: Config) -> list[str]:
     """Say how much a step asks for, at most."""
     propose, solve, population = config.propose, config.solve, config.population
-    each = propose.num_code_o + propose.num_code_i + propose.num_code_f
+    each = sum(num_proposals(propose).values())
     proposals = each * population.num_teachers
     meetings = population.num_students if config.match.rule == "all_pairs" else 1
     attempts = proposals * meetings * solve.num_attempts

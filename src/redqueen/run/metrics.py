@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from redqueen.domains.code.measures import Measures
+from redqueen.domains.registry import in_order
 from redqueen.loop import StepReport
-from redqueen.nouns import KINDS, Individual, Rejection, Task
+from redqueen.nouns import Individual, Rejection, Task
 from redqueen.propose.buffer import program_key
 from redqueen.propose.curriculum import curriculum_metrics
 from redqueen.verify import well_formed
@@ -19,7 +19,7 @@ NAN = float("nan")
 def step_metrics(
     report: StepReport,
     individuals: Sequence[Individual],
-    measures: Sequence[Measures],
+    measures: Sequence[Mapping[str, float]],
     num_behaviours: int,
     num_classes: int,
 ) -> dict[str, float]:
@@ -57,10 +57,9 @@ def _proposal_metrics(report: StepReport) -> dict[str, float]:
         "propose/tokens_mean": mean(float(len(p.completion.tokens)) for p in report.proposals),
         "reward/teacher_mean": mean(r for r in report.credit.proposal_rewards if r is not None),
     }
-    for kind in KINDS:
+    for kind in in_order(p.candidate.kind for p in report.proposals):
         verdicts = [v for p, v in zip(report.proposals, report.judged, strict=True) if p.candidate.kind == kind]
-        if verdicts:
-            metrics[f"propose/valid_frac/{kind}"] = mean(float(isinstance(v, Task)) for v in verdicts)
+        metrics[f"propose/valid_frac/{kind}"] = mean(float(isinstance(v, Task)) for v in verdicts)
     reasons = Counter(v.reason for v in report.judged if isinstance(v, Rejection))
     return metrics | {f"propose/rejected/{reason}": float(n) for reason, n in sorted(reasons.items())}
 
@@ -86,7 +85,7 @@ def _solving_metrics(report: StepReport) -> dict[str, float]:
         "solve/tokens_mean": mean(float(len(c.tokens)) for c in completions),
         "reward/student_mean": mean(r for row in report.credit.attempt_rewards for r in row if r is not None),
     }
-    for kind in KINDS:
+    for kind in in_order(a.task.kind for a in report.answered):
         graded = [
             o.grade.correct for a in report.answered if a.task.kind == kind for o in a.outcomes if not o.grade.lost
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redqueen.domains.code.measures import measure
+from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.health import warnings
@@ -38,7 +38,7 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
         )
     )
     tasks = [verdict for verdict in report.judged if isinstance(verdict, Task)]
-    measures = [measure(task.code) for task in tasks]
+    measures = [kind_of(task).measure(task) for task in tasks]
     records = [
         TaskRecord(task, measured, behaviour_key(task), report.pressures[task.id])
         for task, measured in zip(tasks, measures, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from redqueen.config import ProposeConfig
+from redqueen.domains.registry import open_domain
 from redqueen.engine import Engine
 from redqueen.nouns import Individual, Rejection, Task
 from redqueen.propose.content_filter import REASON, check_allowed
@@ -17,7 +18,7 @@ SEED_AUTHOR = "seed"
 
 
 def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejection]]:
-    """Return the state with the base model's own valid tasks behind the identity program (AZR's seed; ours: the size).
+    """Return the state with the base model's own valid tasks behind the seeds (AZR's idea; ours: how many).
 
     Nothing is trained on them; they are what the first proposals are shown. Their author is ``seed``. What the policy
     refused is returned beside it, for the journal.
@@ -26,8 +27,14 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
     num = config.num_seed_proposals
     if num == 0:
         return state, []
+    names = [kind.name for name in config.domains for kind in open_domain(name).kinds if not kind.needs_given]
     wanted = ProposeConfig(
-        **{**config.model_dump(), "num_code_o": num, "num_code_i": num, "num_code_f": 0, "buffer_scope": "shared"}
+        **{
+            **config.model_dump(),
+            "num_of_each_kind": 0,
+            "num_proposals": dict.fromkeys(names, num),
+            "buffer_scope": "shared",
+        }
     )
     founder: Individual = replace(state.teachers[0], id=SEED_AUTHOR)
     limits = engine.limits
@@ -43,7 +50,7 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
         max_prompt_tokens=limits.propose_prompt_tokens,
     )
     candidates = [p.candidate for p in proposals]
-    judged = check_allowed(candidates, engine.content_filter, engine.verifier)
+    judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
     judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limits.solve_prompt_tokens)
     refused = [v for v in judged if isinstance(v, Rejection) and v.reason == REASON]
     return replace(state, buffer=state.buffer.add(v for v in judged if isinstance(v, Task))), refused

@@ -40,10 +40,10 @@ def load_run_config(folder: Path) -> Config:
 def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: bool) -> Config:
     """Return a run folder's config with what only the user may allow as the user allowed it.
 
-    Raises UserError when it names a hook and ``trust_hooks`` is false: to import it would run code.
+    Raises UserError when it names a hook or a domain to import and ``trust_hooks`` is false: importing runs code.
     """
-    hook = config.propose.policy_hook
-    if hook and not trust_hooks:
+    hooks = [config.propose.policy_hook, *(name for name in config.propose.domains if ":" in name)]
+    if (hook := next(filter(None, hooks), "")) and not trust_hooks:
         raise UserError(
             f"{folder / CONFIG} names the hook {hook!r}, whose import runs code: if you trust it, continue with "
             f"`redqueen resume {folder} --trust-hooks`"

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from redqueen.config import SolveConfig
 from redqueen.domains.prompt_format import PromptFormat, completion_text
+from redqueen.domains.registry import JobRunner
+from redqueen.domains.registry import grade as grade_answers
 from redqueen.nouns import Attempt, Completion, Individual, Outcome, Request, Task
-from redqueen.policy.protocols import Sampler, TaskVerifier
+from redqueen.policy.protocols import Sampler
 from redqueen.streams import Streams
 
 if TYPE_CHECKING:
@@ -70,14 +72,14 @@ def solve(
 
 def grade(
     sampled: Sequence[Sampled],
-    verifier: TaskVerifier,
+    verifier: JobRunner,
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
 ) -> list[Answered]:
     """Read the answers and have them graded, all in one call of the verifier."""
     read = [[_read(one.task, one.student, c, prompt_format, tokenizer) for c in one.completions] for one in sampled]
     asked = [(one.task, attempt.answer) for one, row in zip(sampled, read, strict=True) for attempt in row]
-    grades = iter(verifier.grade(asked))
+    grades = iter(grade_answers(asked, verifier))
     answered = []
     for one, attempts in zip(sampled, read, strict=True):
         outcomes = tuple(Outcome(attempt, next(grades)) for attempt in attempts)

@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerBase
 
-from redqueen.domains.code.prompts_compact import ANSWER, BOS, END_THINK, EOS, IN, MSG, NEW, OUT, REF, THINK
+from redqueen.domains.code.prompts_compact import ANSWER, NEW
+from redqueen.domains.compact import BOS, END_THINK, EOS, IN, MSG, OUT, REF, THINK
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.packing import Group, Pack, pack
 from redqueen.tiny.problems import Problem, fresh_input, write_problem

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from redqueen.domains.code.prompts_compact import THINK, CompactFormat
-from redqueen.domains.prompt_format import completion_text
+from redqueen.domains.code.suite import KINDS, SUITES
+from redqueen.domains.compact import THINK
+from redqueen.domains.prompt_format import FRAMES, PromptFormat, completion_text
+from redqueen.domains.registry import check, grade
 from redqueen.engine import load_base
-from redqueen.evaluate.suite import SUITES
-from redqueen.nouns import BASE_SLOT, KINDS, Candidate, Kind, Request, Task
+from redqueen.nouns import BASE_SLOT, Candidate, Request, Task
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
@@ -34,7 +35,7 @@ MEASURE_SEED = "measure/1"
 NUM_ATTEMPTS = 4
 NUM_PROPOSALS = 256
 MAX_NEW_TOKENS = 384
-FORMAT = CompactFormat()
+FORMAT = PromptFormat(FRAMES["compact"])
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def measure_base(folder: Path | None, num_problems: int, report: Callable[[str],
 
 
 def measure_solving(
-    bench: Bench, kind: Kind, problems: Sequence[Problem], report: Callable[[str], None]
+    bench: Bench, kind: str, problems: Sequence[Problem], report: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return accuracy by habit (sampled, greedy), of direct answers, and after a forced thought, with intervals."""
     tasks = [task_of(problem, kind, str(i)) for i, problem in enumerate(problems)]
@@ -123,7 +124,7 @@ def answer(bench: Bench, tasks: Sequence[Task], mode: str, forced: bool) -> list
         ]
         for task, group in zip(tasks, groups, strict=True)
     ]
-    grades = iter(bench.verifier.grade([(t, p.answer) for t, row in zip(tasks, parsed, strict=True) for p in row]))
+    grades = iter(grade([(t, p.answer) for t, row in zip(tasks, parsed, strict=True) for p in row], bench.verifier))
     return [[(next(grades).correct, bool(p.thought)) for p in row] for row in parsed]
 
 
@@ -148,7 +149,7 @@ def measure_proposals(bench: Bench, author: Author, report: Callable[[str], None
                 p = FORMAT.parse_proposal(kind, text, givens[i])
                 head = (f"{i}-{j}", "base", "", kind, text)
                 candidates.append(Candidate(*head, p.code, p.inputs, p.message, p.error))
-        judged = bench.verifier.check(candidates)
+        judged = check(candidates, bench.verifier)
         tasks = [v for v in judged if isinstance(v, Task)]
         reasons: dict[str, int] = defaultdict(int)
         for verdict in judged:
@@ -184,7 +185,7 @@ def constructs_of(code: str) -> set[str]:
     return found | ({"helper function"} if sum(isinstance(n, ast.FunctionDef) for n in tree.body) > 1 else set())
 
 
-def task_of(problem: Problem, kind: Kind, name: str) -> Task:
+def task_of(problem: Problem, kind: str, name: str) -> Task:
     """Return a generated problem as a task of this kind, its literals canonical as the verifier stamps them."""
     inputs = tuple(canonical_args(text) for text in problem.inputs)
     outputs = tuple(canonical(run.result) for run in problem.runs)

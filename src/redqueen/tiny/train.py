@@ -17,8 +17,8 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Subset
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
+from redqueen.domains.code.suite import SUITES
 from redqueen.errors import UserError
-from redqueen.evaluate.suite import SUITES
 from redqueen.tiny.corpus import Batch, Corpus
 from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.recipe import Recipe, build_model, build_recipe_tokenizer

@@ -19,7 +19,5 @@ def open_verifier(config: Config, num_workers: int | None = None) -> Verifier:
         limits=Limits(cpu_ms=verify.kill_cpu_ms, accept_cpu_ms=verify.accept_cpu_ms),
         num_seeds=verify.num_hash_seeds,
         allow_weak=verify.allow_weak,
-        num_shown=verify.num_shown,
-        num_inputs=verify.num_inputs,
         weak_remedy=WEAK_REMEDY,
     )

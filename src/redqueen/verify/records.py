@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from redqueen.nouns import Grade
+
 VERDICTS = (
     "ok", "syntax", "forbidden", "error", "timeout", "memory", "too-large", "invalid-input", "invalid-output",
     "nondeterministic", "no-result", "crash", "bad-frame", "infra",
 )  # fmt: skip
 """Only ``ok`` can earn. ``infra`` is a failure of the verifier itself and not a sample. ``bad-frame``: the child forged
 its reply. ``invalid-output``: not a plain literal. ``too-large``: source, output or number."""
+
+
+_ILL_FORMED = frozenset({"unparsable", "invalid-input", "syntax", "forbidden", "infra"})
+
+
+def well_formed(grade: Grade) -> bool:
+    """Tell whether the answer could be tried at all: a wrong answer is well formed, an unreadable one is not.
+
+    Lost grades are neither; ask ``grade.lost`` first.
+    """
+    return grade.verdict not in _ILL_FORMED
 
 
 @dataclass(frozen=True)

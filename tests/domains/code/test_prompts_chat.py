@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from redqueen.config import parse_config
-from redqueen.domains.code.prompts_chat import ChatFormat, fenced_blocks
-from redqueen.domains.prompt_format import PromptFormat, completion_text
-from redqueen.engine import choose_format
+from redqueen.config import VerifyConfig, parse_config
+from redqueen.domains.chat import fenced_blocks
+from redqueen.domains.code.suite import KINDS
+from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, completion_text
 from redqueen.errors import UserError
-from redqueen.nouns import KINDS, Completion, Kind, Task
+from redqueen.nouns import Completion, Task
 
-FORMAT = ChatFormat()
+FORMAT = PromptFormat(FRAMES["chat"])
 CODE = "def f(a, b):\n    return a + b"
 MARKS = ("<think>", "</think>", "<answer>", "</answer>")
 TEMPLATE = (
@@ -24,7 +24,7 @@ TEMPLATE = (
 )
 
 
-def task(kind: Kind, code: str = CODE) -> Task:
+def task(kind: str, code: str = CODE) -> Task:
     num_pairs, num_shown = (4, 2) if kind == "code_f" else (1, 0)
     return Task(
         id="t1",
@@ -73,7 +73,7 @@ def test_an_induction_prompt_shows_the_message_and_the_shown_pairs_but_neither_h
 
 
 @pytest.mark.parametrize("kind", ["code_o", "code_i"])
-def test_a_proposal_prompt_shows_every_reference(kind: Kind) -> None:
+def test_a_proposal_prompt_shows_every_reference(kind: str) -> None:
     references = [task(kind, f"def f(a, b):\n    return a * {i}") for i in range(6)]
     prompt = FORMAT.propose(kind, references, None)
     assert all(reference.code in prompt for reference in references)
@@ -121,7 +121,7 @@ def test_an_induction_proposal_keeps_the_given_program_and_at_most_ten_inputs() 
         ("code_f", "```input\n1\n```", "no message block"),
     ],
 )
-def test_a_proposal_that_lacks_a_part_says_which(kind: Kind, text: str, error: str) -> None:
+def test_a_proposal_that_lacks_a_part_says_which(kind: str, text: str, error: str) -> None:
     assert FORMAT.parse_proposal(kind, text, task("code_o")).error == error
 
 
@@ -161,7 +161,7 @@ def test_a_program_must_stand_in_a_python_fence_inside_the_answer() -> None:
     ),
     kind=st.sampled_from(KINDS),
 )
-def test_no_model_text_makes_the_parsers_raise(pieces: list[str], kind: Kind) -> None:
+def test_no_model_text_makes_the_parsers_raise(pieces: list[str], kind: str) -> None:
     text = "".join(pieces)
     proposal = FORMAT.parse_proposal(kind, text, task("code_o"))
     assert bool(proposal.error) != bool(proposal.inputs)
@@ -206,7 +206,7 @@ def test_a_decoded_completion_loses_its_end_token_and_no_other_mark(tokenizer: P
 
 
 def test_a_proposal_of_pairs_is_asked_for_as_many_inputs_as_the_verifier_wants() -> None:
-    three = ChatFormat(num_inputs=3)
+    three = PromptFormat(FRAMES["chat"], VerifyConfig(num_inputs=3, num_shown=1))
     prompt = three.propose("code_f", [], task("code_f"))
     assert "Choose 3 different inputs" in prompt and "write 3 ```input blocks" in prompt
     text = "".join(f"```input\n{i}, 1\n```\n" for i in range(5)) + "```message\nAdds.\n```"
@@ -219,7 +219,7 @@ def test_the_format_follows_the_base_and_the_number_of_inputs() -> None:
         return choose_format(parse_config({"model": {"base": base}, "propose": propose, "verify": verify}, "a test"))
 
     other = chosen(12, "some/model")
-    assert isinstance(other, ChatFormat) and other.num_inputs == 12
+    assert (other.name, other.terms.num_inputs) == ("chat", 12)
     assert chosen(10, "embedded").name == chosen(12, "embedded", num_code_f=0).name == "compact"
     with pytest.raises(UserError, match=r"verify\.num_inputs is 12, .* set it to 10 or less"):
         chosen(12, "embedded")

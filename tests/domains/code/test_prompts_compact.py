@@ -8,32 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from redqueen.domains.code.prompts_compact import (
-    ANSWER,
-    BOS,
-    END_THINK,
-    IN,
-    MARKS,
-    MAX_MESSAGE_CHARS,
-    MSG,
-    NEW,
-    OUT,
-    REF,
-    THINK,
-    CompactFormat,
-)
-from redqueen.domains.prompt_format import ParsedAnswer, ParsedProposal
-from redqueen.nouns import KINDS, Kind, Task
+from redqueen.domains.code.prompts_compact import ANSWER, MAX_MESSAGE_CHARS, NEW
+from redqueen.domains.code.suite import KINDS
+from redqueen.domains.compact import BOS, END_THINK, IN, MARKS, MSG, OUT, REF, THINK
+from redqueen.domains.prompt_format import FRAMES, ParsedAnswer, ParsedProposal, PromptFormat
+from redqueen.nouns import Task
 from redqueen.policy.base_shape import embedded_folder
 
-FORMAT = CompactFormat()
+FORMAT = PromptFormat(FRAMES["compact"])
 CODE = "def f(x):\n    return x + 1\n"
 texts = st.text(max_size=60)
 kinds = st.sampled_from(KINDS)
 
 
 def task(
-    kind: Kind,
+    kind: str,
     code: str = CODE,
     inputs: tuple[str, ...] = ("1",),
     outputs: tuple[str, ...] = ("2",),
@@ -109,7 +98,7 @@ def test_an_induction_proposal_is_read_back_as_message_and_inputs_for_the_given_
         ("code_o", "", None, "no input"),
     ],
 )
-def test_a_proposal_that_cannot_be_read_says_why(kind: Kind, text: str, given_task: Task | None, error: str) -> None:
+def test_a_proposal_that_cannot_be_read_says_why(kind: str, text: str, given_task: Task | None, error: str) -> None:
     assert FORMAT.parse_proposal(kind, text, given_task) == ParsedProposal(error=error)
 
 
@@ -170,13 +159,13 @@ def test_every_mark_is_one_token(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 @given(kinds, texts, st.booleans())
-def test_reading_a_proposal_never_fails_and_gives_either_an_error_or_inputs(kind: Kind, text: str, has: bool) -> None:
+def test_reading_a_proposal_never_fails_and_gives_either_an_error_or_inputs(kind: str, text: str, has: bool) -> None:
     parsed = FORMAT.parse_proposal(kind, text, GIVEN if has else None)
     assert bool(parsed.error) != bool(parsed.inputs)
 
 
 @given(kinds, st.lists(st.one_of(texts, st.sampled_from(MARKS)), max_size=6).map("".join))
-def test_reading_any_mixture_of_text_and_marks_never_fails(kind: Kind, text: str) -> None:
+def test_reading_any_mixture_of_text_and_marks_never_fails(kind: str, text: str) -> None:
     proposal, answer = FORMAT.parse_proposal(kind, text, GIVEN), FORMAT.parse_answer(kind, text)
     for part in (proposal.code, proposal.message, *proposal.inputs, answer.answer or ""):
         assert not any(mark in part for mark in MARKS)

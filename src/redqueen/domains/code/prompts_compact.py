@@ -1,4 +1,4 @@
-"""The compact prompt format of the embedded base: one-token marks between program, input and output.
+"""Code tasks in the compact format of the embedded base: one-token marks between program, input and output.
 
 ::
 
@@ -12,20 +12,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
-from redqueen.domains.prompt_format import ParsedAnswer, ParsedProposal
-from redqueen.nouns import Kind, Task
+from redqueen.config import VerifyConfig
+from redqueen.domains.compact import ASKED, IN, MSG, OUT, REF, has_mark, without_marks
+from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.nouns import Task
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-BOS, EOS, PAD = "<|bos|>", "<|eos|>", "<|pad|>"
-IN, OUT, MSG, REF = "<|in|>", "<|out|>", "<|msg|>", "<|ref|>"
-ANSWER: dict[Kind, str] = {"code_o": "<|o|>", "code_i": "<|i|>", "code_f": "<|f|>"}
-NEW: dict[Kind, str] = {"code_o": "<|new_o|>", "code_i": "<|new_i|>", "code_f": "<|new_f|>"}
-THINK, END_THINK = "<|think|>", "<|/think|>"
-MARKS = (BOS, EOS, PAD, IN, OUT, MSG, REF, *ANSWER.values(), *NEW.values(), THINK, END_THINK)
+KINDS = ("code_o", "code_i", "code_f")
+ANSWER, NEW = dict(zip(KINDS, ASKED[:3], strict=True)), dict(zip(KINDS, ASKED[3:], strict=True))
+"""The marks that ask for an answer to a task of a kind, and for a new task."""
 
 MOST_INPUTS = 10
 """Inputs of a ``code_f`` proposal, as the embedded base was taught to write them (``redqueen.tiny.problems``)."""
@@ -35,68 +31,59 @@ MAX_MESSAGE_CHARS = 80
 able to hand over the program in it (ours)."""
 
 
-class CompactFormat:
-    """Implements ``PromptFormat`` for the embedded base."""
-
-    name = "compact"
-
-    def propose(self, kind: Kind, references: Sequence[Task], given: Task | None) -> str:
-        """Write a proposal prompt; ``code_f`` shows the given program alone."""
-        if kind == "code_f":
-            if given is None:
-                raise ValueError("a code_f proposal needs a given program")
-            return f"{BOS}{_plain(given.code)}{NEW[kind]}"
-        shown = "".join(f"{REF}{_plain(task.code)}{IN}{_plain(task.inputs[0])}" for task in references)
-        return f"{BOS}{shown}{NEW[kind]}"
-
-    def solve(self, task: Task) -> str:
-        """Write a solving prompt: the program with its input or its output, or the shown pairs."""
-        match task.kind:
-            case "code_o":
-                shown = f"{_plain(task.code)}{IN}{_plain(task.inputs[0])}"
-            case "code_i":
-                shown = f"{_plain(task.code)}{OUT}{_plain(task.outputs[0])}"
-            case "code_f":
-                message = _plain(task.message) if len(task.message) <= MAX_MESSAGE_CHARS else ""
-                pairs = zip(task.inputs[: task.num_shown], task.outputs[: task.num_shown], strict=True)
-                shown = MSG + message + "".join(f"{IN}{_plain(i)}{OUT}{_plain(o)}" for i, o in pairs)
-        return f"{BOS}{shown}{ANSWER[task.kind]}"
-
-    def parse_proposal(self, kind: Kind, text: str, given: Task | None) -> ParsedProposal:
-        """Split a proposal at its IN marks; any other mark in it makes it unparsable."""
-        first, *inputs = text.split(IN)
-        if any(_has_mark(part) for part in (first, *inputs)):
-            return ParsedProposal(error="a mark where text should be")
-        if not inputs:
-            return ParsedProposal(error="no input")
-        if kind == "code_f":
-            if given is None:
-                return ParsedProposal(error="no given program")
-            return ParsedProposal(given.code, tuple(i.strip() for i in inputs), first.strip())
-        if len(inputs) != 1:
-            return ParsedProposal(error="more than one input")
-        return ParsedProposal(first.strip("\n") + "\n", (inputs[0].strip(),))
-
-    def parse_answer(self, kind: Kind, text: str) -> ParsedAnswer:
-        """Read the answer, after the thought if there is one."""
-        thought = ""
-        if text.startswith(THINK):
-            thought, mark, text = text[len(THINK) :].partition(END_THINK)
-            if not mark:
-                return ParsedAnswer(None, thought)
-        if not text.strip() or _has_mark(text):
-            return ParsedAnswer(None, thought)
-        return ParsedAnswer(text.strip("\n") + "\n" if kind == "code_f" else text.strip(), thought)
-
-    def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
-        """Turn a prompt into token ids; its marks stand in the text already."""
-        return tuple(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+def _propose_program(kind: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
+    shown = (f"{REF}{without_marks(task.code)}{IN}{without_marks(task.inputs[0])}" for task in references)
+    return "".join(shown) + NEW[kind]
 
 
-def _has_mark(text: str) -> bool:
-    return any(mark in text for mark in MARKS)
+def _propose_pairs(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
+    """Show the given program alone."""
+    if given is None:
+        raise ValueError("a code_f proposal needs a given program")
+    return without_marks(given.code) + NEW["code_f"]
 
 
-def _plain(text: str) -> str:
-    """Write foreign text so that it holds no mark. Inside a Python string literal the escape means the same."""
-    return text.strip("\n").replace("<|", "<\\x7c")
+def _solve_output(task: Task) -> str:
+    return f"{without_marks(task.code)}{IN}{without_marks(task.inputs[0])}{ANSWER['code_o']}"
+
+
+def _solve_input(task: Task) -> str:
+    return f"{without_marks(task.code)}{OUT}{without_marks(task.outputs[0])}{ANSWER['code_i']}"
+
+
+def _solve_program(task: Task) -> str:
+    message = without_marks(task.message) if len(task.message) <= MAX_MESSAGE_CHARS else ""
+    pairs = zip(task.inputs[: task.num_shown], task.outputs[: task.num_shown], strict=True)
+    shown = "".join(f"{IN}{without_marks(i)}{OUT}{without_marks(o)}" for i, o in pairs)
+    return f"{MSG}{message}{shown}{ANSWER['code_f']}"
+
+
+def _split(text: str) -> tuple[list[str], str]:
+    """Split a proposal at its IN marks; any other mark in it makes it unparsable. Returns the parts, or a reason."""
+    parts = text.split(IN)
+    if any(has_mark(part) for part in parts):
+        return parts, "a mark where text should be"
+    return parts, "" if len(parts) > 1 else "no input"
+
+
+def _read_program(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
+    (code, *inputs), error = _split(text)
+    if error or len(inputs) != 1:
+        return ParsedProposal(error=error or "more than one input")
+    return ParsedProposal(code.strip("\n") + "\n", (inputs[0].strip(),))
+
+
+def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
+    (message, *inputs), error = _split(text)
+    if error or given is None:
+        return ParsedProposal(error=error or "no given program")
+    return ParsedProposal(given.code, tuple(i.strip() for i in inputs), message.strip())
+
+
+def _read_answered_program(answer: str) -> str:
+    return answer.strip("\n") + "\n"
+
+
+DEDUCTION = Words(partial(_propose_program, "code_o"), _solve_output, _read_program, str.strip)
+ABDUCTION = Words(partial(_propose_program, "code_i"), _solve_input, _read_program, str.strip)
+INDUCTION = Words(_propose_pairs, _solve_program, _read_pairs, _read_answered_program)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from redqueen.config import Config, parse_config
-from redqueen.nouns import Kind
+from redqueen.domains.code.kinds import ABDUCTION, DEDUCTION
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RetentionSettings:
     """Programs on which the parents' internal fitness is measured: it says which one is copied and is the better."""
     checkpoint_every: int = 6
     """Steps between checkpoints; every measurement is saved too."""
-    kinds: tuple[Kind, ...] = ("code_o", "code_i")
+    kinds: tuple[str, ...] = (DEDUCTION.name, ABDUCTION.name)
     levels: tuple[int, ...] = (1, 2, 3)
     lora_rank: int = 8
     lora_alpha: float = 16.0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
+from redqueen.domains.code.suite import SUITES
+from redqueen.domains.registry import check
 from redqueen.engine import Engine
-from redqueen.evaluate.suite import SUITES
-from redqueen.nouns import Candidate, Kind, Rejection, Task
+from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.too_long import reject_too_long
 from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.problems import Problem, skeleton, write_problem
@@ -22,7 +23,7 @@ class TaskSource:
     Held-out here means: of the frozen suite or of ``held_out``, compared up to renaming.
     """
 
-    def __init__(self, engine: Engine, kinds: Sequence[Kind], levels: Sequence[int], num_held_out: int) -> None:
+    def __init__(self, engine: Engine, kinds: Sequence[str], levels: Sequence[int], num_held_out: int) -> None:
         self.engine, self.kinds, self.levels = engine, kinds, levels
         self.avoided = set(held_out_skeletons(SUITES))
         self.held_out = self.write(HELD_OUT, num_held_out)
@@ -57,10 +58,11 @@ class TaskSource:
             for i, problem in enumerate(problems)
             for kind in self.kinds
         ]
-        judged = engine.verifier.check(candidates)
+        judged = check(candidates, engine.verifier, engine.config.verify)
         for _ in range(NUM_RETRIES):  # what the infrastructure lost is judged again, so that equal names stay equal
             lost = [i for i, v in enumerate(judged) if isinstance(v, Rejection) and v.reason == "infra"]
-            for i, verdict in zip(lost, engine.verifier.check([candidates[i] for i in lost]), strict=True):
+            again = check([candidates[i] for i in lost], engine.verifier, engine.config.verify)
+            for i, verdict in zip(lost, again, strict=True):
                 judged[i] = verdict
         limit = engine.limits.solve_prompt_tokens
         judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limit)

@@ -6,8 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from redqueen.domains.code.suite import (
+    SUITES,
+    build_items,
+    checksum,
+    load_functions,
+    load_suite,
+    read_checksums,
+)
 from redqueen.errors import UserError
-from redqueen.evaluate.suite import SUITES, build_items, checksum, load_functions, load_suite, read_checksums, subset
+from redqueen.evaluate.external import subset
 
 RECORD = {
     "id": "mini/001-add",
@@ -38,7 +46,7 @@ def test_the_frozen_suites_have_not_changed() -> None:
 def test_a_function_gives_one_task_of_each_kind(tmp_path: Path) -> None:
     items = build_items(load_functions(write(tmp_path, RECORD)))
     assert [item.id for item in items] == ["mini/001-add/code_o", "mini/001-add/code_i", "mini/001-add/code_f"]
-    assert {(item.function, item.suite, item.stratum) for item in items} == {("mini/001-add", "mini", "mini/2")}
+    assert {(item.cluster, item.suite, item.stratum) for item in items} == {("mini/001-add", "mini", "mini/2")}
     for item in items[:2]:
         assert (item.task.inputs, item.task.outputs, item.task.num_shown) == (("1, 2",), ("3",), 0)
     induction = items[2].task
@@ -105,7 +113,7 @@ def test_a_subset_keeps_whole_functions_from_every_stratum_in_order() -> None:
     drawn = subset(items, 4, np.random.default_rng(3))
     strata = {item.stratum for item in items}
     for stratum in strata:
-        functions = {item.function for item in drawn if item.stratum == stratum}
+        functions = {item.cluster for item in drawn if item.stratum == stratum}
         assert len(functions) == 4
         assert sum(item.stratum == stratum for item in drawn) == 12
     assert [item for item in items if item in drawn] == drawn

@@ -16,15 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+from redqueen.domains.domain import Item
+from redqueen.domains.rows import Row, rows_of_file
 from redqueen.errors import UserError, first_fault
-from redqueen.evaluate.rows import Row, rows_of_file
-from redqueen.nouns import KINDS, Kind, Task
+from redqueen.nouns import Task
 from redqueen.verify.literals import canonical, canonical_args
 
 SUITES = Path(__file__).parent / "suites"
+KINDS = ("code_o", "code_i", "code_f")
 NUM_PAIRS = 10
 NUM_SHOWN = 5
 """Pairs of a ``code_f`` task, and how many of them the solver sees (AZR: ten, the first half)."""
@@ -52,23 +53,7 @@ class Function:
 _FUNCTION = TypeAdapter(Function)
 
 
-@dataclass(frozen=True)
-class Item:
-    """One held-out task. ``stratum`` is "suite/level"; the items of one ``function`` share a cluster."""
-
-    id: str
-    function: str
-    stratum: str
-    kind: Kind
-    task: Task
-
-    @property
-    def suite(self) -> str:
-        """Name of the suite that the item comes from."""
-        return self.stratum.split("/")[0]
-
-
-def load_suite(folder: Path = SUITES, kinds: Sequence[Kind] = KINDS) -> list[Item]:
+def load_suite(folder: Path = SUITES, kinds: Sequence[str] = KINDS) -> list[Item]:
     """Load every suite that ``CHECKSUMS`` lists, verified against it, in its order.
 
     Raises UserError when a file is missing, has changed, or cannot be read.
@@ -98,22 +83,9 @@ def load_functions(path: Path) -> list[Function]:
     return list(functions.values())
 
 
-def build_items(functions: Iterable[Function], kinds: Sequence[Kind] = KINDS) -> list[Item]:
+def build_items(functions: Iterable[Function], kinds: Sequence[str] = KINDS) -> list[Item]:
     """Make one task of every kind from every function: items of a function stand next to each other."""
     return [_item(function, kind) for function in functions for kind in kinds]
-
-
-def subset(items: Sequence[Item], num_functions: int, rng: np.random.Generator) -> list[Item]:
-    """Draw at most ``num_functions`` functions of every stratum, with all their items, in the order of ``items``."""
-    strata: dict[str, list[str]] = {}
-    for item in items:
-        names = strata.setdefault(item.stratum, [])
-        if item.function not in names[-1:]:
-            names.append(item.function)
-    kept: set[str] = set()
-    for names in strata.values():
-        kept.update(names[i] for i in rng.permutation(len(names))[:num_functions])
-    return [item for item in items if item.function in kept]
 
 
 def checksum(path: Path) -> str:
@@ -132,7 +104,7 @@ def read_checksums(folder: Path) -> dict[str, str]:
     return {name: digest for digest, name in lines}
 
 
-def _item(function: Function, kind: Kind) -> Item:
+def _item(function: Function, kind: str) -> Item:
     pairs = kind == "code_f"
     item_id = f"{function.id}/{kind}"
     task = Task(
@@ -147,7 +119,7 @@ def _item(function: Function, kind: Kind) -> Item:
         num_shown=NUM_SHOWN if pairs else 0,
     )
     stratum = f"{function.id.split('/')[0]}/{function.level}"
-    return Item(id=item_id, function=function.id, stratum=stratum, kind=kind, task=task)
+    return Item(id=item_id, cluster=function.id, stratum=stratum, kind=kind, task=task)
 
 
 def _read_function(row: Row) -> Function:

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator
 
+from redqueen.config import VerifyConfig
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify.calls import distinct_calls
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
+from redqueen.verify.pool import Jobs
 from redqueen.verify.programs import Rules, verify_program
 from redqueen.verify.records import Program
-from redqueen.verify.runs import Job, Run
 
 MAX_CODE_DEPTH = 1_000
 """Deepest syntax tree of a program: a deeper one that a child just compiles, a caller with a deeper stack may not
 even parse (ours)."""
 
 
-def check_candidate(
-    candidate: Candidate, rules: Rules, num_inputs: int, num_shown: int
-) -> Generator[Job, Run, Task | Rejection]:
-    """Verify one candidate
+def check_program(
+    candidate: Candidate, rules: Rules, terms: VerifyConfig, with_pairs: bool = False
+) -> Jobs[Task | Rejection]:
+    """Verify one candidate: a program with one input, or with pairs.
 
-    AZR's rules: one input, or ``num_inputs`` distinct ones whose outputs are not all equal.
+    AZR's rules: one input, or ``terms.num_inputs`` distinct ones whose outputs are not all equal.
     """
-    if candidate.error:
-        return Rejection(candidate, "unparsable", candidate.error)
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
-        if candidate.kind == "code_f":
-            inputs = distinct_calls(candidate.code, inputs)[:num_inputs]
+        if with_pairs:
+            inputs = distinct_calls(candidate.code, inputs)[: terms.num_inputs]
     except LiteralError as error:
         return Rejection(candidate, "invalid-input", str(error))
-    wanted = num_inputs if candidate.kind == "code_f" else 1
+    wanted = terms.num_inputs if with_pairs else 1
     if len(inputs) != wanted:
         return Rejection(candidate, "invalid-input", f"{len(inputs)} distinct inputs where {wanted} are needed")
     result = yield from verify_program(Program(candidate.id, candidate.code, tuple(inputs)), rules)
@@ -46,7 +44,7 @@ def check_candidate(
         return Rejection(candidate, "invalid-output", str(error))
     if not _can_be_measured(candidate.code):
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
-    if candidate.kind == "code_f" and len(set(outputs)) == 1:
+    if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
     return Task(
         id=candidate.id,
@@ -57,7 +55,7 @@ def check_candidate(
         inputs=tuple(inputs),
         outputs=outputs,
         message=candidate.message,
-        num_shown=num_shown if candidate.kind == "code_f" else 0,
+        num_shown=terms.num_shown if with_pairs else 0,
         protection=result.protection,
     )
 

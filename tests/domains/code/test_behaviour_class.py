@@ -2,8 +2,8 @@
 
 import pytest
 
+from redqueen.domains.code.behaviour_class import behaviour_class, size_class
 from redqueen.nouns import Task
-from redqueen.propose.behaviour_class import behaviour_class, size_class
 
 
 def task(code: str, inputs: str = "1", output: str = "2", kind: str = "code_o") -> Task:

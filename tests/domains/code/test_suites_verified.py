@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from redqueen.evaluate.suite import SUITES, load_functions, load_suite, read_checksums, subset
+from redqueen.domains.code.suite import SUITES, load_functions, load_suite, read_checksums
+from redqueen.domains.registry import check, grade
+from redqueen.evaluate.external import subset
 from redqueen.nouns import Candidate, Task
 from redqueen.verify import Program, Verifier
 
@@ -29,7 +31,7 @@ def test_suite_items_are_the_tasks_that_the_verifier_would_make(verifier: Verifi
     candidates = [
         Candidate(item.id, "", "", item.kind, "", item.task.code, item.task.inputs, item.task.message) for item in items
     ]
-    for item, made in zip(items, verifier.check(candidates), strict=True):
+    for item, made in zip(items, check(candidates, verifier), strict=True):
         assert isinstance(made, Task), made
         assert (made.inputs, made.outputs, made.num_shown) == (item.task.inputs, item.task.outputs, item.task.num_shown)
 
@@ -40,5 +42,5 @@ def test_right_answers_to_suite_items_are_graded_right(verifier: Verifier) -> No
         {"code_o": item.task.outputs[0], "code_i": item.task.inputs[0], "code_f": item.task.code}[item.kind]
         for item in items
     ]
-    grades = verifier.grade([(item.task, answer) for item, answer in zip(items, answers, strict=True)])
+    grades = grade([(item.task, answer) for item, answer in zip(items, answers, strict=True)], verifier)
     assert [item.id for item, grade in zip(items, grades, strict=True) if not grade.correct] == []

@@ -16,24 +16,20 @@ from redqueen.verify.programs import Rules, confirm, make_job, run_once
 from redqueen.verify.runs import Item, Job, Run
 
 MAX_ANSWERS_PER_CHILD = 64
-_ILL_FORMED = frozenset({"unparsable", "invalid-input", "syntax", "forbidden", "infra"})
 
 
-def well_formed(grade: Grade) -> bool:
-    """Tell whether the answer could be tried at all: a wrong answer is well formed, an unreadable one is not.
-
-    Lost grades are neither; ask ``grade.lost`` first.
-    """
-    return grade.verdict not in _ILL_FORMED
-
-
-def grade_literal(task: Task, answer: str, max_chars: int) -> Grade:
+def grade_literal(task: Task, answer: str, rules: Rules) -> Grade:
     """Grade a deduction: the answer is a literal, equal by type and value to the recorded output."""
     try:
-        text = canonical(answer, max_chars=max_chars)
+        text = canonical(answer, max_chars=rules.limits.max_output_chars)
     except LiteralError as error:
         return Grade(False, "unparsable", str(error))
     return Grade(text == task.outputs[0], "ok")
+
+
+def grade_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Grade]:
+    """Grade one answer to an abduction."""
+    return (yield from grade_inputs(task, [answer], rules))[0]
 
 
 def grade_inputs(task: Task, answers: Sequence[str], rules: Rules) -> Generator[Job, Run, list[Grade]]:

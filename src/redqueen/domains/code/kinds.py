@@ -1,0 +1,150 @@
+"""The domain of programs: predict the output (deduction), find an input (abduction), write the program (induction)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from redqueen.config import Config
+from redqueen.domains.code import prompts_chat, prompts_compact
+from redqueen.domains.code.behaviour_class import behaviour_class, size_class
+from redqueen.domains.code.checking import check_program
+from redqueen.domains.code.grading import grade_input, grade_inputs, grade_literal, grade_program
+from redqueen.domains.code.measures import measure
+from redqueen.domains.code.normalise import normalise
+from redqueen.domains.code.suite import load_suite
+from redqueen.domains.domain import Domain, Shown, TaskKind
+from redqueen.errors import UserError
+from redqueen.journal.records import MEASURES
+from redqueen.nouns import Task
+from redqueen.verify.literals import LiteralError, canonical, canonical_args
+
+PAIR = "f({}) == {}"
+
+_normal_form = lru_cache(maxsize=4096)(normalise)  # every step asks for the whole buffer's: 3 ms then, and not 300
+
+
+def _behaviour(task: Task) -> str:
+    """Equal for tasks that map the same inputs to the same outputs."""
+    return "\0".join((*task.inputs, "->", *task.outputs))
+
+
+def _measures(task: Task) -> dict[str, float]:
+    found = measure(task.code)
+    return {name: getattr(found, name) for name in MEASURES}
+
+
+def _pairs(task: Task) -> str:
+    pairs = zip(task.inputs[: task.num_shown], task.outputs[: task.num_shown], strict=True)
+    message = [task.message] if task.message else []
+    return "\n".join([*message, *(f"f({given}) == {result}" for given, result in pairs)])
+
+
+DEDUCTION = TaskKind(
+    name="code_o",
+    shown=Shown(
+        "code_o (predict the output)",
+        "The student sees the program and the input, and is asked for the output.",
+        "What does f return for this input? (a Python literal)",
+        PAIR,
+        "it returns {}",
+    ),
+    words={"compact": prompts_compact.DEDUCTION, "chat": prompts_chat.DEDUCTION},
+    check=check_program,
+    grade=grade_literal,
+    gold=lambda task: task.outputs[0],
+    statement=lambda task: f"{task.code.rstrip()}\n\nf({task.inputs[0]}) == ?",
+    normal_form=lambda task: _normal_form(task.code),
+    behaviour=_behaviour,
+    behaviour_class=behaviour_class,
+    size_class=size_class,
+    measure=_measures,
+)
+ABDUCTION = replace(
+    DEDUCTION,
+    name="code_i",
+    shown=Shown(
+        "code_i (find an input)",
+        "The student sees the program and the output, and is asked for an input that gives it.",
+        "Which arguments give this output? (as they stand in the call's brackets)",
+        PAIR,
+        "for example f({})",
+    ),
+    words={"compact": prompts_compact.ABDUCTION, "chat": prompts_chat.ABDUCTION},
+    grade=grade_input,
+    grade_all=grade_inputs,
+    gold=lambda task: task.inputs[0],
+    statement=lambda task: f"{task.code.rstrip()}\n\nf(?) == {task.outputs[0]}",
+)
+INDUCTION = replace(
+    DEDUCTION,
+    name="code_f",
+    shown=Shown(
+        "code_f (write the program)",
+        "The student sees the pairs marked so and is asked for the program, which is then tried on all of them.",
+        "Write f, a program that does this. (several lines; a line with only a dot ends it)",
+        PAIR,
+        "the teacher's program:\n{}",
+    ),
+    words={"compact": prompts_compact.INDUCTION, "chat": prompts_chat.INDUCTION},
+    check=partial(check_program, with_pairs=True),
+    grade=grade_program,
+    gold=lambda task: task.code,
+    needs_given=True,
+    is_multiline=True,
+    statement=_pairs,
+)
+
+IDENTITY = Task("seed", "seed", "", "code_o", "def f(x):\n    return x\n", ("1",), ("1",))
+"""AZR's seed: the identity program."""
+
+
+def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -> None:
+    """Raise UserError when induction needs more inputs than the compact format's base was taught to write."""
+    num_inputs, most = config.verify.num_inputs, prompts_compact.MOST_INPUTS
+    if format_name == "compact" and num_inputs > most and num_proposals.get(INDUCTION.name):
+        raise UserError(
+            f"verify.num_inputs is {num_inputs}, and a base of the compact format writes {most} at most, so no "
+            f"{INDUCTION.name} task would be valid: set it to {most} or less, or "
+            f"propose.num_proposals.{INDUCTION.name} = 0"
+        )
+
+
+def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
+    """Read a task as ``redqueen grade`` is given it: ``output``; ``code`` and ``output``; or ``hidden`` pairs."""
+    try:
+        if kind == INDUCTION.name:
+            pairs = _read_pairs(fields.get("hidden"))
+            inputs = tuple(canonical_args(given) for given, _ in pairs)
+            outputs = tuple(canonical(expected) for _, expected in pairs)
+        else:
+            inputs = (canonical_args(_text(fields, "input")),) if "input" in fields else ()
+            outputs = (canonical(_text(fields, "output")),)
+    except LiteralError as error:
+        raise ValueError(f"an input or output is {error}") from None
+    code = _text(fields, "code") if kind == ABDUCTION.name else ""
+    return Task(name, "", "", kind, code, inputs, outputs)
+
+
+def _text(fields: Mapping[str, object], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f'the field "{name}" must be a text')
+    return value
+
+
+def _read_pairs(hidden: object) -> list[tuple[str, str]]:
+    """Pairs ``[input, output]``, or objects with these fields."""
+    if not isinstance(hidden, list) or not hidden:
+        raise ValueError('the field "hidden" must be a list of pairs [input, output]')
+    pairs = []
+    for entry in hidden:
+        pair = [entry.get("input"), entry.get("output")] if isinstance(entry, dict) else entry
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise ValueError('the field "hidden" must be a list of pairs [input, output]')
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+CODE = Domain("code", (DEDUCTION, ABDUCTION, INDUCTION), IDENTITY, load_suite, read_task, refuse)

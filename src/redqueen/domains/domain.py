@@ -1,0 +1,154 @@
+"""What a domain must give: kinds of task, each one record of functions and words, and the items it is examined on.
+
+Everything a model wrote is untrusted: reading never raises on it and never evaluates it, and whatever runs it goes to
+the sandbox as a job. ``check`` and ``grade`` are therefore either plain functions that compare texts, or generators
+that yield jobs for the verifier and are sent their runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from redqueen.config import Config, VerifyConfig
+from redqueen.nouns import Candidate, Grade, Rejection, Task
+from redqueen.verify.pool import Jobs
+from redqueen.verify.programs import Rules
+
+Grader = Callable[[Task, str, Rules], Grade | Jobs[Grade]]
+
+
+@dataclass(frozen=True)
+class ParsedProposal:
+    """What could be read from a teacher's text: the fields of a ``Candidate``.
+
+    ``error`` is "" when the text could be read, else one short reason, and then the other fields may be empty.
+    """
+
+    code: str = ""
+    inputs: tuple[str, ...] = ()
+    message: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Words:
+    """A kind of task in one prompt format. No text that a model wrote may spell a mark of the format in a prompt.
+
+    ``propose`` writes the prompt that asks a teacher for one task: ``references`` are earlier tasks of the domain to
+    differ from, ``given`` the task that the proposal is about (None unless the kind ``needs_given``). ``solve`` shows
+    nothing that gives the answer away. The readers get what stands outside the format's thinking.
+    """
+
+    propose: Callable[[Sequence[Task], Task | None, VerifyConfig], str]
+    solve: Callable[[Task], str]
+    read_proposal: Callable[[str, Task | None, VerifyConfig], ParsedProposal]
+    read_answer: Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How people are shown a kind: its ``title``; what a student sees and is asked for (``explained``); the question
+    at a keyboard; a pair of input and output, and the solution, with ``{}`` where the texts of a task stand."""
+
+    title: str
+    explained: str = ""
+    question: str = "What is the answer?"
+    pair: str = "{} -> {}"
+    solution: str = "for example {}"
+
+
+def plain_statement(task: Task) -> str:
+    """Return the text of a task, and its inputs, without the outputs."""
+    return "\n".join((task.message, task.code, *task.inputs)).strip()
+
+
+def plain_behaviour(task: Task) -> str:
+    """Return all that a task asks: tasks are alike only when they are equal."""
+    return "\0".join((task.kind, task.code, *task.inputs, "->", *task.outputs))
+
+
+def plain_size(task: Task) -> str:
+    """Return the kind and the octave (power of two) of the characters that a student must read."""
+    return f"{task.kind} length {len(plain_statement(task)).bit_length()}"
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """One kind of task. What has a default may be left out; the rest is what makes a kind.
+
+    ``name`` stands in configs, journals and metrics and is unique among all domains. ``words`` are its prompts by the
+    name of the prompt format.
+    """
+
+    name: str
+    shown: Shown
+    words: Mapping[str, Words]
+    check: Callable[[Candidate, Rules, VerifyConfig], Task | Rejection | Jobs[Task | Rejection]]
+    """From a proposal that could be read to a task whose truth is computed here, or to a rejection with a reason."""
+    grade: Grader
+    """Whether an answer is right."""
+    gold: Callable[[Task], str]
+    """An answer to a task that is known to be right."""
+    grade_all: Callable[[Task, Sequence[str], Rules], Jobs[list[Grade]]] | None = None
+    """All distinct answers to one task in one go, where that saves processes."""
+    needs_given: bool = False
+    """Whether a proposal is about an earlier task (and the seed buffer is grown without it)."""
+    is_multiline: bool = False
+    """Whether an answer is a text of several lines, which may stand in a fence."""
+    statement: Callable[[Task], str] = plain_statement
+    """What a person at a keyboard is shown of a task: nothing that gives the answer away."""
+    normal_form: Callable[[Task], str] = lambda task: task.code
+    """A text equal for tasks that are the same but for layout and names; with the inputs it tells repetitions."""
+    behaviour: Callable[[Task], str] = plain_behaviour
+    """A text equal for tasks that are the same however they are written: coverage counts the distinct ones."""
+    behaviour_class: Callable[[Task], str] = lambda task: task.kind
+    """The sort of task, for novelty, crowding and the teachers' distances; it begins with the kind's name."""
+    size_class: Callable[[Task], str] = plain_size
+    """Coarse steps of what makes a task long and laborious; it begins with the kind's name."""
+    measure: Callable[[Task], dict[str, float]] = lambda task: {}
+    """Measures of structure by name: those of the journal's columns, and others that become metrics of the step."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One held-out task. ``stratum`` is "suite/level"; items of one ``cluster`` stand and fall together."""
+
+    id: str
+    cluster: str
+    stratum: str
+    kind: str
+    task: Task
+
+    @property
+    def suite(self) -> str:
+        """Name of the suite that the item comes from."""
+        return self.stratum.split("/")[0]
+
+
+def plain_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
+    """Return a task from plain fields named as those of ``Task``. Raises ValueError for one that is not of its type."""
+    code, message = fields.get("code", ""), fields.get("message", "")
+    inputs, outputs = fields.get("inputs", []), fields.get("outputs", [])
+    if not (isinstance(code, str) and isinstance(message, str)):
+        raise ValueError('the fields "code" and "message" must be texts')
+    if not (isinstance(inputs, list) and isinstance(outputs, list)):
+        raise ValueError('the fields "inputs" and "outputs" must be lists of texts')
+    return Task(name, "", "", kind, code, tuple(map(str, inputs)), tuple(map(str, outputs)), message)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Kinds of task that refer to each other. ``seed`` is the task that a buffer begins with: nothing is shorter.
+
+    ``suite`` loads the frozen items of external fitness; ``read_task`` reads a task of a line of ``redqueen grade``
+    (ValueError says what is wrong with it); ``refuse`` raises UserError for a config, with the name of a prompt format,
+    under which no task of the domain could be valid.
+    """
+
+    name: str
+    kinds: tuple[TaskKind, ...]
+    seed: Task
+    suite: Callable[[], list[Item]] = field(default=list)
+    read_task: Callable[[str, str, Mapping[str, object]], Task] = plain_task
+    refuse: Callable[[Config, str, Mapping[str, int]], None] = lambda config, format_name, num_proposals: None

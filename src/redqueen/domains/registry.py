@@ -1,0 +1,170 @@
+"""The domains there are, by name, and what everybody asks of them: the kind of a task, checking, grading.
+
+A domain outside the package is named by where it stands, ``module:NAME`` in ``propose.domains``, and is imported then.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from redqueen.config import Config, ProposeConfig, VerifyConfig
+from redqueen.domains.code.kinds import CODE
+from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind
+from redqueen.errors import UserError
+from redqueen.nouns import Candidate, Grade, Rejection, Task
+from redqueen.verify.guard import VERDICT, guarded_jobs
+from redqueen.verify.pool import Answer, Jobs
+from redqueen.verify.programs import Rules
+
+
+class JobRunner(Protocol):
+    """The part of the verifier that is needed: it runs the jobs of generators."""
+
+    @property
+    def rules(self) -> Rules: ...
+
+    def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]: ...
+
+
+DOMAINS: dict[str, Domain] = {CODE.name: CODE}
+
+
+def kinds() -> dict[str, TaskKind]:
+    """Return all kinds of task by name, domain by domain."""
+    return {kind.name: kind for domain in DOMAINS.values() for kind in domain.kinds}
+
+
+def kind_of(task: Task | Candidate) -> TaskKind:
+    """Return the kind of a task. Raises UserError when no domain that was loaded has it."""
+    known = kinds()
+    if task.kind not in known:
+        raise UserError(f"no domain here has tasks of the kind {task.kind}: name its domain in propose.domains")
+    return known[task.kind]
+
+
+def domain_of(kind: str) -> Domain:
+    """Return the domain that a kind of task belongs to."""
+    return next(domain for domain in DOMAINS.values() if kind in {k.name for k in domain.kinds})
+
+
+def shown_as(kind: str) -> Shown:
+    """Return how people are shown a kind; one of a domain that is not here is shown by its name alone."""
+    known = kinds()
+    return known[kind].shown if kind in known else Shown(kind)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names of kinds in the order of the domains; those that are not here come last, by name."""
+    present, known = set(names), list(kinds())
+    return [*(name for name in known if name in present), *sorted(present - set(known))]
+
+
+def open_domain(name: str) -> Domain:
+    """Return the domain of this name, importing ``module:NAME``. Raises UserError when there is none."""
+    if name not in DOMAINS:
+        module, colon, attribute = name.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), attribute) if colon else None
+        except Exception as error:  # importing runs the user's code
+            raise UserError(
+                f"propose.domains: {name} cannot be imported ({error}); write it as module:NAME, importable here"
+            ) from None
+        if not isinstance(found, Domain):
+            raise UserError(
+                f"propose.domains: {name} is no domain; choose from {', '.join(DOMAINS)}, or name yours as module:NAME"
+            )
+        taken = {kind.name for kind in found.kinds} & set(kinds())
+        if taken:
+            raise UserError(f"propose.domains: {name} has the kind {min(taken)}, which another domain has: rename it")
+        DOMAINS[name] = found
+    return DOMAINS[name]
+
+
+def num_proposals(config: ProposeConfig) -> dict[str, int]:
+    """Return how many proposals of each kind a teacher writes a step; kinds of which none is asked are left out.
+
+    Raises UserError for an unknown domain, a kind of none of the domains, or when nothing is asked for.
+    """
+    names = [kind.name for name in config.domains for kind in open_domain(name).kinds]
+    strange = set(config.num_proposals) - set(names)
+    if strange:
+        raise UserError(
+            f"propose.num_proposals names {min(strange)}, and the domains {', '.join(config.domains)} have "
+            f"{', '.join(names)}: choose one of these, or add its domain to propose.domains"
+        )
+    wanted = {name: config.num_proposals.get(name, config.num_of_each_kind) for name in names}
+    if not any(wanted.values()):
+        raise UserError("propose asks for no task of any kind: set one of propose.num_proposals above 0")
+    return {name: num for name, num in wanted.items() if num}
+
+
+def refuse_unasked(config: Config, format_name: str) -> None:
+    """Raise UserError when a kind has no prompts in the format, or a domain could have no valid task."""
+    wanted = num_proposals(config.propose)
+    for name in wanted:
+        if format_name not in kinds()[name].words:
+            raise UserError(
+                f"tasks of the kind {name} have no prompts in the format {format_name}: set model.prompt_format to one "
+                f"of {', '.join(kinds()[name].words)}, or propose.num_proposals.{name} = 0"
+            )
+    for name in config.propose.domains:
+        open_domain(name).refuse(config, format_name, wanted)
+
+
+def load_suite(config: ProposeConfig) -> list[Item]:
+    """Load the frozen items of the domains of a run."""
+    return [item for name in config.domains for item in open_domain(name).suite()]
+
+
+def check(
+    candidates: Sequence[Candidate], verifier: JobRunner, terms: VerifyConfig | None = None
+) -> list[Task | Rejection]:
+    """Turn candidates into tasks or rejections, in order; ``terms`` are the config's section ``verify``."""
+    terms = terms or VerifyConfig()
+    return verifier.drive(_check(candidate, verifier.rules, terms) for candidate in candidates)
+
+
+def _check(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
+    def jobs() -> Jobs[Task | Rejection]:
+        if candidate.error:
+            return Rejection(candidate, "unparsable", candidate.error)
+        found = kind_of(candidate).check(candidate, rules, terms)
+        return found if isinstance(found, Task | Rejection) else (yield from found)
+
+    return guarded_jobs("check", jobs(), lambda detail: Rejection(candidate, VERDICT, detail))
+
+
+def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
+    """Grade answers (None: there is none), in order. Equal pairs are graded once."""
+    answers: dict[Task, list[str]] = {}
+    for task, answer in dict.fromkeys(pairs):
+        if answer is not None:
+            answers.setdefault(task, []).append(answer)
+    work = [(task, part) for task, several in answers.items() for part in _parts(task, several)]
+    graded = verifier.drive(_grade(task, part, verifier.rules) for task, part in work)
+    grades: dict[tuple[Task, str | None], Grade] = {}
+    for (task, part), found in zip(work, graded, strict=True):
+        grades.update({(task, answer): one for answer, one in zip(part, found, strict=True)})
+    return [Grade(False, "unparsable") if pair[1] is None else grades[pair] for pair in pairs]
+
+
+def _parts(task: Task, answers: list[str]) -> list[list[str]]:
+    return [answers] if kind_of(task).grade_all else [[answer] for answer in answers]
+
+
+def _grade(task: Task, answers: list[str], rules: Rules) -> Jobs[list[Grade]]:
+    def jobs() -> Jobs[list[Grade]]:
+        kind = kind_of(task)
+        if kind.grade_all is not None:
+            return (yield from kind.grade_all(task, answers, rules))
+        return [(yield from grading(kind.grade, task, answers[0], rules))]
+
+    return guarded_jobs(f"grade {task.kind}", jobs(), lambda detail: [Grade(False, VERDICT, detail)] * len(answers))
+
+
+def grading(grade: Grader, task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
+    """Return the jobs of grading one answer, whether ``grade`` needs the sandbox or not."""
+    found = grade(task, answer, rules)
+    return found if isinstance(found, Grade) else (yield from found)

@@ -1,0 +1,110 @@
+"""A domain in one file, that of the cookbook, plays a real run: tasks, journal, report and dashboard know it."""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scripted import BASIC, Scripted
+from starlette.testclient import TestClient
+
+from redqueen.commands.play import question_text
+from redqueen.commands.replay import judge_again
+from redqueen.config import Config, parse_config
+from redqueen.dashboard.app import create_app
+from redqueen.domains.registry import DOMAINS
+from redqueen.engine import Adapters, load_adapters
+from redqueen.journal import Journal
+from redqueen.report.html import write_report
+from redqueen.report.task_list import TaskFilter, find_tasks, read_task, task_text
+from redqueen.run.lifecycle import start
+from redqueen.run.store import JOURNAL
+
+PAGE = Path(__file__).parents[2] / "docs" / "cookbook" / "own-domain.md"
+SMALL = {
+    **BASIC,
+    "run": {"num_steps": 3, "num_threads": 1, "device": "cpu"},
+    "propose": {"domains": ["own_sums:DOMAIN"], "num_of_each_kind": 4, "num_seed_proposals": 2},
+}
+
+
+class Adder:
+    """Writes sums, a new one each time, and one text that is none; ``solve`` adds up, and every other time wrongly."""
+
+    def __init__(self) -> None:
+        self.num_written = 0
+
+    def teach(self, prompt: str, slot: int, sample: int) -> str:
+        self.num_written += 1
+        return "no sum" if self.num_written % 5 == 0 else f"{self.num_written} + {sample + 1}"
+
+    def solve(self, prompt: str, slot: int, sample: int) -> str:
+        total = sum(int(number) for number in re.findall("[0-9]+", prompt))
+        return str(total + sample % 2)
+
+
+@pytest.fixture(scope="module")
+def own_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A run of the cookbook's domain, as a user would start it, but for who writes."""
+    folder = tmp_path_factory.mktemp("own")
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    source = next(block for block in blocks if "DOMAIN = Domain(" in block)
+    assert source.count("\n") <= 100
+    (folder / "own_sums.py").write_text(source, encoding="utf-8")
+    script = Adder()
+
+    def load(config: Config) -> Adapters:
+        adapters = load_adapters(config)
+        proposer, solver = (Scripted(adapters.tokenizer, reply) for reply in (script.teach, script.solve))
+        return replace(adapters, proposer=proposer, solver=solver, sampler=lambda temperature: solver)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        assert start(parse_config(SMALL, "test"), folder / "run", load)
+        yield folder / "run"
+    DOMAINS.pop("own_sums:DOMAIN", None)
+    sys.modules.pop("own_sums", None)
+
+
+def test_its_tasks_are_checked_graded_and_measured_by_its_own_rules(own_run: Path) -> None:
+    with Journal.open(own_run / JOURNAL, read_only=True) as journal:
+        tasks = journal.query("SELECT * FROM task")
+        reasons = journal.query("SELECT DISTINCT verdict FROM candidate ORDER BY verdict")
+        rates = journal.query("SELECT DISTINCT num_correct, num_attempts FROM task")
+        means = journal.query("SELECT name, value FROM metric WHERE name = 'curriculum/addends'")
+        scores = journal.query("SELECT DISTINCT kind, stratum FROM evaluation")
+    assert len(tasks) >= 12 and {task["kind"] for task in tasks} == {"sum"}
+    assert all(eval(task["code"]) == int(task["outputs"][2:-2]) for task in tasks)  # our own script's sums
+    assert [row["verdict"] for row in reasons] == ["no-sum", "ok"]
+    assert [tuple(row.values()) for row in rates] == [(2, 4)]
+    assert [row["value"] for row in means] == [2.0] * 3
+    assert {(row["kind"], row["stratum"]) for row in scores} >= {("sum", "all"), ("all", "sums/1"), ("sum", "sums/2")}
+
+
+def test_a_run_of_it_is_listed_shown_and_judged_again(own_run: Path) -> None:
+    row = find_tasks(own_run, TaskFilter(kind="sum"))[0]
+    shown = read_task(own_run, row["id"])
+    assert f"= {row['outputs'][0]}" in task_text(shown)
+    assert question_text(row).endswith(f"{row['code']}\n\nWhat is the sum?")
+    judged = judge_again(shown, parse_config(SMALL, "test"))
+    assert (judged.num_judged, judged.differences) == (4, ())
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["with its domain", "where its domain is not installed"])
+def test_report_and_dashboard_show_it(own_run: Path, tmp_path: Path, known: bool) -> None:
+    domain = DOMAINS.pop("own_sums:DOMAIN")
+    try:
+        if known:
+            DOMAINS["own_sums:DOMAIN"] = domain
+        page = write_report([own_run], tmp_path / "report.html").read_text(encoding="utf-8")
+        assert '"sum"' in page and "curriculum" in page
+        with TestClient(create_app(own_run.parent), base_url="http://127.0.0.1:8470") as client:
+            listed = client.get("/run/run/tasks?kind=sum")
+            assert listed.status_code == 200 and "/run/run/task/1" in listed.text
+            assert client.get("/run/run/tasks?kind=code_o").status_code == 400
+            task = client.get("/run/run/task/1").text
+    finally:
+        DOMAINS["own_sums:DOMAIN"] = domain
+    assert ("sum (add up)" in task) == known and ("asked for the number" in task) == known
