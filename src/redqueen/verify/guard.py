@@ -34,8 +34,8 @@ def note_fault(place: str, error: Exception) -> str:
     name = f"{place}: {type(error).__name__}"
     faults[name] += 1
     if faults[name] == 1:
-        _log.error("the judge stumbled over a text (%s)", name, exc_info=error)
-    return f"the judge stumbled over it ({type(error).__name__})"
+        _log.error("the judge failed on a text (%s)", name, exc_info=error)
+    return f"the judge failed on it ({type(error).__name__})"
 
 
 def guarded(place: str, work: Callable[[], Answer], otherwise: Callable[[str], Answer]) -> Answer:

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
-from redqueen.verify.kinds import kind_for
 from redqueen.verify.literals import LiteralError, canonical_args
 from redqueen.verify.records import Limits, Program, Result
 from redqueen.verify.runs import Job, Run
+from redqueen.verify.zygote_modules import kind_for
 
 NUM_SEEDS_UNORDERED = 8
 """Number of worlds when sets or hashes appear, in the source or at run time: two of them differ in the order of any two

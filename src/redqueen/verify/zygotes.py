@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redqueen.verify.inside import wire
-from redqueen.verify.kinds import KINDS
+from redqueen.verify.zygote_modules import ZYGOTE_MODULES
 
 _START_S = 30.0
 _SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
@@ -140,7 +140,7 @@ def _inherited() -> dict[str, str]:
 
 
 def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle:
-    """Start a fresh interpreter of a kind (see ``kinds``) under the hash seed number ``seed``.
+    """Start a fresh interpreter of a kind (see ``zygote_modules``) under the hash seed number ``seed``.
 
     Raises OSError when that fails.
 
@@ -148,7 +148,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     """
     ours, theirs = socket.socketpair()
     hash_seed = _SEEDS[seed] if seed < len(_SEEDS) else 1_000_003 * (seed + 1)
-    options = marshal.dumps(([*KINDS[kind], *settings.preload], sorted(settings.leave_out), seed)).hex()
+    options = marshal.dumps(([*ZYGOTE_MODULES[kind], *settings.preload], sorted(settings.leave_out), seed)).hex()
     try:
         process = subprocess.Popen(
             [settings.executable, "-s", "-S", "-P", "-B", "-c", _BOOT, str(theirs.fileno()), options, _CODE_FOLDER],
