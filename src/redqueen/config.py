@@ -156,7 +156,7 @@ class ProposeConfig(Section):
     buffer_capacity: int = Field(default=1024, ge=8)
     """Tasks remembered for references; the oldest leave. Ours: AZR keeps the oldest, so later ones are not shown."""
     buffer_scope: Literal["shared", "per_teacher"] = "shared"
-    """Whether all teachers draw references from one buffer. Ours: what one finds, all can build on."""
+    """Whether all teachers draw references from one buffer. Ours: what one teacher finds, all can build on."""
     num_seed_proposals: int = Field(default=16, ge=0)
     """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
     something to refer to beside the identity program; AZR grows a set too."""
@@ -285,9 +285,9 @@ class EvolveConfig(Section):
     fitness: Literal["rating", "payoff"] = "rating"
     """What selection reads. Paper: the rating's lower confidence bound. The mean of late payoffs is ours."""
     payoff_window: int = Field(default=10, ge=1)
-    """Latest games that a member's mean payoff looks at. Ours: about a generation's."""
+    """Latest games in a member's mean payoff. Ours: about a generation's."""
     protected_steps: int = Field(default=0, ge=0)
-    """A member younger than this many steps counts at least as its role's median; 0: no shelter. Ours."""
+    """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours."""
     replacement: Literal["worst_fraction", "steady_state", "crowding"] = "worst_fraction"
     """Who leaves. Paper: the least fit share. The least fit one, or the less fit of the two most similar: ours."""
     num_elite: int = Field(default=1, ge=1)
@@ -295,8 +295,7 @@ class EvolveConfig(Section):
     constants: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
     space: Literal["delta", "factor"] = "delta"
-    """Whether operators act on the adapter's effect or on its factors. Ours: a child should not depend on how its
-    parents happen to be written."""
+    """Whether operators act on the adapter's effect or on its factors. Ours: one dW, one child."""
     preserve_norm: bool = False
     """Rescale a child to its parents' norm. Ours: the paper's operators do not say that they do."""
     child_rating: Literal["reset", "inherit"] = "reset"
