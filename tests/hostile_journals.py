@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Run folders as a stranger may prepare them: each function spoils a copy of an honest one in one way."""
+"""Run folders that an attacker may prepare: each function damages a copy of an honest one in one way."""
 
 from __future__ import annotations
 

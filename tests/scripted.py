@@ -14,7 +14,7 @@ from redqueen.evolve.generation import check_constants
 from redqueen.loop import StepReport, play_step
 from redqueen.match.rating import GaussianRating
 from redqueen.nouns import Completion, Request
-from redqueen.propose.policy_filter import load_policy
+from redqueen.propose.content_filter import load_content_filter
 from redqueen.state import State, initial_state
 from redqueen.timing import Clock
 
@@ -109,7 +109,7 @@ class Table:
         tokenizer = self.engine.tokenizer
         proposer, solver = Scripted(tokenizer, teach), Scripted(tokenizer, answer)
         check_constants(config.evolve)
-        rating, content_filter = GaussianRating(config.match), load_policy(config.propose)
+        rating, content_filter = GaussianRating(config.match), load_content_filter(config.propose)
         seats = {"proposer": proposer, "solver": solver, "rating": rating, "content_filter": content_filter}
         return initial_state(config, rating), replace(self.engine, config=config, **seats)
 

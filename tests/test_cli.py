@@ -75,7 +75,7 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -
         (["--set", "model.base=./empty"], "model.base ./empty is a folder without config.json"),
         (["--set", "model.base=./damaged"], "damaged/config.json is no JSON object"),
         (["--set", "run.steps=3"], "there is no field run.steps"),
-        (["--set", "population.num_students=0"], "somebody has to solve the tasks"),
+        (["--set", "population.num_students=0"], "a student has to solve the tasks"),
         (["--set", "evolve.operators=['M1', 'M99']"], "M99"),
         (["--set", "learn.estimator=ppo"], "learn.estimator"),
         (["--set", "nonsense"], "write it as section.field=value"),

@@ -107,13 +107,13 @@ def test_a_value_out_of_range_is_refused_with_the_field_its_range_and_what_was_g
 
 
 def test_a_population_without_teachers_is_refused_with_the_reason() -> None:
-    assert "num_teachers must be at least 1: somebody has to write the tasks" in refusal(
+    assert "num_teachers must be at least 1: a teacher has to write the tasks" in refusal(
         {"population": {"num_teachers": 0}}
     )
 
 
 def test_a_population_without_students_is_refused_with_the_reason() -> None:
-    assert "num_students must be at least 1: somebody has to solve the tasks" in refusal(
+    assert "num_students must be at least 1: a student has to solve the tasks" in refusal(
         {"population": {"num_students": 0}}
     )
 

@@ -44,7 +44,7 @@ def main() -> None:
     except UserError as error:
         from redqueen.display import visible
 
-        print(f"redqueen: {visible(str(error))}", file=sys.stderr)  # it may quote a stranger's file
+        print(f"redqueen: {visible(str(error))}", file=sys.stderr)  # it may quote an untrusted file
         sys.exit(2)
     except KeyboardInterrupt:
         print("redqueen: stopped", file=sys.stderr)
@@ -97,7 +97,7 @@ def train(
 
 @app.command()
 def resume(run_dir: RunDir, trust_hooks: TrustHooks = False, allow_weak: AllowWeak = False) -> None:
-    """Go on with a run that was stopped, from its newest checkpoint."""
+    """Continue a run that was stopped, from its newest checkpoint."""
     from redqueen.commands import train as command
 
     command.resume(run_dir, trust_hooks, allow_weak)
@@ -110,7 +110,7 @@ def report(
     format_: Annotated[str, typer.Option("--format", help="html or md; for a table csv or parquet.")] = "",
     table: Annotated[str, typer.Option("--table", help="Write this table of the journals instead, e.g. task.")] = "",
 ) -> None:
-    """Write the report of one or several runs, or one table of theirs, from their journals."""
+    """Write the report of one or several runs, or export one table of their journals."""
     from redqueen.commands import report as command
 
     command.report(run_dirs, out, format_, table)
@@ -123,27 +123,25 @@ def experiment(
     tables: Annotated[
         Path | None, typer.Option("--tables", help="Folder of the tables; default: that of --out.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Runs to play side by side.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", help="Runs to play in parallel.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be played and stop.")] = False,
     tables_only: Annotated[bool, typer.Option("--tables-only", help="Write the tables of what is finished.")] = False,
-    add: Annotated[
-        bool, typer.Option("--add", help="Add to --tables: runs that stand there count as finished, wherever played.")
-    ] = False,
+    add: Annotated[bool, typer.Option("--add", help="Add to --tables: runs recorded there count as finished.")] = False,
     figures: Annotated[bool, typer.Option("--figures", help="Draw curves and scores as SVG files too.")] = False,
 ) -> None:
-    """Play arms times seeds, resuming what was cut, and compare them over seeds."""
+    """Play every arm with every seed, resuming interrupted runs, and compare the arms over seeds."""
     from redqueen.commands.experiment import run_experiment
 
     try:
         run_experiment(file, out, tables, jobs, dry_run, tables_only, add, figures)
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on where it was", file=sys.stderr)
+        print("\nstopped; the same command continues it", file=sys.stderr)
         sys.exit(130)
 
 
 @app.command()
 def diff(first: RunDir, second: RunDir, as_json: AsJson = False) -> None:
-    """Say whether two runs' journals are equal (times aside), or name the first row that differs."""
+    """Tell whether the journals of two runs are equal (apart from times), or name the first row that differs."""
     from redqueen.commands import report as command
 
     command.diff(first, second, as_json)
@@ -193,10 +191,10 @@ def play(
     kind: Kind = "",
     min_solved: MinSolved = None,
     max_solved: MaxSolved = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the choice; default: another one each time.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the choice; default: a new one each time.")] = None,
     allow_weak: AllowWeak = False,
 ) -> None:
-    """Be the student: answer tasks of a run at the keyboard; the run's verifier judges. An empty answer stops."""
+    """Answer tasks of a run as the student, at the keyboard; the run's verifier grades. An empty answer stops."""
     from redqueen.commands.play import play as play_tasks
     from redqueen.report.task_list import TaskFilter
 
@@ -207,7 +205,7 @@ def play(
 @app.command()
 def export(
     run_dir: RunDir,
-    member: Annotated[str, typer.Option("--member", help="A living member, for example S1.")],
+    member: Annotated[str, typer.Option("--member", help="A member of the newest checkpoint, for example S1.")],
     out: Annotated[Path, typer.Option("--out", help="Folder to make.")],
     merge: Annotated[bool, typer.Option("--merge", help="Write a whole model, the adapter merged into it.")] = False,
 ) -> None:
@@ -220,7 +218,7 @@ def export(
 @app.command()
 def push(
     folder: Annotated[Path, typer.Argument(help="A folder that `redqueen export` made.")],
-    repo: Annotated[str, typer.Option("--repo", help="Where to: owner/name on the hub; made if need be.")],
+    repo: Annotated[str, typer.Option("--repo", help="Where to: owner/name on the hub; created if it is missing.")],
     private: Annotated[bool, typer.Option("--private", help="Make the repository private.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be sent, and stop.")] = False,
     as_json: AsJson = False,
@@ -244,7 +242,7 @@ def dashboard(
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Say what this machine offers: versions, cores, CUDA, the sandbox's protections, the embedded base."""
+    """Show what this machine offers: versions, cores, CUDA, the sandbox's protections, the embedded base."""
     from redqueen.commands.doctor import doctor as command
 
     command(as_json)
@@ -303,9 +301,9 @@ def breed(
 
 @app.command()
 def retention(
-    out: Annotated[Path, typer.Option(help="Folder to make; an experiment that was begun there goes on.")],
-    seeds: Annotated[int, typer.Option(help="Repetitions with parents of their own.")] = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="A miniature that shows only that everything runs.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder to make; an experiment that was started there is continued.")],
+    seeds: Annotated[int, typer.Option(help="Repetitions, each with its own parents.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="A miniature that only shows that everything runs.")] = False,
     threads: Annotated[int, typer.Option(help="CPU threads; 0: all cores.")] = 0,
 ) -> None:
     """Train children of every operator on the embedded base: recovery curves and verdicts against the controls."""

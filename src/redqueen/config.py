@@ -89,9 +89,9 @@ class PopulationConfig(Section):
         if self.single and (self.num_teachers, self.num_students) != (1, 1):
             raise ValueError("single = true is one adapter in both roles: set num_teachers = 1 and num_students = 1")
         if self.num_teachers < 1:
-            raise ValueError("num_teachers must be at least 1: somebody has to write the tasks")
+            raise ValueError("num_teachers must be at least 1: a teacher has to write the tasks")
         if self.num_students < 1:
-            raise ValueError("num_students must be at least 1: somebody has to solve the tasks")
+            raise ValueError("num_students must be at least 1: a student has to solve the tasks")
         return self
 
     @property
@@ -106,7 +106,7 @@ class PopulationConfig(Section):
 
 
 class MatchConfig(Section):
-    """Who meets whom, and the Gaussian skill ratings."""
+    """Matchmaking and the Gaussian skill ratings."""
 
     rule: Literal["pfsp", "uniform", "all_pairs"] = "pfsp"
     """Who is paired. Paper: prioritised fictitious self-play. ``uniform`` is its control, ``all_pairs`` fills the
@@ -156,7 +156,7 @@ class ProposeConfig(Section):
     buffer_capacity: int = Field(default=1024, ge=8)
     """Tasks remembered for references; the oldest leave. Ours: AZR keeps the oldest, so later ones are not shown."""
     buffer_scope: Literal["shared", "per_teacher"] = "shared"
-    """Whether all teachers draw references from one buffer. Ours: what one finds, all can build on."""
+    """Whether all teachers draw references from one buffer. Ours: what one teacher finds, all can build on."""
     num_seed_proposals: int = Field(default=16, ge=0)
     """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
     something to refer to beside the identity program; AZR grows a set too."""
@@ -253,11 +253,11 @@ class LearnConfig(Section):
     gradient_checkpointing: bool = False
     """Trade time for memory on large models. Ours: a small base does not need it."""
     unsolved_reward: float = Field(default=0.0, ge=-1, le=1)
-    """Teacher's reward when nobody solved the task. Paper: 0 (AZR's code: -0.5)."""
+    """Teacher's reward when no attempt solved the task. Paper: 0 (AZR's code: -0.5)."""
     certain_reward: float = Field(default=0.0, ge=-1, le=1)
     """Teacher's reward when every attempt solved it. Paper: 1 - s = 0 (AZR's code: -0.5)."""
     novelty_bonus: float = Field(default=0.0, ge=0, le=1)
-    """Added to a teacher's reward for a task of a class never seen before that somebody solved. Ours: a
+    """Added to a teacher's reward for a solved task of a class never seen before. Ours: a
     counter-pressure, off, since the paper pays 1 - s alone."""
     crowding_penalty: float = Field(default=0.0, ge=0, le=1)
     """Times the share of a task's class among recent tasks, taken off the teacher's reward. Ours: as above."""
@@ -285,18 +285,17 @@ class EvolveConfig(Section):
     fitness: Literal["rating", "payoff"] = "rating"
     """What selection reads. Paper: the rating's lower confidence bound. The mean of late payoffs is ours."""
     payoff_window: int = Field(default=10, ge=1)
-    """Latest games that a member's mean payoff looks at. Ours: about a generation's."""
+    """Latest games in a member's mean payoff. Ours: about a generation's."""
     protected_steps: int = Field(default=0, ge=0)
-    """A member younger than this many steps counts at least as its role's median; 0: no shelter. Ours."""
+    """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours."""
     replacement: Literal["worst_fraction", "steady_state", "crowding"] = "worst_fraction"
-    """Who leaves. Paper: the least fit share. The least fit one, or the less fit of the most alike two: ours."""
+    """Who leaves. Paper: the least fit share. The least fit one, or the less fit of the two most similar: ours."""
     num_elite: int = Field(default=1, ge=1)
     """Fittest members of a role that stay under every rule. Ours: a generation must not lose the best."""
     constants: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
     space: Literal["delta", "factor"] = "delta"
-    """Whether operators act on the adapter's effect or on its factors. Ours: a child should not depend on how its
-    parents happen to be written."""
+    """Whether operators act on the adapter's effect or on its factors. Ours: one dW, one child."""
     preserve_norm: bool = False
     """Rescale a child to its parents' norm. Ours: the paper's operators do not say that they do."""
     child_rating: Literal["reset", "inherit"] = "reset"
@@ -325,7 +324,7 @@ class EvaluateConfig(Section):
     """External fitness on the frozen suite: reported, never selected on."""
 
     every_steps: int = Field(default=0, ge=0)
-    """Steps between evaluations; 0: only before the first step and after the last. Ours: it selects nobody."""
+    """Steps between evaluations; 0: only before the first step and after the last. Ours: selection ignores it."""
     num_samples: int = Field(default=2, ge=1)
     """Sampled attempts an item; greedy takes one more. Ours: items are many, so few attempts each suffice."""
     max_items: int = Field(default=0, ge=0)
@@ -352,7 +351,7 @@ class Config(Section):
         if (propose.temperature, propose.top_p) != (self.solve.temperature, self.solve.top_p):
             raise ValueError("propose and solve must have equal temperature and top_p: the learner knows one policy")
         if self.population.single and self.match.hall_of_fame_frac > 0:
-            raise ValueError("match.hall_of_fame_frac needs two roles: the single agent meets nobody, set it to 0")
+            raise ValueError("match.hall_of_fame_frac needs two roles: the single agent has no opponents, set it to 0")
         return self
 
     @property
@@ -362,7 +361,7 @@ class Config(Section):
 
     @property
     def num_adapters(self) -> int:
-        """Adapters in the bank: the living members and the hall of fame."""
+        """Adapters in the bank: the population and the hall of fame."""
         return self.population.num_members + self.num_hall_places
 
 

@@ -1,4 +1,4 @@
-"""Text as people are shown it: numbers and durations in words, and what a model wrote, made harmless."""
+"""Text for display: numbers and durations in words, and model text made harmless."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def visible(text: str, max_chars: int | None = None, one_line: bool = False) -> 
 def shown(value: object) -> object:
     """Return a text as ``visible`` writes it, anything else (marked-up text too) as it is: for the template engine.
 
-    Every expression of a page passes through it, so that a name nobody thought of cannot bring in what is invisible.
+    Every expression of a page passes through it, so that no value can bring in invisible characters.
     """
     return visible(value) if type(value) is str else value
 

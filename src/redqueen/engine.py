@@ -27,7 +27,7 @@ from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.torch_sampler import TorchSampler
-from redqueen.propose.policy_filter import PolicyFilter, load_policy
+from redqueen.propose.content_filter import ContentFilter, load_content_filter
 from redqueen.verify.opening import open_verifier
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Adapters:
-    """The part of the engine that may stand elsewhere: who owns, samples and steps the members, and their base's text.
+    """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
     ``sampler`` makes a solver at another temperature (0 is greedy): what evaluation uses.
     """
@@ -58,24 +58,24 @@ class Engine(Adapters):
     prompt_format: PromptFormat
     verifier: JobRunner
     rating: RatingSystem
-    content_filter: PolicyFilter
+    content_filter: ContentFilter
 
 
 LoadAdapters = Callable[[Config], Adapters]
-"""Brings the adapters of a run from where they stand."""
+"""Opens the adapters of a run, wherever they are."""
 
 
 @contextmanager
 def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[Engine]:
     """Build the engine that the config asks for; the verifier's processes end with the context.
 
-    ``load`` brings the adapters from elsewhere; without it they stand in this process (``load_adapters``).
-    Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox can be had, or a rule of
-    evolution or policy is wrong.
+    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``).
+    Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox is available, or a constant
+    of evolution or a rule of the content filter is wrong.
     """
     check_constants(config.evolve)
     prompt_format = choose_format(config)
-    content_filter = load_policy(config.propose)
+    content_filter = load_content_filter(config.propose)
     set_up_torch(config)
     adapters = (load or load_adapters)(config)
     with open_verifier(config) as verifier:
@@ -135,14 +135,14 @@ def load_adapters(config: Config) -> Adapters:
 
 
 def build_bank(config: Config, base: Base) -> AdapterBank:
-    """Return a bank of founders for the population of the config and its hall of fame."""
+    """Return a bank of founders for the population and the hall of fame of the config."""
     population = config.population
     rank, alpha, targets = population.lora_rank, population.lora_alpha, population.lora_targets
     return AdapterBank(base, config.num_adapters, rank, alpha, targets, config.run.rng_seed)
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device that ``auto``, ``cpu`` or ``cuda`` means here. Raises UserError when there is no such one."""
+    """Return the device that ``auto``, ``cpu`` or ``cuda`` means here. Raises UserError when there is none."""
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("run.device is cuda, but this machine shows no CUDA device: set run.device = cpu")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
@@ -152,7 +152,7 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the base and its tokenizer: embedded, from a folder, or by name from the hub."""
     folder = str(embedded_folder()) if name == EMBEDDED else name
     refuse_missing_folder(name)
-    disable_progress_bar()  # it would write over ours
+    disable_progress_bar()  # it would overwrite our progress display
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
@@ -163,7 +163,7 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
 
 def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the id that fills rows up: the padding token, or the end token where there is none."""
+    """Return the id that pads rows: the padding token, or the end token where there is none."""
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     return int(pad)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: one clear sentence, exit code 2, no traceback."""
+"""Errors that the user can correct: one clear sentence, exit code 2, no traceback."""
 
 from __future__ import annotations
 

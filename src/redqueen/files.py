@@ -22,10 +22,10 @@ MAX_TEXT_BYTES = 64 << 20
 
 
 def open_plain(path: Path, max_bytes: int) -> BufferedReader:
-    """Open a file to read that may come from somebody else's folder.
+    """Open a file for reading that may be untrusted.
 
     Raises FileNotFoundError when it is not there, and UserError when it is a link, a pipe, a device or a folder, or
-    larger than ``max_bytes``: nothing of that kind is followed, waited for or read.
+    larger than ``max_bytes``: none of these is followed, waited for or read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -64,16 +64,16 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def writing_whole(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to write that takes its place when the block ends well; after a crash it is the old or the new.
+    """Open a file that replaces ``path`` when the block ends without an error; a crash leaves the old or the new.
 
-    It is written beside the place, flushed to the disk and renamed. A device or a pipe is written to as it stands.
+    It is written in the same folder, flushed to the disk and renamed. A device or a pipe is written to as it stands.
     Raises OSError when it cannot be written; what was there before is then untouched.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
-    aside = path.with_name(f".{path.name}.writing-{secrets.token_hex(8)}")  # nobody can have put a link there
+    aside = path.with_name(f".{path.name}.writing-{secrets.token_hex(8)}")  # so no link can be there
     try:
         with aside.open("xb") as file:
             yield file
@@ -88,7 +88,7 @@ def writing_whole(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def making_folder(path: Path) -> Iterator[Path]:
-    """Give a folder to fill that takes its place at ``path`` when the block ends well, and is gone when it does not.
+    """Yield a folder to fill; it is renamed to ``path`` when the block ends without an error, and removed otherwise.
 
     Raises OSError when it cannot be written, or when ``path`` is there already and not an empty folder.
     """

@@ -1,4 +1,4 @@
-"""The lock of a run directory, asked without taking it: is somebody writing to this run now?"""
+"""Reads the lock of a run directory without taking it: is a process writing to this run now?"""
 
 from __future__ import annotations
 

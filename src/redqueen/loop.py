@@ -2,9 +2,9 @@
 
     1. matchmaking -> 2. proposal -> 3. verification -> 4. solving -> 5. update, then evolution
 
-Each phase is a function below, in this order; it takes what the phases before it returned. The state goes in and comes
-out; it is never changed in place. Every random draw comes from a stream named by (seed, step, purpose). The only things
-that change in place are the members' adapters (``engine.store``, ``engine.learner``), in phase 5.
+Each phase is a function below, in this order; it takes what the earlier phases returned. The state is an argument and
+a result, and is never changed in place. Every random draw comes from a stream named by (seed, step, purpose). Only the
+members' adapters (``engine.store``, ``engine.learner``) change in place, in phase 5.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task,
 from redqueen.population.hall_of_fame import Entry, opponents
 from redqueen.propose import task_memory
 from redqueen.propose.buffer import TaskBuffer
+from redqueen.propose.content_filter import check_allowed
 from redqueen.propose.duplicates import reject_duplicates
-from redqueen.propose.policy_filter import check_allowed
 from redqueen.propose.proposing import Proposal, propose
 from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long
@@ -37,7 +37,7 @@ from redqueen.timing import Clock
 
 @dataclass(frozen=True)
 class Update:
-    """What the update made of the answers: games, counter-pressures by task, credit, and the optimiser's steps."""
+    """The results of the update: games, counter-pressures by task, credit, and the optimiser's steps."""
 
     games: tuple[Game, ...]
     pressures: dict[str, Pressure]
@@ -47,7 +47,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Evolution:
-    """What a turn of evolution did: children in their parents' role, and past members admitted to the hall of fame."""
+    """The results of a generation: children, and members copied into the hall of fame."""
 
     newborns: tuple[Newborn, ...] = ()
     admitted: tuple[Entry, ...] = ()
@@ -55,7 +55,7 @@ class Evolution:
 
 @dataclass(frozen=True)
 class StepReport:
-    """Everything that happened in one step, for the journal and the screen."""
+    """Everything that happened in one step, for journal and progress display."""
 
     step: int
     games: tuple[Game, ...]
@@ -107,7 +107,7 @@ def play_step(state: State, engine: Engine, clock: Clock) -> tuple[State, StepRe
 
 
 def matchmaking(state: State, engine: Engine, streams: Streams) -> list[Match]:
-    """Phase 1. Pair teachers with students by their ratings, some with past members; a single agent plays itself."""
+    """Phase 1. Pair teachers with students by rating, some with past members; a single agent plays against itself."""
     config = engine.config.match
     if engine.config.population.single:
         alone = state.individuals[0].id
@@ -142,7 +142,7 @@ def proposal(state: State, engine: Engine, streams: Streams, *, matches: Sequenc
 
 
 def verification(candidates: list[Candidate], engine: Engine, *, buffer: TaskBuffer) -> list[Task | Rejection]:
-    """Phase 3. Run what is allowed in the sandbox; only what is valid, new and short enough to ask goes on."""
+    """Phase 3. Run what the content filter allows in the sandbox; keep what is valid, new and short enough to ask."""
     judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
     if engine.config.propose.reject_duplicates:
         judged = reject_duplicates(candidates, judged, buffer.asked)
@@ -205,7 +205,7 @@ def update(
 def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolution]:
     """Phase 5, every k steps: the fittest enter the hall of fame; children take the slots of the weakest."""
     config = engine.config.evolve
-    last = state.step == engine.config.run.num_steps  # a child born now would be judged without having learned
+    last = state.step == engine.config.run.num_steps  # a child born now would be evaluated before it has learned
     if state.step % config.every_steps or last:
         return state, Evolution()
     fitness = internal_fitness(state.individuals, state.scores, state.step, config, engine.rating)
@@ -247,7 +247,7 @@ def _distances(state: State, members: Sequence[Individual]) -> Matrix:
 
 
 def _with_newborns(state: State, newborns: Sequence[Newborn]) -> State:
-    """Put children in place of those they replace, and forget what concerns nobody who lives or is in the hall."""
+    """Put children into the slots of those they replace; drop records of ids outside population and hall."""
     by_slot = {child.individual.slot: child.individual for child in newborns}
     individuals = tuple(by_slot.get(i.slot, i) for i in state.individuals)
     living, past = {i.id for i in individuals}, {i.id for i in state.past}

@@ -1,7 +1,7 @@
-"""The records that flow through one step: who meets whom, what was proposed, judged, answered and learned.
+"""The records that flow through one step: matches, proposals, verdicts, answers and updates.
 
 Everything here is a frozen dataclass of plain values (no tensors, no handles), so a record can be logged,
-compared and stored as it is. Stages take records and return records; nothing is handed back up the line.
+compared and stored as it is. Stages take records and return records; no later stage changes an earlier record.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Rating:
 class Individual:
     """One member of the population: a LoRA adapter with a role, a slot in the bank, a rating and a history.
 
-    ``id`` is unique within a run (``T2`` for a founder, ``T2.17`` for the individual born into that place at
+    ``id`` is unique within a run (``T2`` for a founder, ``T2.17`` for the individual born into its slot at
     step 17); ``slot`` is its row in the adapter bank, which a child takes over from the one it replaces.
     """
 
@@ -45,7 +45,7 @@ class Individual:
 
 @dataclass(frozen=True)
 class Match:
-    """One teacher meets one student for one step. ``expected_win_frac`` is the student's, from the ratings."""
+    """One teacher paired with one student for one step. ``expected_win_frac`` is the student's, from the ratings."""
 
     teacher: str
     student: str
@@ -54,7 +54,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a teacher wrote, before anybody has checked it.
+    """What a teacher wrote, not verified yet.
 
     ``kind`` is the name of a kind of task, whose domain says what the other fields mean: see ``Task``. ``error`` is set
     when the text could not be parsed, and then they may be empty. ``text`` is the raw model text (untrusted).
@@ -120,11 +120,11 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Grade:
-    """The judge's word on one attempt.
+    """The judge's verdict on one attempt.
 
     ``verdict``: ``ok`` or the reason why the answer could not even be compared (verdict names of the verifier,
-    ``unparsable``). ``lost`` marks an attempt whose judgement failed for the infrastructure's own reasons: it is
-    no sample, neither right nor wrong.
+    ``unparsable``). ``lost`` marks an attempt whose judgement failed for reasons of the infrastructure: it is
+    not a sample, neither right nor wrong.
     """
 
     correct: bool
@@ -196,7 +196,7 @@ class UpdateStats:
 
 @dataclass(frozen=True)
 class Birth:
-    """One replacement: who left, who was born in its place, from whom, by which operator with which constants."""
+    """One replacement: who left, the child that took its slot, its parents, the operator and its constants."""
 
     step: int
     child: str
@@ -207,6 +207,6 @@ class Birth:
     rng_seed: int = 0
     relative_change: float = 0.0
     space: str = "delta"
-    """``delta`` or ``factor``: what the operator acted on; ``none`` for a place that began anew from the base."""
+    """``delta`` or ``factor``: what the operator acted on; ``none`` for a slot that was reset to the base."""
     layer_changes: dict[str, float] = field(default_factory=dict)
     """The relative change of each adapted module, by its name."""

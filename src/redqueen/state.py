@@ -1,4 +1,4 @@
-"""What changes from step to step beside tensors: who lives, what was asked, who has beaten whom, who is remembered."""
+"""What changes from step to step besides tensors: population, tasks asked, payoffs, hall of fame."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class State:
     """The state after ``step`` steps.
 
     ``broken`` are members whose last update was not finite: the next to leave. ``scores`` are each member's payoffs in
-    its latest games, in order of time: a student's solve rate, a teacher's complement of it. ``memory`` is what was
-    posed, ``hall`` the frozen past members.
+    its latest games, in order of time: a student's solve rate, a teacher's complement of it. ``memory`` is which
+    classes of task were posed, ``hall`` the frozen past members.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -40,12 +40,12 @@ class State:
 
     @property
     def teachers(self) -> tuple[Individual, ...]:
-        """Those who propose, by slot."""
+        """The members that propose, by slot."""
         return tuple(i for i in self.individuals if i.role != "student")
 
     @property
     def students(self) -> tuple[Individual, ...]:
-        """Those who solve, by slot."""
+        """The members that solve, by slot."""
         return tuple(i for i in self.individuals if i.role != "teacher")
 
     @property
@@ -55,16 +55,16 @@ class State:
 
     @property
     def has_newborns(self) -> bool:
-        """Whether somebody was born in the latest step, and so has learned nothing yet."""
+        """Whether a member was born in the latest step, and so has not learned yet."""
         return self.step > 0 and any(i.born_step == self.step for i in self.individuals)
 
     @property
     def players(self) -> dict[str, Individual]:
-        """Everybody who may be in a match, living or past, by id."""
+        """Every member that may be in a match, present or past, by id."""
         return {i.id: i for i in (*self.individuals, *self.past)}
 
     def by_id(self) -> dict[str, Individual]:
-        """Return the living by their ids."""
+        """Return the present members by their ids."""
         return {i.id: i for i in self.individuals}
 
 

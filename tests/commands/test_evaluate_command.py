@@ -161,7 +161,7 @@ def test_pass_at_k_counts_the_attempts_at_each_item() -> None:
     ("target", "suite", "more", "said"),
     [
         ("nowhere", "mini", {}, "nowhere is neither a run directory"),
-        ("", "mini", {}, "nobody to evaluate"),
+        ("", "mini", {}, "nothing to evaluate"),
         ("base", "mini", {"num_samples": -1}, "--samples must be at least 0"),
         ("base", "mini", {"num_samples": 2, "temperature": 0.0}, "--temperature"),
         ("base", "mini", {"overrides": ["solve.nonsense=1"]}, "there is no field solve.nonsense"),

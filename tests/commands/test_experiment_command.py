@@ -41,7 +41,7 @@ def test_an_experiment_is_played_once_and_goes_on_where_it_was_cut(
 
     # The process is stopped when the first run begins to write its report: everything before that is there.
     with monkeypatch.context() as patched:
-        patched.setattr("redqueen.experiment.play.write_report", lambda folders, path: cut(path))
+        patched.setattr("redqueen.experiment.runner.write_report", lambda folders, path: cut(path))
         with pytest.raises(KeyboardInterrupt):
             run_experiment(file, out, None, 1, False, False)
     assert [path.name for path in out.iterdir()] == ["2T+2S-seed0"]
@@ -92,7 +92,7 @@ def test_a_run_whose_process_is_only_starting_when_the_experiment_is_stopped_doe
     def stopped(playing: object, return_when: str) -> None:
         raise KeyboardInterrupt  # as Ctrl-C does, before a process that was just started could hear of it
 
-    monkeypatch.setattr("redqueen.experiment.play.wait", stopped)
+    monkeypatch.setattr("redqueen.experiment.runner.wait", stopped)
     with pytest.raises(KeyboardInterrupt):
         run_experiment(file, out, None, 2, False, False)
     assert [path.name for path in out.iterdir()] == ["logs"]

@@ -14,7 +14,7 @@ def interrupted() -> bool:
 
 @pytest.mark.parametrize("play", [lambda: False, interrupted], ids=["after the phase", "at once"])
 @pytest.mark.parametrize(
-    ("name", "remedy"), [("", "stopped; go on with: redqueen resume"), ("none", "stopped; nothing was written")]
+    ("name", "remedy"), [("", "stopped; resume it with: redqueen resume"), ("none", "stopped; nothing was written")]
 )
 def test_a_run_that_is_stopped_leaves_with_130_and_says_how_to_go_on(
     play: Callable[[], bool], name: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -122,7 +122,7 @@ def test_the_command_prints_one_json_object_and_needs_no_model(items: Path) -> N
     [
         (["--suite", "nonsense", "--answers", "x"], "--suite nonsense is unknown"),
         (["base", "--suite", "mini", "--answers", "x"], "leave out base, or --answers"),
-        (["--suite", "mini"], "nobody to evaluate"),
+        (["--suite", "mini"], "nothing to evaluate"),
         (["--suite", "mini", "--limit", "0", "--answers", "x"], "--limit 0"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Five ailments of co-evolution: each is found where it is and not where it is not."""
+"""Five failure modes of co-evolution: each is detected where it occurs and only there."""
 
 import numpy as np
 import pytest
@@ -123,7 +123,7 @@ def test_a_healthy_race_gets_no_warning() -> None:
         ({"stability": Stability(0.48, 0.01, 0.0)}, "Mediocre stability: the solve rate stays at 48%"),
     ],
 )
-def test_each_ailment_is_told_in_plain_words_and_alone(change: dict, said: str) -> None:
+def test_each_failure_mode_has_its_own_plain_warning(change: dict, said: str) -> None:
     (warning,) = warnings(Health(**{**HEALTHY.__dict__, **change}))
     assert warning.startswith(said)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from redqueen.experiment.plan import Experiment, load_experiment
-from redqueen.experiment.play import CONFIG, REPORT
+from redqueen.experiment.runner import CONFIG, REPORT
 
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 

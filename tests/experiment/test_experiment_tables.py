@@ -13,8 +13,16 @@ from redqueen.commands.experiment import plan_text
 from redqueen.config import Config
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, load_experiment
-from redqueen.experiment.play import CONFIG, REPORT, check_settings, finished_runs, play, seconds_left, with_limit
 from redqueen.experiment.recorded import COUNTS, CURVES, FITNESS, RESULTS, fingerprint, recorded_runs
+from redqueen.experiment.runner import (
+    CONFIG,
+    REPORT,
+    check_settings,
+    finished_runs,
+    run_all,
+    seconds_left,
+    with_limit,
+)
 from redqueen.experiment.tables import REPORT as TABLES_REPORT
 from redqueen.experiment.tables import all_numbers, by_arm, measure, write_tables
 from redqueen.journal import Journal, read
@@ -108,7 +116,7 @@ def test_a_run_made_with_other_settings_is_refused_by_name(plan: Experiment, run
     (tmp_path / plan.runs[0].folder).mkdir()
     (tmp_path / plan.runs[0].folder / CONFIG).write_text(json.dumps(other))
     with pytest.raises(UserError, match=re.escape("4T+4S-seed0 was played with solve.num_attempts = 77")):
-        play(plan, tmp_path, 1, print, print)
+        run_all(plan, tmp_path, 1, print, print)
 
 
 def test_threads_may_differ_between_the_machines_that_share_an_experiment(plan: Experiment, tmp_path: Path) -> None:
@@ -154,7 +162,7 @@ def test_wall_clock_is_not_matched_side_by_side(plan_file: Path, tmp_path: Path)
     path = tmp_path / "e.toml"
     path.write_text(plan_file.read_text().replace('"tokens"', '"wall_clock"'))
     with pytest.raises(UserError, match="--jobs must be 1"):
-        play(load_experiment(path), tmp_path / "runs", 2, print, print)
+        run_all(load_experiment(path), tmp_path / "runs", 2, print, print)
     assert not (tmp_path / "runs").exists()
 
 

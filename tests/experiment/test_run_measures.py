@@ -25,7 +25,7 @@ from redqueen.experiment.measures import (
     structure_curves,
     task_rates,
 )
-from redqueen.experiment.tracing import Trace
+from redqueen.experiment.program_traces import Trace
 from redqueen.journal import Journal
 from redqueen.match.pairing import preference
 from redqueen.nouns import Rating

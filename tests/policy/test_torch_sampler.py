@@ -10,7 +10,7 @@ from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Precision, freeze
-from redqueen.policy.stopping import Stopper
+from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.torch_sampler import TorchSampler
 
 END = 3
@@ -159,7 +159,7 @@ def test_a_stop_string_ends_a_completion_at_the_token_that_completes_it(num_step
     bank = tiny_bank()
     free = TorchSampler(bank, max_new_tokens=20, end_tokens=[]).sample(REQUESTS)
     strings = ["zb", "ab", "q"]
-    stopping = TorchSampler(bank, max_new_tokens=20, end_tokens=[], stopper=Stopper(strings, letters))
+    stopping = TorchSampler(bank, max_new_tokens=20, end_tokens=[], stopper=StopStrings(strings, letters))
     stopping.steps_between_looks = num_steps
     stopped_early = 0
     for whole, cut in zip(free, stopping.sample(REQUESTS), strict=True):

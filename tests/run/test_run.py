@@ -286,7 +286,7 @@ def same_checkpoints(one: Path, two: Path) -> bool:
 
 def test_a_folder_that_exists_is_not_written_into(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"exists already: choose another --run-dir, or go on with `redqueen resume"):
+    with pytest.raises(UserError, match=r"exists already: choose another --run-dir, or continue it: `redqueen resume"):
         start(CONFIG, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["note.txt"]
 

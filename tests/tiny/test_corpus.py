@@ -17,7 +17,7 @@ from redqueen.policy.base_shape import embedded_folder
 from redqueen.tiny.corpus import NUM_SHOWN, THINK_HABIT_FRAC, Author, Batch, Corpus, Sample, Segment
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.problems import Problem
-from redqueen.tiny.tracing import instrument, run
+from redqueen.tiny.thought_traces import instrument, run
 
 FORMAT = PromptFormat(FRAMES["compact"])
 

@@ -161,7 +161,7 @@ def test_a_unit_test_s_player_finds_nothing_of_the_tests_or_of_players_before_it
             hidden = secret()
             test = UnitTest("a", f"def f(x):\n    return {secret()!r}", f"assert f({secret()!r}) == {hidden!r}", "f")
             assert not tester.grade([test])[0].correct
-        given = mappings(tester._duets[0].zygotes[0].process.pid)
+        given = mappings(tester._pairs[0].zygotes[0].process.pid)
         same = UnitTest("b", SCAN, f"assert f({given}) == 0 and {secret()!r}", "f")
         assert tester.grade([same])[0].correct
         assert (

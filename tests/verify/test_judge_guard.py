@@ -152,7 +152,7 @@ def test_a_fault_of_ours_becomes_one_verdict_and_is_counted(caplog: pytest.LogCa
         raise ZeroDivisionError
 
     found = [guard.guarded("here", broken, lambda detail: detail) for _ in range(3)]
-    assert found == ["the judge stumbled over it (ZeroDivisionError)"] * 3
+    assert found == ["the judge failed on it (ZeroDivisionError)"] * 3
     with pytest.raises(StopIteration) as stopped:
         next(guard.guarded_jobs("there", broken_jobs(), lambda detail: detail))
     assert stopped.value.value == found[0]

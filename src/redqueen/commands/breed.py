@@ -1,4 +1,4 @@
-"""Breeding outside a run: operators on anybody's PEFT adapters, and the table of operators."""
+"""Breeding outside a run: operators on any PEFT adapters, and the table of operators."""
 
 from __future__ import annotations
 

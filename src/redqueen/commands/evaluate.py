@@ -73,14 +73,14 @@ def evaluate(
         raise UserError("--samples must be at least 0 and --temperature above 0 and at most 10")
     questions = load_questions(suite, data, limit)
     if not target:
-        raise UserError("nobody to evaluate: name a run directory, a PEFT folder or the word base, or give --answers")
+        raise UserError("nothing to evaluate: name a run directory, a PEFT folder or the word base, or give --answers")
     with open_examination(target, overrides) as examination:
         path = out or _default_path(target, suite, examination.where)
         if path.exists():
             raise UserError(f"{path} exists already: give another --out, or delete it")
         verify = examination.engine.config.verify
         with Judge(JudgeSettings(verify.num_workers, verify.allow_weak)) as judge:
-            judge.grade([(questions[0], "")])  # what cannot grade should say so before anybody has answered
+            judge.grade([(questions[0], "")])  # a missing grader should be reported before any answer is sampled
             answers = examine(examination, questions, judge, num_samples, temperature)
     _write(path, answers)
     return {"suite": suite, "target": target, "answers": str(path), **results(answers, questions, num_samples)}
@@ -92,7 +92,7 @@ def examine(
     """Return everybody's graded answers: greedy ones, then ``num_samples`` sampled ones a question.
 
     Each mode is one call of the sampler, with all examinees' rows in one batch. A question whose prompt the base has
-    no positions for is answered by nobody (verdict ``too-large``).
+    no positions for gets no answer (verdict ``too-large``).
     """
     engine = examination.engine
     prompts = [engine.prompt_format.encode(engine.tokenizer, prompt_for(q, engine.prompt_format)) for q in questions]

@@ -45,7 +45,7 @@ class Examination:
 def open_examination(target: str, overrides: Sequence[str]) -> Iterator[Examination]:
     """Load a target: a run directory, a PEFT folder, or the word ``base``.
 
-    Of a run, everybody who lives in its newest checkpoint is examined, and the bare base beside them. ``overrides``
+    Of a run, all members of its newest checkpoint are evaluated, and the bare base. ``overrides``
     are ``section.field=value``. Raises UserError when it is none of the three or cannot be loaded.
     """
     folder = Path(target)
@@ -71,7 +71,7 @@ def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
     config = _with(_own_words_only(load_run_config(folder)), asked)
     checkpoint = Checkpoint.latest_valid(folder / CHECKPOINTS)
     if checkpoint is None:
-        raise UserError(f"{folder} has no checkpoint yet: there is nobody to evaluate")
+        raise UserError(f"{folder} has no checkpoint yet: there is no member to evaluate")
     state = state_from_plain(checkpoint.state["state"])
     with open_engine(config) as engine:
         engine.store.load_state(checkpoint.tensors)

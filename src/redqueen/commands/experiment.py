@@ -9,8 +9,8 @@ from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.experiment.figures import require_figures
 from redqueen.experiment.plan import Experiment, load_experiment
-from redqueen.experiment.play import check_settings, finished_runs, play
 from redqueen.experiment.recorded import recorded_runs
+from redqueen.experiment.runner import check_settings, finished_runs, run_all
 
 RUNS = Path("runs")
 
@@ -54,7 +54,7 @@ def run_experiment(
         check_settings(plan, folder)
     else:
         before = {one.planned.folder for one in finished_runs(plan, folder)} | recorded.keys()
-        play(plan, folder, jobs, _say, refresh, recorded)
+        run_all(plan, folder, jobs, _say, refresh, recorded)
         if len(before) < len(plan.runs):
             return
     refresh()

@@ -1,4 +1,4 @@
-"""Write a living member of a run as a folder that other tools load: a PEFT adapter or a merged model, with its card."""
+"""Write a member of a run as a folder that other tools load: a PEFT adapter or a merged model, with its card."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MAX_CPU_MS, MAX_HASH_SEEDS = 10_000, 64
 
 
 def journal_config(run_dir: Path, allow_weak: bool = False) -> Config:
-    """Return the config that a run's journal holds, as far as its sandbox may be a stranger's choice.
+    """Return the config in a run's journal, without those sandbox settings that an untrusted file must not choose.
 
     Its word is not enough to do without a system-call filter: the user has to ``allow_weak`` too. Raises UserError for
     limits beyond those of any run.

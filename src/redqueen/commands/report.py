@@ -22,7 +22,7 @@ WRITERS: dict[str, tuple[str, Callable[[list[Path], Path], Path]]] = {
 
 
 def report(run_dirs: list[Path], out: Path | None, format_: str, table: str) -> None:
-    """Write the report of one or several runs, or one ``table`` of theirs, and print where it is."""
+    """Write the report of one or several runs, or export one ``table`` of them, and print where it is."""
     if table:
         ending = format_ or "csv"
         path = out or run_dirs[0] / f"{Path(table).name}.{ending}"
@@ -35,7 +35,7 @@ def report(run_dirs: list[Path], out: Path | None, format_: str, table: str) -> 
 
 
 def diff(first: Path, second: Path, as_json: bool) -> None:
-    """Say whether two runs' journals are equal (times aside); exit code 1 when not."""
+    """Tell whether the journals of two runs are equal (apart from times); exit code 1 when not."""
     found = compare(first / JOURNAL, second / JOURNAL)
     print(json.dumps({"equal": found is None, "difference": found}) if as_json else found or "equal")
     if found:

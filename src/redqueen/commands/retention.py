@@ -1,4 +1,4 @@
-"""`redqueen retention`: play the seeds, tell how far it is, write what was found; goes on where it was stopped."""
+"""`redqueen retention`: play the seeds, show progress, write the findings; a stopped experiment is continued."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLAN = "plan.json"
 def measure_retention(out: Path, num_seeds: int, quick: bool, num_threads: int, say: Callable[[str], None]) -> Path:
     """Play ``num_seeds`` trials in ``out``, write curves.csv, retention.json and report.md, return the report's path.
 
-    A folder that holds a begun experiment goes on; seeds may be added to it. ``say`` gets a line a step. Raises
+    A folder with an unfinished experiment is continued; seeds may be added. ``say`` gets a line a step. Raises
     UserError, with nothing written, when ``num_seeds`` is below 1, when the folder holds something else, or when it
     was begun with other settings or another base.
     """

@@ -52,8 +52,8 @@ def tiny_suite(
 ) -> None:
     """Write the generated half of the frozen suite again; the corpus is read as a whole, for what it considered."""
     from redqueen.domains.code.suite import SUITES
+    from redqueen.tiny.held_out import held_out_skeletons, write_suite
     from redqueen.tiny.recipe import Recipe
-    from redqueen.tiny.suite import held_out_skeletons, write_suite
 
     number = write_suite(out, Recipe(), held_out_skeletons(SUITES), lambda line: print(line, flush=True))
     print(f"{number} programs in {out}")

@@ -1,4 +1,4 @@
-"""``redqueen train`` and ``redqueen resume``: play a run to its end and write its report, or say how to go on."""
+"""``redqueen train`` and ``redqueen resume``: play a run to its end and write its report, or say how to resume it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def train(config: Path | None, run_dir: Path | None, overrides: Sequence[str], d
 
 
 def resume(run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False) -> None:
-    """Go on with a run that was stopped, from its newest checkpoint."""
+    """Continue a run that was stopped, from its newest checkpoint."""
     from redqueen.run.lifecycle import resume
 
     play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak))
@@ -41,6 +41,6 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
             return
     except KeyboardInterrupt:
         pass
-    remedy = f"go on with: redqueen resume {folder}" if folder.exists() else "nothing was written"
+    remedy = f"resume it with: redqueen resume {folder}" if folder.exists() else "nothing was written"
     print(f"\nstopped; {remedy}", file=sys.stderr)
     sys.exit(130)

@@ -180,7 +180,7 @@ class Site:
         arms: list[list[str]] = []
         problem = ""
         if len(chosen) > MAX_COMPARED:
-            problem = f"Choose at most {MAX_COMPARED} runs: more lines than that nobody can tell apart."
+            problem = f"Choose at most {MAX_COMPARED} runs: more lines cannot be told apart."
         elif len(chosen) >= 2:
             views = [self.library.read(run).view for run in chosen]
             drawn = [thin(view, stretch_steps(view.last_step)) for view in views]

@@ -1,4 +1,4 @@
-"""Finding the runs in a folder, and whether somebody is writing to them."""
+"""Finds the runs in a folder, and whether a process is writing to them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class RunDir:
 def find_runs(root: Path) -> dict[str, RunDir]:
     """Return the runs in ``root`` by id, in the order of their names; ``root`` itself when it is a run.
 
-    Links are not followed: what lies elsewhere is not in the folder. Of a folder with more entries than anybody's runs
-    need, the first ``MAX_LOOKED_AT`` are looked at.
+    Links are not followed: what lies elsewhere is not in the folder. Of a folder with very many entries only the first
+    ``MAX_LOOKED_AT`` are looked at.
     """
     walk = _walk(root.resolve(), (), [MAX_LOOKED_AT])
     found = [RunDir("~".join(parts), "/".join(parts), path) for parts, path in walk]
@@ -81,7 +81,7 @@ def written_s_ago(run_dir: Path) -> float | None:
 
 
 def is_running(run_dir: Path) -> bool:
-    """Tell whether a process holds the run's lock. Asking takes no lock, so it is in nobody's way."""
+    """Tell whether a process holds the run's lock. Asking takes no lock, so it blocks no writer."""
     if not sys.platform.startswith("linux"):
         ago = written_s_ago(run_dir)
         return ago is not None and ago < FRESH_S

@@ -73,7 +73,7 @@ def tree_rows(view: RunView) -> list[TreeRow]:
 
 
 def lineage_section(view: RunView) -> Section | None:
-    """Return the figure of who descends from whom: the lives that touch the latest births."""
+    """Return the figure of the lineage: the members that lived at the latest births."""
     latest = view.births[-MAX_BIRTHS:]
     if not latest:
         return None
@@ -84,10 +84,10 @@ def lineage_section(view: RunView) -> Section | None:
     figure = lineage_figure(replace(view, individuals=there, births=kept))
     if figure is None:
         return None
-    text = "Every member's life from left to right in its place; thin lines come from the parents."
+    text = "Every member from birth to replacement, from left to right in its slot; thin lines come from the parents."
     if len(latest) < len(view.births):
         text += f" Of {len(view.births):,} births the latest {len(latest)} are drawn."
-    return Section("lineage", "Lives", text, (replace(figure, text="Steps from left to right, places downward."),))
+    return Section("lineage", "Lives", text, (replace(figure, text="Steps from left to right, slots downward."),))
 
 
 def operator_table(view: RunView) -> list[list[str]]:
@@ -101,7 +101,7 @@ def operator_table(view: RunView) -> list[list[str]]:
 
 
 def founder_table(view: RunView) -> list[list[str]]:
-    """Return one row for each role and founder that lives on: its share in the ancestry of the living of that role."""
+    """Return one row for each role and founder with descendants: its share in the ancestry of that role."""
     births = births_of(view)
     rows = []
     for role in ("teacher", "student", "both"):

@@ -75,8 +75,8 @@ class Known:
 class RunPage:
     """All that a run's page shows.
 
-    ``stretch`` is how many steps a point of its figures stands for; ``living_only``: the match-up matrix would not hold
-    everybody who ever met.
+    ``stretch`` is how many steps a point of its figures stands for; ``living_only``: the match-up matrix would be too
+    large for all members that ever played.
     """
 
     view: RunView
@@ -107,8 +107,8 @@ def status_of(path: Path, last_step: int | None, num_steps: int | None) -> str:
 class Listing:
     """The list of runs. A journal that cannot be read becomes a line that says why, and hides no other.
 
-    What was too slow or broken is not asked again until its file changes; once the list has taken ``OVERVIEW_S``, the
-    runs that are left are named without being read, and come with one of the next requests.
+    A run that was too slow or damaged is not read again until its file changes; once the list has taken ``OVERVIEW_S``,
+    the remaining runs are named without being read, and are read at a later request.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Listing:
 
 
 def _mark(run: RunDir) -> tuple[int, ...]:
-    """Return what changes when somebody mends the journal or what lies beside it."""
+    """Return a value that changes when the journal or its companion files change."""
     marks: list[int] = []
     for ending in ("", *BESIDE):
         try:
@@ -260,7 +260,7 @@ def warnings_of(view: RunView) -> list[str]:
 
 
 def with_living_meetings(view: RunView) -> RunView:
-    """Return the view with the meetings of the living alone, where all would not fit into the match-up matrix."""
+    """Return the view with the matches of present members only, where all would not fit into the match-up matrix."""
     sides = [{row[role] for row in view.meetings} for role in ("teacher", "student")]
     if max(map(len, sides)) <= MAX_MATRIX_SIDE:
         return view
@@ -288,7 +288,7 @@ MEMBER_TEXT = (
 
 
 def member_section(known: Known, size: int) -> Section | None:
-    """Return the solve rates of the places of teachers and of students; None for the single agent."""
+    """Return the solve rates of the slots of teachers and of students; None for the single agent."""
     figures = [figure for role in ("teacher", "student") if (figure := _member_figure(known, role, size)) is not None]
     return Section("members-rates", "Solve rate by member", MEMBER_TEXT, tuple(figures)) if figures else None
 
@@ -317,8 +317,8 @@ def _member_figure(known: Known, role: str, size: int) -> Figure | None:
         else _summary(series)
     )
     note = smoothing_note(max(map(len, series.values())), with_raw=False) if few else ""
-    each = f"Each line is a place among the {role}s; a child goes on with the line of the one it replaced."
-    many = f"Best, middle and worst place of the {role}s."
+    each = f"Each line is a slot of the {role}s; a child continues the line of the one it replaced."
+    many = f"Best, middle and worst slot of the {role}s."
     what = "of the tasks it set" if role == "teacher" else "of the tasks it was asked"
     text = f"Solve rate {what}. {each if few else many}{note}"
     chart = {"type": "lines", "series": drawn, "low": 0, "high": 1}

@@ -1,4 +1,4 @@
-"""Serving the dashboard on loopback until somebody stops it."""
+"""Serves the dashboard on loopback until it is stopped."""
 
 from __future__ import annotations
 

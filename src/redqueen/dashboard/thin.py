@@ -56,7 +56,7 @@ def mean_series(series: Series, size: int) -> Series:
 
 
 def sum_series(series: Series, size: int, last_step: int) -> Series:
-    """Return the sum of each stretch, at the stretch's end, so that phases that are rare stand at the same places."""
+    """Return the sum of each stretch, at the stretch's end, so that rare phases are at the same steps."""
     return [
         (min(size * stretch(step, size), last_step), sum(value or 0.0 for value in values))
         for step, values in _stretches(series, size)

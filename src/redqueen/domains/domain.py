@@ -48,7 +48,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Shown:
-    """How people are shown a kind: its ``title``; what a student sees and is asked for (``explained``); the question
+    """How a kind is displayed: its ``title``; what a student sees and is asked for (``explained``); the question
     at a keyboard; a pair of input and output, and the solution, with ``{}`` where the texts of a task stand."""
 
     title: str
@@ -64,7 +64,7 @@ def plain_statement(task: Task) -> str:
 
 
 def plain_behaviour(task: Task) -> str:
-    """Return all that a task asks: tasks are alike only when they are equal."""
+    """Return all that a task asks: tasks are similar only when they are equal."""
     return "\0".join((task.kind, task.code, *task.inputs, "->", *task.outputs))
 
 

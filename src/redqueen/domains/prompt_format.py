@@ -1,7 +1,7 @@
 """A prompt format: a frame (thinking, answer marks, tokens) around the words that each kind of task has in it.
 
-So the loop neither knows nor cares whether it speaks to the embedded base in its compact notation or to a chat model in
-plain English. Everything a model wrote is untrusted: parsing never raises on it and never evaluates it.
+So the loop is the same for the compact notation of the embedded base and for a chat model's plain English. Everything a
+model wrote is untrusted: parsing never raises on it and never evaluates it.
 """
 
 from __future__ import annotations

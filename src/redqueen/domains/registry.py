@@ -50,7 +50,7 @@ def domain_of(kind: str) -> Domain:
 
 
 def shown_as(kind: str) -> Shown:
-    """Return how people are shown a kind; one of a domain that is not here is shown by its name alone."""
+    """Return how a kind is displayed; one of an unknown domain is displayed by its name alone."""
     known = kinds()
     return known[kind].shown if kind in known else Shown(kind)
 

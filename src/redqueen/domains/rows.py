@@ -17,7 +17,7 @@ INSTALL_HINT = 'pip install "redqueen[suites]"'
 
 @dataclass(frozen=True)
 class Row:
-    """One record with the place where it stands, for error messages: "FILE, line 3"."""
+    """One record with its position, for error messages: "FILE, line 3"."""
 
     where: str
     fields: dict[str, Any]

@@ -1,8 +1,8 @@
 """External fitness: members' scores on the held-out suite, sampled and greedy, with intervals. Never selected on.
 
 An item's score is the share of its attempts that were right; a mean over items gets an interval from a bootstrap that
-draws whole functions, since the tasks made from one function stand and fall together, and as many from each stratum of
-difficulty as the suite has, since its strata are fixed. Attempts whose grading was lost are no sample.
+draws whole functions, since the results of tasks made from one function depend on each other, and as many from each
+stratum of difficulty as the suite has, since its strata are fixed. Attempts whose grading was lost are no sample.
 """
 
 from __future__ import annotations

@@ -192,6 +192,6 @@ def _judge(question: ContestQuestion, case: Case, result: Result) -> Grade:
         except (ValueError, RecursionError):
             return Grade(False, "infra", "the case's expected value is no JSON", lost=True)
         return Grade(same_value(said, expected), "ok")
-    if not isinstance(said, str):  # the program took the place of the function around it
+    if not isinstance(said, str):  # the program replaced the function around it
         return Grade(False, "bad-frame", "not what it printed")
     return Grade(same_output(said, case.expected), "ok")

@@ -1,7 +1,7 @@
 """The process that compares answers in mathematics: one JSON line [gold, answer] in, one JSON line true or false out.
 
-Answers come from models and are parsed by a large library, so this happens away from everything else: the process has
-a bound on memory, and whoever started it kills it when an answer takes too long.
+Answers come from models and are parsed by a large library, so this happens in a process of its own, which has a limit
+on memory and is killed when an answer takes too long.
 """
 
 from __future__ import annotations

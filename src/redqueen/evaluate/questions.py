@@ -24,7 +24,7 @@ class TaskQuestion:
 class FunctionQuestion:
     """A function to write, judged by unit tests. ``test.code`` is empty: the answer takes its place.
 
-    ``stub`` is code that the answer goes on with (HumanEval's prompts), "" where it stands alone.
+    ``stub`` is code that the answer continues (HumanEval's prompts), "" for none.
     """
 
     id: str

@@ -14,7 +14,7 @@ from redqueen.propose.task_memory import TaskMemory, class_counts
 Matrix = NDArray[np.float64]
 
 UNKNOWN_DISTANCE = 1.0
-"""Two members of whom nothing comparable is known count as far apart: nobody leaves for likeness on no evidence."""
+"""Two members without comparable behaviour count as far apart: without evidence none leaves for being similar."""
 
 
 def solving_distances(solve_rates: Matrix) -> Matrix:

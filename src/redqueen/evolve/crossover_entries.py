@@ -108,7 +108,7 @@ def ties(breeding: Breeding, constants: TiesConstants) -> Variation:
 
 
 def della(breeding: Breeding, constants: DellaConstants) -> Variation:
-    """X7: drop entries at random, the smaller the likelier; rescale each by its own 1 / (1 - p_i); then X6's election.
+    """X7: drop entries at random, small ones more often; rescale each by its own 1 / (1 - p_i); then X6's election.
 
     p_i falls linearly with the magnitude's rank in its row from p + spread / 2 to p - spread / 2.
     Ground: paper (name), Deep et al. (2024) (rule), ours (numbers, coordinates).
@@ -138,7 +138,7 @@ def fisher(breeding: Breeding, constants: FisherConstants) -> Variation:
 
 
 _STEPS = 1 << 16
-"""One 16-bit number decides over an entry: cheaper to draw than a float, and the probability is met to 1e-5."""
+"""One 16-bit number decides over an entry: cheaper to draw than a float, and exact to 1e-5."""
 
 
 def _kept_frac(drop_frac: float) -> float:

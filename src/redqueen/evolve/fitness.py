@@ -39,8 +39,8 @@ def internal_fitness(
 def by_payoff(payoffs: Mapping[str, Sequence[float]], num_matches: int) -> dict[str, float]:
     """Fitness by id: the mean of the last ``num_matches`` >= 1 payoffs, given in order of time.
 
-    A payoff is a number in [0, 1]: a student's solve rate, a teacher's 1 - s. Who has none yet gets the mean of the
-    others (0.5 when nobody has any). Unlike a rating it does not ask who the opponent was. Ground: ours.
+    A payoff is a number in [0, 1]: a student's solve rate, a teacher's 1 - s. A member without any gets the mean of the
+    others (0.5 when no member has any). Unlike a rating it does not ask who the opponent was. Ground: ours.
     """
     if num_matches < 1:
         raise ValueError("the payoff window must hold at least one match")
@@ -55,7 +55,7 @@ def age_protected(
     """Lift every individual younger than ``min_age_steps`` at least to the median of the grown-ups' fitness.
 
     A reset rating starts at mu - 3 sigma = 0, below almost everybody, so without a shelter a child may leave before it
-    has been measured. Nobody is lifted while there is no grown-up. Ground: ours.
+    has been measured. Without an older member there is no median, and no fitness changes. Ground: ours.
     """
     young = {member.id for member in individuals if step - member.born_step < min_age_steps}
     grown = [value for name, value in fitness.items() if name not in young]

@@ -46,7 +46,7 @@ class Newborn:
 
 
 def check_constants(config: EvolveConfig) -> None:
-    """Raise UserError when the config sets a constant that its operator has not, or one out of range."""
+    """Raise UserError when the config sets a constant that its operator does not have, or one out of range."""
     for operator, constants in config.constants.items():
         try:
             tuned(find(operator), constants)
@@ -66,7 +66,7 @@ def plan(
 
     ``broken`` are ids whose update was not finite: they leave first and never breed. ``behaviour_distances`` (n, n),
     in the order of ``individuals``, is read by ``crowding`` alone. With one survivor there is only mutation; with none
-    (all broken) the places are filled with fresh founders. Raises UserError for an unknown operator.
+    (all broken) the slots get fresh founders. Raises UserError for an unknown operator.
     """
     values = [fitness[member.id] for member in individuals]
     broken_at = [i for i, member in enumerate(individuals) if member.id in broken]
@@ -100,7 +100,7 @@ def breed(
     """Make the planned child. Same role, same slot, same rank as the one it replaces.
 
     ``genotypes`` must hold the parents (for a founder, the replaced one, of which only the shapes are read). The id is
-    the place's name with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``.
+    the name of the slot's founder with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``.
     """
     old = individuals[planned.replaced]
     parents = [individuals[name] for name in planned.parents]

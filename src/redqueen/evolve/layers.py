@@ -42,7 +42,7 @@ def map_stacks(
 ) -> Genotype:
     """The child whose stacks are ``change(names, the parents' stacks)``; modules outside ``only`` copy parent 0.
 
-    The child has parent 0's dtype, module order and alpha, and shares no memory with anybody.
+    The child has parent 0's dtype, module order and alpha, and shares no memory with another genotype.
     """
     first = parents[0]
     child: dict[str, Factors] = {}

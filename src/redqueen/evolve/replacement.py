@@ -37,7 +37,7 @@ def choose_leaving(
     """The indices of those who leave, the broken first.
 
     ``worst_fraction``: the least fit fraction (paper: 25 %). ``steady_state``: only the least fit one.
-    ``crowding``: as many as the fraction says, each the less fit of the two whose behaviour is closest at that moment,
+    ``crowding``: as many as the fraction says; each time, of the two whose behaviour is closest, the less fit one,
     by ``behaviour_distances`` (n, n), so that what is rare is kept (De Jong 1975, ours in form). The fittest
     ``num_elite`` stay under every rule. Raises ValueError for crowding without distances.
     """

@@ -1,1 +1,1 @@
-"""experiment: arms times seeds, played to the end or resumed, measured alike and compared over seeds."""
+"""experiment: every arm with every seed, played or resumed to the end, measured and compared over seeds."""

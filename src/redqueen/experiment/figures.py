@@ -43,7 +43,7 @@ ARMS_A_FIGURE = 4
 
 COLORS = ("#222222", "#0067a8", "#c75000", "#007d5c", "#b0558c")
 DASHES = ("-", "-", "--", "-.", ":")
-"""The reference's first. Told apart by people who do not see all colours: by their dashes too."""
+"""The reference's first. They differ in their dashes too, for readers who do not see all colours."""
 
 STYLE: Any = {
     "svg.hashsalt": "redqueen",

@@ -19,7 +19,7 @@ import numpy as np
 
 from redqueen.config import MatchConfig
 from redqueen.domains.code.normalise import normalise
-from redqueen.experiment.tracing import Posed, Trace, trace_once
+from redqueen.experiment.program_traces import Posed, Trace, trace_once
 from redqueen.journal import Journal, read
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
@@ -274,7 +274,7 @@ def pair_scores(journal: Journal) -> list[tuple[int, tuple[str, str], float]]:
 
 
 def payoff_variance(scores: Sequence[tuple[int, tuple[str, str], float]]) -> float | None:
-    """Return the variance of the students' payoff between pairs: how much it matters who meets whom.
+    """Return the variance of the students' payoff between pairs: how much the pairing matters.
 
     Scores are taken relative to their step's mean, lest a trend count. Then the one-way random-effects estimate:
     (MS_between - MS_within) / n0 with n0 = (N - sum n_i^2 / N) / (k - 1) for k pairs with n_i tasks, N in all. It is

@@ -140,7 +140,7 @@ def load_experiment(path: Path) -> Experiment:
         if run.match != "per_adapter" and run.seed not in referred:
             raise UserError(
                 f"{path}: arm {run.arm!r} is matched by {run.match} and has seed {run.seed}, which the reference "
-                f"{reference!r} has not: give both the same seeds"
+                f"{reference!r} does not have: give both the same seeds"
             )
     order = {seed: at for at, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
     runs.sort(key=lambda run: (order[run.seed], run.arm != reference))

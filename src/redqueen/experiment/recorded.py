@@ -16,7 +16,7 @@ from pathlib import Path
 from redqueen.errors import UserError
 from redqueen.experiment.measures import RunMeasures
 from redqueen.experiment.plan import Experiment, Planned
-from redqueen.experiment.play import IGNORED
+from redqueen.experiment.runner import IGNORED
 
 RESULTS, CURVES, FITNESS, COUNTS = "results.csv", "curves.csv", "fitness.csv", "counts.csv"
 RUN_COLUMNS = ("arm", "seed", "match", "settings")
@@ -45,7 +45,7 @@ class Measured:
 
 
 def fingerprint(planned: Planned) -> str:
-    """Return 12 hexadecimal digits that differ between runs with different settings; threads and limits aside."""
+    """Return 12 hexadecimal digits that differ between runs with different settings (threads and limits excepted)."""
     plain = planned.config.model_dump(mode="json")
     plain["run"] = {name: value for name, value in plain["run"].items() if name not in UNNAMED}
     for section, name, value in LATER:
@@ -57,8 +57,8 @@ def fingerprint(planned: Planned) -> str:
 def recorded_runs(plan: Experiment, tables: Path) -> list[Measured]:
     """Return the runs of ``plan`` that stand in ``tables``, in the order of the plan; none where no tables are.
 
-    Raises UserError, naming the file and the run, for tables that are damaged, that hold a run the plan has not, or
-    one that was played with other settings.
+    Raises UserError, naming the file and the run, for tables that are damaged, that hold a run that the plan does not
+    have, or one that was played with other settings.
     """
     if not (tables / RESULTS).is_file():
         return []

@@ -16,7 +16,6 @@ from redqueen.experiment.claims import FEWEST_SEEDS, MOST_P, Results, verdicts
 from redqueen.experiment.figures import write_figures
 from redqueen.experiment.measures import measure_run, rarefied
 from redqueen.experiment.plan import Experiment
-from redqueen.experiment.play import Finished, finished_runs
 from redqueen.experiment.recorded import (
     COUNTS,
     CURVES,
@@ -28,6 +27,7 @@ from redqueen.experiment.recorded import (
     fingerprint,
     recorded_runs,
 )
+from redqueen.experiment.runner import Finished, finished_runs
 from redqueen.files import write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, STUDENTS

@@ -1,4 +1,4 @@
-"""Comparing two journals row by row, times aside: what ``redqueen diff`` says about an exact resume."""
+"""Compares two journals row by row, except times: ``redqueen diff`` checks an exact resume by it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How a journal's file is opened: to read without changing anything, whoever made it; to write only when it is ours.
 
-A run folder may come from a stranger. SQLite, opening a file, believes what lies beside it: a rollback journal is
+A run folder may be untrusted. SQLite, opening a file, trusts the files beside it: a rollback journal is
 played back, and deletes the path that stands in it (the *super-journal*); a log is applied, and tidied away. So a
 reader never lets it find any of that:
 
@@ -64,7 +64,7 @@ def open_to_read(path: Path) -> Opened:
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
-    """Return a connection to go on writing.
+    """Return a connection for writing.
 
     Raises UserError when the file or one beside it is a link, no plain file or has a second name elsewhere, and when a
     rollback journal names a file that SQLite would delete.

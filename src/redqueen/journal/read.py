@@ -13,7 +13,7 @@ Series = list[tuple[int, float | None]]
 """Pairs of a step and a value; None where the number was not defined."""
 
 MAX_MEMBERS = 50_000
-"""Most members, living and past, of a run that is shown."""
+"""The most members, present and past, of a run that can be shown."""
 
 
 def run_record(journal: Journal) -> RunRecord:
@@ -101,7 +101,7 @@ def ratings(journal: Journal) -> list[Row]:
 
 
 def meetings(journal: Journal) -> list[Row]:
-    """Return, for each teacher and student that met: num_matches, num_tasks, and solve_frac weighted by tasks."""
+    """Return, for each teacher and student that played: num_matches, num_tasks, and solve_frac weighted by tasks."""
     return journal.query(
         "SELECT teacher, student, count(*) AS num_matches, sum(num_tasks) AS num_tasks, "
         "sum(solve_frac * num_tasks) / sum(CASE WHEN solve_frac IS NOT NULL THEN num_tasks END) AS solve_frac "

@@ -1,7 +1,7 @@
 """The tables of the journal, documented for whoever wants to query it.
 
-A journal is one SQLite file (``journal.sqlite`` in the run directory); any SQLite client opens it, also while the run
-goes on. All text in it is plain text, all structured values are JSON text, nothing is binary. Text that a model wrote
+A journal is one SQLite file (``journal.sqlite`` in the run directory); any SQLite client opens it, also during the run.
+All text in it is plain text, all structured values are JSON text, nothing is binary. Text that a model wrote
 (``candidate.text``, ``task.code``, ``task.message``, ``attempt.text`` and what is cut from it) is untrusted.
 
 ===========  =========================================================================================================
@@ -14,7 +14,7 @@ individual   a member, founder or born; ``step`` is the step that recorded it, `
 birth        a replacement: ``child`` took the place of ``replaced``; ``constants`` as JSON; ``rng_seed`` as decimal
              text (seeds may exceed 63 bits); ``relative_change`` = |dW_child - dW_parent| / |dW_parent|, overall and
              as JSON by adapted module (``layer_changes``); ``space``: what the operator acted on (``delta``,
-             ``factor``; ``none``: the place began anew from the base, without parents)
+             ``factor``; ``none``: the slot was reset to the base, without parents)
 hall         a frozen copy of ``member`` entered the hall of fame as ``id`` (``S2@40``) in a slot of its own; the
              ``teacher`` and ``student`` columns of other tables may name it
 health       the check-up of one generation: shares of tasks that all or no attempts solved, share of the payoffs'
@@ -31,7 +31,7 @@ task         a valid proposal; ``inputs`` and ``outputs`` are JSON arrays of lit
              that size alone explains: all 0..1) and the number of attempts that were judged and of those that were
              right; ``id`` is its candidate's
 attempt      an answer to a task; ``answer`` is NULL when none could be read, ``thought`` is '' when there was none;
-             ``lost`` = 1: the judgement failed for the infrastructure's own reasons and is no sample
+             ``lost`` = 1: the judgement failed for reasons of the infrastructure; no sample
 rating       the Gaussian skill belief of a member after a step (rating points), and the fitness selection reads
 evaluation   external fitness on a held-out suite: ``individual`` is a member, ``base`` (the bare base model),
              ``students`` (mean over the students) or ``change`` (students less base, paired by item); ``stratum`` and

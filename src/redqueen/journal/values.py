@@ -1,4 +1,4 @@
-"""Checking what comes out of a journal: SQLite holds any value in any column of a file that somebody prepared.
+"""Checking what comes out of a journal: An attacker can prepare a file in which any column holds any value.
 
 Columns are known by their names, which mean the same in every table and query; what else a query computes must be a
 finite number, a text or nothing.
@@ -198,8 +198,8 @@ _SHALLOW = frozenset({_texts, _texts_by_name, _numbers_by_name})
 def naming_contradictions(what: object) -> Iterator[None]:
     """Turn what breaks while rows are put together into one sentence about the run that they come from.
 
-    Rows that are right one by one may contradict each other in more ways than can be listed (a birth without a child,
-    a step without its number), and whoever prepared a journal must not be able to hide other runs behind an exception.
+    Rows that are right one by one may contradict each other in more ways than can be listed (a birth without a child, a
+    step without its number), and a prepared journal must not hide other runs by raising an exception.
     """
     try:
         yield

@@ -76,7 +76,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, read_only: bool = False, patience: Patience | None = None) -> Journal:
-        """Open a journal that exists, to go on writing or (``read_only``) to look at it while another process writes.
+        """Open an existing journal, to write or (``read_only``) to read while another process writes.
 
         A reader changes nothing in the folder, whoever made it, and waits for an answer as long as its ``patience``.
         Raises UserError when there is none, when the file is no journal, when its schema is of another version, or
@@ -111,7 +111,7 @@ class Journal:
             self._private_folder.cleanup()
 
     def _leave_no_log(self) -> None:
-        with suppress(sqlite3.Error):  # somebody is reading just now: then the log stays, and readers heed it
+        with suppress(sqlite3.Error):  # another process is reading: then the log stays, and readers use it
             self.connection.execute("PRAGMA busy_timeout = 500")
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 

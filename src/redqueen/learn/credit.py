@@ -145,7 +145,7 @@ def _proposal_rollouts(proposals: Sequence[Proposal], advantages: Sequence[float
 
 
 def _attempt_rollouts(answered: Sequence[Answered], advantages: Sequence[tuple[float | None, ...]]) -> list[Rollout]:
-    """One rollout a task and student; groups in which all fared alike teach nothing and are left out."""
+    """One rollout a task and student; groups in which all rewards are equal teach nothing and are left out."""
     rollouts = []
     for one, row in zip(answered, advantages, strict=True):
         kept = one.kept

@@ -1,6 +1,6 @@
 """GRPO: the reward centred within its prompt's group and divided by the group's own spread.
 
-A_ij = (r_ij - mean_i r) / std_i r; a group whose attempts all fared alike gets 0. Ground: GRPO (Shao et al. 2024), with
+A_ij = (r_ij - mean_i r) / std_i r; a group whose rewards are all equal gets 0. Ground: GRPO (Shao et al. 2024), with
 the population standard deviation.
 """
 

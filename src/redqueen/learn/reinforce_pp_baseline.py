@@ -1,7 +1,7 @@
 """REINFORCE++-baseline: the reward centred within its prompt's group, then whitened over the batch.
 
 A_ij = (r_ij - mean_i r) / std over the batch of all (r_kl - mean_k r). Dividing by one number for the whole batch, and
-not by each group's own spread, keeps a nearly solved prompt from shouting louder than an open one. A group of one
+not by each group's own spread, keeps a nearly solved prompt from outweighing an open one. A group of one
 attempt has nothing to be compared with and gets 0. Ground: the paper; REINFORCE++ (Hu 2025).
 """
 

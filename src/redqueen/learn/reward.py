@@ -34,9 +34,9 @@ def teacher_reward(solve_frac: float | None, unsolved_reward: float = 0.0, certa
 def pressed_reward(reward: float, solve_frac: float, pressure: Pressure, config: LearnConfig) -> float:
     """Return a valid task's reward under the counter-pressures that the config switches on (all ours, off by default).
 
-    Where somebody solved it (``solve_frac`` > 0), a new class adds ``novelty_bonus`` and hardness that size alone
-    explains is not paid for; unsolved tasks get neither, or the impossible would pay. A crowded class always costs.
-    Never less than for an invalid proposal.
+    For a task solved at least once (``solve_frac`` > 0), a new class adds ``novelty_bonus``, and hardness that
+    size alone explains is not rewarded. Unsolved tasks get neither: otherwise impossible tasks would pay. A crowded
+    class always costs. Never less than for an invalid proposal.
     """
     if solve_frac > 0:
         reward += config.novelty_bonus * pressure.novelty - config.size_guard_frac * pressure.size_hardness

@@ -1,4 +1,4 @@
-"""Matchmaking: which teacher meets which student this step.
+"""Matchmaking: which teacher is paired with which student this step.
 
 ``pfsp``, prioritised fictitious self-play, favours pairs whose outcome is open; ``uniform`` is its control, and
 ``all_pairs`` fills the payoff matrix. Numbers need not match: each teacher draws one student without replacement and
@@ -45,7 +45,7 @@ def preference(
     config: MatchConfig = DEFAULTS,
     rating: RatingSystem = STANDARD,
 ) -> float:
-    """How far pfsp's first draw is from a blind one, in [0, 1 - 1 / number of students]: 0 means it prefers nobody.
+    """Total variation distance of pfsp's first draw from a uniform one, in [0, 1 - 1 / number of students]; 0: uniform.
 
     The total variation distance between a teacher's chances of drawing each student, proportional to
     (p (1 - p))^exponent, and equal chances: the share of draws that look at the ratings. Mean over teachers (ours).

@@ -1,7 +1,7 @@
 """The payoff matrix: what each student has scored against each teacher, with counts and decay.
 
-A cell keeps a decayed sum of scores and a decayed number of games, so its ratio is a mean that forgets: individuals
-learn between matches, and a score of fifty steps ago says little about the two of today.
+A cell keeps a decayed sum of scores and a decayed number of games, so its ratio is a mean that favours recent games:
+individuals learn between matches, and a score of fifty steps ago says little about the two of today.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _from_rows(cells: object) -> object:
 
 @dataclass(frozen=True)
 class PayoffMatrix:
-    """Cells by ``(teacher id, student id)``; who never met has none. A step keeps ``decay_frac`` in (0, 1] of each.
+    """Cells by ``(teacher id, student id)``, if they have played. A step keeps ``decay_frac`` in (0, 1] of each.
 
     JSON has no pairs for keys: a checkpoint holds rows of teacher, student and the cell's three numbers.
     """
@@ -82,7 +82,7 @@ def add_latest(
 
 
 def keep_only(matrix: PayoffMatrix, ids: Iterable[str]) -> PayoffMatrix:
-    """Drop every pair with an individual outside ``ids`` (the living and the hall of fame), so that it stays small."""
+    """Drop every pair with an individual outside ``ids`` (population and hall of fame), so that it stays small."""
     known = set(ids)
     cells = {pair: cell for pair, cell in matrix.cells.items() if known.issuperset(pair)}
     return PayoffMatrix(matrix.decay_frac, cells)
@@ -91,7 +91,7 @@ def keep_only(matrix: PayoffMatrix, ids: Iterable[str]) -> PayoffMatrix:
 def mean_scores(
     matrix: PayoffMatrix, teachers: Sequence[str], students: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The students' mean scores (num_teachers, num_students) in [0, 1], NaN where a pair never met, and the counts."""
+    """The students' mean scores (num_teachers, num_students) in [0, 1], NaN where they never played, and the counts."""
     scores = np.full((len(teachers), len(students)), np.nan)
     counts = np.zeros((len(teachers), len(students)), dtype=np.int64)
     for i, teacher in enumerate(teachers):

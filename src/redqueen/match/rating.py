@@ -29,7 +29,7 @@ class RatingSystem(Protocol):
     """
 
     def newcomer(self) -> Rating:
-        """Return the rating of a member that has played nobody."""
+        """Return the rating of a member without any game."""
         ...
 
     def expected_win(self, student: Rating, teacher: Rating) -> float:
@@ -56,7 +56,7 @@ class GaussianRating:
     config: MatchConfig
 
     def newcomer(self) -> Rating:
-        """Return the rating of a member that has played nobody."""
+        """Return the rating of a member without any game."""
         return Rating(self.config.rating_mu, self.config.rating_sigma)
 
     def expected_win(self, student: Rating, teacher: Rating) -> float:
@@ -106,7 +106,7 @@ STANDARD = GaussianRating(MatchConfig())
 
 
 def decide(solve_rate_frac: float | None, expected_win_frac: float, tolerance_frac: float = 1e-9) -> Winner:
-    """Who won: the student when it solved more than its rating let expect, the teacher when less, else a draw.
+    """Who won: the student if it solved more than the ratings predict, the teacher if less, else a draw.
 
     ``solve_rate_frac`` is the mean over the match's graded attempts; None when the teacher made no valid task, and then
     the student wins. A match whose attempts were all lost is no game: do not ask. Ground: re-implementations.

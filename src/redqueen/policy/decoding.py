@@ -17,7 +17,7 @@ from redqueen.nouns import Completion
 from redqueen.policy.attention import PrefixCache, Reading
 from redqueen.policy.base import Base
 from redqueen.policy.draw import uniforms
-from redqueen.policy.stopping import Stopper
+from redqueen.policy.stop_strings import StopStrings
 
 _UNIT = 16
 """Cache lengths are multiples of this: small batched products are twice as fast at even lengths."""
@@ -155,7 +155,7 @@ class Decoding:
             job.place = place
         self._regroup()
 
-    def look(self, stopper: Stopper | None = None, num_steps: int = 1) -> None:
+    def look(self, stopper: StopStrings | None = None, num_steps: int = 1) -> None:
         """Ask the device which rows are still being written, and end those whose text has come to a stop string.
 
         ``num_steps``: how many tokens may have been written since the last look.
@@ -164,7 +164,7 @@ class Decoding:
             self._stop_at_strings(stopper, num_steps)
         self.num_alive = int(self.alive.sum())
 
-    def _stop_at_strings(self, stopper: Stopper, num_steps: int) -> None:
+    def _stop_at_strings(self, stopper: StopStrings, num_steps: int) -> None:
         # A row may have ended by itself behind a stop string that it wrote since the last look.
         occupied = torch.tensor([row for row, job in enumerate(self.row_job) if job is not None])
         index = occupied.to(self.base.device)
@@ -184,7 +184,7 @@ class Decoding:
         return self.base.hidden(tokens, positions, self.cache)
 
     def prepare(self, num_steps: int) -> bool:
-        """Make room for ``num_steps`` tokens in every row; return whether that changed any tensor's shape or place."""
+        """Make room for ``num_steps`` tokens in every row; return whether any tensor's shape or storage changed."""
         needed = min(self._longest + num_steps - 1, self.max_new_tokens)
         self._longest = min(self._longest + num_steps, self.max_new_tokens)
         if needed <= self.own_tokens:

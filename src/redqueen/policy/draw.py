@@ -54,7 +54,7 @@ def draw(logits: Tensor, noise: Tensor, temperature: float, top_p: float) -> tup
         if top_p < 1.0:
             probs = nucleus(probs, top_p)
         cumulative = probs.cumsum(dim=-1)
-        # A product with a number below 1 stays below the total, so the place found always has probability.
+        # A product with a number below 1 stays below the total, so the token found always has a positive probability.
         threshold = noise[:, None] * cumulative[:, -1:]
         tokens = torch.searchsorted(cumulative, threshold, right=True)[:, 0].clamp_(max=logits.shape[-1] - 1)
     return tokens, logp.gather(1, tokens[:, None])[:, 0], entropy

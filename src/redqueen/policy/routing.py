@@ -24,7 +24,8 @@ class Layout:
     """Rows in blocks: place p of the blocks (num_blocks * width) holds row ``gather[p]``; row i is at ``scatter[i]``.
 
     ``slots`` (num_active,): the members present, ascending; ``block_member`` (num_blocks,): which of them a block
-    serves, None when block i serves ``slots[i]``. ``gather`` and ``scatter`` are None when places are the rows.
+    serves, None when block i serves ``slots[i]``. ``gather`` and ``scatter`` are None when the blocks hold the rows in
+    their order.
     """
 
     slots: Tensor

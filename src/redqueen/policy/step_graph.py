@@ -1,7 +1,7 @@
 """One decoding step recorded as a CUDA graph, so that a GPU decodes without waiting for Python to launch its kernels.
 
-Recording does not run the step. The step must only read and write tensors that stay where they are; when rows come, go
-or their caches grow, the recording is thrown away and made anew.
+Recording does not run the step. The step must only read and write tensors that keep their storage; when rows are added
+or removed or their caches grow, the step is recorded again.
 """
 
 from __future__ import annotations

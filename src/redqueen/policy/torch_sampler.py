@@ -22,7 +22,7 @@ from redqueen.policy.decoding import Decoding, Job
 from redqueen.policy.draw import draw
 from redqueen.policy.fused_decode import Deltas, FusedDecoder, can_fuse
 from redqueen.policy.step_graph import StepGraph
-from redqueen.policy.stopping import Stopper
+from redqueen.policy.stop_strings import StopStrings
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class TorchSampler:
         max_rows: int = 512,
         prefill_tokens: int = 8192,
         pad_id: int = 0,
-        stopper: Stopper | None = None,
+        stopper: StopStrings | None = None,
         cuda_graphs: bool = True,
     ) -> None:
         if max_new_tokens < 1 or max_rows < 1:

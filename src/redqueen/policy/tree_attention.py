@@ -1,8 +1,9 @@
-"""Attention over groups that share a prompt, without a dense mask: each run of tokens against what it may see.
+"""Attention over groups that share a prompt, without a dense mask: each run of tokens attends only to what it may see.
 
-Several groups (a prompt and its completions) stand in one batch, and most pairs of tokens are strangers. Here prompts
-attend causally to themselves, and completions to their prompt and themselves, in a few rectangular calls over runs of
-similar length, so that hardly a pair is scored in vain. It does not matter how tokens are cut into rows. Ground: ours.
+One batch holds several groups (a prompt and its completions), and most pairs of tokens must not attend to each other.
+Prompts attend causally to themselves, completions to their prompt and causally to themselves. This is done in a few
+rectangular calls over runs of similar length, so that few pairs are scored and then masked. How the tokens are cut into
+rows does not matter. Ground: ours.
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ def plan_tree(runs: Sequence[Run], num_rows: int, row_tokens: int, dtype: torch.
     queries: list[NDArray[np.int64]] = []
     keys: list[NDArray[np.int64]] = []
     place = 0
-    for members in _grouped(runs):
-        bucket, own, seen = _bucket(members, dtype)
-        for i, run in enumerate(members):
+    for group in _grouped(runs):
+        bucket, own, seen = _bucket(group, dtype)
+        for i, run in enumerate(group):
             first = place + i * bucket.num_queries
             output_index[run.start : run.start + run.length] = np.arange(first, first + run.length)
         place += own.size

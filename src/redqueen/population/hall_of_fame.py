@@ -1,9 +1,9 @@
 """The hall of fame: frozen past members, kept as opponents, so that what was once beaten stays beaten.
 
-An entry is a copy in an adapter slot of its own, which nobody trains or replaces; the member itself goes on learning.
-When a role's hall is full the entry goes whose neighbours in time are closest, so that the hall always spans the whole
-run; the oldest and the newest stay. Ground: Rosin and Belew (1997), "New methods for competitive coevolution"; the
-thinning is ours.
+An entry is a copy in an adapter slot of its own, which is never trained or replaced; the member itself continues to
+learn. When a role's hall is full the entry goes whose neighbours in time are closest, so that the hall always spans the
+whole run; the oldest and the newest stay. Ground: Rosin and Belew (1997), "New methods for competitive coevolution";
+the thinning is ours.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _free_slot(hall: HallOfFame, role: Role) -> int:
 
 
 def _redundant(steps: Sequence[int]) -> int:
-    """The place whose neighbours are closest in time, the first and the last excepted; of two, the first."""
+    """The index of the entry whose neighbours are closest in time, except the first and the last; of two, the first."""
     if len(steps) == 2:
         return 0
     return min(range(1, len(steps) - 1), key=lambda i: steps[i + 1] - steps[i - 1])

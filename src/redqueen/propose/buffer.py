@@ -16,7 +16,7 @@ from redqueen.domains.registry import domain_of, kind_of
 from redqueen.nouns import Task
 
 ASKED_PER_PLACE = 16
-"""How many past tasks are remembered for each place of the buffer, to refuse repetitions (ours)."""
+"""Past tasks remembered per task that the buffer can hold, to refuse repetitions (ours)."""
 
 
 def program_key(task: Task) -> str:

@@ -11,13 +11,13 @@ Drawn = tuple[str, str, int, int]
 
 
 def health_figures(view: RunView) -> list[Figure | None]:
-    """Return one figure for each ailment that could be measured."""
+    """Return one figure for each failure mode that could be measured."""
     return [
         _figure(
             view,
             "disengagement",
             "Disengagement",
-            "Share of tasks that every attempt solved, and that none did: neither teaches anybody anything.",
+            "Share of tasks that every attempt solved, and that none did: students learn nothing from either.",
             [("solved by all", "won_frac", 0, 0), ("solved by none", "lost_frac", 3, 1)],
         ),
         _figure(

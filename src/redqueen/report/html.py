@@ -34,7 +34,7 @@ MAX_TEXT_CHARS = 4000
 
 @dataclass(frozen=True)
 class PlacedFigure:
-    """A figure with its id on the page and its place in the page's JSON."""
+    """A figure with its id on the page and its index in the page's JSON."""
 
     figure: Figure
     id: str
@@ -91,7 +91,7 @@ def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
 
 
 def read_runs(run_dirs: Sequence[Path]) -> list[RunView]:
-    """Read the runs, labelled by their folders' names, with the parent's name where two are alike."""
+    """Read the runs, labelled by their folders' names, with the parent's name where two are equal."""
     if not run_dirs:
         raise UserError("Name at least one run directory to report on.")
     paths = [Path(run_dir).resolve() for run_dir in run_dirs]
@@ -155,7 +155,7 @@ def _run_page(view: RunView, page_id: str, figures: list[Figure]) -> RunPage:
 
 
 def place(section: Section, section_id: str, figures: list[Figure]) -> PlacedSection:
-    """Append the section's figures to the page's list and return the section with their places in it."""
+    """Append the section's figures to the page's list and return the section with their indices in it."""
     placed = []
     for figure in section.figures:
         placed.append(PlacedFigure(figure, f"{section_id}-{figure.id}", len(figures)))

@@ -20,9 +20,10 @@ MAX_MIXED = 20_000_000
 
 @dataclass(frozen=True)
 class OperatorRecord:
-    """What an operator has brought: children born, those among the living and their ancestors, and their mean change.
+    """The record of an operator: children born, those among present members and their ancestors, their mean change.
 
-    ``num_lasting`` counts children that live or have a living descendant; ``mean_relative_change`` is the mean of
+    ``num_lasting`` counts children that are present or have a present descendant; ``mean_relative_change`` is the mean
+    of
     |child - parent| / |parent| in dW.
     """
 
@@ -53,7 +54,7 @@ def generation(births: Sequence[Birth], name: str) -> int:
 
 
 def founder_shares(births: Sequence[Birth], living: Iterable[str]) -> dict[str, float]:
-    """Each founder's share in the ancestry of the living, adding up to 1; two parents count half each.
+    """Each founder's share in the ancestry of present members, adding up to 1; two parents count half each.
 
     One founder at 1.0 is a population that descends from a single individual: what the others knew is gone. Raises
     ValueError for births that would take hours, as only a prepared file has them.
@@ -99,10 +100,10 @@ def operator_records(births: Sequence[Birth], living: Iterable[str]) -> dict[str
 
 
 def tree_lines(births: Sequence[Birth], founders: Sequence[str], living: Iterable[str]) -> list[str]:
-    """The family tree as text: each child under its first parent, with step, operator and second parent; ``*`` lives.
+    """The family tree as text: each child under its first parent, with step, operator, second parent; ``*``: present.
 
-    A founder born in the run (its place was restarted) has no parent and gets a root of its own. Everybody stands once,
-    and no deeper than ``MAX_INDENT``: births from a file may run in a circle.
+    A founder born in the run (its slot was reset to the base) has no parent and gets a root of its own. Everybody
+    stands once, and no deeper than ``MAX_INDENT``: births from a file may run in a circle.
     """
     alive, told = set(living), set[str]()
     children: dict[str, list[Birth]] = {}

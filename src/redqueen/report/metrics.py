@@ -22,7 +22,7 @@ class Metric:
 SHARE = "share (0 to 1)"
 
 METRICS: dict[str, Metric] = {
-    "match/num_matches": Metric("Matches", "matches", "How many teachers met a student in this step."),
+    "match/num_matches": Metric("Matches", "matches", "Number of pairs of teacher and student in this step."),
     "match/expected_win_mean": Metric(
         "Expected win of the student",
         SHARE,

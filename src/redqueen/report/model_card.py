@@ -36,7 +36,7 @@ def model_card(run_dir: Path, member: str, base: str, folder_name: str, merged: 
     """
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         run = read.run_record(journal)
-        people = {row["id"]: row for row in read.individuals(journal)}
+        members = {row["id"]: row for row in read.individuals(journal)}
         births = {row["child"]: (row, parents) for row, parents in read.births(journal)}
         ratings = [r for r in read.ratings(journal) if r["individual"] == member and r["step"] <= step]
         scores = [
@@ -44,7 +44,7 @@ def model_card(run_dir: Path, member: str, base: str, folder_name: str, merged: 
             for row in read.evaluations(journal)
             if row["individual"] in (member, BASE) and row["stratum"] == row["kind"] == ALL and row["step"] <= step
         ]
-    one = people[member]
+    one = members[member]
     role = {"teacher": "teacher", "student": "student", "both": "teacher and student"}[one["role"]]
     parts = [
         _head(base, merged),
@@ -58,7 +58,7 @@ def model_card(run_dir: Path, member: str, base: str, folder_name: str, merged: 
         "## Rating",
         _rating_text(ratings),
         "## Lineage",
-        _lineage_text(member, people, births),
+        _lineage_text(member, members, births),
         "## External fitness",
         _fitness_text(scores),
         "## Training",
@@ -92,7 +92,7 @@ def _rating_text(ratings: Sequence[Row]) -> str:
     )
 
 
-def _lineage_text(member: str, people: dict[str, Row], births: dict[str, tuple[Row, list[str]]]) -> str:
+def _lineage_text(member: str, members: dict[str, Row], births: dict[str, tuple[Row, list[str]]]) -> str:
     rows: list[list[str]] = []
     waiting, seen = [member], set[str]()
     while waiting and len(rows) < MAX_ANCESTORS:
@@ -102,9 +102,9 @@ def _lineage_text(member: str, people: dict[str, Row], births: dict[str, tuple[R
         seen.add(name)
         birth, parents = births.get(name, (None, []))
         change = "" if birth is None or birth["relative_change"] is None else f"{birth['relative_change']:.3f}"
-        operator = people[name]["operator"] if name in people else ""
+        operator = members[name]["operator"] if name in members else ""
         rows.append(
-            [name, str(people[name]["born_step"]) if name in people else "", operator, ", ".join(parents), change]
+            [name, str(members[name]["born_step"]) if name in members else "", operator, ", ".join(parents), change]
         )
         waiting += parents
     more = "" if not waiting else f"\n\nOlder ancestors are left out after {MAX_ANCESTORS}."

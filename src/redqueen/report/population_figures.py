@@ -13,14 +13,14 @@ MAX_MATRIX_SIDE = 24
 """The match-up matrix shows at most this many members of each role, the latest born."""
 
 FEW_TEXT = (
-    "Each line is a place in the population; it breaks where a child takes the place over. The band is one sigma to "
+    "Each line is a slot of the population; it breaks where a child takes the slot over. The band is one sigma to "
     "either side: how unsure the rating is of itself."
 )
 MANY_TEXT = "Best, middle and worst member; the band reaches from the worst to the best."
 
 
 def rating_figures(view: RunView) -> list[Figure]:
-    """Return the ratings of teachers and of students, one figure each; none when nobody was rated."""
+    """Return the ratings of teachers and of students, one figure each; none when no member was rated."""
     figures = []
     for role in ("teacher", "student"):
         places = _rated_places(view, role)
@@ -51,7 +51,7 @@ def matchup_figure(view: RunView) -> Figure | None:
         if row["student"] in students and row["teacher"] in teachers and row["solve_frac"] is not None
     ]
     text = (
-        "Share of each teacher's valid tasks that each student solved, over all their matches; empty: they never met. "
+        "Share of each teacher's valid tasks that each student solved, over all their matches; empty: never played. "
         "Dark rows are hard teachers, bright columns strong students."
     )
     if left_out:
@@ -61,7 +61,7 @@ def matchup_figure(view: RunView) -> Figure | None:
 
 
 def lineage_figure(view: RunView) -> Figure | None:
-    """Return the lineage: every member's life in its place, and lines from parents to children."""
+    """Return the lineage: every member from birth to replacement in its slot, and lines from parents to children."""
     if not view.births:
         return None
     places = _place_names(view)
@@ -85,7 +85,7 @@ def lineage_figure(view: RunView) -> Figure | None:
         for row, parents in view.births
         for parent in parents
     ]
-    text = "Steps from left to right, places in the population from top to bottom. The table below has the constants."
+    text = "Steps from left to right, slots of the population from top to bottom. The table below has the constants."
     chart = {"type": "lineage", "rows": rows, "lives": lives, "links": links}
     return Figure("lineage", "Lineage", "step", text, chart, tall=len(rows) > 6, wide=True)
 
@@ -99,7 +99,7 @@ def _place_names(view: RunView) -> dict[int, str]:
 
 
 def _rated_places(view: RunView, role: str) -> dict[str, list[list[Row]]]:
-    """Return, by place, the ratings of its holders one after the other."""
+    """Return, by slot, the ratings of its members one after the other."""
     of_member: dict[str, list[Row]] = defaultdict(list)
     for row in view.ratings:
         of_member[row["individual"]].append(row)

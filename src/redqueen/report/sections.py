@@ -46,12 +46,12 @@ RACE_TEXT = (
     "hide progress on both sides; progress is read from external fitness, not from here."
 )
 SINGLE_TEXT = (
-    "One adapter plays both roles. It is never rated, for there is nobody to be rated against; solve rate and validity "
-    "say how the two roles get along."
+    "One adapter plays both roles. It has no opponent and is never rated; solve rate and validity show how well "
+    "each role does."
 )
 HEALTH_TEXT = (
-    "Five ailments of co-evolution, measured once a generation. None of them shows in a reward: both sides can be paid "
-    "well while nothing is learned."
+    "Five failure modes of co-evolution, measured once a generation. None of them shows in a reward: both sides can "
+    "earn high rewards while nothing is learned."
 )
 CURRICULUM_TEXT = (
     "What the teachers set. The measures are taken from the programs of valid tasks; in induction the program is given "
@@ -60,12 +60,12 @@ CURRICULUM_TEXT = (
 FITNESS_TEXT = (
     "Scores on a frozen held-out suite that is never trained or selected on. Dots are means, bars 95 % intervals over "
     "items. A change is claimed where the change paired item by item has an interval without 0. They tell the spread "
-    "over items, not over training seeds: for that, put several runs side by side."
+    "over items, not over training seeds: for that, compare several runs."
 )
-BEHAVIOUR_TEXT = "How the members write: how sure of themselves, how long, and what the verifier turned down."
+BEHAVIOUR_TEXT = "How the members write: entropy, length, and what the verifier rejected."
 LINEAGE_TEXT = (
-    "Every member's life from left to right, in the place it holds in the population. A circle is a child of mutation, "
-    "a diamond one of crossover, a triangle a plain copy; thin lines come from its parents."
+    "Every member from birth to replacement, from left to right, in its slot of the population. A circle is a child of "
+    "mutation, a diamond one of crossover, a triangle a plain copy; thin lines come from its parents."
 )
 COST_TEXT = "Wall-clock time of each phase, and how large the updates were."
 
@@ -79,8 +79,8 @@ THOUGHT_TEXT = (
     "could be read."
 )
 REWARD_TEXT = (
-    "Teachers: -1 for an invalid proposal, 0 for a task that nobody solved, else one minus the solve rate. Students: 1 "
-    "for a right answer, -0.5 for a wrong one, -1 for none. A fair race has no need to drive either up."
+    "Teachers: -1 for an invalid proposal, 0 for a task that no attempt solved, else one minus the solve rate. "
+    "Students: 1 for a right answer, -0.5 for a wrong one, -1 for none. In an even race neither needs to rise."
 )
 GRADIENT_TEXT = "Length of the gradient before clipping, mean over the members of a side that were trained in the step."
 
@@ -198,11 +198,11 @@ def _phase_times(view: RunView) -> Figure | None:
         return None
     series = [line(phase, view.timings[phase], at) for at, phase in enumerate(phases)]
     total = {phase: sum(value or 0.0 for _, value in view.timings[phase]) for phase in phases}
-    dearest = max(phases, key=lambda phase: total[phase])
-    share = 100 * total[dearest] / max(sum(total.values()), 1e-9)
+    slowest = max(phases, key=lambda phase: total[phase])
+    share = 100 * total[slowest] / max(sum(total.values()), 1e-9)
     text = (
         f"Seconds of wall clock in each phase of a step; {sum(total.values()):,.0f} s in all, the largest "
-        f"share of them ({share:.0f} %) in {dearest!r}."
+        f"share of them ({share:.0f} %) in {slowest!r}."
     )
     return Figure("phase-times", "Phase times", "seconds", text, {"type": "bars", "series": series})
 

@@ -167,7 +167,7 @@ def _curriculum_sentence(view: RunView) -> str:
 
 def _evolution_sentence(view: RunView) -> str:
     restarted = sum(not parents for _, parents in view.births)
-    anew = f" {restarted} began anew from the base, for their updates were not finite." if restarted else ""
+    anew = f" {restarted} were reset to the base, because their updates were not finite." if restarted else ""
     if view.is_single:
         return f"One adapter plays both roles, so there are no ratings, no matches and no evolution.{anew}"
     if not view.births:

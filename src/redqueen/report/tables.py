@@ -1,4 +1,4 @@
-"""The report's tables and tiles as rows of text, for the page and the markdown summary alike."""
+"""The report's tables and tiles as rows of text, for both the page and the markdown summary."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def birth_rows(view: RunView) -> list[list[str]]:
 
 
 def family_tree(view: RunView) -> str:
-    """Return the lineage as text: each child under its first parent, the living marked with a star; "" without any."""
+    """Return the lineage as text: each child under its first parent, a star marks present members; "" without any."""
     births = [
         Birth(
             step=row["step"],

@@ -29,7 +29,7 @@ def check_up(
     """Measure the generation that ends with ``step``, which the journal must hold already.
 
     A generation is the last ``every_steps`` steps. Games and behaviour are those of the members that ``played``; the
-    adapters compared are those of the ``living``, children included.
+    adapters compared are those of the ``living`` (the population now), children included.
     """
     since = max(0, step - every_steps)
     tasks = journal.query(
@@ -61,7 +61,7 @@ def _ids(members: Sequence[Individual], role: Role) -> list[str]:
 
 
 def _games(journal: Journal, since: int, step: int) -> list[Row]:
-    """Each pair that met after ``since``: solve_frac (weighted by tasks) and the number of attempts."""
+    """Each pair that played after ``since``: solve_frac (weighted by tasks) and the number of attempts."""
     return journal.query(
         "SELECT m.teacher, m.student, sum(m.solve_frac * m.num_tasks) / sum(m.num_tasks) AS solved, "
         "(SELECT count(*) FROM attempt a JOIN task t ON a.task = t.seq WHERE t.step > ?1 AND t.step <= ?2 "
@@ -73,7 +73,7 @@ def _games(journal: Journal, since: int, step: int) -> list[Row]:
 
 
 def _table(games: Sequence[Row], teachers: Sequence[str], students: Sequence[str], column: str) -> Matrix:
-    """One number of each game as (teachers, students), NaN where a pair never met."""
+    """One number of each game as (teachers, students), NaN where a pair never played."""
     table = np.full((len(teachers), len(students)), np.nan)
     for game in games:
         if game["teacher"] in teachers and game["student"] in students:
@@ -108,7 +108,7 @@ def _class_counts(journal: Journal, teachers: Sequence[str], since: int, step: i
 
 
 def _against_the_past(journal: Journal, since: int, step: int) -> dict[str, float]:
-    """The living's mean score against each past member in the games after ``since``, by the past member's id."""
+    """The population's mean score against each past member in the games after ``since``, by the past member's id."""
     rows = journal.query(
         "SELECT h.id, avg(CASE WHEN m.teacher = h.id THEN m.solve_frac ELSE 1 - m.solve_frac END) AS score "
         "FROM hall h JOIN match m ON h.id IN (m.teacher, m.student) "

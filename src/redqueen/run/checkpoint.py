@@ -146,7 +146,7 @@ class Checkpoint:
             raise UserError(
                 f"No checkpoint in {folder} can be used. "
                 + " ".join(skipped)
-                + " Restore one from a copy, or start anew."
+                + " Restore one from a copy, or start a new run."
             )
         return None
 

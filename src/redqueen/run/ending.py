@@ -34,8 +34,8 @@ def spent_so_far(journal: Journal) -> Spent:
 def is_over(run: RunConfig, step: int, spent: Spent, has_newborns: bool) -> bool:
     """Tell whether a run that has played ``step`` is over.
 
-    A limit waits for a step without a birth (``has_newborns``), since a child would be judged before it has learned
-    anything.
+    A limit waits for a step without a birth (``has_newborns``), since a child would be evaluated before it has
+    learned anything.
     """
     over = 0 < run.max_tokens <= spent.tokens or 0 < run.max_seconds <= spent.seconds
     return step >= run.num_steps or (over and not has_newborns)

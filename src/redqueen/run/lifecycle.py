@@ -19,10 +19,10 @@ from redqueen.journal import CandidateRecord, Journal, RunRecord, StepWriter
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.ending import Spent, is_over, spent_so_far
+from redqueen.run.interruption import Stopped, StopRequest, catching_signals
 from redqueen.run.progress import LineProgress, LiveProgress, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.seeding import grow_seed_buffer
-from redqueen.run.stopping import Stopped, StopWish, watching_for_stops
 from redqueen.run.store import (
     CHECKPOINTS,
     JOURNAL,
@@ -40,36 +40,38 @@ from redqueen.timing import Clock
 
 @dataclass
 class Session:
-    """One process at work on one run directory."""
+    """What one process holds while it works on one run directory."""
 
     folder: Path
     engine: Engine
     journal: Journal
     progress: LineProgress | LiveProgress
     tracker: Tracker
-    wish: StopWish
+    stop_request: StopRequest
     base_scores: list[Score] | None = None
-    """The base's score item by item; a resumed process has to score it again."""
+    """The base's score for each item; a resumed process computes it again."""
 
     def clock(self, step: int) -> Clock:
-        """Return a clock for one step that tells the screen which phase runs, and stops there when asked to."""
+        """Return a clock for one step; at each phase it updates the progress display and obeys a request to stop."""
 
         def enter(phase: str) -> None:
-            self.wish.enter(phase)
+            self.stop_request.enter(phase)
             self.progress.phase(step, phase)
 
         return Clock(enter)
 
 
 def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> bool:
-    """Play a new run in ``folder``; tell whether it reached its end (or was stopped, and may be resumed).
+    """Play a new run in ``folder``; return whether it reached its end (False: it was stopped and may be resumed).
 
     ``load``: see ``open_engine``. The first Ctrl-C (or SIGTERM) stops the run after the phase with a
     checkpoint; a second one raises KeyboardInterrupt at once. Raises UserError, with nothing written, when the folder
     exists or the engine cannot be built.
     """
     if folder.exists():
-        raise UserError(f"{folder} exists already: choose another --run-dir, or go on with `redqueen resume {folder}`")
+        raise UserError(
+            f"{folder} exists already: choose another --run-dir, or continue it: `redqueen resume {folder}`"
+        )
     require_tracker(config)
     with open_engine(config, load) as engine:
         make_run_folder(folder, config)
@@ -78,11 +80,11 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
 
 
 def resume(folder: Path, trust_hooks: bool = False, allow_weak: bool = False, load: LoadAdapters | None = None) -> bool:
-    """Go on with the run in ``folder`` from its newest good checkpoint; tell whether it reached its end.
+    """Continue the run in ``folder`` from its newest valid checkpoint; return whether it reached its end.
 
-    A run that was killed before its first checkpoint starts over. Damaged checkpoints are passed over and named. The
-    folder may be a stranger's: without ``trust_hooks`` a hook that its config names is refused and not imported,
-    without ``allow_weak`` its word is not enough to do without a sandbox, and links in it are refused.
+    A run that was killed before its first checkpoint starts over. Damaged checkpoints are skipped and named. The folder
+    is untrusted: without ``trust_hooks`` a hook that its config names is refused and not imported; without
+    ``allow_weak`` the sandbox cannot be weakened by its config; links in it are refused.
     """
     refuse_links(folder)
     config = trusted_config(load_run_config(folder), folder, trust_hooks, allow_weak)
@@ -122,14 +124,14 @@ def _play_anew(folder: Path, engine: Engine, remark: str = "") -> bool:
         return _play(session, state)
 
 
-def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, place: Path) -> State:
-    """Put a checkpoint's tensors where they belong and return its state."""
+def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, checkpoints: Path) -> State:
+    """Load a checkpoint's tensors into the store and return its state."""
     try:
         state = state_from_plain(checkpoint.state["state"])
         engine.store.load_state(checkpoint.tensors)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UserError(
-            f"The checkpoint of step {checkpoint.step} in {place} was written by another version of redqueen "
+            f"The checkpoint of step {checkpoint.step} in {checkpoints} was written by another version of redqueen "
             f"(it lacks or does not know {error}); resume with the version that wrote it (the table `run` names it)."
         ) from None
     return state
@@ -150,9 +152,9 @@ def _session(
     with (
         open_tracker(engine.config, folder, tracker_id, after_step) as tracker,
         open_progress(engine.config.run.num_steps) as progress,
-        watching_for_stops() as wish,
+        catching_signals() as stop_request,
     ):
-        yield Session(folder, engine, journal, progress, tracker, wish)
+        yield Session(folder, engine, journal, progress, tracker, stop_request)
 
 
 def _begin(session: Session) -> State:
@@ -174,7 +176,7 @@ def _begin(session: Session) -> State:
 
 
 def _play(session: Session, state: State) -> bool:
-    """Play the remaining steps; each is one transaction. False when a stop was asked for before the end."""
+    """Play the remaining steps; each is one transaction. False when it stopped before the end."""
     config = session.engine.config
     behaviours = {row["behaviour"] for row in session.journal.query("SELECT DISTINCT behaviour FROM task")}
     spent = spent_so_far(session.journal)
@@ -204,7 +206,7 @@ def _play(session: Session, state: State) -> bool:
                 _save(session, state)
             saved = state.step
             session.journal.add_timings(state.step, clock.take())
-        if session.wish.asked:
+        if session.stop_request.asked:
             break
     if saved < state.step:
         _save(session, state)
@@ -234,5 +236,5 @@ def _evaluate(session: Session, writer: StepWriter, state: State) -> None:
 def _save(session: Session, state: State) -> None:
     run, tensors = session.engine.config.run, session.engine.store.state_dict()
     plain = {"state": state_to_plain(state), "tracker": session.tracker.id}
-    place = session.folder / CHECKPOINTS
-    Checkpoint.save(place, state.step, tensors, plain, run.num_checkpoints_kept, run.milestone_every_steps)
+    folder = session.folder / CHECKPOINTS
+    Checkpoint.save(folder, state.step, tensors, plain, run.num_checkpoints_kept, run.milestone_every_steps)

@@ -8,7 +8,7 @@ from redqueen.config import ProposeConfig
 from redqueen.domains.registry import open_domain
 from redqueen.engine import Engine
 from redqueen.nouns import Individual, Rejection, Task
-from redqueen.propose.policy_filter import REASON, check_allowed
+from redqueen.propose.content_filter import REASON, check_allowed
 from redqueen.propose.proposing import propose
 from redqueen.propose.too_long import reject_too_long
 from redqueen.state import State

@@ -38,14 +38,14 @@ def load_run_config(folder: Path) -> Config:
 
 
 def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: bool) -> Config:
-    """Return a run folder's config with what only the user may allow as the user said.
+    """Return a run folder's config with what only the user may allow as the user allowed it.
 
     Raises UserError when it names a hook or a domain to import and ``trust_hooks`` is false: importing runs code.
     """
     hooks = [config.propose.policy_hook, *(name for name in config.propose.domains if ":" in name)]
     if (hook := next(filter(None, hooks), "")) and not trust_hooks:
         raise UserError(
-            f"{folder / CONFIG} names the hook {hook!r}, whose import runs code: if you trust it, go on with "
+            f"{folder / CONFIG} names the hook {hook!r}, whose import runs code: if you trust it, continue with "
             f"`redqueen resume {folder} --trust-hooks`"
         )
     weak = config.verify.allow_weak and allow_weak
@@ -81,12 +81,12 @@ def remove_journal(folder: Path) -> None:
 
 
 class RunLock:
-    """The right to write to a run directory: ``with RunLock(run_dir): ...``.
+    """Exclusive write access to a run directory: ``with RunLock(run_dir): ...``.
 
     A POSIX record lock on the file ``lock``: the system drops it when the process ends, however it ends, and (unlike
     ``flock``) no worker process forked meanwhile keeps it alive. The file itself stays; it says who wrote last.
     Raises UserError when another process holds it, when the folder cannot be written to, and when ``lock`` is anything
-    but a plain file of this folder's own: its content is replaced, so a link would empty somebody else's file.
+    but a plain file of this folder's own: its content is replaced, so a link would empty another file.
     """
 
     def __init__(self, run_dir: Path):

@@ -1,8 +1,8 @@
 """Experiment trackers: a step's metrics sent to tensorboard, wandb or trackio, all optional, behind ``run.tracker``.
 
-The journal stays the record; a tracker is a copy for people who already look there. Each is a package of its own
+The journal is the record; a tracker holds a copy, for users who already work with one. Each is a package of its own
 (``pip install redqueen[wandb]``). The id under which a tracker knows the run is kept in the checkpoints, so that a
-resumed run goes on with it.
+resumed run continues it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def require_tracker(config: Config) -> None:
 def open_tracker(config: Config, folder: Path, known_id: str, after_step: int) -> Iterator[Tracker]:
     """Open the run's tracker; ``known_id`` is the one of the checkpoint ("" for a new run), played to ``after_step``.
 
-    tensorboard is told to forget what it saw after that step. wandb and trackio keep what they were sent, so a step
+    tensorboard is told to drop what it received after that step. wandb and trackio keep what they were sent, so a step
     that is played again may stand there twice or be ignored; its numbers are the same.
     """
     require_tracker(config)

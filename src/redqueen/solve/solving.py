@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What one student wrote when it was asked one task, before anybody has read it."""
+    """What one student sampled for one task, not parsed yet."""
 
     task: Task
     student: Individual
@@ -56,7 +56,7 @@ def solve(
     tokenizer: PreTrainedTokenizerBase,
     streams: Streams,
 ) -> list[Sampled]:
-    """Sample ``num_attempts`` attempts at every task by every student its teacher meets, in one call."""
+    """Sample ``num_attempts`` attempts at every task by every student paired with its teacher, in one call."""
     pairs = [(task, students[name]) for task in tasks for name in opponents[task.teacher]]
     prompts = [prompt_format.encode(tokenizer, prompt_format.solve(task)) for task, _ in pairs]
     requests = [

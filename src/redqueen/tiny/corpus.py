@@ -1,8 +1,8 @@
 """The training corpus of the embedded base: generated problems in every format that self-play will use.
 
 The base is made to be able to do more than it does by habit. Solvers are taught both to answer at once and to think
-(trace the execution) first, in about equal measure; but the weight of the one token that opens a thought is turned
-down so that by habit the model answers at once (``THINK_HABIT_FRAC``). Reinforcement can find out that thinking pays.
+(trace the execution) first, in about equal measure; but the weight of the one token that opens a thought is reduced, so
+that by default the model answers at once (``THINK_HABIT_FRAC``). Reinforcement can find out that thinking pays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from redqueen.domains.compact import BOS, END_THINK, EOS, IN, MSG, OUT, REF, THI
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.packing import Group, Pack, pack
 from redqueen.tiny.problems import Problem, fresh_input, write_problem
-from redqueen.tiny.tracing import PROGRAM_ERRORS, TooMuch, instrument, run
+from redqueen.tiny.thought_traces import PROGRAM_ERRORS, TooMuch, instrument, run
 
 THINK_HABIT_FRAC = 0.12
 INDUCTION_FRAC, HARD_INDUCTION_FRAC = 0.8, 0.4

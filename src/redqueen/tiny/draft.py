@@ -28,7 +28,7 @@ class Draft:
         self.scope = Scope()
 
     def pick(self, type_: Type) -> str | None:
-        """Return a variable of this type, preferring one that nobody has read yet; None when there is none."""
+        """Return a variable of this type, preferring one that no expression has read yet; None when there is none."""
         fresh = [v for v in self.scope.fresh if self.scope.types[v] == type_]
         if fresh and self.rng.random() < 0.75:
             name = self.rng.choice(fresh)
@@ -47,7 +47,7 @@ class Draft:
         return self.rng.choice(free[:4] if free else list(NAMES[type_][:1]))
 
     def declare(self, name: str, type_: Type, fresh: bool = True) -> str:
-        """Bring a variable into reach; return its name. ``fresh``: nobody has read it yet."""
+        """Bring a variable into reach; return its name. ``fresh``: not read yet."""
         self.scope.types[name] = type_
         if fresh and name not in self.scope.fresh:
             self.scope.fresh.append(name)
@@ -58,7 +58,7 @@ class Draft:
         return str(self.rng.randint(low, high))
 
     def choose(self, options: list[tuple[float, Type | None, Callable[[], str]]]) -> str:
-        """Draw one (weight, type of variable it needs or None, maker) among those whose need is met."""
+        """Draw one (weight, type of variable it needs or None, maker) among those whose variable is available."""
         known = set(self.scope.types.values())
         usable = [(w, make) for w, need, make in options if need is None or need in known]
         return self.rng.choices([m for _, m in usable], [w for w, _ in usable])[0]()

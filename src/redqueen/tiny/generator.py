@@ -16,7 +16,7 @@ from redqueen.tiny.values import NAMES, Type
 
 LEVELS = (1, 2, 3, 4, 5)
 LEVEL_WEIGHTS = (1.4, 2.0, 1.8, 0.8, 0.3)
-"""How often each level is drawn: a model of a few million parameters that met mostly long programs learned neither."""
+"""Share of each level: a model of a few million parameters trained mostly on long programs learned neither."""
 
 
 def write_program(rng: Random, level: int) -> tuple[str, tuple[Type, ...]]:

@@ -26,8 +26,8 @@ from redqueen.propose.buffer import program_key
 from redqueen.statistics import bootstrap_mean
 from redqueen.streams import Streams
 from redqueen.tiny.corpus import NUM_SHOWN, Author
+from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.problems import Problem
-from redqueen.tiny.suite import held_out_skeletons
 from redqueen.verify import Verifier
 from redqueen.verify.literals import canonical, canonical_args
 

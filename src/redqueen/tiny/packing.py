@@ -1,7 +1,7 @@
 """Packed groups: a prompt stands once for all its completions, and several groups share a row.
 
 A *group* is one prompt with its completions (a tree of depth one). In a row each completion attends to its prompt
-and to itself, never to its siblings or to another group, and its positions go on from the end of the prompt. So the
+and to itself, never to its siblings or to another group, and its positions continue from the end of the prompt. So the
 model computes exactly what it would on each prompt + completion alone, at the price of one prompt (ours).
 """
 
@@ -77,15 +77,15 @@ def pack(groups: Sequence[Group], row_tokens: int, pad_id: int) -> Pack:
     for g, piece, size in sorted(pieces, key=lambda p: -p[2]):
         owner = groups[g].owner
         candidates = open_rows.setdefault(owner, [])
-        home = next((r for r in candidates if r.used + size <= row_tokens), None)
-        if home is None:
-            home = _Row(owner)
-            rows.append(home)
-            candidates.append(home)
+        chosen = next((r for r in candidates if r.used + size <= row_tokens), None)
+        if chosen is None:
+            chosen = _Row(owner)
+            rows.append(chosen)
+            candidates.append(chosen)
             if len(candidates) > 32:  # keeps the search linear; the oldest rows are nearly full by now
                 candidates.pop(0)
-        home.used += size
-        home.pieces.append((g, piece))
+        chosen.used += size
+        chosen.pieces.append((g, piece))
     return _lay_out(groups, rows, pad_id)
 
 

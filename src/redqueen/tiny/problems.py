@@ -11,7 +11,7 @@ from random import Random
 from redqueen.domains.code.prompts_compact import MOST_INPUTS
 from redqueen.tiny.generator import write_program
 from redqueen.tiny.liveness import dead_names
-from redqueen.tiny.tracing import PROGRAM_ERRORS, Run, TooMuch, instrument, run
+from redqueen.tiny.thought_traces import PROGRAM_ERRORS, Run, TooMuch, instrument, run
 from redqueen.tiny.values import Type, write_value
 
 NUM_INPUTS = MOST_INPUTS
@@ -106,7 +106,7 @@ def _message(tree: ast.Module, types: tuple[Type, ...], result: str) -> str:
 
 
 def skeleton(code: str) -> str:
-    """Return the program with its names numbered in order of appearance: equal for programs alike up to renaming."""
+    """Return the program with its names numbered in order of appearance: equal for programs equal up to renaming."""
     names: dict[str, str] = {}
     tree = ast.parse(code)
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

@@ -20,14 +20,14 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 from redqueen.domains.code.suite import SUITES
 from redqueen.errors import UserError
 from redqueen.tiny.corpus import Batch, Corpus
+from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.recipe import Recipe, build_model, build_recipe_tokenizer
-from redqueen.tiny.suite import held_out_skeletons
 
 CHECKPOINT_EVERY_S = 120.0
 
 
 class Trainer:
-    """Owns the model, its two optimisers and the place in the corpus."""
+    """Owns the model, its two optimisers and the position in the corpus."""
 
     def __init__(self, recipe: Recipe, folder: Path, held_out: Set[str], device: str = "cpu") -> None:
         self.recipe = recipe

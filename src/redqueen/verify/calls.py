@@ -1,6 +1,6 @@
 """When two argument lists are one call: the same values for the same parameters, however they are written down.
 
-By place or by name, names in any order, a default left out or written out: a program cannot tell them apart, so they
+By place or by name, names in any order, a default left out or written out: a program cannot distinguish them, so they
 are one input and not several.
 """
 

@@ -1,4 +1,4 @@
-"""The judge's one guard: whatever a text makes our own code raise becomes one verdict, and is counted.
+"""The judge's guard: an exception that a text causes in our own code becomes one verdict, and is counted.
 
 Nothing should ever get here: the fuzzing tests assert that ``faults`` stays empty. What does get here is a fault of
 ours that a model found, so it must neither stop a run nor earn anything, and it is logged with its traceback.
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 VERDICT = "invalid-input"
-"""What a text gets that the judge itself stumbled over."""
+"""The verdict for a text that made the judge itself raise an exception."""
 
-_PASSED = (UserError, OSError)  # the user's file or flag; the machine, which is the caller's to deal with
+_PASSED = (UserError, OSError)  # the user's file or flag; the machine, which the caller handles
 
 faults: Counter[str] = Counter()
-"""How often the guard was needed in this process, by place and class of the exception."""
+"""How often the guard was needed in this process, by caller and class of the exception."""
 
 _log = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ def note_fault(place: str, error: Exception) -> str:
     name = f"{place}: {type(error).__name__}"
     faults[name] += 1
     if faults[name] == 1:
-        _log.error("the judge stumbled over a text (%s)", name, exc_info=error)
-    return f"the judge stumbled over it ({type(error).__name__})"
+        _log.error("the judge failed on a text (%s)", name, exc_info=error)
+    return f"the judge failed on it ({type(error).__name__})"
 
 
 def guarded(place: str, work: Callable[[], Answer], otherwise: Callable[[str], Answer]) -> Answer:

@@ -5,8 +5,8 @@ compares the canonical texts it returns. Identity is by type and value (``True``
 ``0.0`` differ), sets and dicts do not depend on the order in which they were written, and nothing is ever cut short.
 
 Plain values: int, float, bool, str, None, and list, tuple, dict, set and frozenset of them. The ``wide`` reader also
-knows bytes and the infinities, which a program may return to whoever runs it but which are no part of a task; the
-``loose`` reader knows complex numbers as well, which a few benchmarks use, and ``...``, which stands for a match
+knows bytes and the infinities, which a program may return to a caller of ``run`` but which are not allowed in a task;
+the ``loose`` reader knows complex numbers as well, which a few benchmarks use, and ``...``, which stands for a match
 object there (see ``inside/encode.py``). NaN is never read.
 
 What it reads, Python's ``ast.literal_eval`` reads to the same value, but for ``frozenset(...)``; blank lines at the
@@ -59,7 +59,7 @@ def canonical_args(
 def read_call(
     text: str, wide: bool = False, loose: bool = False, keep_order: bool = False, max_chars: int = MAX_CHARS
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the canonical texts of an argument list: those given by place, and those given by name.
+    """Return the canonical texts of an argument list: the positional ones, and those given by name.
 
     Raises ``LiteralError``, and nothing else.
     """

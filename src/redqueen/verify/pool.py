@@ -99,7 +99,7 @@ class Pool:
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
         """Run all generators to their end. Returns their answers in the order of ``work``."""
         with self._lock:
-            self._failures, self._retry_at_s = 0, 0.0  # what the machine had no room for last time is tried afresh
+            self._failures, self._retry_at_s = 0, 0.0  # starts that failed for lack of memory are tried again
             try:
                 return self._drive(iter(work))
             finally:
@@ -233,7 +233,7 @@ class Pool:
         return done
 
     def _take_replies(self, place: _Place, done: list[_Over]) -> bool:
-        """Read the complete replies of a zygote. Returns False when it said something that no job of its explains."""
+        """Read the complete replies of a zygote. Returns False when one of them belongs to none of its jobs."""
         zygote = self.zygotes[place]
         while (reply := zygote.next_reply()) is not None:
             header, _ = reply
@@ -263,7 +263,7 @@ class Pool:
     # ---- losing and replacing -------------------------------------------------------------------------------------
 
     def _lose(self, place: _Place, done: list[_Over]) -> None:
-        """A zygote died, hung or talked nonsense: replace it and try its jobs again. Only the job at its head can
+        """A zygote died, hung or sent an invalid reply: replace it and try its jobs again. Only the job at its head can
         have been the cause, so only that one's attempts count."""
         orphans = [pending for _, pending in self.sent[place]]
         for pending in orphans[1:]:
@@ -276,7 +276,7 @@ class Pool:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
 
     def _grow(self, place: _Place) -> bool:
-        """Start the zygote for ``place``, now or never mind: after a failure it is tried again a little later."""
+        """Start the zygote for ``place``; a failure is ignored and tried again a little later."""
         if time.monotonic() < self._retry_at_s:
             return False
         self.num_starts += 1

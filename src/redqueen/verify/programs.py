@@ -6,14 +6,14 @@ import itertools
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
-from redqueen.verify.kinds import kind_for
 from redqueen.verify.literals import LiteralError, canonical_args
 from redqueen.verify.records import Limits, Program, Result
 from redqueen.verify.runs import Job, Run
+from redqueen.verify.zygote_modules import kind_for
 
 NUM_SEEDS_UNORDERED = 8
-"""Worlds when sets or hashes appear, in the source or while it runs: two of them differ in the order of any two
-elements, the others in what a reversed order leaves as it is (ours)."""
+"""Number of worlds when sets or hashes appear, in the source or at run time: two of them differ in the order of any two
+elements, the others in what a reversed order does not change (ours)."""
 
 _PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
 
@@ -46,7 +46,7 @@ def make_job(code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: R
 
 
 def run_once(job: Job) -> Generator[Job, Run, Run]:
-    """Run a job; one that only the clock on the wall stopped is given a second chance (the machine may be busy)."""
+    """Run a job; one that only the wall-clock deadline stopped is run a second time (the machine may be busy)."""
     run = yield job
     if run.ended == "timeout" and run.detail == "wall" and run.cpu_ms < 0.9 * job.cpu_ms:
         run = yield replace(job, wall_ms=_PATIENCE * job.wall_ms)
@@ -89,7 +89,7 @@ def verify_program(program: Program, rules: Rules) -> Generator[Job, Run, Result
 
 
 def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
-    """Run the job again under further seeds, inputs reversed. Returns a run that agrees, or one that tells why not."""
+    """Run the job again under further seeds, inputs reversed. Returns a run that agrees, or one that says why not."""
     reversed_job = replace(job, inputs=job.inputs[::-1], screened=True)
     dearest = first
     num_wanted = _num_worlds(first, num_seeds)

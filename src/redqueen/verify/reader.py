@@ -25,7 +25,7 @@ MAX_DEPTH = 100
 """Deepest nesting of brackets (ours)."""
 
 Value = tuple[str, str]
-"""A value on its way through the reader: its canonical text, and the key under which a set or a dict would store it
+"""A value in the reader: its canonical text, and the key under which a set or a dict would store it
 (numbers that are equal across types share one key, as they do in Python); "" marks what cannot be hashed."""
 
 
@@ -299,7 +299,7 @@ class Reader:
         return "{" + ", ".join(shown) + "}", ""
 
     def arguments(self) -> tuple[list[str], dict[str, str]]:
-        """The arguments that the whole text is, by place and by name."""
+        """The arguments of which the whole text consists, positional and by name."""
         self.infinite = self.loose  # a caller cannot write it, but a benchmark's call may hand it on
         positional: list[str] = []
         named: dict[str, str] = {}

@@ -10,8 +10,8 @@ VERDICTS = (
     "ok", "syntax", "forbidden", "error", "timeout", "memory", "too-large", "invalid-input", "invalid-output",
     "nondeterministic", "no-result", "crash", "bad-frame", "infra",
 )  # fmt: skip
-"""Only ``ok`` can earn. ``infra`` is the judge's own trouble and is no sample. ``bad-frame``: the child forged its
-reply. ``invalid-output``: not a plain literal. ``too-large``: source, output or number."""
+"""Only ``ok`` can earn. ``infra`` is a failure of the verifier itself and not a sample. ``bad-frame``: the child forged
+its reply. ``invalid-output``: not a plain literal. ``too-large``: source, output or number."""
 
 
 _ILL_FORMED = frozenset({"unparsable", "invalid-input", "syntax", "forbidden", "infra"})
@@ -32,9 +32,9 @@ class Limits:
     cpu_ms: int = 100
     """CPU time of one child, milliseconds, 10 to 60,000; then it is killed: ``timeout``."""
     accept_cpu_ms: int = 50
-    """A candidate that needs more than this is no task, so that one near the kill limit cannot flicker."""
+    """A candidate that needs more than this is no task, so that none near the kill limit is valid only sometimes."""
     wall_ms: int = 2_000
-    """Time on the clock of one child, milliseconds."""
+    """Wall-clock time of one child, milliseconds."""
     memory_bytes: int = 64 << 20
     """Address space beyond what a warm interpreter has, bytes. In 100 ms no more could be filled anyway."""
     max_code_chars: int = 65_536
@@ -42,7 +42,7 @@ class Limits:
     max_input_chars: int = 65_536
     """Longest argument list, characters."""
     max_output_chars: int = 65_536
-    """Longest canonical output, characters. Longer is ``too-large``; nothing is ever cut."""
+    """Longest canonical output, characters. Longer is ``too-large``; no output is truncated."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Program:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a program. ``outputs`` are canonical literals, one for each input, and empty unless ``ok``.
+    """The result of a program. ``outputs`` are canonical literals, one for each input, and empty unless ``ok``.
 
     ``detail``: the exception's class for ``error``, else a few words. ``protection``: what the canaries saw hold
-    (``full``, ``partial: no ...`` or ``weak: no ...``). ``cpu_ms`` is the dearest of its runs.
+    (``full``, ``partial: no ...`` or ``weak: no ...``). ``cpu_ms`` is that of its costliest run.
     """
 
     id: str

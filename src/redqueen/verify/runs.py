@@ -1,7 +1,7 @@
 """One run of one child: the job the judge asks for, and how it reads what came back.
 
-Whatever a child wrote is hostile. It is taken for an answer only if the child ended by itself and every byte is in
-place: records under the job's own nonce, a last word, and outputs that are canonical literals when read afresh.
+Whatever a child wrote is hostile. It counts as an answer only if the child ended by itself and every byte is correct:
+records under the job's own nonce, a final record, and outputs that are read again and are canonical literals.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ class Job:
     """One program on its inputs in one child.
 
     ``inputs`` are pairs (``literal`` or ``expression``, text). Mode ``all`` stops at the first input that is not ok,
-    ``each`` goes on. ``world`` is the number of the hash seed it must run under, -1 for any. ``gated`` False leaves the
-    static gate out: for benchmarks that are trusted to be impure, and to test the cage itself. ``loose``: see
-    ``encode``. ``screened``: the gate has seen the program already. ``kind``: the kind of zygote that has its
-    modules.
+    ``each`` continues. ``world`` is the number of the hash seed it must run under, -1 for any. ``gated`` False leaves
+    the static gate out: for benchmarks that are trusted to be impure, and to test the cage itself. ``loose``: see
+    ``encode``. ``screened``: the gate has seen the program already. ``kind``: the kind of zygote that has its modules.
     """
 
     code: str
@@ -69,7 +68,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Item:
-    """What one input gave: a verdict, its detail and, when ok, the canonical output."""
+    """The result of one input: a verdict, its detail and, when ok, the canonical output."""
 
     verdict: str
     detail: str
@@ -78,7 +77,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Run:
-    """How a job ended. ``ended`` is ok when the child had its last word, else the verdict of its death or refusal.
+    """How a job ended. ``ended`` is ok when the child sent its final record, else the verdict of its death or refusal.
 
     ``items`` are the inputs that finished, in order; a death leaves fewer of them than there were inputs.
     """
@@ -118,7 +117,7 @@ def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, see
 
 
 def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
-    """The verdict that the child's end alone decides, ("ok", "") when it ended by itself and well."""
+    """The verdict that follows from the child's end alone, ("ok", "") when it ended by itself and well."""
     status = header.wait_status
     if header.stopped == wire.NOT_STARTED:
         return "infra", "no child could be started"
@@ -144,7 +143,7 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
 
 
 def _clock_or_memory(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
-    """A child that the clock stopped while it was filling its memory is named by the cause, not by the watchman."""
+    """A child that the deadline stopped while it was filling its memory gets the verdict of the cause, ``memory``."""
     filled = header.peak_kb * 1024 >= job.memory_bytes // 4 + _WARM_BYTES
     return ("memory", "filling it took all its time") if filled else ("timeout", "cpu")
 
@@ -177,10 +176,10 @@ def split_record(data: bytes | bytearray, nonce: str, start: int = 0) -> tuple[s
 
 
 def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], str | None] | None:
-    """Split a payload into (kind, detail, text) records and the last word's detail, None where it is missing. None in
-    place of all: not in our form.
+    """Split a payload into (kind, detail, text) records and the detail of the final record (None: missing).
 
-    A payload cut off in the middle of a record (its child was killed) gives the records before the cut.
+    Returns None when it is not in our form. A payload cut off in the middle of a record (its child was killed) gives
+    the records before the cut.
     """
     records: list[_Record] = []
     position = 0

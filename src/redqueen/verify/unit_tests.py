@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from redqueen.errors import UserError
 from redqueen.nouns import Grade
+from redqueen.verify.conversation import Lost, Peer
 from redqueen.verify.guard import VERDICT, guarded
 from redqueen.verify.inside.cage import LOOK_MS
 from redqueen.verify.inside.roles import NO_MORE
@@ -24,7 +25,6 @@ from redqueen.verify.literals import LiteralError, canonical, canonical_args
 from redqueen.verify.protections import WEAK
 from redqueen.verify.records import Limits
 from redqueen.verify.runs import Job, death
-from redqueen.verify.voices import Lost, Voice
 from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
 
 TEST_LIMITS = Limits(
@@ -66,28 +66,28 @@ class UnitTester:
     ) -> None:
         if workers < 1:
             raise UserError("a unit tester needs workers >= 1")
-        self._duets = [_Duet(limits, settings or ZygoteSettings(), allow_weak) for _ in range(workers)]
+        self._pairs = [_ZygotePair(limits, settings or ZygoteSettings(), allow_weak) for _ in range(workers)]
 
     def __enter__(self) -> UnitTester:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for duet in self._duets:
-            duet.close()
+        for pair in self._pairs:
+            pair.close()
 
     def grade(self, tests: Sequence[UnitTest]) -> list[Grade]:
         """Grade each program, in order. ``ok`` with ``correct`` False: it ran, and a test failed (detail: how)."""
-        num_duets = len(self._duets)
+        num_pairs = len(self._pairs)
 
         def work(index: int) -> list[Grade]:
-            return [self._duets[index].grade(test) for test in tests[index::num_duets]]
+            return [self._pairs[index].grade(test) for test in tests[index::num_pairs]]
 
-        with ThreadPoolExecutor(num_duets) as threads:
-            shares = list(threads.map(work, range(num_duets)))
-        return [shares[i % num_duets][i // num_duets] for i in range(len(tests))]
+        with ThreadPoolExecutor(num_pairs) as threads:
+            shares = list(threads.map(work, range(num_pairs)))
+        return [shares[i % num_pairs][i // num_pairs] for i in range(len(tests))]
 
 
-class _Duet:
+class _ZygotePair:
     """Two zygotes that work on one problem at a time: one for the program, one for the tests."""
 
     def __init__(self, limits: Limits, settings: ZygoteSettings, allow_weak: bool) -> None:
@@ -107,13 +107,13 @@ class _Duet:
         for _ in range(_TRIES):
             try:
                 self._start()
-                return guarded("unit test", lambda: self._play(test), self._stumbled)
+                return guarded("unit test", lambda: self._play(test), self._failed_inside)
             except OSError:
                 self.close()
         return Grade(False, "infra", "its zygote was lost", lost=True)
 
-    def _stumbled(self, detail: str) -> Grade:
-        self.close()  # in the midst of a conversation: who follows begins with fresh zygotes
+    def _failed_inside(self, detail: str) -> Grade:
+        self.close()  # during a conversation: the next program begins with fresh zygotes
         return Grade(False, VERDICT, detail)
 
     def _start(self) -> None:
@@ -125,7 +125,7 @@ class _Duet:
                 self.close()
                 raise UserError(WEAK)
 
-    def _voice(self, number: int, code: str, role: tuple[str, ...], entry: str) -> Voice:
+    def _peer(self, number: int, code: str, role: tuple[str, ...], entry: str) -> Peer:
         limits = self.limits
         job = Job(
             code=code,
@@ -139,14 +139,14 @@ class _Duet:
             gated=False,
             loose=True,
         )
-        return Voice(self.zygotes[number], job, role, self.next_job_id)
+        return Peer(self.zygotes[number], job, role, self.next_job_id)
 
     def _play(self, test: UnitTest) -> Grade:
-        with contextlib.ExitStack() as voices:
-            player = self._voice(0, test.code, ("player",), test.entry)
-            voices.callback(player.close)
-            tester = self._voice(1, test.tests, ("tester", test.helpers), test.entry)
-            voices.callback(tester.close)
+        with contextlib.ExitStack() as peers:
+            player = self._peer(0, test.code, ("player",), test.entry)
+            peers.callback(player.close)
+            tester = self._peer(1, test.tests, ("tester", test.helpers), test.entry)
+            peers.callback(tester.close)
             self.next_job_id += 1
             game = _Game(player, tester, self.limits.max_output_chars)
             deadline_s = time.monotonic() + self.limits.wall_ms / 1000 + _GRACE_S
@@ -160,31 +160,31 @@ class _Duet:
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
             raise Lost
-        voices = [voice for voice in (game.player, game.tester) if voice.end is None]
-        if not voices:
+        peers = [peer for peer in (game.player, game.tester) if peer.end is None]
+        if not peers:
             return
-        sockets = {end: voice for voice in voices for end in (voice.socket, voice.zygote.socket)}
-        unsent = [voice.socket for voice in voices if voice.has_untold]
+        sockets = {end: peer for peer in peers for end in (peer.socket, peer.zygote.socket)}
+        unsent = [peer.socket for peer in peers if peer.has_unsent]
         ready, _, _ = select.select(list(sockets), unsent, [], min(left_s, LOOK_MS / 1000))
         if not ready:
             game.look()
-        for voice in voices:
-            voice.flush()
-        for voice in dict.fromkeys(sockets[end] for end in ready):
-            voice.listen()
+        for peer in peers:
+            peer.flush()
+        for peer in dict.fromkeys(sockets[end] for end in ready):
+            peer.listen()
 
 
 class _Game:
     """The state of one problem: who is waiting for whom, and what has been decided."""
 
-    def __init__(self, player: Voice, tester: Voice, max_chars: int) -> None:
+    def __init__(self, player: Peer, tester: Peer, max_chars: int) -> None:
         self.player = player
         self.tester = tester
         self.max_chars = max_chars
         self.call = ""  # a call of the tests that the player has not been told yet
         self.has_call = False
         self.is_ready = False
-        self.num_owed = 1  # what the player has been asked for and has not given: first of all, to be ready
+        self.num_owed = 1  # what the player has been asked for and has not answered: first of all, to be ready
         self.outcome: Grade | None = None
 
     def go_on(self) -> None:
@@ -206,8 +206,7 @@ class _Game:
             self.decide(Grade(False, verdict, detail, lost=verdict == "infra"))
 
     def look(self) -> None:
-        """To be called when nobody has said anything for a while: a player that owes something and does not compute
-        sleeps, and is not waited for."""
+        """Called after a silence: a player that owes an answer and uses no CPU time sleeps, and is stopped."""
         stillness = self.player.stillness
         if self.player.end is None and self.num_owed > 0 and stillness is not None and stillness.look():
             self.decide(Grade(False, "timeout", "asleep"))

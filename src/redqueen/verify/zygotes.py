@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redqueen.verify.inside import wire
-from redqueen.verify.kinds import KINDS
+from redqueen.verify.zygote_modules import ZYGOTE_MODULES
 
 _START_S = 30.0
 _SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
@@ -41,7 +41,7 @@ class ZygoteSettings:
 
 
 class ZygoteHandle:
-    """One running zygote: its process, its socket, what is on the way in both directions."""
+    """One running zygote: its process, its socket, and unsent and unread bytes."""
 
     def __init__(self, kind: str, seed: int, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self.kind = kind
@@ -60,7 +60,7 @@ class ZygoteHandle:
         return bool(self._unsent)
 
     def wait_hello(self) -> None:
-        """Wait for the canaries' report. Raises OSError with the interpreter's own words when it does not come."""
+        """Wait for the canaries' report. Raises OSError with the interpreter's own message when it does not come."""
         deadline_s = time.monotonic() + _START_S
         while True:
             left_s = deadline_s - time.monotonic()
@@ -135,12 +135,12 @@ class ZygoteHandle:
 
 
 def _inherited() -> dict[str, str]:
-    """The variables without which some interpreters do not find themselves; the zygote clears them once it is up."""
+    """The variables that some interpreters need to find their files; the zygote clears them after its start."""
     return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
 
 
 def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle:
-    """Start a fresh interpreter of a kind (see ``kinds``) under the hash seed number ``seed``.
+    """Start a fresh interpreter of a kind (see ``zygote_modules``) under the hash seed number ``seed``.
 
     Raises OSError when that fails.
 
@@ -148,7 +148,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     """
     ours, theirs = socket.socketpair()
     hash_seed = _SEEDS[seed] if seed < len(_SEEDS) else 1_000_003 * (seed + 1)
-    options = marshal.dumps(([*KINDS[kind], *settings.preload], sorted(settings.leave_out), seed)).hex()
+    options = marshal.dumps(([*ZYGOTE_MODULES[kind], *settings.preload], sorted(settings.leave_out), seed)).hex()
     try:
         process = subprocess.Popen(
             [settings.executable, "-s", "-S", "-P", "-B", "-c", _BOOT, str(theirs.fileno()), options, _CODE_FOLDER],

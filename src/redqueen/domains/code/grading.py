@@ -51,7 +51,7 @@ def _read_arguments(answer: str, rules: Rules) -> str | Grade:
 
 
 def _try_inputs(task: Task, texts: list[str], rules: Rules) -> Generator[Job, Run, dict[str, Grade]]:
-    """Run the program on all texts; one that kills the child is set aside and the rest go on in another."""
+    """Run the program on all texts; after one that kills the child the rest run in another child."""
     grades: dict[str, Grade] = {}
     right: list[str] = []
     seed = -1

@@ -40,7 +40,7 @@ def lineup() -> tuple[Entry, ...]:
 def breed_all(
     entries: Sequence[Entry], parents: Sequence[Genotype], fitness: Sequence[float], streams: Streams
 ) -> list[Child]:
-    """Make one child an entry from two parents, the fitter one first. An operator draws alike in both spaces."""
+    """Make one child an entry from two parents, the fitter one first. Both spaces get the same draws."""
     children = []
     for entry in entries:
         operator = find(entry.operator)

@@ -74,7 +74,7 @@ def engine_config(settings: RetentionSettings, num_members: int, num_threads: in
         {
             "run": {"name": "retention", "num_threads": num_threads},
             "population": {
-                "num_teachers": 1,  # nobody proposes here; the engine only counts its members
+                "num_teachers": 1,  # no member proposes here; the engine only counts them
                 "num_students": num_members - 1,
                 "lora_rank": settings.lora_rank,
                 "lora_alpha": settings.lora_alpha,

@@ -10,8 +10,8 @@ from redqueen.domains.registry import check
 from redqueen.engine import Engine
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.too_long import reject_too_long
+from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.problems import Problem, skeleton, write_problem
-from redqueen.tiny.suite import held_out_skeletons
 
 HELD_OUT = "held-out"
 NUM_RETRIES = 3
@@ -41,7 +41,7 @@ class TaskSource:
         return tasks
 
     def _problems(self, name: str, used: set[str]) -> Iterator[Problem]:
-        """Yield problems that are neither avoided nor alike."""
+        """Yield problems that are neither avoided nor duplicates."""
         rng = Random(f"retention/{name}")
         while True:
             level = self.levels[len(used) % len(self.levels)]

@@ -1,7 +1,7 @@
 """One seed of the experiment: train two parents, breed every child, train all children together, measure on the way.
 
 A trial is a walk of numbered steps: first the parents' updates, then the children's. Everything that a step draws is
-named by (seed, step), and the walk is checkpointed, so a trial that was stopped goes on as if it had not been.
+named by (seed, step), and the walk is checkpointed, so a stopped trial continues as if it had not been stopped.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _attempt(engine: Engine, pairs: Sequence[tuple[Task, int]], num_attempts: in
 
 
 def _member(slot: int) -> Individual:
-    """The solver in a slot; nobody here has a rating."""
+    """The solver in a slot; ratings are not used here."""
     return Individual(f"slot {slot}", "student", slot, Rating(0.0, 0.0))
 
 

@@ -326,7 +326,7 @@
       return { head: ["teacher", "student", "solve rate", "tasks"], rows };
     }
     const rows = chart.lives.map((life) => [life.id, chart.rows[life.row], number(life.start), life.alive ? "–" : number(life.end), life.operator, life.parents.join(", ")]);
-    return { head: ["member", "place", "born at step", "left at step", "operator", "parents"], rows };
+    return { head: ["member", "slot", "born at step", "left at step", "operator", "parents"], rows };
   }
 
   function fillTable(slot, chart) {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROTECTIONS = (
     "seccomp", "landlock", "rlimits", "cpu-timer", "non-dumpable", "no-new-privileges", "nobody", "namespaces",
 )  # fmt: skip
-"""``namespaces`` are taken where they can be had and missed by nobody: the filter refuses what they would hide."""
+"""``namespaces`` are used where available and not required: the filter refuses what they would hide."""
 
 NOBODY = 65_534
 SIGKILL, SIGPROF = 9, 27

@@ -236,7 +236,7 @@ def _called_member(function: ast.AST, imports: _Imports) -> tuple[str, str]:
 
 
 def _check_random(nodes: Grouped, imports: _Imports) -> None:
-    """Refuse drawing from a generator that nobody seeded."""
+    """Refuse drawing from an unseeded generator."""
     if "random" not in imports.used:
         return
     used = [_called_member(node, imports) for kind in (ast.Name, ast.Attribute) for node in nodes.get(kind, ())]

@@ -1,8 +1,8 @@
 """Guards at run time: every road by which a string becomes an attribute, a name or code.
 
-``getattr`` and its kin, ``operator.attrgetter``, format fields, namespaces as dicts, and the few places where the
-library itself looks up or evaluates a text of the program's. A noted violation stands even if the program catches the
-exception it raises.
+``getattr`` and similar functions, ``operator.attrgetter``, format fields, namespaces as dicts, and the few places where
+the library itself looks up or evaluates a text of the program's. A noted violation stands even if the program catches
+the exception it raises.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def violation() -> str:
 
 
 def forget_violations() -> None:
-    """Start anew, before each input."""
+    """Reset, before each input."""
     _violations.clear()
     _is_seeded[0] = False
 
@@ -299,7 +299,7 @@ def _refuser(name: str) -> object:
 
 
 def guarded_builtins() -> Iterator[tuple[str, object]]:
-    """The builtins that a gated program gets in place of others."""
+    """The builtins that a gated program gets instead of the original ones."""
     yield from [(name, _refuser(name)) for name in REFUSED_BUILTINS if hasattr(builtins, name)]
     yield from (("getattr", guarded_getattr), ("hasattr", _hasattr), ("setattr", guarded_setattr))
     yield from (("delattr", _delattr), ("globals", _globals), ("locals", _locals), ("vars", _vars))

@@ -49,7 +49,7 @@ def _collect(*args: object, **kwargs: object) -> Arguments:
 def parse(text: str, literal: bool, backwards: bool = False) -> Arguments | None:
     """Return the arguments, or None when the text is no argument list of plain values.
 
-    ``backwards`` builds sets from their last element to their first: where two fall on one place, the order shows.
+    ``backwards`` builds sets from their last element to their first: where two collide, the order shows.
     """
     source = f"_collect({text}\n)"
     try:

@@ -31,7 +31,7 @@ def stand_in(name: str) -> Module:
 
 
 def is_hidden(module_name: str, name: str) -> bool:
-    """Tell whether the module has that name and its stand-in has not."""
+    """Tell whether the module has that name and its stand-in does not."""
     if module_name == "sys":
         return name not in ONLY_NAMES["sys"]
     return name in vars(sys.modules[module_name]) and name not in vars(stand_in(module_name))
@@ -76,7 +76,7 @@ def _public_names(name: str, members: dict[str, object]) -> list[str]:
 
 
 def _late_look(module_name: str) -> Callable[[str], object]:
-    """The module's own ``__getattr__``: asking for a name that the real one has and the stand-in has not is noted.
+    """The module's own ``__getattr__``: asking for a name that only the real one has is noted.
 
     The streams of ``sys`` are those of the moment, since ``contextlib.redirect_stdout`` changes them.
     """

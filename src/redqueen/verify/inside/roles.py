@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 NO_MORE = b"\xff\xff\xff\xff"
-"""In place of a length: nothing more will be told."""
+"""Instead of a length: no message follows."""
 
 
 def play_role(socket: int) -> NoReturn:

@@ -53,8 +53,8 @@ def build_filter(arch: str, fd: int, talks: bool = False) -> bytes:
     """Return the BPF program that lets a child compute, and write and read ``fd`` alone.
 
     A child that ``talks`` has a socket there and waits for what it reads. All others have a file, which is read at a
-    position and never waits. No other call that waits is allowed, no futex either: a thread that is alone never needs
-    one, and a lock that it takes twice would cost the clock on the wall and no CPU time.
+    position and never waits. No other call that waits is allowed, no futex either: a single thread never needs one, and
+    a deadlock with itself would cost wall-clock time and no CPU time.
     """
     numbers = _SYSCALLS[arch]
     code: list[bytes] = [_op(_LD_W_ABS, 4), _op(_JEQ_K, AUDIT_ARCH[arch], 1, 0), _op(_RET_K, KILL_PROCESS)]
@@ -89,7 +89,7 @@ def _op(code: int, k: int, jump_true: int = 0, jump_false: int = 0) -> bytes:
 
 
 def _when(number: int, checks: list[bytes]) -> list[bytes]:
-    """Run ``checks`` for this call and allow it when none of them has killed; else go on with the number loaded."""
+    """Run ``checks`` for this call and allow it when none of them has killed; other calls go on, number loaded."""
     body = [*checks, _op(_RET_K, ALLOW)]
     return [_op(_JEQ_K, number, 0, len(body)), *body]
 

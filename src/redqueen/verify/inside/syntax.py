@@ -1,4 +1,4 @@
-"""Syntax trees without the ``ast`` module, whose imports would make every fork dearer."""
+"""Syntax trees without the ``ast`` module, whose imports would make every fork more expensive."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Frames on the socket between the judge and a zygote: fixed binary headers, numbers only.
 
-What a program, its inputs and its reply are travels past the zygote, in a file of its own that comes with the request
-as a descriptor: the zygote hands it to the child and never reads it. Plain classes here and in the zygote, no
-dataclasses: every page and mapping that a zygote has is copied by each fork, so it imports nothing it can do without.
+Program, inputs and reply bypass the zygote, in a file whose descriptor comes with the request: the zygote hands it to
+the child and never reads it. Plain classes here and in the zygote, no dataclasses: every page and mapping that a zygote
+has is copied by each fork, so it imports nothing it can do without.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HELLO_ID = 0
 """The job id of a zygote's first frame, which tells what its canaries observed."""
 RAN_OUT, HIT_WALL, ASLEEP, NOT_STARTED, STARTED = 0, 1, 2, 3, 4
 """Why a child ended: by itself, by the wall deadline, because it slept; or that none could start. ``STARTED`` is no
-end: it tells the process id of a conversation's child (in place of the wait status)."""
+end: it gives the process id of a conversation's child (instead of the wait status)."""
 RUN, CONVERSE, STOP = 0, 1, 2
 """What a request wants: a child that reads its job from a file and writes its reply there; a child that talks with the
 judge over a socket; an end to that conversation."""

@@ -1,13 +1,13 @@
 """What a pure function may not see differs from world to world, so that no value that depends on it agrees in all.
 
-A world is one zygote, under a hash seed of its own. Worlds come in pairs that reverse each other wherever that can be
-had: sets of anything but numbers are gone through in one order and in the reverse of it, new objects lie at rising and
-at falling addresses, hashes are complements. So whatever takes the first of two, or the greater, differs with certainty
-between the two, and not by the chance of a hash seed. From the third pair on, sets keep the hash seed's own order.
+A world is one zygote, under a hash seed of its own. Worlds come in pairs that reverse each other wherever possible:
+sets of anything but numbers are iterated in one order and in its reverse, new objects lie at rising and at falling
+addresses, hashes are complements. So whatever takes the first of two, or the greater, differs with certainty between
+the two, and not by the chance of a hash seed. From the third pair on, sets keep the hash seed's own order.
 
 Going through a set is what counts, wherever the set came from: an input, a view of a dict, a reader of literals. It is
-seen at the one place that all such ways pass, the type's iterator slot; and a program that did it is reported, so that
-more worlds are asked. Only while a gated program runs: benchmarks get the interpreter as it is.
+detected at the type's iterator slot, through which all such ways go; and a program that did it is reported, so that it
+runs in more worlds. Only while a gated program runs: benchmarks get the interpreter as it is.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ class Zygote:
 
 def _import_all(names: list[str]) -> None:
     """Import everything a program may import, and what those import late: afterwards no file can be opened."""
-    # The pure hash functions of the interpreter do; OpenSSL would make every fork dearer.
+    # The pure hash functions of the interpreter do; OpenSSL would make every fork more expensive.
     sys.modules.setdefault("_hashlib", None)  # type: ignore[arg-type]
     for name in names:
         __import__(name)

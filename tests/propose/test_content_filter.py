@@ -6,7 +6,7 @@ from redqueen.config import ProposeConfig, VerifyConfig
 from redqueen.domains.registry import check
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.propose.policy_filter import PolicyFilter, check_allowed, load_policy, refuse
+from redqueen.propose.content_filter import ContentFilter, check_allowed, load_content_filter, refuse
 from redqueen.verify import Verifier
 
 
@@ -23,12 +23,14 @@ def failing(asked: Candidate) -> str | None:
 
 
 def test_nothing_is_refused_by_default() -> None:
-    assert refuse([candidate(), candidate(inputs="'password'")], load_policy(ProposeConfig())) == [None, None]
+    assert refuse([candidate(), candidate(inputs="'password'")], load_content_filter(ProposeConfig())) == [None, None]
 
 
 def test_a_rule_refuses_what_it_is_found_in_wherever_it_stands() -> None:
-    policy = load_policy(ProposeConfig(policy_rules=("(?i)weapon", r"\beval\b")))
-    refused = refuse([candidate(inputs="'a Weapon'"), candidate("def f(x):\n    return eval\n"), candidate()], policy)
+    content_filter = load_content_filter(ProposeConfig(policy_rules=("(?i)weapon", r"\beval\b")))
+    refused = refuse(
+        [candidate(inputs="'a Weapon'"), candidate("def f(x):\n    return eval\n"), candidate()], content_filter
+    )
     assert [r and (r.reason, r.detail) for r in refused] == [
         ("policy", "matches the rule (?i)weapon"),
         ("policy", r"matches the rule \beval\b"),
@@ -37,23 +39,23 @@ def test_a_rule_refuses_what_it_is_found_in_wherever_it_stands() -> None:
 
 
 def test_what_could_not_be_read_is_left_to_the_verifier() -> None:
-    assert refuse([candidate("weapon", error="unparsable")], load_policy(ProposeConfig(policy_rules=("weapon",)))) == [
-        None
-    ]
+    assert refuse(
+        [candidate("weapon", error="unparsable")], load_content_filter(ProposeConfig(policy_rules=("weapon",)))
+    ) == [None]
 
 
 def test_a_hook_is_asked_and_its_words_are_the_detail() -> None:
-    policy = load_policy(ProposeConfig(policy_hook=f"{__name__}:not_a_password"))
-    allowed, refused = refuse([candidate(), candidate(inputs="'password'")], policy)
+    content_filter = load_content_filter(ProposeConfig(policy_hook=f"{__name__}:not_a_password"))
+    allowed, refused = refuse([candidate(), candidate(inputs="'password'")], content_filter)
     assert allowed is None and refused is not None
     assert (refused.reason, refused.detail) == ("policy", "it asks for a password")
 
 
 def test_what_is_refused_is_never_run_and_the_rest_keeps_its_place() -> None:
-    policy = load_policy(ProposeConfig(policy_rules=("secret",)))
+    content_filter = load_content_filter(ProposeConfig(policy_rules=("secret",)))
     candidates = [candidate(), candidate(inputs="'secret'"), candidate(inputs="2")]
     with Verifier(workers=1) as verifier:
-        judged = check_allowed(candidates, policy, verifier, VerifyConfig(accept_cpu_ms=200))
+        judged = check_allowed(candidates, content_filter, verifier, VerifyConfig(accept_cpu_ms=200))
         num_run = verifier.num_jobs
         check([candidates[0], candidates[2]], verifier)
         assert verifier.num_jobs == 2 * num_run > 0
@@ -63,7 +65,7 @@ def test_what_is_refused_is_never_run_and_the_rest_keeps_its_place() -> None:
 
 def test_a_hook_that_fails_lets_nothing_pass() -> None:
     with pytest.raises(UserError, match=r"policy_hook x:y failed on the proposal 1-T1-0 .*no list.*resume the run"):
-        refuse([candidate()], PolicyFilter(hook=failing, hook_name="x:y"))
+        refuse([candidate()], ContentFilter(hook=failing, hook_name="x:y"))
 
 
 @pytest.mark.parametrize(
@@ -77,4 +79,4 @@ def test_a_hook_that_fails_lets_nothing_pass() -> None:
 )
 def test_a_wrong_rule_or_hook_is_named_before_anything_runs(fields: dict, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        load_policy(ProposeConfig(**fields))
+        load_content_filter(ProposeConfig(**fields))

@@ -1,4 +1,4 @@
-"""Run folders of strangers: looking changes nothing, waits for nothing, hides no other run and shows nothing unseen."""
+"""Untrusted run folders: reading changes nothing, waits for nothing, hides no other run, shows no hidden text."""
 
 import hashlib
 import json
@@ -86,17 +86,17 @@ def test_a_prepared_run_is_told_and_hides_no_other_and_nothing_in_its_folder_cha
     runs, aside = tmp_path / "runs", tmp_path / "aside"
     aside.mkdir()
     shutil.copytree(honest, runs / "honest")
-    shutil.copytree(honest, runs / "stranger")
-    (PREPARED | ODD)[kind](runs / "stranger")
+    shutil.copytree(honest, runs / "hostile")
+    (PREPARED | ODD)[kind](runs / "hostile")
     before = state_of(runs)
     began_s = time.monotonic()
     with TestClient(create_app(runs), base_url=ADDRESS, raise_server_exceptions=True) as client:
         answers = [
             client.get(f"/{page}")
-            for page in ("", "run/stranger", "run/stranger/lineage", "run/stranger/tasks", "run/stranger/task/1",
-                         "compare?run=honest&run=stranger", "run/honest")
+            for page in ("", "run/hostile", "run/hostile/lineage", "run/hostile/tasks", "run/hostile/task/1",
+                         "compare?run=honest&run=hostile", "run/honest")
         ]  # fmt: skip
-    said = look_everywhere(runs / "stranger", aside)
+    said = look_everywhere(runs / "hostile", aside)
     assert time.monotonic() - began_s < 60
     assert {answer.status_code for answer in answers} <= {200, 404, 409}
     assert answers[0].status_code == answers[-1].status_code == 200
@@ -108,7 +108,7 @@ def test_a_prepared_run_is_told_and_hides_no_other_and_nothing_in_its_folder_cha
 
 
 def test_no_text_of_a_journal_reaches_a_reader_unseen(honest: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "runs" / "stranger"
+    folder = tmp_path / "runs" / "hostile"
     shutil.copytree(honest, folder)
     ODD["texts that command"](folder)
     shown = [redqueen("tasks", str(folder), "--limit", "0"), redqueen("tasks", str(folder), "--limit", "0", "--json")]
@@ -147,7 +147,7 @@ def test_a_rollback_journal_that_names_a_file_deletes_nothing_by_looking_nor_by_
 ) -> None:
     victim = tmp_path / "precious"
     victim.write_text("keep me")
-    folder = tmp_path / "runs" / "stranger"
+    folder = tmp_path / "runs" / "hostile"
     shutil.copytree(honest, folder)
     rollback_journal(folder, victim)
     before = state_of(folder)
@@ -259,12 +259,12 @@ def test_a_hook_that_a_run_folder_names_is_not_imported_unless_it_is_trusted(
 ) -> None:
     folder = tmp_path / "run"
     shutil.copytree(honest, folder)
-    (tmp_path / "stranger_hook.py").write_text("raise SystemExit('imported')\n")
+    (tmp_path / "hostile_hook.py").write_text("raise SystemExit('imported')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    write_config(folder, policy_hook="stranger_hook:refuse")
-    with pytest.raises(UserError, match=r"names the hook 'stranger_hook:refuse', .*--trust-hooks"):
+    write_config(folder, policy_hook="hostile_hook:refuse")
+    with pytest.raises(UserError, match=r"names the hook 'hostile_hook:refuse', .*--trust-hooks"):
         resume(folder)
-    assert "stranger_hook" not in sys.modules
+    assert "hostile_hook" not in sys.modules
     with pytest.raises(SystemExit, match="imported"):
         resume(folder, trust_hooks=True)
 

@@ -1,4 +1,4 @@
-"""Playing an experiment: what is finished stays, what was cut is resumed, the rest is begun, alone or side by side."""
+"""Runs an experiment: finished runs stay, interrupted ones are resumed, the rest are started, also in parallel."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from redqueen.run.ending import is_over, spent_so_far
 from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, LOCK, REPORT
 
 LOGS = "logs"
-"""Folder for what runs print that are played side by side."""
+"""Folder for the output of runs that are played in parallel."""
 
 IGNORED = ("num_threads",)
-"""Fields of ``run`` that may differ when an experiment goes on elsewhere, or with another number of jobs."""
+"""Fields of ``run`` that may differ when an experiment is continued elsewhere, or with another number of jobs."""
 
 _stopping: Event | None = None
-"""In the process of a run that is played beside others: set when the experiment is stopped."""
+"""In the process of one of several parallel runs: set when the experiment is stopped."""
 
 Spent = Mapping[str, Mapping[str, float]]
 """By the name of a run's folder: ``tokens`` sampled and ``seconds`` of its steps."""
@@ -42,7 +42,7 @@ Spent = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that was played to its end: its folder, and all the seconds that it took, evaluation included."""
+    """A run that reached its end: its folder and its total seconds, evaluation included."""
 
     planned: Planned
     folder: Path
@@ -72,14 +72,14 @@ def _has_ended(journal: Journal, run: RunConfig) -> bool:
 
 
 def check_settings(plan: Experiment, folder: Path) -> None:
-    """Raise UserError when a run that is there already was made with other settings than the plan has."""
+    """Raise UserError when an existing run was made with settings that differ from the plan's."""
     for planned in plan.runs:
         path = folder / planned.folder / CONFIG
         if path.is_file():
             _same_settings(planned, path)
 
 
-def play(
+def run_all(
     plan: Experiment,
     folder: Path,
     jobs: int,
@@ -87,11 +87,11 @@ def play(
     after_each: Callable[[], None],
     recorded: Spent = MappingProxyType({}),
 ) -> None:
-    """Play what is not finished; ``say`` gets a line before and after runs, ``after_each`` is called after each.
+    """Play the unfinished runs; ``say`` gets a line before and after a run, ``after_each`` is called after each.
 
-    ``folder`` holds a folder for each run; ``recorded`` names the folders of runs that were finished elsewhere, which
-    are not played here, with what they spent. Raises UserError, with nothing begun, when a run there has other
-    settings, and when wall-clock time is to be matched with several jobs, which would share the machine.
+    ``folder`` holds a folder for each run; ``recorded`` names the folders of runs that were finished elsewhere, with
+    what they spent; they are not played here. Raises UserError, before anything is started, when an existing run has
+    other settings, and when wall-clock time is to be matched with several jobs, which would share the machine.
     """
     if jobs > 1 and any(plan.reference_of(run) and run.match == "wall_clock" for run in plan.runs):
         raise UserError("--jobs must be 1 where an arm is matched by wall_clock: runs side by side slow each other")
@@ -103,18 +103,18 @@ def play(
     folder.mkdir(parents=True, exist_ok=True)
     if jobs == 1:
         for at, planned in enumerate(todo):
-            place = f"run {len(done) + at + 1} of {len(plan.runs)}"
-            say(f"{place}: {planned.arm}, seed {planned.seed}{_left(plan, folder, 1, recorded)}")
+            position = f"run {len(done) + at + 1} of {len(plan.runs)}"
+            say(f"{position}: {planned.arm}, seed {planned.seed}{_left(plan, folder, 1, recorded)}")
             play_run(with_limit(plan, planned, folder, recorded).model_dump(mode="json"), folder / planned.folder)
             after_each()
     elif todo:
-        _play_side_by_side(plan, todo, folder, jobs, say, after_each, recorded)
+        _play_in_parallel(plan, todo, folder, jobs, say, after_each, recorded)
 
 
 def play_run(config: dict[str, Any], folder: Path) -> None:
-    """Play one run from its beginning or from where it was cut, and write its report.
+    """Start or resume one run, and write its report.
 
-    Raises KeyboardInterrupt when it was asked to stop: the experiment stops with it.
+    Raises KeyboardInterrupt when the run was asked to stop, so that the experiment stops too.
     """
     from redqueen.run.lifecycle import resume, start
 
@@ -147,9 +147,9 @@ def _spent(folder: Path) -> dict[str, float]:
 
 
 def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], jobs: int = 1) -> float | None:
-    """Return how long the rest will take: ``finished`` are pairs of an arm and a run's seconds, ``todo`` arms.
+    """Estimate how long the rest will take: ``finished`` are pairs of an arm and a run's seconds, ``todo`` are arms.
 
-    An arm of which nothing is finished is taken to last as long as the mean of the others. None without any run.
+    An arm without a finished run is assumed to take as long as the mean of the others. None without any finished run.
     """
     if not finished:
         return None
@@ -162,7 +162,7 @@ def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], job
 
 
 def _left(plan: Experiment, folder: Path, jobs: int, recorded: Spent) -> str:
-    """Say how long the rest will take, where that can be told: by what was played here."""
+    """Say how long the rest will take, if runs that were played here allow an estimate."""
     finished = finished_runs(plan, folder)
     done = {one.planned.folder for one in finished} | recorded.keys()
     todo = [run.arm for run in plan.runs if run.folder not in done]
@@ -170,7 +170,7 @@ def _left(plan: Experiment, folder: Path, jobs: int, recorded: Spent) -> str:
     return "" if left is None or not todo else f"; about {duration(left)} left for all"
 
 
-def _play_side_by_side(
+def _play_in_parallel(
     plan: Experiment,
     todo: Sequence[Planned],
     folder: Path,
@@ -179,13 +179,13 @@ def _play_side_by_side(
     after_each: Callable[[], None],
     recorded: Spent,
 ) -> None:
-    """Play up to ``jobs`` runs at a time, each in a process of its own that prints into a log."""
+    """Play up to ``jobs`` runs at a time, each in a process of its own with a log file."""
     (folder / LOGS).mkdir(exist_ok=True)
     num_threads = max(1, (os.cpu_count() or 1) // jobs)
     waiting, playing, num_done = list(todo), dict[Future[None], Planned](), len(plan.runs) - len(todo)
     spawning = get_context("spawn")
     stopping = spawning.Event()
-    pool = ProcessPoolExecutor(jobs, spawning, initializer=_heed, initargs=(stopping,), max_tasks_per_child=1)
+    pool = ProcessPoolExecutor(jobs, spawning, initializer=_keep_event, initargs=(stopping,), max_tasks_per_child=1)
     try:
         while waiting or playing:
             unfinished = {run.folder for run in (*waiting, *playing.values())}
@@ -204,8 +204,8 @@ def _play_side_by_side(
                 after_each()
     except BrokenProcessPool:
         raise UserError(
-            f"a run's process was killed (perhaps for want of memory: try fewer --jobs); its log is in "
-            f"{folder / LOGS}, and the same command goes on where it was"
+            f"a run's process was killed (perhaps out of memory: try fewer --jobs); its log is in "
+            f"{folder / LOGS}, and the same command resumes it"
         ) from None
     finally:
         stopping.set()
@@ -217,8 +217,8 @@ def _may_begin(plan: Experiment, planned: Planned, unfinished: set[str]) -> bool
     return reference is None or reference.folder not in unfinished
 
 
-def _heed(stopping: Event) -> None:
-    """Begin the process of a run, which does not play what was stopped before the process could hear a signal."""
+def _keep_event(stopping: Event) -> None:
+    """Keep the event in a run's process: a stop may come before that process handles signals."""
     global _stopping
     _stopping = stopping
 
@@ -234,7 +234,7 @@ def _play_quietly(config: dict[str, Any], folder: Path, log: Path) -> None:
 
 
 def _clear_away(folder: Path) -> None:
-    """Remove what a run leaves that was cut before it had written its config: an empty folder with a lock."""
+    """Remove the folder of a run that was killed before it wrote its config: empty but for a lock."""
     if folder.is_dir() and {path.name for path in folder.iterdir()} <= {LOCK, CHECKPOINTS}:
         (folder / LOCK).unlink(missing_ok=True)
         folder.rmdir()

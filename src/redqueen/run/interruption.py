@@ -1,4 +1,4 @@
-"""Stopping a run from outside: the first Ctrl-C (or SIGTERM) asks, the second acts at once."""
+"""Interrupting a run: the first Ctrl-C (or SIGTERM) requests a stop after the phase, the second stops at once."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NOTICE = b"\nstopping after this phase, with a checkpoint; once more stops at once\n"
 
 BEFORE_LEARNING = frozenset({"match", "propose", "verify", "solve", "learn"})
-"""Phases at whose beginning nothing of the step has changed an adapter yet: the step can be dropped there."""
+"""Phases at whose beginning the step has not changed any adapter yet, so that the step can be dropped."""
 
 
 class Stopped(Exception):
-    """The step was dropped because a stop was asked for; adapters and state are as they were before it."""
+    """The step was dropped because a stop was requested; adapters and state are as they were before the step."""
 
 
 @dataclass
-class StopWish:
-    """Whether somebody asked the run to stop."""
+class StopRequest:
+    """Whether the run has been asked to stop."""
 
     asked: bool = False
 
     def enter(self, phase: str) -> None:
-        """Raise Stopped when a stop was asked for and the step that is about to enter ``phase`` can be dropped."""
+        """Raise Stopped when a stop was requested and a step that is about to enter ``phase`` can be dropped."""
         if self.asked and phase in BEFORE_LEARNING:
             raise Stopped
 
 
 @contextmanager
-def watching_for_stops() -> Iterator[StopWish]:
-    """Note the first SIGINT or SIGTERM as a wish; the second raises KeyboardInterrupt where it strikes.
+def catching_signals() -> Iterator[StopRequest]:
+    """Record the first SIGINT or SIGTERM as a request to stop; the second raises KeyboardInterrupt at once.
 
-    Outside the main thread no signal can be caught, and the wish stays unasked.
+    Outside the main thread no signal can be caught, and the request is never made.
     """
-    wish = StopWish()
+    request = StopRequest()
 
     def note(number: int, frame: FrameType | None) -> None:
-        if wish.asked:
+        if request.asked:
             raise KeyboardInterrupt
-        wish.asked = True
+        request.asked = True
         with suppress(OSError):
             os.write(2, NOTICE)
 
     if threading.current_thread() is not threading.main_thread():
-        yield wish
+        yield request
         return
     before = {number: signal.signal(number, note) for number in SIGNALS}
     try:
-        yield wish
+        yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -8,9 +8,9 @@ from random import Random
 from redqueen.domains.code.suite import SUITES, checksum, read_checksums
 from redqueen.tiny.corpus import IDENTITY, Author
 from redqueen.tiny.generator import LEVELS
+from redqueen.tiny.held_out import SECOND_SEED, SUITE_SEED, considered_skeletons, held_out_skeletons, write_block
 from redqueen.tiny.problems import skeleton, write_problem
 from redqueen.tiny.recipe import Recipe
-from redqueen.tiny.suite import SECOND_SEED, SUITE_SEED, considered_skeletons, held_out_skeletons, write_block
 
 PROGRAMS = [json.loads(line) for line in (SUITES / "generated.jsonl").read_text().splitlines()]
 FIRST, SECOND = PROGRAMS[:300], PROGRAMS[300:]

@@ -1,6 +1,6 @@
-"""The judge's end of a conversation with one child: it tells the child things, hears records, learns how it ended.
+"""The judge's end of a conversation with one child: it sends messages, reads records, and gets the child's end.
 
-The two talk over a socket of their own. The zygote that forked the child holds no end of it while it runs.
+The two use a socket of their own. The zygote that forked the child holds no end of it while it runs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _MAX_SAID_BYTES = 64 << 20
 
 
 class Lost(OSError):
-    """A zygote died or talked nonsense."""
+    """A zygote died or sent an invalid reply."""
 
 
-class Voice:
-    """One child of a conversation, as the judge hears it: records under its nonce, then how it ended.
+class Peer:
+    """One child of a conversation, as the judge sees it: records under its nonce, then its end.
 
     ``role`` is what the child is to be, see ``inside.roles``.
     """
@@ -37,7 +37,7 @@ class Voice:
         self.end: wire.ReplyHeader | None = None
         self.is_forged = False
         self.stillness: Stillness | None = None
-        self._untold = bytearray(job.head(self.nonce, role))
+        self._unsent = bytearray(job.head(self.nonce, role))
         self.socket, theirs = socket.socketpair()
         self.socket.setblocking(False)
         with theirs:
@@ -48,9 +48,9 @@ class Voice:
         self.flush()
 
     @property
-    def has_untold(self) -> bool:
+    def has_unsent(self) -> bool:
         """Whether the child's socket has not taken everything yet."""
-        return bool(self._untold)
+        return bool(self._unsent)
 
     def listen(self) -> None:
         """Take in what has arrived. Raises ``Lost``."""
@@ -92,7 +92,7 @@ class Voice:
 
     def tell(self, message: bytes) -> None:
         """Tell the child something, as it stands."""
-        self._untold += message
+        self._unsent += message
         self.flush()
 
     def tell_text(self, text: str) -> None:
@@ -103,12 +103,12 @@ class Voice:
     def flush(self) -> None:
         """Send what the child's socket takes."""
         try:
-            while self._untold:
-                del self._untold[: self.socket.send(self._untold)]
+            while self._unsent:
+                del self._unsent[: self.socket.send(self._unsent)]
         except BlockingIOError:
             return
         except OSError:  # the child is ending; its zygote tells how
-            self._untold.clear()
+            self._unsent.clear()
 
     def stop(self) -> None:
         """Have the child ended."""

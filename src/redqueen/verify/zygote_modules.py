@@ -1,4 +1,4 @@
-"""Which modules a zygote has: three kinds, since a fork costs by what the zygote holds, and most programs need little.
+"""The modules of a zygote, in three kinds: a fork costs by what the zygote holds, and most programs need little.
 
 ``plain`` has no module for programs, only what the parser itself asks for, ``common`` the usual ones, ``full`` all
 that are allowed.
@@ -10,7 +10,7 @@ import re
 
 from redqueen.verify.inside.allowed import COMMON, FURTHER, HELPERS, PARSER_HELPERS
 
-KINDS: dict[str, tuple[str, ...]] = {
+ZYGOTE_MODULES: dict[str, tuple[str, ...]] = {
     "plain": PARSER_HELPERS,
     "common": (*COMMON, *PARSER_HELPERS),
     "full": (*COMMON, *FURTHER, *HELPERS),

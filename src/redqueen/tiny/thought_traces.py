@@ -1,4 +1,4 @@
-"""Run one of *our own* generator's programs in process and write down what happened: the trace a solver may think.
+"""Run one of *our own* generator's programs in process and record its execution: the trace that a solver may think.
 
 A trace names the state as it changes: ``n=3;xs=[1, 2];3 > 2:T;n=3 * 2=6;r=6``: the arguments, every binding, every
 branch test, every returned value (r=), in the order of execution. Comparisons and sums are written with the values in

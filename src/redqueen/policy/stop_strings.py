@@ -1,4 +1,4 @@
-"""Stop strings: where in a row's tokens its text has come to a string that ends it."""
+"""Stop strings: the token of a row at which its text contains a string that ends sampling."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from redqueen.errors import UserError
 
 
-class Stopper:
-    """Finds the first token at which one of ``strings`` is complete in the text that ``decode`` makes of tokens.
+class StopStrings:
+    """Finds the first token at which the text that ``decode`` makes of the tokens contains one of ``strings``.
 
-    A stop string may lie across tokens. Only the last tokens are decoded: every token but special ones writes at least
-    one byte, so a string of n bytes that a new token completes lies within the last n tokens and those of that look.
+    A stop string may span several tokens. Only the last tokens are decoded: every token but the special ones is at
+    least one byte, so a string of n bytes that a new token completes lies within the last n tokens and the new ones.
     """
 
     def __init__(self, strings: Sequence[str], decode: Callable[[Sequence[int]], str]) -> None:
@@ -21,9 +21,9 @@ class Stopper:
         self._reach = max(len(s.encode()) for s in strings)
 
     def first_stop(self, tokens: Sequence[int], num_new: int) -> int | None:
-        """Return how many of ``tokens`` to keep, the one that completes a stop string included; None: no stop.
+        """Return how many of ``tokens`` to keep, up to and with the one that completes a stop string; None: no stop.
 
-        Only the last ``num_new`` tokens are taken to be unseen.
+        Only the last ``num_new`` tokens are taken to be new.
         """
         if not self._has_stop(tokens[-(self._reach + num_new) :]):
             return None

@@ -37,7 +37,7 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 @dataclass(frozen=True)
 class Posed:
-    """What is traced of a task: its program and its argument lists as text."""
+    """The part of a task that is traced: its program and its argument lists as text."""
 
     code: str
     inputs: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The first Ctrl-C is a wish, the second acts at once."""
+"""The first Ctrl-C is a request, the second acts at once."""
 
 import os
 import signal
@@ -6,15 +6,15 @@ import threading
 
 import pytest
 
-from redqueen.run.stopping import BEFORE_LEARNING, Stopped, StopWish, watching_for_stops
+from redqueen.run.interruption import BEFORE_LEARNING, Stopped, StopRequest, catching_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_is_noted_and_the_second_interrupts(number: int, capfd: pytest.CaptureFixture[str]) -> None:
-    with watching_for_stops() as wish:
-        assert not wish.asked
+    with catching_signals() as request:
+        assert not request.asked
         os.kill(os.getpid(), number)
-        assert wish.asked
+        assert request.asked
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
     assert "once more stops at once" in capfd.readouterr().err
@@ -22,27 +22,27 @@ def test_the_first_signal_is_noted_and_the_second_interrupts(number: int, capfd:
 
 def test_what_the_signals_did_before_they_do_again(capfd: pytest.CaptureFixture[str]) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with watching_for_stops():
+    with catching_signals():
         assert signal.getsignal(signal.SIGINT) is not before[0]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_a_step_is_dropped_only_while_no_adapter_has_changed() -> None:
-    StopWish(asked=False).enter("match")
-    wish = StopWish(asked=True)
+    StopRequest(asked=False).enter("match")
+    request = StopRequest(asked=True)
     for phase in BEFORE_LEARNING:
         with pytest.raises(Stopped):
-            wish.enter(phase)
+            request.enter(phase)
     for phase in ("evolve", "evaluate", "checkpoint"):
-        wish.enter(phase)
+        request.enter(phase)
 
 
 def test_outside_the_main_thread_nothing_is_caught_and_nothing_breaks() -> None:
     seen: list[bool] = []
 
     def watch() -> None:
-        with watching_for_stops() as wish:
-            seen.append(wish.asked)
+        with catching_signals() as request:
+            seen.append(request.asked)
 
     thread = threading.Thread(target=watch)
     thread.start()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from redqueen.experiment.tracing import TRACES, Posed, Trace, instrument, open_tracer, trace, trace_once
+from redqueen.experiment.program_traces import TRACES, Posed, Trace, instrument, open_tracer, trace, trace_once
 from redqueen.verify import Verifier
 
 

@@ -1,8 +1,8 @@
 """The generated half of the frozen suite: programs of unseen seeds in five difficulty strata, never trained on.
 
-It has two blocks. Training holds out the first, so its programs are as frequent ones as any. The second was added when
-the base stood trained: its programs come from another seed, less all that the corpus had considered, so that holding
-them out too changes nothing in the corpus, and the recipe still makes the same base.
+It has two blocks. Training holds out the first, so its programs are as frequent ones as any. The second was added after
+the base was trained. Its programs come from another seed, without any that the corpus had considered. So holding them
+out too changes nothing in the corpus, and the recipe still makes the same base.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def write_block(
 ) -> list[str]:
     """Return the lines of a block: the first programs of each level from ``seed``, none twice, none ``excluded``.
 
-    ``before`` are the lines of earlier blocks: none of their programs comes again, and numbering goes on from theirs.
+    ``before`` are the lines of earlier blocks: none of their programs is repeated, and the numbering continues.
     """
     rng = Random(seed)
     earlier = [json.loads(line) for line in before]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from redqueen.tiny.tracing import (
+from redqueen.tiny.thought_traces import (
     MAX_EVENTS,
     MAX_INT,
     MAX_ITEMS,
