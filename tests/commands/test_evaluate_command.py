@@ -99,7 +99,7 @@ def test_everybody_who_lives_in_a_run_is_examined_beside_the_base(quick_run: Pat
 def test_a_prompt_that_the_base_has_no_room_for_is_answered_by_nobody(alone: Engine) -> None:
     code = "def f(x):\n" + "".join(f"    x = x + {n}  # {'a long remark ' * 9}\n" for n in range(200)) + "    return x"
     long = TaskQuestion("long", Task("long", "", "", "code_o", code, ("1",), ("2",)), "2")
-    short = TaskQuestion("short", Task("short", "", "", "code_o", "def f(x):\n    return x", ("1",), ("1",)), "1", True)
+    short = TaskQuestion("short", Task("short", "", "", "code_o", "def f(x):\n    return x", ("1",), ("1",)), "1")
     with Judge() as judge:
         examination = Examination(alone, (Examinee("base", "base", BASE_SLOT),), "")
         answers = examine(examination, [long, short], judge, 0, 1.0)

@@ -57,4 +57,4 @@ def test_what_the_config_asks_for_is_kept_where_there_is_room() -> None:
     config = config_of(
         propose={"max_new_tokens": 100, "max_prompt_tokens": 200}, solve={"max_new_tokens": 30, "max_prompt_tokens": 40}
     )
-    assert fit_limits(config, 1024) == TextLimits(200, 100, 40, 30)
+    assert fit_limits(config, 1024) == TextLimits(200, 100, 40, 30, 1024)

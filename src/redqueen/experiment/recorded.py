@@ -12,7 +12,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from redqueen.config import ProposeConfig
+from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError
 from redqueen.experiment.measures import RunMeasures
 from redqueen.experiment.plan import Experiment, Planned
@@ -51,7 +54,17 @@ def fingerprint(planned: Planned) -> str:
     for section, name, value in LATER:
         if plain[section][name] == value:
             del plain[section][name]
+    plain["propose"] = _one_number_a_kind(plain["propose"])
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _one_number_a_kind(propose: dict[str, Any]) -> dict[str, Any]:
+    """Return the section as it was recorded before domains could be chosen: a number of proposals for each kind."""
+    wanted, each = propose.pop("num_proposals"), propose.pop("num_of_each_kind")
+    kinds = [kind.name for name in propose["domains"] for kind in open_domain(name).kinds]
+    if propose["domains"] == list(ProposeConfig().domains):
+        del propose["domains"]
+    return propose | {f"num_{kind}": wanted.get(kind, each) for kind in kinds}
 
 
 def recorded_runs(plan: Experiment, tables: Path) -> list[Measured]:
