@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from redqueen.domains.prompts_compact import ANSWER, BOS, END_THINK, EOS, IN, NEW, OUT, THINK, CompactFormat
 from redqueen.nouns import Kind, Task
 from redqueen.tiny import embedded_folder
-from redqueen.tiny.corpus import NUM_SHOWN, THINK_HABIT_FRAC, Author, Batch, Corpus, Sample, Segment
+from redqueen.tiny.corpus import NUM_SHOWN, Author, Batch, Corpus, Sample, Segment, Teaching
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.problems import Problem
 from redqueen.tiny.tracing import instrument, run
@@ -87,24 +87,46 @@ def test_the_opening_of_a_thought_is_the_only_token_with_its_weight(tokenizer: P
     batch = corpus(tokenizer)[1]
     targets = batch.pack.tokens[batch.pack.row, batch.pack.target]
     openings = targets == tokenizer.convert_tokens_to_ids(THINK)
-    expected = THINK_HABIT_FRAC / (1 - THINK_HABIT_FRAC)
+    expected = 0.12 / 0.88
     assert openings.any()
     assert batch.weights[openings].tolist() == pytest.approx([expected] * int(openings.sum()))
 
 
 @pytest.mark.parametrize("kind", ["code_o", "code_i"])
+@pytest.mark.parametrize("habit", [0.12, 0.5, 0.97])
 def test_the_weights_of_first_tokens_make_thinking_as_frequent_as_the_habit_says(
-    problems: list[Problem], kind: Kind
+    problems: list[Problem], kind: Kind, habit: float
 ) -> None:
     """Of weighted first tokens the share of the think mark is what the base will sample: the habit."""
-    author, think, direct = Author(Random(0)), 0.0, 0.0
+    author, think, direct = Author(Random(0), teaching=Teaching(think_habit_frac=habit)), 0.0, 0.0
     for problem in problems:
         for branch in author.solving(problem).completions:
             if branch[0][0].endswith(ANSWER[kind]):
                 text, weight = branch[1]
+                assert weight <= 1.0
                 think += weight * (text == THINK)
                 direct += weight * (text != THINK)
-    assert think / (think + direct) == pytest.approx(THINK_HABIT_FRAC)
+    assert think / (think + direct) == pytest.approx(habit)
+
+
+def test_only_the_first_token_of_a_direct_answer_is_turned_down_and_its_tokens_stay_the_same(
+    tokenizer: PreTrainedTokenizerBase, problems: list[Problem]
+) -> None:
+    author = Author(Random(0), teaching=Teaching(think_habit_frac=0.75))
+    for problem in problems:
+        _, first, rest = author.deduce(problem, 0, think=False)
+        whole = tokenizer(f"{problem.runs[0].result}{EOS}", add_special_tokens=False)["input_ids"]
+        parts = [tokenizer(text, add_special_tokens=False)["input_ids"] for text, _ in (first, rest)]
+        assert sum(parts, []) == whole
+        assert (first[1], rest[1]) == (pytest.approx(1 / 3), 1.0)
+
+
+def test_where_a_proposal_of_inputs_goes_on_and_stops_weighs_as_the_recipe_says(problems: list[Problem]) -> None:
+    sample = Author(Random(0), teaching=Teaching(stop_weight=3.0)).input_proposal(problems[0])
+    ((message, *inputs),) = sample.completions
+    assert message == (problems[0].message, 0.8)
+    assert [text for text, weight in inputs if weight == pytest.approx(2.4)] == [IN] * 10 + [EOS]
+    assert [text for text, weight in inputs if weight == pytest.approx(0.8)] == list(problems[0].inputs)
 
 
 def test_a_solving_sample_asks_and_answers_as_the_format_of_self_play_does(problems: list[Problem]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from redqueen.domains.prompt_format import completion_text
 from redqueen.domains.prompts_compact import THINK, CompactFormat
 from redqueen.engine import load_base
-from redqueen.evaluate.intervals import bootstrap_mean
+from redqueen.evaluate.intervals import bootstrap_mean, pass_at_k
 from redqueen.evaluate.suite import SUITES
 from redqueen.nouns import KINDS, Candidate, Kind, Request, Task
 from redqueen.policy.bank import BASE_SLOT, AdapterBank
@@ -31,7 +31,8 @@ from redqueen.verify import Verifier
 from redqueen.verify.literals import canonical, canonical_args
 
 MEASURE_SEED = "measure/1"
-NUM_ATTEMPTS = 4
+NUM_ATTEMPTS = 8
+PASS_AT = (1, 4, 8)
 NUM_PROPOSALS = 256
 MAX_NEW_TOKENS = 384
 FORMAT = CompactFormat()
@@ -86,16 +87,29 @@ def measure_solving(
             result["thought_frac"] = fmean(float(t) for row in attempts for _, t in row)
             direct = [[(c, t) for c, t in row if not t] for row in attempts]
             result["direct"] = accuracy(direct, clusters)
-            levels: dict[int, list[bool]] = defaultdict(list)
-            for problem, row in zip(problems, attempts, strict=True):
-                levels[problem.level] += [c for c, _ in row]
-            result["habit by level"] = {
-                str(level): round(fmean(map(float, v)), 3) for level, v in sorted(levels.items())
-            }
+        if mode == "sampled":
+            result[f"{name} pass@k"] = pass_at(attempts)
+            result[f"{name} by level"] = by_level(attempts, [problem.level for problem in problems])
         report(f"{kind} {name}: {result[name]}")
     report(f"{kind} direct answers alone: {result['direct']}; thinks by habit {result['thought_frac']:.3f}")
-    report(f"{kind} by level: {result['habit by level']}")
+    for name in [n for n in result if n.endswith(("pass@k", "by level"))]:
+        report(f"{kind} {name}: {result[name]}")
     return result
+
+
+def pass_at(attempts: Sequence[Sequence[tuple[bool, bool]]]) -> dict[str, float]:
+    """Return the mean over problems of pass@1, @4 and @8: by how much the last exceeds the first is the head-room."""
+    return {
+        str(k): round(fmean(pass_at_k(len(row), sum(c for c, _ in row), k) for row in attempts), 4) for k in PASS_AT
+    }
+
+
+def by_level(attempts: Sequence[Sequence[tuple[bool, bool]]], levels: Sequence[int]) -> dict[str, dict[str, float]]:
+    """Return :func:`pass_at` of the problems of each level: programs grow with it."""
+    return {
+        str(level): pass_at([row for row, of in zip(attempts, levels, strict=True) if of == level])
+        for level in sorted(set(levels))
+    }
 
 
 def accuracy(attempts: Sequence[Sequence[tuple[bool, bool]]], clusters: Sequence[str]) -> dict[str, float]:
