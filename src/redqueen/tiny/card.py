@@ -31,7 +31,8 @@ speaks no natural language.
 
 def _recipe(recipe: dict[str, Any]) -> str:
     rows = "\n".join(f"| {name} | {value} |" for name, value in recipe.items())
-    return f"## Recipe\n\n`redqueen tiny train --out DIR` (with `--recipe NAME` where the fields are not the shipped ones)\n\n| field | value |\n|---|---|\n{rows}\n"
+    command = "`redqueen tiny train --out DIR` (with `--recipe NAME` where the fields are not the shipped ones)"
+    return f"## Recipe\n\n{command}\n\n| field | value |\n|---|---|\n{rows}\n"
 
 
 def _curve(progress: dict[str, Any]) -> str:
