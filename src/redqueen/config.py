@@ -61,8 +61,9 @@ class ModelConfig(Section):
     """``embedded``, a model folder, or a name on the hub. Paper: Qwen2.5-Coder-7B."""
     precision: Literal["bf16", "fp32"] = "bf16"
     """Precision of the base's products; adapters and their moments are always fp32. Ours."""
-    prompt_format: Literal["auto", "compact", "chat"] = "auto"
-    """``compact`` for the embedded base, ``chat`` for all others when ``auto``. Ours."""
+    prompt_format: Literal["auto", "compact", "compact-forced", "chat"] = "auto"
+    """``compact`` for the embedded base, ``chat`` for all others when ``auto``; ``compact-forced`` opens each code_o and
+    code_i answer with a thought: the control. Ours."""
 
 
 class PopulationConfig(Section):

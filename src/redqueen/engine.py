@@ -122,7 +122,7 @@ def choose_format(config: Config) -> PromptFormat:
             f"verify.num_inputs is {num_inputs}, and a base of the compact format writes {MOST_INPUTS} at most, so no "
             f"code_f task would be valid: set it to {MOST_INPUTS} or less, or propose.num_code_f = 0"
         )
-    return CompactFormat()
+    return CompactFormat(forced=name == "compact-forced")
 
 
 def choose_device(name: str) -> torch.device:

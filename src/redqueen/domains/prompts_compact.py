@@ -36,9 +36,15 @@ able to hand over the program in it (ours)."""
 
 
 class CompactFormat:
-    """Implements ``PromptFormat`` for the embedded base."""
+    """Implements ``PromptFormat`` for the embedded base.
 
-    name = "compact"
+    ``forced``: every code_o and code_i prompt ends with the mark that opens a thought. This is the control beside
+    which learning is judged: what is reached by thinking first alone was not learned (ours).
+    """
+
+    def __init__(self, forced: bool = False) -> None:
+        self.name = "compact-forced" if forced else "compact"
+        self.forced = forced
 
     def propose(self, kind: Kind, references: Sequence[Task], given: Task | None) -> str:
         """Write a proposal prompt; ``code_f`` shows the given program alone."""
@@ -60,7 +66,7 @@ class CompactFormat:
                 message = _plain(task.message) if len(task.message) <= MAX_MESSAGE_CHARS else ""
                 pairs = zip(task.inputs[: task.num_shown], task.outputs[: task.num_shown], strict=True)
                 shown = MSG + message + "".join(f"{IN}{_plain(i)}{OUT}{_plain(o)}" for i, o in pairs)
-        return f"{BOS}{shown}{ANSWER[task.kind]}"
+        return f"{BOS}{shown}{ANSWER[task.kind]}{self._opening(task.kind)}"
 
     def parse_proposal(self, kind: Kind, text: str, given: Task | None) -> ParsedProposal:
         """Split a proposal at its IN marks; any other mark in it makes it unparsable."""
@@ -78,7 +84,8 @@ class CompactFormat:
         return ParsedProposal(first.strip("\n") + "\n", (inputs[0].strip(),))
 
     def parse_answer(self, kind: Kind, text: str) -> ParsedAnswer:
-        """Read the answer, after the thought if there is one."""
+        """Read the answer, after the thought if there is one; ``text`` is without what the prompt has opened."""
+        text = self._opening(kind) + text
         thought = ""
         if text.startswith(THINK):
             thought, mark, text = text[len(THINK) :].partition(END_THINK)
@@ -87,6 +94,9 @@ class CompactFormat:
         if not text.strip() or _has_mark(text):
             return ParsedAnswer(None, thought)
         return ParsedAnswer(text.strip("\n") + "\n" if kind == "code_f" else text.strip(), thought)
+
+    def _opening(self, kind: Kind) -> str:
+        return THINK if self.forced and kind != "code_f" else ""
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into token ids; its marks stand in the text already."""

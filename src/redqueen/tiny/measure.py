@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from redqueen.domains.prompt_format import completion_text
-from redqueen.domains.prompts_compact import THINK, CompactFormat
+from redqueen.domains.prompts_compact import CompactFormat
 from redqueen.engine import load_base
 from redqueen.evaluate.intervals import bootstrap_mean, pass_at_k
 from redqueen.evaluate.suite import SUITES
@@ -122,19 +122,16 @@ def accuracy(attempts: Sequence[Sequence[tuple[bool, bool]]], clusters: Sequence
 
 def answer(bench: Bench, tasks: Sequence[Task], mode: str, forced: bool) -> list[list[tuple[bool, bool]]]:
     """Return (right, thought) of every attempt at every task; ``forced`` puts the opening think mark in the prompt."""
-    streams = Streams(0, 0)
+    streams, prompt_format = Streams(0, 0), CompactFormat(forced)
     requests = []
     for task in tasks:
-        prompt = FORMAT.solve(task) + (THINK if forced else "")
+        prompt = prompt_format.solve(task)
         count = NUM_ATTEMPTS if mode == "sampled" else 1
         seed = streams.seed(mode, forced, task.id)
         requests.append(Request(BASE_SLOT, FORMAT.encode(bench.tokenizer, prompt), count, seed))
     groups = bench.samplers[mode].sample(requests)
     parsed = [
-        [
-            FORMAT.parse_answer(task.kind, (THINK if forced else "") + completion_text(bench.tokenizer, completion))
-            for completion in group
-        ]
+        [prompt_format.parse_answer(task.kind, completion_text(bench.tokenizer, completion)) for completion in group]
         for task, group in zip(tasks, groups, strict=True)
     ]
     grades = iter(bench.verifier.grade([(t, p.answer) for t, row in zip(tasks, parsed, strict=True) for p in row]))
