@@ -62,8 +62,8 @@ class ModelConfig(Section):
     precision: Literal["bf16", "fp32"] = "bf16"
     """Precision of the base's products; adapters and their moments are always fp32. Ours."""
     prompt_format: Literal["auto", "compact", "compact-forced", "chat"] = "auto"
-    """``compact`` for the embedded base, ``chat`` for all others when ``auto``; ``compact-forced`` opens each code_o and
-    code_i answer with a thought: the control. Ours."""
+    """``compact`` for the embedded base, ``chat`` for all others when ``auto``. ``compact-forced`` opens each code_o
+    and code_i answer with a thought: the control. Ours."""
 
 
 class PopulationConfig(Section):
