@@ -14,7 +14,7 @@ from redqueen.domains.compact import BOS, END_THINK, EOS, IN, OUT, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Task
 from redqueen.policy.base_shape import embedded_folder
-from redqueen.tiny.corpus import NUM_SHOWN, THINK_HABIT_FRAC, Author, Batch, Corpus, Sample, Segment
+from redqueen.tiny.corpus import NUM_SHOWN, Author, Batch, Corpus, Sample, Segment, Teaching
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.problems import Problem
 from redqueen.tiny.thought_traces import instrument, run
@@ -89,24 +89,38 @@ def test_the_opening_of_a_thought_is_the_only_token_with_its_weight(tokenizer: P
     batch = corpus(tokenizer)[1]
     targets = batch.pack.tokens[batch.pack.row, batch.pack.target]
     openings = targets == tokenizer.convert_tokens_to_ids(THINK)
-    expected = THINK_HABIT_FRAC / (1 - THINK_HABIT_FRAC)
+    expected = 0.12 / 0.88
     assert openings.any()
     assert batch.weights[openings].tolist() == pytest.approx([expected] * int(openings.sum()))
 
 
 @pytest.mark.parametrize("kind", ["code_o", "code_i"])
+@pytest.mark.parametrize("habit", [0.12, 0.5, 0.97])
 def test_the_weights_of_first_tokens_make_thinking_as_frequent_as_the_habit_says(
-    problems: list[Problem], kind: str
+    problems: list[Problem], kind: str, habit: float
 ) -> None:
     """Of weighted first tokens the share of the think mark is what the base will sample: the habit."""
-    author, think, direct = Author(Random(0)), 0.0, 0.0
+    author, think, direct = Author(Random(0), teaching=Teaching(think_habit_frac=habit)), 0.0, 0.0
     for problem in problems:
         for branch in author.solving(problem).completions:
             if branch[0][0].endswith(ANSWER[kind]):
                 text, weight = branch[1]
+                assert weight <= 1.0
                 think += weight * (text == THINK)
                 direct += weight * (text != THINK)
-    assert think / (think + direct) == pytest.approx(THINK_HABIT_FRAC)
+    assert think / (think + direct) == pytest.approx(habit)
+
+
+def test_only_the_first_token_of_a_direct_answer_is_turned_down_and_its_tokens_stay_the_same(
+    tokenizer: PreTrainedTokenizerBase, problems: list[Problem]
+) -> None:
+    author = Author(Random(0), teaching=Teaching(think_habit_frac=0.75))
+    for problem in problems:
+        _, first, rest = author.deduce(problem, 0, think=False)
+        whole = tokenizer(f"{problem.runs[0].result}{EOS}", add_special_tokens=False)["input_ids"]
+        parts = [tokenizer(text, add_special_tokens=False)["input_ids"] for text, _ in (first, rest)]
+        assert [*parts[0], *parts[1]] == whole
+        assert (first[1], rest[1]) == (pytest.approx(1 / 3), 1.0)
 
 
 def test_a_solving_sample_asks_and_answers_as_the_format_of_self_play_does(problems: list[Problem]) -> None:

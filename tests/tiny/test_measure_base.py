@@ -10,7 +10,7 @@ from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.tiny.corpus import Author
-from redqueen.tiny.measure import NUM_ATTEMPTS, Bench, accuracy, answer, constructs_of, task_of
+from redqueen.tiny.measure import NUM_ATTEMPTS, Bench, accuracy, answer, by_level, constructs_of, pass_at, task_of
 from redqueen.verify import Verifier
 
 
@@ -19,6 +19,18 @@ def test_accuracy_is_the_mean_over_problems_and_a_problem_without_attempts_is_le
     result = accuracy(attempts, ["a", "b", "c", "d"])
     assert result["mean"] == 0.5
     assert result["low"] <= 0.5 <= result["high"]
+
+
+def test_pass_at_k_is_unbiased_and_averaged_over_problems_worked_by_hand() -> None:
+    two_of_eight = [(i < 2, False) for i in range(8)]
+    none, all_ = [(False, True)] * 8, [(True, True)] * 8
+    # Of eight attempts two are right: 1 - C(6, 4) / C(8, 4) = 1 - 15 / 70 = 11 / 14, and eight hold a right one.
+    assert pass_at([two_of_eight]) == {"1": 0.25, "4": 0.7857, "8": 1.0}
+    assert pass_at([two_of_eight, none]) == {"1": 0.125, "4": 0.3929, "8": 0.5}
+    assert by_level([two_of_eight, none, all_], [1, 3, 3]) == {
+        "1": {"1": 0.25, "4": 0.7857, "8": 1.0},
+        "3": {"1": 0.5, "4": 0.5, "8": 0.5},
+    }
 
 
 def test_constructs_are_named_by_what_stands_in_the_program() -> None:

@@ -13,7 +13,7 @@ from redqueen.engine import load_base
 from redqueen.errors import UserError
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.tiny import train
-from redqueen.tiny.recipe import Recipe
+from redqueen.tiny.recipe import RECIPES, Recipe
 from redqueen.tiny.train import Trainer, write_base
 
 MICRO = Recipe(
@@ -96,3 +96,15 @@ def test_the_shipped_base_is_small_enough_and_in_the_form_the_recipe_makes() -> 
     assert config.max_position_embeddings == recipe.max_positions
     assert config.vocab_size >= len(tokenizer)
     assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
+
+
+def test_a_recipe_that_does_not_exist_is_refused_with_the_names_of_those_that_do(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--recipe other: there is no such recipe; choose one of shipped, thinking"):
+        train.train_base(tmp_path, "other", 1, "cpu", False, lambda line: None)
+
+
+def test_the_shipped_recipe_is_the_default_and_the_thinking_one_differs_in_what_it_teaches_alone() -> None:
+    assert RECIPES["shipped"] == Recipe()
+    habits = {name: recipe.teaching().think_habit_frac for name, recipe in RECIPES.items()}
+    assert habits == {"shipped": 0.12, "thinking": 0.97}
+    assert dataclasses.replace(RECIPES["thinking"], think_habit_frac=0.12, input_proposal_frac=0.2) == Recipe()

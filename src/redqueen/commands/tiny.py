@@ -14,14 +14,15 @@ tiny = typer.Typer(help="The embedded base model: train it again, measure what i
 @tiny.command("train")
 def tiny_train(
     out: Annotated[Path, typer.Option(help="Folder for weights, tokenizer and checkpoints; goes on where it was.")],
+    recipe: Annotated[str, typer.Option(help="shipped, or thinking: a base that thinks by habit.")] = "shipped",
     steps: Annotated[int | None, typer.Option(help="Optimiser steps, if not the recipe's.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     compiled: Annotated[bool, typer.Option(help="Use torch.compile (needs a C++ compiler): faster.")] = False,
 ) -> None:
-    """Train the embedded base from nothing, by its recipe."""
+    """Train an embedded base from nothing, by its recipe."""
     from redqueen.tiny.train import train_base
 
-    train_base(out, steps, device, compiled, lambda line: print(line, flush=True))
+    train_base(out, recipe, steps, device, compiled, lambda line: print(line, flush=True))
 
 
 @tiny.command("measure")

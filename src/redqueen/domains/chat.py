@@ -24,6 +24,7 @@ class ChatFrame:
     """Implements ``Frame`` for chat and instruct models."""
 
     name = "chat"
+    begun = ""
 
     def opened(self, prompt: str) -> str:
         """Return the prompt as it is: the tokenizer's template stands around it."""

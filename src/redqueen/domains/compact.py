@@ -19,9 +19,16 @@ MARKS = (BOS, EOS, PAD, IN, OUT, MSG, REF, *ASKED, THINK, END_THINK)
 
 
 class CompactFrame:
-    """Implements ``Frame`` for the embedded base."""
+    """Implements ``Frame`` for the embedded base.
+
+    ``CompactFrame(THINK)``, the control, has every thought begun in the prompt: what a base reaches by being told to
+    think was not learned (ours).
+    """
 
     name = "compact"
+
+    def __init__(self, begun: str = "") -> None:
+        self.begun = begun
 
     def opened(self, prompt: str) -> str:
         """Return the prompt behind the mark that begins every text."""

@@ -37,13 +37,15 @@ class Words:
 
     ``propose`` writes the prompt that asks a teacher for one task: ``references`` are earlier tasks of the domain to
     differ from, ``given`` the task that the proposal is about (None unless the kind ``needs_given``). ``solve`` shows
-    nothing that gives the answer away. The readers get what stands outside the format's thinking.
+    nothing that gives the answer away. The readers get what stands outside the format's thinking; ``has_thoughts``
+    tells whether a student thinks about such a task at all.
     """
 
     propose: Callable[[Sequence[Task], Task | None, VerifyConfig], str]
     solve: Callable[[Task], str]
     read_proposal: Callable[[str, Task | None, VerifyConfig], ParsedProposal]
     read_answer: Callable[[str], str | None]
+    has_thoughts: bool = True
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from redqueen.config import EMBEDDED, Config, VerifyConfig
 from redqueen.domains.chat import ChatFrame
-from redqueen.domains.compact import CompactFrame
+from redqueen.domains.compact import THINK, CompactFrame
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.registry import kinds, refuse_unasked
 from redqueen.nouns import Completion, Task
@@ -37,7 +37,14 @@ class Frame(Protocol):
     """What a format has around the words of every kind."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name under which kinds have their words; frames may share it."""
+        ...
+
+    @property
+    def begun(self) -> str:
+        """How the prompt begins the answer of a kind that is thought about, "" if it does not."""
+        ...
 
     def opened(self, prompt: str) -> str:
         """Write a prompt with whatever must begin every prompt."""
@@ -56,7 +63,12 @@ class Frame(Protocol):
         ...
 
 
-FRAMES: dict[str, Frame] = {frame.name: frame for frame in (CompactFrame(), ChatFrame())}
+FRAMES: dict[str, Frame] = {
+    "compact": CompactFrame(),
+    "compact-forced": CompactFrame(begun=THINK),
+    "chat": ChatFrame(),
+}
+"""By the name under which configs choose them."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +80,7 @@ class PromptFormat:
 
     @property
     def name(self) -> str:
-        """The name under which configs choose it and kinds have their words."""
+        """The name under which kinds have their words."""
         return self.frame.name
 
     def propose(self, kind: str, references: Sequence[Task], given: Task | None) -> str:
@@ -80,20 +92,23 @@ class PromptFormat:
 
     def solve(self, task: Task) -> str:
         """Write the prompt that asks a student to solve ``task``; it shows nothing that would give the answer away."""
-        return self.frame.opened(self._words(task.kind).solve(task))
+        return self.frame.opened(self._words(task.kind).solve(task)) + self._begun(task.kind)
 
     def parse_proposal(self, kind: str, text: str, given: Task | None) -> ParsedProposal:
         """Read a teacher's text; never raises."""
         return self._words(kind).read_proposal(self.frame.outside(text), given, self.terms)
 
     def parse_answer(self, kind: str, text: str) -> ParsedAnswer:
-        """Read a student's text; never raises."""
-        answer, thought = self.frame.answer(text)
+        """Read a student's text, without what the prompt has begun; never raises."""
+        answer, thought = self.frame.answer(self._begun(kind) + text)
         return ParsedAnswer(None if answer is None else self._words(kind).read_answer(answer), thought)
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""
         return self.frame.encode(tokenizer, prompt)
+
+    def _begun(self, kind: str) -> str:
+        return self.frame.begun if self._words(kind).has_thoughts else ""
 
     def _words(self, kind: str) -> Words:
         return kinds()[kind].words[self.name]
@@ -107,8 +122,9 @@ def choose_format(config: Config) -> PromptFormat:
     name = config.model.prompt_format
     if name == "auto":
         name = "compact" if config.model.base == EMBEDDED else "chat"
-    refuse_unasked(config, name)
-    return PromptFormat(FRAMES[name], config.verify)
+    frame = FRAMES[name]
+    refuse_unasked(config, frame.name)
+    return PromptFormat(frame, config.verify)
 
 
 def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion) -> str:

@@ -23,15 +23,16 @@ programs. It was trained from nothing by `redqueen tiny train` on programs writt
 nothing else: {progress["tokens_seen"] / 1e6:.1f} million tokens in {progress["step"]:,} steps. The programs of the
 held-out suite were kept out of its corpus, up to renaming. Licence: MIT.
 
-It is meant for self-play on a laptop. By habit a solver answers at once; in few of its answers (the share stands below)
-it first writes a trace of the execution. Reinforcement can find out that this pays. It knows only the compact prompt
-format (`src/redqueen/domains/code/prompts_compact.py`) and speaks no natural language.
+It is meant for self-play on a laptop. A solver may write a trace of the execution before it answers; how often it does
+so by habit stands below. It knows only the compact prompt format (`src/redqueen/domains/code/prompts_compact.py`) and
+speaks no natural language.
 """
 
 
 def _recipe(recipe: dict[str, Any]) -> str:
     rows = "\n".join(f"| {name} | {value} |" for name, value in recipe.items())
-    return f"## Recipe\n\n`redqueen tiny train --out DIR`\n\n| field | value |\n|---|---|\n{rows}\n"
+    command = "`redqueen tiny train --out DIR` (with `--recipe NAME` where the fields are not the shipped ones)"
+    return f"## Recipe\n\n{command}\n\n| field | value |\n|---|---|\n{rows}\n"
 
 
 def _curve(progress: dict[str, Any]) -> str:
@@ -64,13 +65,20 @@ def _figures(figures: dict[str, Any]) -> str:
         lines.append(f"| {name} | {' | '.join(cells)} |")
     thoughts = " | ".join(f"{figures[kind]['thought_frac']:.1%}" for kind in ("code_o", "code_i", "code_f"))
     lines.append(f"| share that thinks by habit | {thoughts} |")
-    lines += ["", "| by habit, level | code_o | code_i | code_f |", "|---|---|---|---|"]
+    lines += ["", "| pass@1, @4, @8 | code_o | code_i | code_f |", "|---|---|---|---|"]
+    for name in ("habit", "forced thought"):
+        cells = [_passes(figures[kind].get(f"{name} pass@k")) for kind in ("code_o", "code_i", "code_f")]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     for level in sorted(figures["code_o"]["habit by level"]):
-        cells = [f"{figures[kind]['habit by level'][level]:.1%}" for kind in ("code_o", "code_i", "code_f")]
-        lines.append(f"| {level} | {' | '.join(cells)} |")
+        cells = [_passes(figures[kind]["habit by level"].get(level)) for kind in ("code_o", "code_i", "code_f")]
+        lines.append(f"| habit, level {level} | {' | '.join(cells)} |")
     constructs = ", ".join(f"{name} {count}" for name, count in figures["propose"]["constructs"].items())
     lines += ["", f"Valid code_o and code_i proposals that use each construct: {constructs}.", ""]
     return "\n".join(lines)
+
+
+def _passes(cell: dict[str, float] | None) -> str:
+    return "-" if cell is None else ", ".join(f"{share:.1%}" for share in cell.values())
 
 
 def _interval(cell: dict[str, float] | None) -> str:

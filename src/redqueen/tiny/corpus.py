@@ -1,8 +1,8 @@
 """The training corpus of the embedded base: generated problems in every format that self-play will use.
 
-The base is made to be able to do more than it does by habit. Solvers are taught both to answer at once and to think
-(trace the execution) first, in about equal measure; but the weight of the one token that opens a thought is reduced, so
-that by default the model answers at once (``THINK_HABIT_FRAC``). Reinforcement can find out that thinking pays.
+Solvers are taught both to answer at once and to think (trace the execution) first, in about equal measure. Which of
+the two is the habit is set by the weight of the first token alone (``Teaching.think_habit_frac``): the shipped base
+answers at once, so reinforcement can find out that thinking pays; a base that thinks by habit is its own control.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.packing import Group, Pack, pack
 from redqueen.tiny.problems import Problem, fresh_input, write_problem
 from redqueen.tiny.thought_traces import PROGRAM_ERRORS, TooMuch, instrument, run
+from redqueen.tiny.tokenizer import pieces_of
 
-THINK_HABIT_FRAC = 0.12
 INDUCTION_FRAC, HARD_INDUCTION_FRAC = 0.8, 0.4
 """Chance that a problem up to level 3, and above, is used for induction too."""
 PROPOSAL_FRAC = 0.6
-INPUT_PROPOSAL_FRAC = 0.2
 PROGRAM_WEIGHT = 0.8
 """Weight of proposals' text in the loss: most of it is chance, whose gradient noise stands beside that of answers."""
 HINT_FRAC = 0.75
@@ -37,6 +36,14 @@ IDENTITY = "def f(x):\n    return x"
 
 Segment = tuple[str, float]
 """A stretch of text and the weight of its tokens in the loss."""
+
+
+@dataclass(frozen=True)
+class Teaching:
+    """How the corpus teaches; a recipe has each of these as a field of its own (see there)."""
+
+    think_habit_frac: float = 0.12
+    input_proposal_frac: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,10 @@ class Sample:
 class Author:
     """Writes samples; every choice comes from ``rng``."""
 
-    def __init__(self, rng: Random, held_out: Set[str] = frozenset()) -> None:
+    def __init__(self, rng: Random, held_out: Set[str] = frozenset(), teaching: Teaching = Teaching()) -> None:
         self.rng = rng
         self.held_out = held_out
+        self.teaching = teaching
 
     def level(self) -> int:
         """Draw a level."""
@@ -75,7 +83,7 @@ class Author:
             result.append(self.induction(problem))
         if r.random() < PROPOSAL_FRAC:
             result.append(self.proposal(problem))
-        if r.random() < INPUT_PROPOSAL_FRAC:
+        if r.random() < self.teaching.input_proposal_frac:
             result.append(self.input_proposal(problem))
         return result
 
@@ -94,8 +102,8 @@ class Author:
         asked = (f"{IN}{problem.inputs[index]}{ANSWER['code_o']}", 0.0)
         answer = (f"{run_.result}{EOS}", 1.0)
         if not think:
-            return asked, answer
-        return asked, _opening(1.0), (f"{run_.trace}{END_THINK}", 1.0), answer
+            return asked, *self._at_once(*answer)
+        return asked, self._opening(), (f"{run_.trace}{END_THINK}", 1.0), answer
 
     def abduce(self, problem: Problem, index: int, think: bool) -> tuple[Segment, ...]:
         """Find an input: at once, or by guessing, tracing the guess, and guessing again when it does not fit."""
@@ -103,8 +111,8 @@ class Author:
         asked = (f"{OUT}{run_.result}{ANSWER['code_i']}", 0.0)
         answer = (f"{right}{EOS}", 1.0)
         if not think:
-            return asked, answer
-        segments = [asked, _opening(1.0)]
+            return asked, *self._at_once(*answer)
+        segments = [asked, self._opening()]
         wrong = self.wrong_guess(problem, run_.result) if self.rng.random() < 0.5 else None
         if wrong is not None:
             # A wrong guess is shown, never taught: only its trace and the verdict on it are.
@@ -155,10 +163,16 @@ class Author:
         inputs = "".join(IN + i for i in problem.inputs)
         return Sample(f"{BOS}{problem.code}{NEW['code_f']}", (((f"{problem.message}{inputs}{EOS}", PROGRAM_WEIGHT),),))
 
+    def _opening(self) -> Segment:
+        # Direct and thinking branches are equally many: weights in the ratio h : 1-h make the habit h.
+        habit = self.teaching.think_habit_frac
+        return THINK, min(1.0, habit / (1 - habit))
 
-def _opening(weight: float) -> Segment:
-    # Direct and thinking branches are equally many: weights h and 1-h make the habit h.
-    return THINK, weight * THINK_HABIT_FRAC / (1 - THINK_HABIT_FRAC)
+    def _at_once(self, text: str, weight: float) -> tuple[Segment, ...]:
+        """Split off what a direct answer begins with, whose weight is that of the choice not to think."""
+        habit = self.teaching.think_habit_frac
+        first = pieces_of(text)[0]
+        return (first, weight * min(1.0, (1 - habit) / habit)), (text.removeprefix(first), weight)
 
 
 @dataclass(frozen=True)
@@ -180,6 +194,7 @@ class Corpus(Dataset[Batch]):
         num_rows: int,
         row_tokens: int,
         held_out: Set[str] = frozenset(),
+        teaching: Teaching = Teaching(),
     ) -> None:
         self.tokenizer = tokenizer
         self.rng_seed = rng_seed
@@ -187,6 +202,7 @@ class Corpus(Dataset[Batch]):
         self.num_rows = num_rows
         self.row_tokens = row_tokens
         self.held_out = held_out
+        self.teaching = teaching
 
     def __len__(self) -> int:
         return self.num_batches
@@ -194,7 +210,7 @@ class Corpus(Dataset[Batch]):
     def __getitem__(self, index: int) -> Batch:
         if index >= self.num_batches:
             raise IndexError(index)
-        author = Author(Random(f"corpus/{self.rng_seed}/{index}"), self.held_out)
+        author = Author(Random(f"corpus/{self.rng_seed}/{index}"), self.held_out, self.teaching)
         groups: list[Group] = []
         weights: list[list[list[float]]] = []
         room = int(self.num_rows * self.row_tokens * 0.96)  # what first fit fills

@@ -65,7 +65,9 @@ def considered_skeletons(recipe: Recipe, held_out: Set[str], report: Callable[[s
     """Return the skeletons of all programs that the recipe's vocabulary and corpus ever asked whether to use."""
     asked = _Asked(held_out)
     tokenizer = build_recipe_tokenizer(recipe, asked)
-    corpus = Corpus(tokenizer, recipe.rng_seed, recipe.num_steps, recipe.num_rows, recipe.row_tokens, asked)
+    corpus = Corpus(
+        tokenizer, recipe.rng_seed, recipe.num_steps, recipe.num_rows, recipe.row_tokens, asked, recipe.teaching()
+    )
     for index in range(recipe.num_steps):
         corpus[index]
         if (index + 1) % 100 == 0:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from redqueen.domains.code.suite import KINDS, SUITES
-from redqueen.domains.compact import THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, completion_text
 from redqueen.domains.registry import check, grade
 from redqueen.engine import load_base
@@ -23,7 +22,7 @@ from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.buffer import program_key
-from redqueen.statistics import bootstrap_mean
+from redqueen.statistics import bootstrap_mean, pass_at_k
 from redqueen.streams import Streams
 from redqueen.tiny.corpus import NUM_SHOWN, Author
 from redqueen.tiny.held_out import held_out_skeletons
@@ -32,10 +31,11 @@ from redqueen.verify import Verifier
 from redqueen.verify.literals import canonical, canonical_args
 
 MEASURE_SEED = "measure/1"
-NUM_ATTEMPTS = 4
+NUM_ATTEMPTS = 8
+PASS_AT = (1, 4, 8)
 NUM_PROPOSALS = 256
 MAX_NEW_TOKENS = 384
-FORMAT = PromptFormat(FRAMES["compact"])
+FORMAT, FORCED = PromptFormat(FRAMES["compact"]), PromptFormat(FRAMES["compact-forced"])
 
 
 @dataclass(frozen=True)
@@ -87,16 +87,29 @@ def measure_solving(
             result["thought_frac"] = fmean(float(t) for row in attempts for _, t in row)
             direct = [[(c, t) for c, t in row if not t] for row in attempts]
             result["direct"] = accuracy(direct, clusters)
-            levels: dict[int, list[bool]] = defaultdict(list)
-            for problem, row in zip(problems, attempts, strict=True):
-                levels[problem.level] += [c for c, _ in row]
-            result["habit by level"] = {
-                str(level): round(fmean(map(float, v)), 3) for level, v in sorted(levels.items())
-            }
+        if mode == "sampled":
+            result[f"{name} pass@k"] = pass_at(attempts)
+            result[f"{name} by level"] = by_level(attempts, [problem.level for problem in problems])
         report(f"{kind} {name}: {result[name]}")
     report(f"{kind} direct answers alone: {result['direct']}; thinks by habit {result['thought_frac']:.3f}")
-    report(f"{kind} by level: {result['habit by level']}")
+    for name in [n for n in result if n.endswith(("pass@k", "by level"))]:
+        report(f"{kind} {name}: {result[name]}")
     return result
+
+
+def pass_at(attempts: Sequence[Sequence[tuple[bool, bool]]]) -> dict[str, float]:
+    """Return the mean over problems of pass@1, @4 and @8: by how much the last exceeds the first is the head-room."""
+    return {
+        str(k): round(fmean(pass_at_k(len(row), sum(c for c, _ in row), k) for row in attempts), 4) for k in PASS_AT
+    }
+
+
+def by_level(attempts: Sequence[Sequence[tuple[bool, bool]]], levels: Sequence[int]) -> dict[str, dict[str, float]]:
+    """Return :func:`pass_at` of the problems of each level: programs grow with it."""
+    return {
+        str(level): pass_at([row for row, of in zip(attempts, levels, strict=True) if of == level])
+        for level in sorted(set(levels))
+    }
 
 
 def accuracy(attempts: Sequence[Sequence[tuple[bool, bool]]], clusters: Sequence[str]) -> dict[str, float]:
@@ -108,20 +121,17 @@ def accuracy(attempts: Sequence[Sequence[tuple[bool, bool]]], clusters: Sequence
 
 
 def answer(bench: Bench, tasks: Sequence[Task], mode: str, forced: bool) -> list[list[tuple[bool, bool]]]:
-    """Return (right, thought) of every attempt at every task; ``forced`` puts the opening think mark in the prompt."""
-    streams = Streams(0, 0)
+    """Return (right, thought) of every attempt at every task; ``forced``: each thought is begun in the prompt."""
+    streams, prompt_format = Streams(0, 0), FORCED if forced else FORMAT
     requests = []
     for task in tasks:
-        prompt = FORMAT.solve(task) + (THINK if forced else "")
+        prompt = prompt_format.solve(task)
         count = NUM_ATTEMPTS if mode == "sampled" else 1
         seed = streams.seed(mode, forced, task.id)
         requests.append(Request(BASE_SLOT, FORMAT.encode(bench.tokenizer, prompt), count, seed))
     groups = bench.samplers[mode].sample(requests)
     parsed = [
-        [
-            FORMAT.parse_answer(task.kind, (THINK if forced else "") + completion_text(bench.tokenizer, completion))
-            for completion in group
-        ]
+        [prompt_format.parse_answer(task.kind, completion_text(bench.tokenizer, completion)) for completion in group]
         for task, group in zip(tasks, groups, strict=True)
     ]
     grades = iter(grade([(t, p.answer) for t, row in zip(tasks, parsed, strict=True) for p in row], bench.verifier))

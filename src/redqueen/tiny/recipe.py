@@ -8,7 +8,7 @@ from random import Random
 
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from redqueen.tiny.corpus import Author
+from redqueen.tiny.corpus import Author, Teaching
 from redqueen.tiny.generator import LEVELS
 from redqueen.tiny.tokenizer import build_tokenizer, build_vocabulary
 
@@ -40,6 +40,21 @@ class Recipe:
     sharpness: float = 1.25
     """What the finished model's logits are multiplied by (folded into its last norm). A model this small, fitted to
     chance programs, spreads its probability wide; self-play samples at temperature 1."""
+    think_habit_frac: float = 0.12
+    """Share of code_o and code_i answers that open with a thought, as the weight of the first token teaches it."""
+    input_proposal_frac: float = 0.2
+    """Chance that a problem is used to teach a code_f proposal (a message and ten inputs) too."""
+
+    def teaching(self) -> Teaching:
+        """Return the fields that say how the corpus teaches."""
+        return Teaching(self.think_habit_frac, self.input_proposal_frac)
+
+
+RECIPES: dict[str, Recipe] = {
+    "shipped": Recipe(),
+    "thinking": Recipe(think_habit_frac=0.97, input_proposal_frac=0.4),
+}
+"""By name: the one of the shipped weights, and one whose base thinks by habit and practises code_f proposals."""
 
 
 def build_recipe_tokenizer(recipe: Recipe, held_out: Set[str]) -> PreTrainedTokenizerFast:

@@ -21,7 +21,7 @@ from redqueen.domains.code.suite import SUITES
 from redqueen.errors import UserError
 from redqueen.tiny.corpus import Batch, Corpus
 from redqueen.tiny.held_out import held_out_skeletons
-from redqueen.tiny.recipe import Recipe, build_model, build_recipe_tokenizer
+from redqueen.tiny.recipe import RECIPES, Recipe, build_model, build_recipe_tokenizer
 
 CHECKPOINT_EVERY_S = 120.0
 
@@ -71,7 +71,13 @@ class Trainer:
         if compiled:
             self.model.model.compile(dynamic=True)
         corpus = Corpus(
-            self.tokenizer, recipe.rng_seed, recipe.num_steps, recipe.num_rows, recipe.row_tokens, self.held_out
+            self.tokenizer,
+            recipe.rng_seed,
+            recipe.num_steps,
+            recipe.num_rows,
+            recipe.row_tokens,
+            self.held_out,
+            recipe.teaching(),
         )
         rest = Subset(corpus, range(self.step, recipe.num_steps))
         loader = DataLoader(rest, batch_size=None, num_workers=1, prefetch_factor=8)
@@ -174,9 +180,13 @@ def save_model(model: Qwen3ForCausalLM, path: Path) -> None:
     save_file(state, path, metadata={"format": "pt"})
 
 
-def train_base(folder: Path, num_steps: int | None, device: str, compiled: bool, report: Callable[[str], None]) -> None:
-    """Train by the recipe in ``folder`` (going on where it was) and write the model to ``folder/base``."""
-    recipe = Recipe() if num_steps is None else dataclasses.replace(Recipe(), num_steps=num_steps)
+def train_base(
+    folder: Path, name: str, num_steps: int | None, device: str, compiled: bool, report: Callable[[str], None]
+) -> None:
+    """Train by the recipe of this name in ``folder`` (going on where it was); write the model to ``folder/base``."""
+    if name not in RECIPES:
+        raise UserError(f"--recipe {name}: there is no such recipe; choose one of {', '.join(RECIPES)}")
+    recipe = RECIPES[name] if num_steps is None else dataclasses.replace(RECIPES[name], num_steps=num_steps)
     trainer = Trainer(recipe, folder, held_out_skeletons(SUITES), device)
     trainer.run(report, compiled=compiled)
     report(f"wrote {write_base(folder, folder / 'base')}")

@@ -1,6 +1,7 @@
 """The chat format says everything that the solver needs, hides the rest, and reads model text without trusting it."""
 
 import time
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from redqueen.config import VerifyConfig, parse_config
+from redqueen.config import ModelConfig, VerifyConfig, parse_config
 from redqueen.domains.chat import fenced_blocks
 from redqueen.domains.code.suite import KINDS
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, completion_text
@@ -223,3 +224,12 @@ def test_the_format_follows_the_base_and_the_number_of_inputs() -> None:
     assert chosen(10, "embedded").name == chosen(12, "embedded", num_code_f=0).name == "compact"
     with pytest.raises(UserError, match=r"verify\.num_inputs is 12, .* set it to 10 or less"):
         chosen(12, "embedded")
+
+
+def test_every_format_of_the_config_has_a_frame_and_is_refused_like_the_one_whose_words_it_uses() -> None:
+    names = set(get_args(ModelConfig.model_fields["prompt_format"].annotation))
+    assert names - {"auto"} == set(FRAMES)
+    forced = parse_config({"model": {"prompt_format": "compact-forced"}}, "a test")
+    assert choose_format(forced).frame is FRAMES["compact-forced"]
+    with pytest.raises(UserError, match=r"verify\.num_inputs is 12, .* set it to 10 or less"):
+        choose_format(forced.model_copy(update={"verify": VerifyConfig(num_inputs=12)}))

@@ -15,7 +15,7 @@ from redqueen.domains.prompt_format import FRAMES, ParsedAnswer, ParsedProposal,
 from redqueen.nouns import Task
 from redqueen.policy.base_shape import embedded_folder
 
-FORMAT = PromptFormat(FRAMES["compact"])
+FORMAT, FORCED = PromptFormat(FRAMES["compact"]), PromptFormat(FRAMES["compact-forced"])
 CODE = "def f(x):\n    return x + 1\n"
 texts = st.text(max_size=60)
 kinds = st.sampled_from(KINDS)
@@ -177,3 +177,16 @@ def test_what_a_task_holds_never_brings_a_mark_into_its_prompt(code: str, litera
     assert written.count("<|") == 3 and written.startswith(BOS) and written.endswith(ANSWER["code_o"])
     written = FORMAT.solve(task("code_f", message=literal, inputs=(repr(code),), outputs=(repr(literal),), num_shown=1))
     assert written.count("<|") == 5
+
+
+@pytest.mark.parametrize("kind", ["code_o", "code_i"])
+def test_a_forced_thought_is_opened_in_the_prompt_and_read_as_if_the_solver_had_opened_it(kind: str) -> None:
+    assert FORCED.solve(task(kind)) == FORMAT.solve(task(kind)) + THINK
+    assert FORCED.parse_answer(kind, f"x=1{END_THINK}2") == FORMAT.parse_answer(kind, f"{THINK}x=1{END_THINK}2")
+    assert FORCED.parse_answer(kind, "2") == ParsedAnswer(None, "2")  # a thought that never ends
+
+
+def test_a_program_to_write_is_asked_for_alike_forced_or_not() -> None:
+    asked = task("code_f", num_shown=1)
+    assert FORCED.solve(asked) == FORMAT.solve(asked)
+    assert FORCED.parse_answer("code_f", CODE) == FORMAT.parse_answer("code_f", CODE)
