@@ -121,7 +121,7 @@ def test_canonical_solutions_become_tasks_and_each_refusal_is_explained() -> Non
     rows = list(solutions())
     limits = replace(Limits(), cpu_ms=1_000, accept_cpu_ms=500)  # HumanEval/75 is slow, which is not its fault
     with Verifier(workers=2, limits=limits) as patient:
-        found = patient.check([as_candidate(*row) for row in rows])
+        found = check_all([as_candidate(*row) for row in rows], patient)
     reasons = {name: r.reason for (name, _, _), r in zip(rows, found, strict=True) if isinstance(r, Rejection)}
     assert reasons == NO_TASK
     assert len(rows) == 542 and len(reasons) <= 0.01 * len(rows)
