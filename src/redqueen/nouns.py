@@ -7,15 +7,10 @@ compared and stored as it is. Stages take records and return records; no later s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
-
-from pydantic import PlainSerializer
+from typing import Literal
 
 Role = Literal["teacher", "student", "both"]
 """``both`` is the single-agent baseline: one adapter that proposes and solves."""
-
-Names = Annotated[frozenset[str], PlainSerializer(sorted)]
-"""A set of names; a checkpoint holds them in order, so that equal states give equal files."""
 
 
 @dataclass(frozen=True)

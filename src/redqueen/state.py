@@ -12,10 +12,10 @@ from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
-from redqueen.nouns import Individual, Names
+from redqueen.nouns import Individual
 from redqueen.population.hall_of_fame import HallOfFame
 from redqueen.propose.buffer import TaskBuffer
-from redqueen.propose.task_memory import TaskMemory
+from redqueen.propose.task_memory import Names, TaskMemory
 
 
 @dataclass(frozen=True)

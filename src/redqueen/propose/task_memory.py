@@ -9,18 +9,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PlainSerializer
 
 from redqueen.domains.registry import kind_of
-from redqueen.nouns import Names, Task
+from redqueen.nouns import Task
 
 FORGOTTEN_WEIGHT = 1e-3
 """A count that has decayed below this is dropped, so that the memory stays small."""
 
 PRIOR_TASKS = 8.0
 """A size's mean solve rate is drawn to its kind's as if by this many tasks, so that few tasks say little."""
+
+
+Names = Annotated[frozenset[str], PlainSerializer(sorted)]
+"""A set of names; a checkpoint holds them in order, so that equal states give equal files."""
 
 
 @dataclass(frozen=True)
