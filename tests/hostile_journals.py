@@ -181,7 +181,7 @@ PREPARED: dict[str, Callable[[Path], None]] = {
     "a role that is none": sql("UPDATE individual SET role = 'king'"),
     "a slot out of all bounds": sql("UPDATE individual SET slot = 9007199254740993"),
     "a text of 20 MB": sql("UPDATE run SET config = replace(hex(zeroblob(10000000)), '0', ' ')"),
-    "tasks of an unknown kind": sql("UPDATE task SET kind = 'code <x>'"),
+    "tasks of a kind that is no name": sql("UPDATE task SET kind = 'code <x>'"),
     "inputs that are an object": sql("UPDATE task SET inputs = '{}'"),
     "inputs without outputs": sql("UPDATE task SET outputs = '[]'"),
     "warnings that are numbers": sql("INSERT OR REPLACE INTO health (step, warnings) VALUES (1, '[1]')"),

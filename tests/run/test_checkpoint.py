@@ -83,7 +83,7 @@ def test_a_checkpoint_reached_again_replaces_the_damaged_one(tmp_path: Path) -> 
 def test_when_all_are_damaged_the_error_names_each(tmp_path: Path) -> None:
     for step in (10, 20):
         (save(tmp_path, step) / "state.json").unlink()
-    with pytest.raises(UserError, match=r"(?s)step-000020.*step-000010.*start anew"):
+    with pytest.raises(UserError, match=r"(?s)step-000020.*step-000010.*start a new run"):
         Checkpoint.latest_valid(tmp_path)
 
 

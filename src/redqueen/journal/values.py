@@ -41,7 +41,9 @@ NAMES = frozenset(
         "suite", "stratum", "kind", "phase", "verdict", "protection", "rng_seed",
     }
 )  # fmt: skip
-LONG_NUMBER = frozenset({"rng_seed"})
+FORMS = {"rng_seed": r"-?[0-9]{1,100}", "kind": r"[A-Za-z][A-Za-z0-9_]{0,63}"}
+"""Columns whose texts have one form."""
+
 MEANS = frozenset({"ast_depth", "cyclomatic", "num_lines", "num_variables"})
 """Whole numbers that some queries average under their own name."""
 
@@ -91,8 +93,8 @@ def _check_column(path: Path, name: str, values: tuple[Any, ...]) -> int:
     num_chars = sum(map(len, texts))
     if name in NAMES and num_chars > MAX_NAME_CHARS and max(map(len, texts)) > MAX_NAME_CHARS:
         _refuse(path, name, f"a name of more than {MAX_NAME_CHARS:,} characters")
-    if name in LONG_NUMBER and not all(re.fullmatch(r"-?[0-9]{1,100}", text) for text in texts):
-        _refuse(path, name, "a text that is no whole number")
+    if name in FORMS and not all(re.fullmatch(FORMS[name], text) for text in set(texts)):
+        _refuse(path, name, "a text of another form")
     return num_chars
 
 
