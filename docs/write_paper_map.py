@@ -18,7 +18,7 @@ PAGE = Path(__file__).parent / "paper_map.md"
 BEGIN, END = "## Fields of the config\n", "## Values that are no fields\n"
 """The headings between which the tables stand."""
 
-NOTE = "\nWritten by `docs/write_paper_map.py` from the docstrings of `src/redqueen/config.py`.\n"
+NOTE = "\nWritten by `docs/write_paper_map.py` from the docstrings of `src/redqueen/config/`.\n"
 
 GROUNDED = re.compile(r"(?s)(?P<what>.+?\.)\s(?P<ground>Paper|Re-implementation|AZR|Ours)(?::\s(?P<why>.+))?\.")
 """A docstring: sentences, then the ground, alone or with its reason."""

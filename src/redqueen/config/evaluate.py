@@ -1,0 +1,18 @@
+"""External fitness."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from redqueen.config.section import Section
+
+
+class EvaluateConfig(Section):
+    """External fitness on the frozen suite: reported, never selected on."""
+
+    every_steps: int = Field(default=0, ge=0)
+    """Steps between evaluations; 0: only before the first step and after the last. Ours: selection ignores it."""
+    num_samples: int = Field(default=2, ge=1)
+    """Sampled attempts an item; greedy takes one more. Ours: items are many, so few attempts each suffice."""
+    max_items: int = Field(default=0, ge=0)
+    """Items scored, spread over the suite; 0: all. Ours."""

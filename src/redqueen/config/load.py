@@ -1,0 +1,91 @@
+"""The config of a whole run: its sections together, and how one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError, model_validator
+
+from redqueen.config.evaluate import EvaluateConfig
+from redqueen.config.evolve import EvolveConfig
+from redqueen.config.learn import LearnConfig
+from redqueen.config.match import MatchConfig
+from redqueen.config.model import ModelConfig
+from redqueen.config.population import PopulationConfig
+from redqueen.config.propose import ProposeConfig
+from redqueen.config.run import RunConfig
+from redqueen.config.section import Section
+from redqueen.config.solve import SolveConfig
+from redqueen.config.verify import VerifyConfig
+from redqueen.errors import UserError
+from redqueen.files import apply_override, read_toml
+
+
+class Config(Section):
+    """A whole run."""
+
+    run: RunConfig = RunConfig()
+    model: ModelConfig = ModelConfig()
+    population: PopulationConfig = PopulationConfig()
+    match: MatchConfig = MatchConfig()
+    propose: ProposeConfig = ProposeConfig()
+    verify: VerifyConfig = VerifyConfig()
+    solve: SolveConfig = SolveConfig()
+    learn: LearnConfig = LearnConfig()
+    evolve: EvolveConfig = EvolveConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+
+    @model_validator(mode="after")
+    def _something_to_propose(self) -> Config:
+        propose = self.propose
+        if (propose.temperature, propose.top_p) != (self.solve.temperature, self.solve.top_p):
+            raise ValueError("propose and solve must have equal temperature and top_p: the learner knows one policy")
+        if self.population.single and self.match.hall_of_fame_frac > 0:
+            raise ValueError("match.hall_of_fame_frac needs two roles: the single agent has no opponents, set it to 0")
+        return self
+
+    @property
+    def num_hall_places(self) -> int:
+        """Adapter slots of the hall of fame behind those of the members: teachers' first, then students'."""
+        return 2 * self.match.hall_of_fame_size if self.match.hall_of_fame_frac > 0 else 0
+
+    @property
+    def num_adapters(self) -> int:
+        """Adapters in the bank: the population and the hall of fame."""
+        return self.population.num_members + self.num_hall_places
+
+
+def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
+    """Read a TOML file (None: all defaults) and apply ``section.field=value`` overrides.
+
+    Raises UserError naming the file and field, with what is wrong and what would be right.
+    """
+    data = {} if path is None else read_toml(path, "config", "configs/population.toml")
+    for override in overrides:
+        apply_override(data, override)
+    return parse_config(data, "the defaults" if path is None else str(path))
+
+
+def parse_config(data: dict[str, Any], source: str) -> Config:
+    """Validate plain data. Raises UserError with one line for each fault."""
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        faults = "; ".join(_explain(fault) for fault in error.errors())
+        raise UserError(f"{source}: {faults}") from None
+
+
+def _explain(fault: Any) -> str:
+    """Say in one phrase what is wrong with a field and what would be right."""
+    place = ".".join(str(p) for p in fault["loc"]) or "the config"
+    if fault["type"] == "extra_forbidden":
+        section = Config.model_fields.get(str(fault["loc"][0]))
+        if len(fault["loc"]) == 1 or section is None:
+            return f"there is no section {place}; the sections are {', '.join(Config.model_fields)}"
+        known = section.annotation.model_fields if section.annotation else {}
+        return f"there is no field {place}; {fault['loc'][0]} has {', '.join(known)}"
+    message = fault["msg"].removeprefix("Value error, ")
+    shown = f" (got {fault['input']!r})" if fault["type"] != "value_error" else ""
+    return f"{place}: {message[0].lower()}{message[1:]}{shown}"

@@ -1,0 +1,36 @@
+"""Who meets whom: matchmaking and ratings."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from redqueen.config.section import Section
+
+
+class MatchConfig(Section):
+    """Matchmaking and the Gaussian skill ratings."""
+
+    rule: Literal["pfsp", "uniform", "all_pairs"] = "pfsp"
+    """Who is paired. Paper: prioritised fictitious self-play. ``uniform`` is its control, ``all_pairs`` fills the
+    payoff matrix; both are ours."""
+    pfsp_exponent: float = Field(default=1.0, ge=0)
+    """Weight of a pair is (p (1 - p)) to this power. Re-implementation: 1."""
+    rating_mu: float = 25.0
+    """Mean of a newcomer's rating, in rating points. Paper: standard constant."""
+    rating_sigma: float = Field(default=25.0 / 3, gt=0)
+    """Standard deviation of a newcomer's rating. Paper: standard constant, 25/3."""
+    rating_beta: float = Field(default=25.0 / 6, gt=0)
+    """Spread of one performance. Paper: standard constant, 25/6."""
+    rating_tau: float = Field(default=25.0 / 300, ge=0)
+    """Drift of a skill between matches. Paper: standard constant, 25/300."""
+    draw_frac: float = Field(default=0.1, ge=0, lt=1)
+    """Probability of a draw between equals; it fixes the draw margin, which enters the update of wins too. Ours: the
+    rating system's usual value, no reader names one."""
+    payoff_decay_frac: float = Field(default=0.95, gt=0, le=1)
+    """Share of a payoff cell's weight kept each step. Ours: members learn, so it remembers tens of steps."""
+    hall_of_fame_frac: float = Field(default=0.0, ge=0, le=1)
+    """Chance that a match is played against a frozen past member; 0: no hall of fame. Ours: no reader names one."""
+    hall_of_fame_size: int = Field(default=4, ge=1)
+    """Past members of each role that are kept, each in an adapter slot of its own. Ours: as many as live."""

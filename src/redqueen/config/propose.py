@@ -1,0 +1,55 @@
+"""What teachers are asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from redqueen.config.section import Section
+from redqueen.files import by_kind
+
+
+class ProposeConfig(Section):
+    """What teachers are asked for."""
+
+    domains: tuple[str, ...] = Field(default=("code",), min_length=1)
+    """Domains whose kinds of task are asked for, by name, or ``module:NAME`` for one of your own. Paper: code."""
+    num_proposals: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    """Proposals of each teacher a step, by kind of task: ``{NAME = 6}``. Ours: AZR has 64 of each, for one adapter."""
+    num_of_each_kind: int = Field(default=8, ge=0)
+    """Proposals of each teacher a step of a kind that ``num_proposals`` does not name. Ours: as above."""
+    num_per_prompt: int = Field(default=4, ge=1)
+    """Proposals drawn from one prompt. Ours: it is read once; more would narrow what references a step shows."""
+    num_references: int = Field(default=6, ge=0)
+    """Reference programs in a proposal prompt. AZR: 6."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Sampling temperature. AZR: 1."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Nucleus of sampling. AZR: 1."""
+    max_new_tokens: int = Field(default=8096, ge=1)
+    """Longest proposal, in tokens; at most half of the base's positions. AZR: 8096."""
+    max_prompt_tokens: int = Field(default=6144, ge=16)
+    """Longest proposal prompt, in tokens; references that do not fit are left out. AZR: 6144."""
+    buffer_capacity: int = Field(default=1024, ge=8)
+    """Tasks remembered for references; the oldest leave. Ours: AZR keeps the oldest, so later ones are not shown."""
+    buffer_scope: Literal["shared", "per_teacher"] = "shared"
+    """Whether all teachers draw references from one buffer. Ours: what one teacher finds, all can build on."""
+    num_seed_proposals: int = Field(default=16, ge=0)
+    """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
+    something to refer to beside the identity program; AZR grows a set too."""
+    reject_duplicates: bool = True
+    """Refuse a task whose program (up to names) and inputs are in the buffer or were proposed this step. Ours: without
+    it a teacher can repeat one program for ever."""
+    class_decay_frac: float = Field(default=0.95, gt=0, le=1)
+    """Share kept each step of the counts of what was posed (classes and sizes of tasks). Ours: as for payoffs."""
+    policy_rules: tuple[str, ...] = ()
+    """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user's say."""
+    policy_hook: str = ""
+    """``module:function`` that is asked about every proposal and returns why it is refused, or None. Ours."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_by_kind(cls, data: Any) -> Any:
+        """Read ``num_NAME`` for a kind called NAME, as configs once had it; of two numbers the later one counts."""
+        return by_kind(data, set(cls.model_fields)) if isinstance(data, dict) else data

@@ -1,0 +1,37 @@
+"""The run as a whole: its length, seed, threads and checkpoints."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from redqueen.config.section import Section
+
+
+class RunConfig(Section):
+    """The run as a whole."""
+
+    name: str = Field(default="run", min_length=1, max_length=80, pattern=r"^[\w .+-]+$")
+    """Name shown in reports and in the default run directory. Ours."""
+    rng_seed: int = Field(default=0, ge=0, lt=2**31)
+    """Seed of every random stream; each is derived from it by name, so a run repeats. Ours."""
+    num_steps: int = Field(default=200, ge=1)
+    """Steps of self-play. Paper: 200."""
+    max_tokens: int = Field(default=0, ge=0)
+    """Stop after the step in which this many tokens were sampled in all; 0: never. Ours: two arms, equal totals."""
+    max_seconds: float = Field(default=0.0, ge=0)
+    """Stop after this many seconds of steps, evaluation and checkpoints apart; 0: never. Ours: two arms, equal time."""
+    num_threads: int = Field(default=0, ge=0)
+    """CPU threads for tensor work; 0: all cores. The result depends on it in the last bits. Ours."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the base runs; auto: CUDA when there is one. Ours: the same config runs on both."""
+    checkpoint_every_steps: int = Field(default=10, ge=1)
+    """Steps between checkpoints. Ours: one generation, what a crash may cost."""
+    num_checkpoints_kept: int = Field(default=2, ge=1)
+    """Newest checkpoints kept. Ours: one to fall back on when the newest is damaged."""
+    milestone_every_steps: int = Field(default=100, ge=0)
+    """Checkpoints at multiples of this many steps are kept for good; 0: none. Ours: members of earlier times can be
+    exported and played against; few, since each is as large as the whole population."""
+    tracker: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
+    """Where metrics are sent beside the journal, which holds everything; each is an extra of the same name. Ours."""
