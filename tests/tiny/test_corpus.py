@@ -11,10 +11,11 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from redqueen.domains.code.prompts_compact import ANSWER, NEW
 from redqueen.domains.compact import BOS, END_THINK, EOS, IN, OUT, THINK
+from redqueen.domains.domain import Lesson
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Task
 from redqueen.policy.base_shape import embedded_folder
-from redqueen.tiny.corpus import NUM_SHOWN, Author, Batch, Corpus, Sample, Segment, Teaching
+from redqueen.tiny.corpus import NUM_SHOWN, Author, Batch, Corpus, Segment, Teaching
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.problems import Problem
 from redqueen.tiny.thought_traces import instrument, run
@@ -69,11 +70,11 @@ def test_levels_are_drawn_in_their_proportion() -> None:
 
 def test_a_branch_that_does_not_fit_a_row_is_left_out_and_the_others_stay(tokenizer: PreTrainedTokenizerBase) -> None:
     small = Corpus(tokenizer, 0, 1, 4, row_tokens=40)
-    sample = Sample("def f(a):", ((("1" * 50, 1.0),), (("12", 1.0),)))
+    sample = Lesson("def f(a):", ((("1" * 50, 1.0),), (("12", 1.0),)))
     encoded = small._encode(sample)
     assert encoded is not None
     assert [len(c) for c in encoded[0].completions] == [2] and encoded[1] == [[1.0, 1.0]]
-    assert small._encode(Sample("def f(a):", ((("1" * 50, 1.0),),))) is None
+    assert small._encode(Lesson("def f(a):", ((("1" * 50, 1.0),),))) is None
 
 
 def test_a_batch_fills_its_rows_and_gives_every_completion_token_a_weight(tokenizer: PreTrainedTokenizerBase) -> None:

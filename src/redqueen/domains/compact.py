@@ -14,8 +14,10 @@ BOS, EOS, PAD = "<|bos|>", "<|eos|>", "<|pad|>"
 IN, OUT, MSG, REF = "<|in|>", "<|out|>", "<|msg|>", "<|ref|>"
 ASKED = ("<|o|>", "<|i|>", "<|f|>", "<|new_o|>", "<|new_i|>", "<|new_f|>")
 """Marks at the end of a prompt that say what is asked for; the kinds of ``redqueen.domains.code`` use them."""
+ASK, NEW = "<|ask|>", "<|new|>"
+"""Marks before the name of a kind of any other domain, see ``asked`` and ``new``."""
 THINK, END_THINK = "<|think|>", "<|/think|>"
-MARKS = (BOS, EOS, PAD, IN, OUT, MSG, REF, *ASKED, THINK, END_THINK)
+MARKS = (BOS, EOS, PAD, IN, OUT, MSG, REF, *ASKED, THINK, END_THINK, ASK, NEW)
 
 
 class CompactFrame:
@@ -50,6 +52,16 @@ class CompactFrame:
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into token ids; its marks stand in the text already."""
         return tuple(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+
+
+def asked(kind: str) -> str:
+    """Return what ends the prompt that asks for an answer to a task of this kind."""
+    return f"{ASK}{kind}{OUT}"
+
+
+def new(kind: str) -> str:
+    """Return what ends the prompt that asks for a new task of this kind."""
+    return f"{NEW}{kind}{OUT}"
 
 
 def has_mark(text: str) -> bool:

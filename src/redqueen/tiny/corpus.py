@@ -19,6 +19,7 @@ from transformers import PreTrainedTokenizerBase
 
 from redqueen.domains.code.prompts_compact import ANSWER, NEW
 from redqueen.domains.compact import BOS, END_THINK, EOS, IN, MSG, OUT, REF, THINK
+from redqueen.domains.domain import Lesson
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.packing import Group, Pack, pack
 from redqueen.tiny.problems import Problem, fresh_input, write_problem
@@ -46,14 +47,6 @@ class Teaching:
     input_proposal_frac: float = 0.2
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One prompt and its weighted completions, still as text."""
-
-    prompt: str
-    completions: tuple[tuple[Segment, ...], ...]
-
-
 class Author:
     """Writes samples; every choice comes from ``rng``."""
 
@@ -73,7 +66,7 @@ class Author:
             if problem is not None:
                 return problem
 
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[Lesson]:
         """Write one problem and return the samples made from it."""
         r = self.rng
         level = self.level()
@@ -87,7 +80,7 @@ class Author:
             result.append(self.input_proposal(problem))
         return result
 
-    def solving(self, problem: Problem) -> Sample:
+    def solving(self, problem: Problem) -> Lesson:
         """Deduction and abduction on one program: direct and thinking branches behind the shared program."""
         r = self.rng
         order = r.sample(range(len(problem.inputs)), len(problem.inputs))
@@ -95,7 +88,7 @@ class Author:
         branches += [self.deduce(problem, order[2], True), self.deduce(problem, order[3], True)]
         branches.append(self.abduce(problem, order[4], False))
         branches.append(self.abduce(problem, order[5], True))
-        return Sample(BOS + problem.code, tuple(branches))
+        return Lesson(BOS + problem.code, tuple(branches))
 
     def deduce(self, problem: Problem, index: int, think: bool) -> tuple[Segment, ...]:
         run_ = problem.runs[index]
@@ -133,15 +126,15 @@ class Author:
             return None
         return (text, run_.trace) if run_.result != target else None
 
-    def induction(self, problem: Problem) -> Sample:
+    def induction(self, problem: Problem) -> Lesson:
         """Shown pairs and a hint (left out at times) to the program."""
         hint = problem.message if self.rng.random() < HINT_FRAC else ""
         pairs = "".join(
             f"{IN}{i}{OUT}{r.result}" for i, r in list(zip(problem.inputs, problem.runs, strict=True))[:NUM_SHOWN]
         )
-        return Sample(f"{BOS}{MSG}{hint}{pairs}{ANSWER['code_f']}", (((problem.code + EOS, 1.0),),))
+        return Lesson(f"{BOS}{MSG}{hint}{pairs}{ANSWER['code_f']}", (((problem.code + EOS, 1.0),),))
 
-    def proposal(self, problem: Problem) -> Sample:
+    def proposal(self, problem: Problem) -> Lesson:
         """References of about the same level, then a new program with an input that works."""
         r = self.rng
         references = []
@@ -156,12 +149,12 @@ class Author:
         for code, input_ in references:
             segments += [(REF, 0.0), (f"{code}{IN}{input_}", PROGRAM_WEIGHT)]
         segments += [(new, 0.0), (f"{problem.code}{IN}{problem.inputs[0]}{EOS}", PROGRAM_WEIGHT)]
-        return Sample(BOS, (tuple(segments),))
+        return Lesson(BOS, (tuple(segments),))
 
-    def input_proposal(self, problem: Problem) -> Sample:
+    def input_proposal(self, problem: Problem) -> Lesson:
         """A given program to a hint and ten inputs."""
         inputs = "".join(IN + i for i in problem.inputs)
-        return Sample(f"{BOS}{problem.code}{NEW['code_f']}", (((f"{problem.message}{inputs}{EOS}", PROGRAM_WEIGHT),),))
+        return Lesson(f"{BOS}{problem.code}{NEW['code_f']}", (((f"{problem.message}{inputs}{EOS}", PROGRAM_WEIGHT),),))
 
     def _opening(self) -> Segment:
         # Direct and thinking branches are equally many: weights in the ratio h : 1-h make the habit h.
@@ -229,7 +222,7 @@ class Corpus(Dataset[Batch]):
         ]
         return Batch(packed, torch.from_numpy(np.asarray(flat, dtype=np.float32)))
 
-    def _encode(self, sample: Sample) -> tuple[Group, list[list[float]]] | None:
+    def _encode(self, sample: Lesson) -> tuple[Group, list[list[float]]] | None:
         """Tokenize a sample without the branches that do not fit a row; None when none does."""
         texts = [sample.prompt, *(text for branch in sample.completions for text, _ in branch)]
         ids = iter(self.tokenizer(texts, add_special_tokens=False)["input_ids"])
