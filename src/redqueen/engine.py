@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
-    ``sampler`` makes a solver at another temperature (0 is greedy): what evaluation uses.
+    ``sampler`` makes a solver at another temperature (0 is greedy): what evaluation uses. ``close`` ends what was
+    started for them.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -48,6 +49,7 @@ class Adapters:
     solver: Sampler
     sampler: Callable[[float], Sampler]
     learner: Learner
+    close: Callable[[], None] = field(default=lambda: None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)
     adapters = (load or load_adapters)(config)
-    with open_verifier(config) as verifier:
+    with closing(adapters), open_verifier(config) as verifier:
         yield Engine(
             config=config,
             tokenizer=adapters.tokenizer,
@@ -88,6 +90,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
             solver=adapters.solver,
             sampler=adapters.sampler,
             learner=adapters.learner,
+            close=adapters.close,
             prompt_format=prompt_format,
             verifier=verifier,
             rating=GaussianRating(config.match),
@@ -101,13 +104,31 @@ def set_up_torch(config: Config) -> None:
     torch.manual_seed(config.run.rng_seed)
 
 
-def load_adapters(config: Config) -> Adapters:
-    """Load the base and build bank, samplers and learner of torch in this process."""
+@dataclass(frozen=True)
+class LoadedBase:
+    """The frozen base and its tokenizer, which any number of banks in this process may stand on."""
+
+    base: Base
+    tokenizer: PreTrainedTokenizerBase
+
+
+def load_frozen(config: Config) -> LoadedBase:
+    """Load the base that the config names and freeze it. Raises UserError when memory cannot hold the run."""
     device = choose_device(config.run.device)
     refuse_what_cannot_fit(config, device)
     model, tokenizer = load_base(config.model.base)
-    base = freeze(model, device, config.model.precision)
-    bank = build_bank(config, base)
+    return LoadedBase(freeze(model, device, config.model.precision), tokenizer)
+
+
+def load_adapters(config: Config) -> Adapters:
+    """Load the base and build bank, samplers and learner of torch in this process."""
+    return build_adapters(config, load_frozen(config), range(config.num_adapters))
+
+
+def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int]) -> Adapters:
+    """Build bank, samplers and learner for the members of these slots; here they are numbered from 0."""
+    base, tokenizer = loaded.base, loaded.tokenizer
+    bank = build_bank(config, base, slots)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id = pad_token(tokenizer)
     learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id)
@@ -134,11 +155,12 @@ def load_adapters(config: Config) -> Adapters:
     )
 
 
-def build_bank(config: Config, base: Base) -> AdapterBank:
-    """Return a bank of founders for the population and the hall of fame of the config."""
+def build_bank(config: Config, base: Base, slots: Sequence[int] | None = None) -> AdapterBank:
+    """Return a bank of founders for these slots (None: all) of the population and the hall of fame of the config."""
     population = config.population
+    slots = range(config.num_adapters) if slots is None else slots
     rank, alpha, targets = population.lora_rank, population.lora_alpha, population.lora_targets
-    return AdapterBank(base, config.num_adapters, rank, alpha, targets, config.run.rng_seed)
+    return AdapterBank(base, len(slots), rank, alpha, targets, config.run.rng_seed, slots)
 
 
 def choose_device(name: str) -> torch.device:
@@ -150,16 +172,31 @@ def choose_device(name: str) -> torch.device:
 
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the base and its tokenizer: embedded, from a folder, or by name from the hub."""
-    folder = str(embedded_folder()) if name == EMBEDDED else name
-    refuse_missing_folder(name)
+    tokenizer = load_tokenizer(name)
     disable_progress_bar()  # it would overwrite our progress display
+    with _naming_the_base(name):
+        return AutoModelForCausalLM.from_pretrained(_source(name), dtype="auto"), tokenizer
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a base, and no weights."""
+    refuse_missing_folder(name)
+    with _naming_the_base(name):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(_source(name))
+        return tokenizer
+
+
+def _source(name: str) -> str:
+    return str(embedded_folder()) if name == EMBEDDED else name
+
+
+@contextmanager
+def _naming_the_base(name: str) -> Iterator[None]:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+        yield
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise UserError(f"model.base {name} cannot be loaded: {first}") from None
-    return model, tokenizer
 
 
 def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:

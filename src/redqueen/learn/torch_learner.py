@@ -8,7 +8,7 @@ first over each completion), so a long wrong answer weighs more than a short one
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +43,8 @@ class TorchLearner:
         self.bank, self.base, self.config = bank, bank.base, config
         self.temperature, self.pad_id = temperature or 1.0, pad_id
         self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
+        self.on_progress: Callable[[], None] = lambda: None
+        """Called after every batch: whoever waits can see that work goes on."""
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
         # skips the members that have no gradient.
         self.members = [nn.Parameter(bank.flat[slot]) for slot in range(bank.num_members)]
@@ -108,6 +110,7 @@ class TorchLearner:
                 predicting.backward(signal)
             slots = sorted(set(batch.owners))
             self.bank.collect_gradients(route, gradients, [place[slot] for slot in slots])
+            self.on_progress()
         self.base.model.eval()
         return gradients, losses, clipped
 
@@ -136,10 +139,23 @@ class TorchLearner:
 
     def inherit(self, slot: int, parent_slot: int) -> None:
         """Give ``slot`` a copy of its parent's moments and step count."""
-        state = self.optimiser.state.get(self.members[parent_slot])
+        self.set_moments(slot, self.moments(parent_slot))
+
+    def moments(self, slot: int) -> dict[str, Tensor]:
+        """Return a copy of a member's moments and step count by name; nothing when it was never stepped."""
+        state = self.optimiser.state.get(self.members[slot], {})
+        return {name: value.detach().clone() for name, value in state.items()}
+
+    def set_moments(self, slot: int, moments: Mapping[str, Tensor]) -> None:
+        """Give a member moments and a step count; with none it has those of a newborn."""
         self.reset(slot)
-        if state:
-            self.optimiser.state[self.members[slot]] = {name: value.clone() for name, value in state.items()}
+        if moments:
+            self.optimiser.state[self.members[slot]] = {n: self._placed(n, value) for n, value in moments.items()}
+
+    def _placed(self, name: str, value: Tensor) -> Tensor:
+        # A fused AdamW on the CPU counts steps there; elsewhere the count is on the device.
+        stays = name == "step" and self.base.device.type == "cpu"
+        return value.to(value.device if stays else self.base.device, copy=True)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return moments and step counts as ``<slot>.step``, ``<slot>.exp_avg``, ``<slot>.exp_avg_sq`` (fp32)."""
@@ -160,8 +176,7 @@ class TorchLearner:
                     "the optimiser state belongs to a population of another size or lora_rank; "
                     "resume with the configuration stored beside the run"
                 )
-            where = value.device if name == "step" and self.base.device.type == "cpu" else self.base.device
-            self.optimiser.state[self.members[slot]][name] = value.to(where, copy=True)
+            self.optimiser.state[self.members[slot]][name] = self._placed(name, value)
 
 
 def _chunks(total: int, size: int) -> Iterator[slice]:

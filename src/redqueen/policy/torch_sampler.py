@@ -82,6 +82,8 @@ class TorchSampler:
         self.steps_between_looks = 1 if on_cpu else 8
         self.shrink_frac = 0.25 if on_cpu else 0.5
         self.stats = SamplerStats()
+        self.on_progress: Callable[[], None] = lambda: None
+        """Called after every few tokens: whoever waits can see that work goes on."""
 
     @torch.inference_mode()
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
@@ -130,6 +132,7 @@ class TorchSampler:
             steps += num_steps
             rows_run += num_steps * decoding.num_rows
             decoding.look(self.stopper, num_steps)
+            self.on_progress()
         decoding.collect(found)
         new = sum(len(c.tokens) for c in found.values())
         self.stats = SamplerStats(decoding.prompt_tokens_read, new, steps, rows_run)
