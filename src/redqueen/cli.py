@@ -34,6 +34,7 @@ TrustHooks = Annotated[
     bool, typer.Option("--trust-hooks", help="Import the hook that the run folder's config names: that runs its code.")
 ]
 AllowWeak = Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")]
+Cluster = Annotated[str | None, typer.Option("--cluster", help="A Ray cluster for the shards: HOST:PORT, or auto.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="section.field=value; may be repeated.")]
 
 
@@ -88,19 +89,22 @@ def train(
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Folder to make; default runs/NAME-SEED.")] = None,
     set_: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
+    cluster: Cluster = None,
 ) -> None:
     """Play a run from its beginning to its report."""
     from redqueen.commands import train as command
 
-    command.train(config, run_dir, set_ or [], dry_run)
+    command.train(config, run_dir, set_ or [], dry_run, cluster)
 
 
 @app.command()
-def resume(run_dir: RunDir, trust_hooks: TrustHooks = False, allow_weak: AllowWeak = False) -> None:
+def resume(
+    run_dir: RunDir, trust_hooks: TrustHooks = False, allow_weak: AllowWeak = False, cluster: Cluster = None
+) -> None:
     """Continue a run that was stopped, from its newest checkpoint."""
     from redqueen.commands import train as command
 
-    command.resume(run_dir, trust_hooks, allow_weak)
+    command.resume(run_dir, trust_hooks, allow_weak, cluster)
 
 
 @app.command()

@@ -19,6 +19,7 @@ from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
+from redqueen.nouns import ShardNews
 from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
@@ -39,7 +40,7 @@ class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
     ``sampler`` makes a solver at another temperature (0 is greedy): what evaluation uses. ``close`` ends what was
-    started for them.
+    started for them; ``news`` tells what happened to their shards since it was last asked.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -50,6 +51,7 @@ class Adapters:
     sampler: Callable[[float], Sampler]
     learner: Learner
     close: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    news: Callable[[], ShardNews] = field(default=ShardNews, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
             sampler=adapters.sampler,
             learner=adapters.learner,
             close=adapters.close,
+            news=adapters.news,
             prompt_format=prompt_format,
             verifier=verifier,
             rating=GaussianRating(config.match),

@@ -39,13 +39,13 @@ def test_slots_are_dealt_out_in_turn_so_that_roles_spread_evenly() -> None:
 
 
 def test_founders_are_those_of_one_process(config: Config) -> None:
-    whole, (parts, _) = load_adapters(config), sharded_adapters(config, LocalHost(config))
+    whole, parts = load_adapters(config), sharded_adapters(config, LocalHost(config))
     for slot in range(4):
         assert torch.equal(flattened(whole.store.genotype(slot)), flattened(parts.store.genotype(slot)))
 
 
 def test_samples_and_updates_are_those_of_one_process_within_rounding(config: Config) -> None:
-    whole, (parts, _) = load_adapters(config), sharded_adapters(config, LocalHost(config))
+    whole, parts = load_adapters(config), sharded_adapters(config, LocalHost(config))
     asked = requests([0, 1, 2, 3, BASE_SLOT, BASE_SLOT])
     one, other = whole.solver.sample(asked), parts.solver.sample(asked)
     assert [[c.tokens for c in group] for group in one] == [[c.tokens for c in group] for group in other]
@@ -61,7 +61,7 @@ def test_samples_and_updates_are_those_of_one_process_within_rounding(config: Co
 
 
 def test_a_checkpoint_passes_between_one_process_and_shards(config: Config) -> None:
-    whole, (parts, _) = load_adapters(config), sharded_adapters(config, LocalHost(config))
+    whole, parts = load_adapters(config), sharded_adapters(config, LocalHost(config))
     asked = requests([0, 1, 2, 3])
     groups = whole.solver.sample(asked)
     whole.learner.update(
@@ -75,7 +75,7 @@ def test_a_checkpoint_passes_between_one_process_and_shards(config: Config) -> N
 
 
 def test_a_child_takes_the_moments_of_a_parent_in_another_shard(config: Config) -> None:
-    parts, _ = sharded_adapters(config, LocalHost(config))
+    parts = sharded_adapters(config, LocalHost(config))
     asked = requests([0])
     group = parts.solver.sample(asked)[0]
     parts.learner.update([Rollout(0, asked[0].prompt, tuple(group), (1.0, 0.0, -1.0))])

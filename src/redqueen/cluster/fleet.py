@@ -16,24 +16,13 @@ from typing import Any
 from redqueen.cluster.host import Connection, Host, Pending, ShardLost
 from redqueen.config import Config
 from redqueen.errors import UserError
-from redqueen.nouns import Rollout, UpdateStats
+from redqueen.nouns import Rollout, ShardEvent, ShardNews, UpdateStats
 
 Call = tuple[Any, ...]
 """A method's name and its arguments."""
 
 CHANGES = ("put", "reset")
 """Calls that change members and are no update."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened to a shard: it was ``opened``, ``lost`` or ``moved``, on which node, why, in seconds."""
-
-    shard: int
-    what: str
-    node: str
-    detail: str = ""
-    seconds: float = 0.0
 
 
 @dataclass
@@ -56,7 +45,7 @@ class Fleet:
 
     def __init__(self, config: Config, host: Host) -> None:
         self.config, self.host = config.cluster, host
-        self.events: list[Event] = []
+        self.events: list[ShardEvent] = []
         self.num_lost = 0
         slots = partition(config.num_adapters, config.cluster.num_shards)
         self.places = [_Place(part, self._open(i, part)) for i, part in enumerate(slots)]
@@ -88,6 +77,11 @@ class Fleet:
             answers[index] = self._secure(index, call, answers[index])
         self._rebalance()
         return sorted((one for part in answers.values() for one in part), key=lambda one: one.slot)
+
+    def news(self) -> ShardNews:
+        """Return what happened to the shards, and what was moved, since the last call."""
+        events, self.events = tuple(self.events), []
+        return ShardNews(events, self.host.moved())
 
     def close(self) -> None:
         """End all shards."""
@@ -129,7 +123,7 @@ class Fleet:
         place = self.places[index]
         while True:
             self.num_lost += 1
-            self.events.append(Event(index, "lost", place.connection.node, str(lost)))
+            self.events.append(ShardEvent(index, "lost", place.connection.node, str(lost)))
             if losses_of_the_call >= self.config.num_losses_of_a_call:
                 raise UserError(
                     f"shard {index} was lost {losses_of_the_call + 1} times over one call (last: {lost}); see what ends "
@@ -159,14 +153,14 @@ class Fleet:
     def _open(self, index: int, slots: tuple[int, ...]) -> Connection:
         began = time.monotonic()
         connection = self.host.open(index, slots)
-        self.events.append(Event(index, "opened", connection.node, "", time.monotonic() - began))
+        self.events.append(ShardEvent(index, "opened", connection.node, "", time.monotonic() - began))
         return connection
 
     def _rebalance(self) -> None:
         """Move shards that would stand better elsewhere, now that all they are is kept."""
         for index in self.host.misplaced([place.connection for place in self.places]):
             place = self.places[index]
-            self.events.append(Event(index, "moved", place.connection.node))
+            self.events.append(ShardEvent(index, "moved", place.connection.node))
             place.connection.close()
             try:
                 self._reopen(index)

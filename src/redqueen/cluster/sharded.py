@@ -150,12 +150,12 @@ def unflattened(row: Tensor, like: Genotype) -> Genotype:
     return Genotype(factors, like.alpha)
 
 
-def sharded_adapters(config: Config, host: Host) -> tuple[Adapters, Fleet]:
-    """Open the shards of a run on ``host`` and return the engine's adapters over them, and the fleet behind."""
+def sharded_adapters(config: Config, host: Host) -> Adapters:
+    """Open the shards of a run on ``host`` and return the engine's adapters over them."""
     tokenizer = load_tokenizer(config.model.base)
     fleet = Fleet(config, host)
     about: About = fleet.ask({0: ("about",)})[0]
-    adapters = Adapters(
+    return Adapters(
         tokenizer=tokenizer,
         limits=about.limits,
         store=ShardedStore(fleet, config, about),
@@ -164,5 +164,5 @@ def sharded_adapters(config: Config, host: Host) -> tuple[Adapters, Fleet]:
         sampler=lambda temperature: ShardedSampler(fleet, temperature),
         learner=ShardedLearner(fleet),
         close=fleet.close,
+        news=fleet.news,
     )
-    return adapters, fleet

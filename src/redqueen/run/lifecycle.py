@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from redqueen.cluster.opening import adapters_here
 from redqueen.config import Config
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError
@@ -17,6 +18,7 @@ from redqueen.evaluate.external import Examiner, base_records, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord, StepWriter
 from redqueen.loop import play_step
+from redqueen.run.cluster_log import write_news
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, StopRequest, catching_signals
@@ -73,7 +75,7 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
             f"{folder} exists already: choose another --run-dir, or continue it: `redqueen resume {folder}`"
         )
     require_tracker(config)
-    with open_engine(config, load) as engine:
+    with open_engine(config, load or adapters_here) as engine:
         make_run_folder(folder, config)
         with RunLock(folder):
             return _play_anew(folder, engine)
@@ -89,7 +91,7 @@ def resume(folder: Path, trust_hooks: bool = False, allow_weak: bool = False, lo
     refuse_links(folder)
     config = trusted_config(load_run_config(folder), folder, trust_hooks, allow_weak)
     require_tracker(config)
-    with RunLock(folder), open_engine(config, load) as engine:
+    with RunLock(folder), open_engine(config, load or adapters_here) as engine:
         checkpoints = folder / CHECKPOINTS
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
         if checkpoint is None:
@@ -172,6 +174,7 @@ def _begin(session: Session) -> State:
         writer.add_evaluations(base_records(session.base_scores))
         writer.add_timings(clock.take())
     _save(session, state)
+    _tell_news(session, 0)
     return state
 
 
@@ -198,6 +201,7 @@ def _play(session: Session, state: State) -> bool:
                     _evaluate(session, writer, state)
             writer.add_timings(report.seconds | clock.take())
         session.progress.finish_step(report.step, metrics, state.individuals)
+        _tell_news(session, report.step)
         for warning in warned:
             session.progress.say(f"step {report.step}: {warning}")
         session.tracker.log(report.step, finite_only(metrics))
@@ -211,6 +215,14 @@ def _play(session: Session, state: State) -> bool:
     if saved < state.step:
         _save(session, state)
     return _is_over(config, state, spent)
+
+
+def _tell_news(session: Session, step: int) -> None:
+    news = session.engine.news()
+    write_news(session.folder, step, news)
+    for event in news.events:
+        if event.what != "opened":
+            session.progress.say(f"step {step}: shard {event.shard} {event.what} ({event.node}) {event.detail}".rstrip())
 
 
 def _is_over(config: Config, state: State, spent: Spent) -> bool:
