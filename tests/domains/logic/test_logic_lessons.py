@@ -7,6 +7,7 @@ from redqueen.domains.logic.generator import draw
 from redqueen.domains.logic.kinds import LOGIC
 from redqueen.domains.logic.language import read_puzzle, write_puzzle
 from redqueen.domains.logic.normal import is_held_out
+from redqueen.domains.logic.prompts_compact import KIND
 
 
 def test_every_lesson_is_a_right_answer_or_a_valid_proposal_in_the_form_of_self_play():
@@ -15,7 +16,7 @@ def test_every_lesson_is_a_right_answer_or_a_valid_proposal_in_the_form_of_self_
         if is_proposal(lesson):
             check_proposal(LOGIC, lesson)
         else:
-            check_solution(LOGIC, lesson, as_task(LOGIC, lesson.prompt.removeprefix(BOS).removesuffix(asked("logic"))))
+            check_solution(LOGIC, lesson, as_task(LOGIC, lesson.prompt.removeprefix(BOS).removesuffix(asked(KIND))))
     assert 50 < sum(map(is_proposal, lessons)) < 150
 
 

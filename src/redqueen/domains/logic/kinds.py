@@ -56,7 +56,7 @@ def _puzzle(task: Task) -> Puzzle:
 PUZZLE = TaskKind(
     name=prompts_compact.KIND,
     shown=Shown(
-        "logic (solve a puzzle)",
+        "logic_puzzle (solve a puzzle)",
         "The student sees what is sought and the clues, and is asked for the one assignment that fits them.",
         "Which values fit all clues? (A = 1, B = 2)",
         "{}{}",

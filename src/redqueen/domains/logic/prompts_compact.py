@@ -2,8 +2,8 @@
 
 ::
 
-    solve      BOS puzzle ASK logic OUT                      ->  [THINK steps /THINK] A = 2, B = 1 EOS
-    propose    BOS REF assignment IN puzzle ... NEW logic OUT ->  assignment IN puzzle EOS
+    solve      BOS puzzle ASK logic_puzzle OUT                        ->  [THINK steps /THINK] A = 2, B = 1 EOS
+    propose    BOS REF assignment IN puzzle ... NEW logic_puzzle OUT  ->  assignment IN puzzle EOS
 
 A teacher writes the assignment that it has in mind first, so that each clue can be true of it; it is not believed.
 """
@@ -17,7 +17,7 @@ from redqueen.domains.compact import IN, REF, asked, has_mark, new, without_mark
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.nouns import Task
 
-KIND = "logic"
+KIND = "logic_puzzle"
 
 
 def reference(puzzle: str, answer: str) -> str:

@@ -47,7 +47,7 @@ def grade(task: Task, answer: str, rules: Rules) -> Grade:
 PROOF = TaskKind(
     name=prompts_compact.KIND,
     shown=Shown(
-        "proof (prove a lemma)",
+        "proof_lemma (prove a lemma)",
         "The student sees the hypotheses and the goal, and is asked for a proof.",
         "How is it proved? (rules and the lines that they are used on: mp 1 2, syl 3 4)",
         "{}{}",

@@ -2,8 +2,8 @@
 
 ::
 
-    solve      BOS 1 p \\n 2 p>q \\n ? q ASK proof OUT   ->  [THINK mp 1 2: 3 q /THINK] mp 1 2 EOS
-    propose    BOS REF lines ... NEW proof OUT          ->  1 p \\n 2 p>q \\n mp 1 2: 3 q EOS
+    solve      BOS 1 p \\n 2 p>q \\n ? q ASK proof_lemma OUT  ->  [THINK mp 1 2: 3 q /THINK] mp 1 2 EOS
+    propose    BOS REF lines ... NEW proof_lemma OUT         ->  1 p \\n 2 p>q \\n mp 1 2: 3 q EOS
 
 A teacher writes a derivation; its last line is the lemma's goal, and its steps are the proof that it has in mind.
 """
@@ -20,7 +20,7 @@ from redqueen.domains.proofs.calculus import Line, read_proof, unfold
 from redqueen.domains.proofs.formulas import Lemma, read_lemma, write_formula
 from redqueen.nouns import Task
 
-KIND = "proof"
+KIND = "proof_lemma"
 _LINE = re.compile(r"(?:([a-z]+[0-9]?(?: [0-9]{1,2})*): )?(?:[0-9]{1,2}|(\?)) (.+)", re.ASCII)
 
 
