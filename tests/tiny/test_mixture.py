@@ -1,5 +1,6 @@
 """The mixture of a corpus: shares of tokens, refusals, and what domains bring."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -38,16 +39,26 @@ def test_whoever_is_furthest_behind_its_share_writes_next() -> None:
     assert tally.furthest_behind() == "a"
 
 
-def test_a_batch_holds_each_source_by_its_share_of_tokens() -> None:
+def test_a_batch_holds_each_source_by_its_share_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(digit: str, longest: int) -> Callable[[Random], list[Lesson]]:
+        return lambda rng: [Lesson(BOS, (((digit * rng.randint(1, longest), 1.0),),))]
+
+    for name, digit, longest in (("ones", "1", 30), ("twos", "2", 90)):
+        monkeypatch.setitem(DOMAINS, name, replace(DOMAINS["code"], name=name, kinds=(), lessons=write(digit, longest)))
+    tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
+    tokens = Corpus(tokenizer, 0, 10, 16, 320, mixture={"ones": 3.0, "twos": 1.0})[0].pack.tokens
+    ones, twos = ((tokens == tokenizer.convert_tokens_to_ids(digit)).sum().item() for digit in "12")
+    assert ones / (ones + twos) == pytest.approx(0.75, abs=0.03)
+
+
+def test_worlds_and_domains_stand_beside_each_other_in_a_batch_that_depends_on_seed_and_index_alone() -> None:
     tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
     corpus = Corpus(tokenizer, 0, 10, 16, 320, mixture={"basic": 1.0, "everyday": 2.0, "sums": 1.0})
-    pack = corpus[0].pack
-    texts = ["".join(tokenizer.convert_ids_to_tokens(row)) for row in pack.tokens]
-    assert any("addition" in text for text in texts)
-    sum_mark = tokenizer.convert_tokens_to_ids("+")
-    assert (pack.tokens == sum_mark).any()
-    assert torch.equal(corpus[0].pack.tokens, pack.tokens)
-    assert not torch.equal(corpus[1].pack.tokens, pack.tokens)
+    tokens = corpus[0].pack.tokens
+    texts = [tokenizer.decode(row) for row in tokens]
+    assert any("addition" in text for text in texts) and any("def f(" in text for text in texts)
+    assert torch.equal(corpus[0].pack.tokens, tokens)
+    assert not torch.equal(corpus[1].pack.tokens[:1, :40], tokens[:1, :40])
 
 
 def test_the_default_mixture_is_the_basic_world_alone_and_writes_what_it_wrote_without_a_mixture() -> None:
