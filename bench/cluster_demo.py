@@ -75,7 +75,9 @@ def main() -> None:
     members = config.population.num_members
     print(f"runs: {out}\none process: {one_s:.0f} s; two nodes: {two_s:.0f} s, with their start")
     for purpose, num_bytes in sorted(summary.moved_bytes.items()):
-        print(f"{purpose}: {num_bytes / 1e6:.2f} MB, {num_bytes / options.steps / members / 1e3:.1f} kB a member and step")
+        print(
+            f"{purpose}: {num_bytes / 1e6:.2f} MB, {num_bytes / options.steps / members / 1e3:.1f} kB a member and step"
+        )
     verdict = compare(out / "one-process", out / "two-nodes")
     print(verdict)
     sys.exit(verdict != "equal")

@@ -19,8 +19,8 @@ from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
-from redqueen.nouns import ShardNews
 from redqueen.match.rating import GaussianRating, RatingSystem
+from redqueen.nouns import ShardNews
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
 from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder

@@ -91,5 +91,7 @@ def test_a_row_of_factors_becomes_the_genotype_that_it_was(config: Config) -> No
     genotype = load_adapters(config).store.genotype(2)
     again = unflattened(flattened(genotype), genotype)
     assert again.alpha == genotype.alpha
-    assert all(torch.equal(a, c) and torch.equal(b, d) for (a, b), (c, d) in zip(
-        genotype.factors.values(), again.factors.values(), strict=True))
+    assert all(
+        torch.equal(a, c) and torch.equal(b, d)
+        for (a, b), (c, d) in zip(genotype.factors.values(), again.factors.values(), strict=True)
+    )

@@ -126,8 +126,8 @@ class Fleet:
             self.events.append(ShardEvent(index, "lost", place.connection.node, str(lost)))
             if losses_of_the_call >= self.config.num_losses_of_a_call:
                 raise UserError(
-                    f"shard {index} was lost {losses_of_the_call + 1} times over one call (last: {lost}); see what ends "
-                    "it, then `redqueen resume` the run, or raise cluster.num_losses_of_a_call"
+                    f"shard {index} was lost {losses_of_the_call + 1} times over one call (last: {lost}); see what "
+                    "ends it, then `redqueen resume` the run, or raise cluster.num_losses_of_a_call"
                 )
             if self.num_lost > self.config.num_losses:
                 raise UserError(

@@ -8,6 +8,7 @@ thread of its process tells: a process that hangs is alive.
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 from collections import Counter
@@ -48,6 +49,10 @@ class ShardActor:
         assert self.shard is not None
         return pickle.dumps(self.shard.backup())
 
+    def pid(self) -> int:
+        """Return the id of its process."""
+        return os.getpid()
+
     def progress(self) -> int:
         """Return a number that grows while work goes on."""
         return self.shard.progress if self.shard else 0
@@ -72,8 +77,8 @@ class RayHost:
         except (ConnectionError, RayError, RuntimeError, ValueError) as error:
             first = str(error).strip().splitlines()[0]
             raise UserError(
-                f"--cluster {address}: there is no Ray cluster to reach ({first}); start one: `ray start --head`, and on "
-                "every other machine `ray start --address=HEAD:6379`"
+                f"--cluster {address}: there is no Ray cluster to reach ({first}); start one: `ray start --head`, and "
+                "on every other machine `ray start --address=HEAD:6379`"
             ) from None
         gpus = 0.0 if config.run.device == "cpu" else sum(_of(node, "GPU") for node in _nodes())
         self._actor_class: Any = ray.remote(

@@ -33,9 +33,7 @@ def train(
     play_to_report(folder, lambda: start(resolved, folder, load))
 
 
-def resume(
-    run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False, cluster: str | None = None
-) -> None:
+def resume(run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False, cluster: str | None = None) -> None:
     """Continue a run that was stopped, from its newest checkpoint."""
     from redqueen.run.lifecycle import resume
 

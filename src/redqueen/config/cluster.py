@@ -11,11 +11,11 @@ class ClusterConfig(Section):
     """Shards of the population; where they stand is said by ``redqueen train --cluster``."""
 
     num_shards: int = Field(default=1, ge=1)
-    """Parts of the population, each with a base, sampler and learner of its own: slot i is in part i modulo this. The
-    result depends on it in the last bits, since other rows share a batch; where the parts stand changes nothing. Ours."""
+    """Parts of the population, each with a base, sampler and learner of its own: slot i is in part i modulo this.
+    Ours: the result depends on it in the last bits, as other rows share a batch, and not on where the parts stand."""
     silence_s: float = Field(default=120.0, gt=0)
     """Seconds without progress after which a shard that was asked something counts as lost. Ours: far longer than one
-    token of the largest batch or one batch of learning; a process that hangs is alive and must be found all the same."""
+    token of the largest batch or one batch of learning; a process that hangs is alive, and must be found too."""
     start_s: float = Field(default=600.0, gt=0)
     """Seconds that a shard may take to load the base, or to find a place. Ours: a large base from a slow disk."""
     num_losses_of_a_call: int = Field(default=3, ge=0)

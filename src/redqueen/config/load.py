@@ -48,8 +48,8 @@ class Config(Section):
             raise ValueError("match.hall_of_fame_frac needs two roles: the single agent has no opponents, set it to 0")
         if self.cluster.num_shards > self.num_adapters:
             raise ValueError(
-                f"cluster.num_shards is {self.cluster.num_shards}, and there are {self.num_adapters} adapters to divide: "
-                "lower it"
+                f"cluster.num_shards is {self.cluster.num_shards}, and there are {self.num_adapters} adapters to "
+                "divide: lower it"
             )
         return self
 

@@ -135,7 +135,10 @@ class AdapterBank:
     @torch.no_grad()
     def reset(self, slot: int, rng_seed: int) -> None:
         """Make ``slot`` a fresh member, drawn from (``rng_seed``, its number) alone."""
-        seed = int(np.random.SeedSequence([rng_seed, self.numbers[self._checked(slot)]]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        seed = int(
+            np.random.SeedSequence([rng_seed, self.numbers[self._checked(slot)]]).generate_state(1, np.uint64)[0]
+            >> np.uint64(1)
+        )
         generator = torch.Generator().manual_seed(seed)
         row = torch.zeros(self.num_parameters)
         for site in self.sites:

@@ -8,7 +8,7 @@ Longest prompts go first, so that prompts decoded together are of similar length
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 

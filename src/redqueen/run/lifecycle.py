@@ -18,8 +18,8 @@ from redqueen.evaluate.external import Examiner, base_records, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord, StepWriter
 from redqueen.loop import play_step
-from redqueen.run.cluster_log import write_news
 from redqueen.run.checkpoint import Checkpoint, remove_after
+from redqueen.run.cluster_log import write_news
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, StopRequest, catching_signals
 from redqueen.run.progress import LineProgress, LiveProgress, open_progress
@@ -222,7 +222,9 @@ def _tell_news(session: Session, step: int) -> None:
     write_news(session.folder, step, news)
     for event in news.events:
         if event.what != "opened":
-            session.progress.say(f"step {step}: shard {event.shard} {event.what} ({event.node}) {event.detail}".rstrip())
+            session.progress.say(
+                f"step {step}: shard {event.shard} {event.what} ({event.node}) {event.detail}".rstrip()
+            )
 
 
 def _is_over(config: Config, state: State, spent: Spent) -> bool:
