@@ -8,7 +8,7 @@ first over each completion), so a long wrong answer weighs more than a short one
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -43,8 +43,6 @@ class TorchLearner:
         self.bank, self.base, self.config = bank, bank.base, config
         self.temperature, self.pad_id = temperature or 1.0, pad_id
         self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
-        self.on_progress: Callable[[], None] = lambda: None
-        """Called after every batch: whoever waits can see that work goes on."""
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
         # skips the members that have no gradient.
         self.members = [nn.Parameter(bank.flat[slot]) for slot in range(bank.num_members)]
@@ -110,7 +108,6 @@ class TorchLearner:
                 predicting.backward(signal)
             slots = sorted(set(batch.owners))
             self.bank.collect_gradients(route, gradients, [place[slot] for slot in slots])
-            self.on_progress()
         self.base.model.eval()
         return gradients, losses, clipped
 

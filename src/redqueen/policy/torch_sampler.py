@@ -8,7 +8,7 @@ Longest prompts go first, so that prompts decoded together are of similar length
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -82,8 +82,6 @@ class TorchSampler:
         self.steps_between_looks = 1 if on_cpu else 8
         self.shrink_frac = 0.25 if on_cpu else 0.5
         self.stats = SamplerStats()
-        self.on_progress: Callable[[], None] = lambda: None
-        """Called after every few tokens: whoever waits can see that work goes on."""
 
     @torch.inference_mode()
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
@@ -132,7 +130,6 @@ class TorchSampler:
             steps += num_steps
             rows_run += num_steps * decoding.num_rows
             decoding.look(self.stopper, num_steps)
-            self.on_progress()
         decoding.collect(found)
         new = sum(len(c.tokens) for c in found.values())
         self.stats = SamplerStats(decoding.prompt_tokens_read, new, steps, rows_run)
