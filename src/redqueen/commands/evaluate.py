@@ -66,24 +66,26 @@ def evaluate(
 ) -> dict[str, Any]:
     """Examine ``target`` on ``suite``; write the answers to ``out`` and return the results as plain values.
 
-    Greedy always; ``num_samples`` answers at ``temperature`` besides, for pass@k at k = 1, 2, 4... up to
+    Without ``out`` the answers of a run's members are kept in the run, and those of others are not. Greedy always; ``num_samples`` answers at ``temperature`` besides, for pass@k at k = 1, 2, 4... up to
     ``num_samples``. Raises UserError, with nothing written, when something asked for is not there.
     """
     if num_samples < 0 or not 0 < temperature <= 10:
         raise UserError("--samples must be at least 0 and --temperature above 0 and at most 10")
     questions = load_questions(suite, data, limit)
     if not target:
-        raise UserError("nothing to evaluate: name a run directory, a PEFT folder or the word base, or give --answers")
+        raise UserError("nothing to evaluate: name a run directory, a PEFT or model folder, or the word base, or give --answers")
     with open_examination(target, overrides) as examination:
         path = out or _default_path(target, suite, examination.where)
-        if path.exists():
+        if path is not None and path.exists():
             raise UserError(f"{path} exists already: give another --out, or delete it")
         verify = examination.engine.config.verify
         with Judge(JudgeSettings(verify.num_workers, verify.allow_weak)) as judge:
             judge.grade([(questions[0], "")])  # a missing grader should be reported before any answer is sampled
             answers = examine(examination, questions, judge, num_samples, temperature)
-    _write(path, answers)
-    return {"suite": suite, "target": target, "answers": str(path), **results(answers, questions, num_samples)}
+    if path is not None:
+        _write(path, answers)
+    kept = None if path is None else str(path)
+    return {"suite": suite, "target": target, "answers": kept, **results(answers, questions, num_samples)}
 
 
 def examine(
@@ -211,7 +213,7 @@ def table(found: dict[str, Any]) -> str:
             f"worst {facts['worst']['name']} {_percent(facts['worst']['score'])}, "
             f"best {facts['best']['name']} {_percent(facts['best']['score'])} ({BEST_NOTE})"
         )
-    return "\n".join([*lines, f"  answers: {found['answers']}"])
+    return "\n".join([*lines, f"  answers: {found['answers'] or 'not kept; --out FILE keeps them'}"])
 
 
 def _percent(share: float | None) -> str:
@@ -222,10 +224,9 @@ def _range(interval: Sequence[float] | None) -> str:
     return "" if interval is None else f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
 
 
-def _default_path(target: str, suite: str, where: str) -> Path:
-    """Return where answers go unless told: into the run, else into ``evaluations`` here."""
-    name = f"{suite}-{where}.jsonl"
-    return Path(target) / "evaluations" / name if where.startswith("step-") else Path("evaluations") / name
+def _default_path(target: str, suite: str, where: str) -> Path | None:
+    """Return where answers go unless told: into the run they are of, else nowhere."""
+    return Path(target) / "evaluations" / f"{suite}-{where}.jsonl" if where.startswith("step-") else None
 
 
 def _write(path: Path, answers: Sequence[Answer]) -> None:

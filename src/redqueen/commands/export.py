@@ -14,6 +14,7 @@ from redqueen.files import making_folder, write_whole
 from redqueen.learn.torch_store import FACTORS
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
+from redqueen.policy.base_identity import OWN_BASE, BaseIdentity, identify_base
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import plain_config, write_adapter
@@ -44,17 +45,16 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False) ->
     model, _ = load_base(config.model.base)
     bank = build_bank(config, freeze(model, "cpu", "fp32"))
     bank.load_all(checkpoint.tensors[FACTORS])
-    embedded = config.model.base == EMBEDDED
-    base_name = str(out / "base") if embedded else config.model.base
+    embedded, base = config.model.base == EMBEDDED, identify_base(config.model.base)
     try:
         with making_folder(out) as aside:
             if merge:
                 write_merged(config.model.base, bank.genotype(members[member].slot), aside)
             else:
-                write_member(bank, members[member].slot, aside, base_name)
+                write_member(bank, members[member].slot, aside, base)
                 if embedded:
-                    shutil.copytree(embedded_folder(), aside / "base")
-            write_whole(aside / CARD, model_card(run_dir, member, base_name, out.name, merge, checkpoint.step))
+                    shutil.copytree(embedded_folder(), aside / OWN_BASE)
+            write_whole(aside / CARD, model_card(run_dir, member, base, merge, checkpoint.step))
     except OSError as error:
         raise UserError(
             f"--out {out} cannot be written ({error.strerror}): choose a folder you may write to on a disk with free "
@@ -63,10 +63,10 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False) ->
     return out
 
 
-def write_member(bank: AdapterBank, slot: int, out: Path, base_model_name: str) -> None:
-    """Write the adapter in a slot as a PEFT folder; ``base_model_name`` is what PEFT will look for as the base."""
+def write_member(bank: AdapterBank, slot: int, out: Path, base: BaseIdentity) -> None:
+    """Write the adapter in a slot as a PEFT folder that says which base it belongs to."""
     genotype = bank.genotype(slot)
-    write_adapter(out, plain_config(genotype, base_model_name, bank.shortest_targets()), genotype)
+    write_adapter(out, plain_config(genotype, base.name, bank.shortest_targets()), genotype, base.sha256)
 
 
 def write_merged(base: str, genotype: Genotype, out: Path) -> None:

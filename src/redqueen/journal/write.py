@@ -154,6 +154,14 @@ class Journal:
         with naming_the_journal(self.path), self._transaction():
             StepWriter(self.connection, step).add_timings(seconds)
 
+    def lengthen(self, config: Mapping[str, object], metrics: Mapping[str, float], step: int) -> None:
+        """Give the run's record another config, and note what became of it as metrics of ``step``, in one piece."""
+        with naming_the_journal(self.path), self._transaction():
+            self.connection.execute("UPDATE run SET config = ?", (json_text(config),))
+            names = [(step, name) for name in metrics]
+            self.connection.executemany("DELETE FROM metric WHERE step = ? AND name = ?", names)
+            StepWriter(self.connection, step).add_metrics(metrics)
+
     def query(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
         """Run a SELECT and return its rows as plain dicts, every value checked against its column.
 

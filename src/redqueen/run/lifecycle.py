@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -18,8 +18,10 @@ from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord, StepWriter
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
+from redqueen.run.continuation import lengthened, record_lengths, write_lengths
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, StopRequest, catching_signals
+from redqueen.run.preflight import check_prompts
 from redqueen.run.progress import LineProgress, LiveProgress, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.seeding import grow_seed_buffer
@@ -66,7 +68,7 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
 
     ``load``: see ``open_engine``. The first Ctrl-C (or SIGTERM) stops the run after the phase with a
     checkpoint; a second one raises KeyboardInterrupt at once. Raises UserError, with nothing written, when the folder
-    exists or the engine cannot be built.
+    exists, the engine cannot be built or the base has no room for what it would be asked.
     """
     if folder.exists():
         raise UserError(
@@ -74,24 +76,35 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
         )
     require_tracker(config)
     with open_engine(config, load) as engine:
+        check_prompts(engine)
         make_run_folder(folder, config)
         with RunLock(folder):
             return _play_anew(folder, engine)
 
 
-def resume(folder: Path, trust_hooks: bool = False, allow_weak: bool = False, load: LoadAdapters | None = None) -> bool:
+def resume(
+    folder: Path,
+    trust_hooks: bool = False,
+    allow_weak: bool = False,
+    load: LoadAdapters | None = None,
+    overrides: Sequence[str] = (),
+) -> bool:
     """Continue the run in ``folder`` from its newest valid checkpoint; return whether it reached its end.
 
     A run that was killed before its first checkpoint starts over. Damaged checkpoints are skipped and named. The folder
     is untrusted: without ``trust_hooks`` a hook that its config names is refused and not imported; without
-    ``allow_weak`` the sandbox cannot be weakened by its config; links in it are refused.
+    ``allow_weak`` the sandbox cannot be weakened by its config; links in it are refused. ``overrides`` such as
+    ``run.num_steps=400`` let a run go on beyond its end, see ``run/continuation.py``.
     """
     refuse_links(folder)
-    config = trusted_config(load_run_config(folder), folder, trust_hooks, allow_weak)
+    asked = lengthened(load_run_config(folder), overrides)
+    config = trusted_config(asked, folder, trust_hooks, allow_weak)
     require_tracker(config)
     with RunLock(folder), open_engine(config, load) as engine:
         checkpoints = folder / CHECKPOINTS
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
+        if overrides:
+            write_lengths(folder, asked, checkpoint.step if checkpoint else 0)
         if checkpoint is None:
             remove_journal(folder)
             return _play_anew(folder, engine, "there is no checkpoint yet: starting over")
@@ -104,6 +117,7 @@ def resume(folder: Path, trust_hooks: bool = False, allow_weak: bool = False, lo
                 session.progress.say(f"{sentence} Going on from the checkpoint of step {checkpoint.step}.")
             journal.truncate_after(checkpoint.step)
             remove_after(checkpoints, checkpoint.step)
+            record_lengths(journal, config, checkpoint.step)
             journal.add_session(time.time(), checkpoint.step)
             return _play(session, state)
 
