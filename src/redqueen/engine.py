@@ -29,6 +29,7 @@ from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
+from redqueen.timing import Report, unheard
 from redqueen.verify.opening import open_verifier
 
 if TYPE_CHECKING:
@@ -67,10 +68,11 @@ LoadAdapters = Callable[[Config], Adapters]
 
 
 @contextmanager
-def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[Engine]:
+def open_engine(config: Config, load: LoadAdapters | None = None, report: Report = unheard) -> Iterator[Engine]:
     """Build the engine that the config asks for; the verifier's processes end with the context.
 
-    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``).
+    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``). ``report`` is told
+    how far sampling, judging and learning are.
     Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox is available, or a constant
     of evolution or a rule of the content filter is wrong.
     """
@@ -78,8 +80,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
     prompt_format = choose_format(config)
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)
-    adapters = (load or load_adapters)(config)
-    with open_verifier(config) as verifier:
+    adapters = load(config) if load else load_adapters(config, report)
+    with open_verifier(config, report=report) as verifier:
         yield Engine(
             config=config,
             tokenizer=adapters.tokenizer,
@@ -102,7 +104,7 @@ def set_up_torch(config: Config) -> None:
     torch.manual_seed(config.run.rng_seed)
 
 
-def load_adapters(config: Config) -> Adapters:
+def load_adapters(config: Config, report: Report = unheard) -> Adapters:
     """Load the base and build bank, samplers and learner of torch in this process."""
     device = choose_device(config.run.device)
     refuse_what_cannot_fit(config, device)
@@ -111,7 +113,7 @@ def load_adapters(config: Config) -> Adapters:
     bank = build_bank(config, base)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id = pad_token(tokenizer)
-    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id)
+    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id, report=report)
 
     def sampler(max_new_tokens: int, temperature: float, top_p: float) -> TorchSampler:
         return TorchSampler(
@@ -122,6 +124,7 @@ def load_adapters(config: Config) -> Adapters:
             top_p=top_p,
             max_rows=solve.max_rows,
             pad_id=pad_id,
+            report=report,
         )
 
     return Adapters(
