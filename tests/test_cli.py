@@ -117,7 +117,12 @@ def test_a_preset_is_named_without_a_path(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("asked", "meant"),
-    [("run.steps=3", "num_steps"), ("learn.lr=1", ""), ("populaton.single=true", "population"), ("run.seed=1", "rng_seed")],
+    [
+        ("run.steps=3", "num_steps"),
+        ("learn.lr=1", ""),
+        ("populaton.single=true", "population"),
+        ("run.seed=1", "rng_seed"),
+    ],
 )
 def test_a_misspelt_field_is_answered_with_the_one_that_was_meant(asked: str, meant: str) -> None:
     line = refusal(redqueen("train", "--set", asked, "--dry-run"))

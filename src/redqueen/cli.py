@@ -103,7 +103,9 @@ def train(
 
 @app.command()
 def init(
-    preset: Annotated[str, typer.Argument(help="Whose values; default: none's.", autocompletion=completion.presets)] = "",
+    preset: Annotated[
+        str, typer.Argument(help="Whose values; default: none's.", autocompletion=completion.presets)
+    ] = "",
 ) -> None:
     """Print a config with every field explained: `redqueen init smoke > my.toml`."""
     from redqueen.commands.init import config_text
@@ -343,16 +345,20 @@ def retention(
 @app.command()
 def evaluate(
     target: Annotated[
-        str, typer.Argument(help="A run directory, a PEFT or model folder, or the word base. Not needed with --answers.")
+        str,
+        typer.Argument(help="A run directory, a PEFT or model folder, or the word base. Not needed with --answers."),
     ] = "",
     suite: Annotated[
-        str, typer.Option(help="mini, humaneval, math500... (an unknown one lists all).", autocompletion=completion.suites)
+        str,
+        typer.Option(help="mini, humaneval, math500... (an unknown one lists all).", autocompletion=completion.suites),
     ] = "",
     data: Annotated[Path | None, typer.Option(help="The suite's items as a local file; default: the hub.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,
     samples: Annotated[int, typer.Option(help="Answers an item for pass@k, besides the greedy one.")] = 0,
     temperature: Annotated[float, typer.Option(help="Temperature of these samples.")] = 0.8,
-    out: Annotated[Path | None, typer.Option(help="File for the answers, JSON lines; default: inside a run, else none.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the answers, JSON lines; default: inside a run, else none.")
+    ] = None,
     answers: Annotated[Path | None, typer.Option(help='Grade these, JSON lines {"id", "answer"}, no model.')] = None,
     set_: Overrides = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""What one command writes another reads, also after the folder has moved: export, breed, evaluate, and the card's code."""
+"""What one command writes another reads, also after the folder has moved: export, breed, evaluate, the card's code."""
 
 import json
 import re
@@ -105,8 +105,9 @@ def test_an_adapter_of_another_embedded_base_is_not_put_on_this_one(siblings: li
     folder = shutil.copytree(siblings[0], tmp_path / "other", ignore=shutil.ignore_patterns("base"))
     tensors = load_file(folder / WEIGHTS_FILE)
     save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt", BASE_SHA256: "0" * 64})
-    with pytest.raises(UserError, match="whose weights are others than those of this version"), open_examination(
-        str(folder), SHORT
+    with (
+        pytest.raises(UserError, match="whose weights are others than those of this version"),
+        open_examination(str(folder), SHORT),
     ):
         pass
 

@@ -31,14 +31,14 @@ def test_it_names_the_parents_the_rating_and_the_scores_with_intervals(run_dir: 
     assert all(f"| {parent} |" in card for parent in parents)
     assert "standard deviation" in card and "rating points after step 20" in card
     assert "| the base |" in card and f"| {child} |" in card and " % to " in card
-    assert 'PeftModel.from_pretrained(base, folder)' in card and f"`{'a' * 64}`" in card
+    assert "PeftModel.from_pretrained(base, folder)" in card and f"`{'a' * 64}`" in card
 
 
 def test_a_merged_model_loads_by_itself_and_a_local_base_is_no_hub_name(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "student")
     card = model_card(run_dir, child, BaseIdentity("/models/base", ""), merged=True, step=20)
     assert "library_name: transformers" in card and "base_model:" not in card
-    assert 'AutoModelForCausalLM.from_pretrained(folder)' in card and "PeftModel" not in card
+    assert "AutoModelForCausalLM.from_pretrained(folder)" in card and "PeftModel" not in card
 
 
 def test_what_came_after_the_checkpoint_is_not_in_it(run_dir: Path) -> None:

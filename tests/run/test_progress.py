@@ -82,12 +82,18 @@ def test_evaluations_to_come_are_part_of_the_time_left() -> None:
 
 @pytest.mark.parametrize(
     ("schedule", "step", "left"),
-    [(Schedule(10), 0, 1), (Schedule(10), 10, 0), (Schedule(10, 4), 0, 3), (Schedule(10, 4), 4, 2), (Schedule(8, 4), 4, 1)],
+    [
+        (Schedule(10), 0, 1),
+        (Schedule(10), 10, 0),
+        (Schedule(10, 4), 0, 3),
+        (Schedule(10, 4), 4, 2),
+        (Schedule(8, 4), 4, 1),
+    ],
 )
 def test_evaluations_are_counted_with_the_last_one(schedule: Schedule, step: int, left: int) -> None:
     played = [s for s in range(step + 1, schedule.num_steps + 1)]
     every = schedule.evaluate_every
-    assert left == sum(s == schedule.num_steps or bool(every) and s % every == 0 for s in played)
+    assert left == sum(s == schedule.num_steps or (bool(every) and s % every == 0) for s in played)
     assert schedule.evaluations_after(step) == left
 
 

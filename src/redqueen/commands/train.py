@@ -23,9 +23,7 @@ def train(config: Path | None, run_dir: Path | None, overrides: Sequence[str], d
     play_to_report(folder, lambda: start(resolved, folder))
 
 
-def resume(
-    run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False, overrides: Sequence[str] = ()
-) -> None:
+def resume(run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False, overrides: Sequence[str] = ()) -> None:
     """Continue a run that was stopped, from its newest checkpoint; ``overrides`` may make it longer."""
     from redqueen.run.lifecycle import resume
 

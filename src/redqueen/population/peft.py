@@ -85,9 +85,7 @@ def read_adapter(folder: Path | str) -> Adapter:
     return Adapter(folder, config, genotype, base_sha256)
 
 
-def write_adapter(
-    folder: Path | str, config: Mapping[str, Any], genotype: Genotype, base_sha256: str = ""
-) -> None:
+def write_adapter(folder: Path | str, config: Mapping[str, Any], genotype: Genotype, base_sha256: str = "") -> None:
     """Write the two files of an adapter into ``folder`` (made if need be; files there are replaced).
 
     ``base_sha256``, the hash of the base's weights, is kept in the metadata of the adapter's, wherever they go.

@@ -284,8 +284,8 @@ def _make_up(session: Session, state: State) -> bool:
 
 def _save(session: Session, state: State) -> None:
     run, tensors = session.engine.config.run, session.engine.store.state_dict()
-    plain = {"state": state_to_plain(state), "tracker": session.tracker.id}
+    plain: dict[str, object] = {"state": state_to_plain(state), "tracker": session.tracker.id}
     if session.evaluation_owed:
-        plain["evaluation_owed"] = True
+        plain |= {"evaluation_owed": True}
     folder = session.folder / CHECKPOINTS
     Checkpoint.save(folder, state.step, tensors, plain, run.num_checkpoints_kept, run.milestone_every_steps)
