@@ -51,7 +51,17 @@ def check_loss(config: Config, when: str, calls: Callable[[Fate], list[int]]) ->
     """Play undisturbed, then once for each of ``calls`` with the shard lost at that call; all must end equal."""
     undisturbed = Fate()
     stats, state = play(sharded_adapters(config, LossyHost(config, undisturbed)))
-    assert set(undisturbed.methods) == {"about", "sample", "update", "backup", "member", "put", "reset"}
+    assert set(undisturbed.methods) == {
+        "about",
+        "genotype",
+        "moments",
+        "load",
+        "reset",
+        "sample",
+        "update",
+        "backup",
+        "state_dict",
+    }
     for call in calls(undisturbed):
         fate = Fate(**{when: {call}})
         again, tensors = play(sharded_adapters(config, LossyHost(config, fate)))
@@ -76,12 +86,12 @@ def test_an_update_that_is_asked_twice_is_taken_once(config: Config) -> None:
     shard = Shard(config, (0,))
     group = shard.sample("solver", [Request(0, (1, 30, 40), 2, 5)])[0]
     rollouts = [Rollout(0, (1, 30, 40), tuple(group), (1.0, -1.0))]
-    first = shard.update(0, rollouts)
+    first = shard.update(0, rollouts, {})
     factors = shard.store.bank.flat.clone()
-    assert shard.update(0, rollouts) == first
+    assert shard.update(0, rollouts, {}) == first
     assert torch.equal(shard.store.bank.flat, factors)
     with pytest.raises(ValueError, match="update 3 was asked of a shard that has taken 1"):
-        shard.update(2, rollouts)
+        shard.update(2, rollouts, {})
 
 
 def test_a_shard_that_moves_takes_everything_with_it(config: Config) -> None:
@@ -98,16 +108,16 @@ def test_a_shard_that_moves_takes_everything_with_it(config: Config) -> None:
 def test_a_call_that_ends_every_shard_ends_the_run_with_a_remedy(config: Config) -> None:
     fleet = Fleet(config, LossyHost(config, Fate(lost_before={1, 2, 3, 4, 5})))
     with pytest.raises(UserError, match=r"shard 0 was lost 4 times over one call.*redqueen resume"):
-        fleet.ask({0: ("member", 0)})
+        fleet.ask({0: ("genotype", 0)})
 
 
 def test_too_many_losses_in_all_end_the_run_with_a_remedy(config: Config) -> None:
     config = load_config(Path("configs/smoke.toml"), [*SMALL, "cluster.num_losses=2"])
     fleet = Fleet(config, LossyHost(config, Fate(lost_before={1, 3, 5})))
-    fleet.ask({0: ("member", 0)})
-    fleet.ask({0: ("member", 0)})
+    fleet.ask({0: ("genotype", 0)})
+    fleet.ask({0: ("genotype", 0)})
     with pytest.raises(UserError, match=r"3 shards were lost .*raise cluster\.num_losses"):
-        fleet.ask({0: ("member", 0)})
+        fleet.ask({0: ("genotype", 0)})
 
 
 def test_a_fault_of_the_data_is_raised_and_not_repeated(config: Config) -> None:

@@ -7,8 +7,9 @@ import torch
 
 from redqueen.cluster.fleet import partition
 from redqueen.cluster.host import LocalHost
-from redqueen.cluster.sharded import flattened, sharded_adapters, unflattened
+from redqueen.cluster.sharded import flattened, sharded_adapters
 from redqueen.config import Config, load_config
+from redqueen.config.slots import Slots
 from redqueen.engine import load_adapters, set_up_torch
 from redqueen.nouns import BASE_SLOT, Request, Rollout
 
@@ -34,8 +35,12 @@ def requests(slots: list[int]) -> list[Request]:
     return [Request(slot, (1, 30 + i, 40), 3, 1000 + i) for i, slot in enumerate(slots)]
 
 
-def test_slots_are_dealt_out_in_turn_so_that_roles_spread_evenly() -> None:
-    assert partition(8, 3) == [(0, 3, 6), (1, 4, 7), (2, 5)]
+def test_members_are_dealt_out_in_turn_and_what_follows_them_goes_with_them() -> None:
+    assert partition(Slots.of(8, 0, False, False, False), 3) == [(0, 3, 6), (1, 4, 7), (2, 5)]
+    halls_and_followers = Slots.of(4, 3, references=True, averages=True, spare=True)
+    assert partition(halls_and_followers, 2) == [(0, 2, 4, 6, 7, 9, 11, 13, 15), (1, 3, 5, 8, 10, 12, 14)]
+    here = halls_and_followers.part((1, 3, 5, 8, 10, 12, 14))
+    assert (here.members, here.references, here.judged) == (range(2), range(3, 5), {0: 5, 1: 6})
 
 
 def test_founders_are_those_of_one_process(config: Config) -> None:
@@ -85,13 +90,3 @@ def test_a_child_takes_the_moments_of_a_parent_in_another_shard(config: Config) 
     assert torch.equal(state["factors"][0], state["factors"][1])
     parts.store.copy(0, into=1)
     assert "learner.1.exp_avg" not in parts.store.state_dict()
-
-
-def test_a_row_of_factors_becomes_the_genotype_that_it_was(config: Config) -> None:
-    genotype = load_adapters(config).store.genotype(2)
-    again = unflattened(flattened(genotype), genotype)
-    assert again.alpha == genotype.alpha
-    assert all(
-        torch.equal(a, c) and torch.equal(b, d)
-        for (a, b), (c, d) in zip(genotype.factors.values(), again.factors.values(), strict=True)
-    )

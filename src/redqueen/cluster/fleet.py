@@ -15,14 +15,12 @@ from typing import Any
 
 from redqueen.cluster.host import Connection, Host, Pending, ShardLost
 from redqueen.config import Config
+from redqueen.config.slots import Slots
 from redqueen.errors import UserError
-from redqueen.nouns import Rollout, ShardEvent, ShardNews, UpdateStats
+from redqueen.nouns import Rollout, ShardEvent, ShardNews, Tuning, UpdateStats
 
 Call = tuple[Any, ...]
 """A method's name and its arguments."""
-
-CHANGES = ("put", "reset")
-"""Calls that change members and are no update."""
 
 
 @dataclass
@@ -35,9 +33,10 @@ class _Place:
     changes: list[Call] = field(default_factory=list)
 
 
-def partition(num_slots: int, num_shards: int) -> list[tuple[int, ...]]:
-    """Return the slots of each shard: slot i is in shard i modulo ``num_shards``, so roles spread evenly."""
-    return [tuple(range(shard, num_slots, num_shards)) for shard in range(num_shards)]
+def partition(slots: Slots, num_shards: int) -> list[tuple[int, ...]]:
+    """Return the slots of each shard: members in turn, so that roles spread evenly, and their followers with them."""
+    shard_of = [slots.shard_of(slot, num_shards) for slot in range(slots.num_adapters)]
+    return [tuple(slot for slot, at in enumerate(shard_of) if at == shard) for shard in range(num_shards)]
 
 
 class Fleet:
@@ -47,7 +46,7 @@ class Fleet:
         self.config, self.host = config.cluster, host
         self.events: list[ShardEvent] = []
         self.num_lost = 0
-        slots = partition(config.num_adapters, config.cluster.num_shards)
+        slots = partition(config.slots, config.cluster.num_shards)
         self.places = [_Place(part, self._open(i, part)) for i, part in enumerate(slots)]
         self.shard_of = {slot: i for i, part in enumerate(slots) for slot in part}
 
@@ -60,18 +59,24 @@ class Fleet:
         return {index: self._finish(index, calls[index], pending[index]) for index in calls}
 
     def change(self, slot: int, method: str, *arguments: Any) -> None:
-        """Ask the shard of a member for one of ``CHANGES``."""
-        index = self.shard_of[slot]
-        call = (method, slot, *arguments)
+        """Ask the shard of a member to change it: a method of ``Shard`` whose first argument is the slot."""
+        self.change_shard(self.shard_of[slot], method, slot, *arguments)
+
+    def change_shard(self, index: int, method: str, *arguments: Any) -> None:
+        """Ask a shard to change, and remember it until the next backup."""
+        call = (method, *arguments)
         self.ask({index: call})
         self.places[index].changes.append(call)
 
-    def update(self, rollouts: Sequence[Rollout]) -> list[UpdateStats]:
+    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning]) -> list[UpdateStats]:
         """Let every shard take one update, and keep a backup of each: after this nothing of it can be lost."""
         parts: dict[int, list[Rollout]] = {index: [] for index in range(len(self.places))}
         for rollout in rollouts:
             parts[self.shard_of[rollout.slot]].append(rollout)
-        calls: dict[int, Call] = {i: ("update", self.places[i].num_updates, part) for i, part in parts.items()}
+        own: dict[int, dict[int, Tuning]] = {index: {} for index in parts}
+        for slot, tuning in tunings.items():
+            own[self.shard_of[slot]][slot] = tuning
+        calls: dict[int, Call] = {i: ("update", self.places[i].num_updates, parts[i], own[i]) for i in parts}
         answers = self.ask(calls)
         for index, call in calls.items():
             answers[index] = self._secure(index, call, answers[index])

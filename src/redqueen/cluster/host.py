@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
 from redqueen.engine import LoadedBase, load_frozen
+from redqueen.timing import Report, unheard
 
 
 class ShardLost(Exception):
@@ -34,7 +35,7 @@ class Connection(Protocol):
         ...
 
     def send(self, method: str, *arguments: object) -> Pending:
-        """Ask for one of ``shard.Calls``. Raises nothing: what goes wrong is told by the answer."""
+        """Ask for a method of ``Shard``. Raises nothing: what goes wrong is told by the answer."""
         ...
 
     def close(self) -> None:
@@ -73,13 +74,13 @@ class Host(Protocol):
 class LocalHost:
     """All shards in this process, on one base: they act one after the other and none is ever lost."""
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    def __init__(self, config: Config, report: Report = unheard) -> None:
+        self.config, self.report = config, report
         self.loaded: LoadedBase = load_frozen(config)
 
     def open(self, index: int, slots: Sequence[int]) -> LocalConnection:
         """Open a shard."""
-        return LocalConnection(Shard(self.config, slots, self.loaded))
+        return LocalConnection(Shard(self.config, slots, self.loaded, self.report))
 
     def keep(self, index: int, connection: Connection) -> None:
         """Keep nothing: a shard lives as long as this process."""

@@ -9,13 +9,18 @@ from redqueen.cluster.sharded import sharded_adapters
 from redqueen.config import Config
 from redqueen.engine import Adapters, LoadAdapters, load_adapters
 from redqueen.errors import UserError
+from redqueen.timing import Report, unheard
 
 
-def adapters_here(config: Config) -> Adapters:
-    """Open the adapters in this process, as many shards as the config says."""
-    if config.cluster.num_shards == 1:
-        return load_adapters(config)
-    return sharded_adapters(config, LocalHost(config))
+def adapters_here(report: Report = unheard) -> LoadAdapters:
+    """Return what opens the adapters in this process, in as many shards as the config says."""
+
+    def load(config: Config) -> Adapters:
+        if config.cluster.num_shards == 1:
+            return load_adapters(config, report)
+        return sharded_adapters(config, LocalHost(config, report))
+
+    return load
 
 
 def adapters_at(address: str) -> LoadAdapters:

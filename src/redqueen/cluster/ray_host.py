@@ -8,8 +8,10 @@ thread of its process tells: a process that hangs is alive.
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
+import socket
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -73,15 +75,17 @@ class RayHost:
     def __init__(self, config: Config, address: str) -> None:
         self.config = config
         try:
-            ray.init(address=address, log_to_driver=False, logging_level="error", ignore_reinit_error=True)
-        except (ConnectionError, RayError, RuntimeError, ValueError) as error:
+            _knock(address)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
+        except (OSError, RayError, RuntimeError, ValueError) as error:
             first = str(error).strip().splitlines()[0]
             raise UserError(
                 f"--cluster {address}: there is no Ray cluster to reach ({first}); start one: `ray start --head`, and "
                 "on every other machine `ray start --address=HEAD:6379`"
             ) from None
         gpus = 0.0 if config.run.device == "cpu" else sum(_of(node, "GPU") for node in _nodes())
-        self._actor_class: Any = ray.remote(
+        remote: Any = ray.remote  # its types know other options than it takes
+        self._actor_class = remote(
             num_cpus=0,  # where a shard stands is decided here: one core must be able to take a lost neighbour's shards
             num_gpus=min(0.5, gpus / (2 * config.cluster.num_shards)),  # half a device each, for the same reason
             max_restarts=0,
@@ -181,7 +185,7 @@ class RayConnection:
         self.node = f"{node} {node_id[:6]}"
 
     def send(self, method: str, *arguments: object) -> Pending:
-        """Ask for one of ``shard.Calls``."""
+        """Ask for a method of ``Shard``."""
         payload = pickle.dumps((method, arguments))
         self.host.moved_bytes["asked"] += len(payload)
         return RayPending(self.actor.call.remote(payload), self, self.host.config.cluster.silence_s)
@@ -208,6 +212,13 @@ class RayPending:
             return answer
         self.connection.host.moved_bytes["answered"] += len(answer)
         return pickle.loads(answer)
+
+
+def _knock(address: str) -> None:
+    """Raise OSError when nothing answers at HOST:PORT; Ray itself would wait there for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and "/" not in address and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _wait(reference: Any, connection: RayConnection, silence_s: float) -> Any:

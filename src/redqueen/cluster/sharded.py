@@ -7,21 +7,23 @@ enters the hall of fame, a checkpoint is written or somebody asks for a member.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from redqueen.cluster.fleet import Call, Fleet
 from redqueen.cluster.host import Host
-from redqueen.cluster.shard import PROPOSER, SOLVER, About, Member
+from redqueen.cluster.shard import PROPOSER, SOLVER, About
 from redqueen.config import Config
 from redqueen.engine import Adapters, load_tokenizer
 from redqueen.errors import UserError
 from redqueen.files import making_folder
 from redqueen.learn.torch_store import FACTORS, MOMENTS
-from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, UpdateStats
+from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import plain_config, write_adapter
 
@@ -66,9 +68,9 @@ class ShardedLearner:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
 
-    def update(self, rollouts: Sequence[Rollout]) -> list[UpdateStats]:
+    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
         """Take one step for every member with rollouts; one record a member, by ascending slot."""
-        return self.fleet.update(rollouts)
+        return self.fleet.update(rollouts, tunings or {})
 
 
 class ShardedStore:
@@ -80,20 +82,25 @@ class ShardedStore:
 
     def genotype(self, slot: int) -> Genotype:
         """Return a copy of a member's factors (fp32, on the CPU)."""
-        return self._member(slot).genotype
+        genotype: Genotype = self._ask(slot, "genotype")
+        return genotype
 
     def load(self, slot: int, genotype: Genotype, moments_from: int | None = None) -> None:
         """Put a new member into ``slot``, with no moments or a copy of those of the member ``moments_from``."""
-        moments = {} if moments_from is None else self._member(moments_from).moments
-        self.fleet.change(slot, "put", Member(genotype, moments))
+        moments = {} if moments_from is None else self._ask(moments_from, "moments")
+        self.fleet.change(slot, "load", genotype, moments)
 
     def copy(self, slot: int, into: int) -> None:
         """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""
-        self.fleet.change(into, "put", Member(self.genotype(slot), {}))
+        self.load(into, self.genotype(slot))
 
     def reset(self, slot: int, rng_seed: int) -> None:
         """Make ``slot`` a founder with no moments."""
         self.fleet.change(slot, "reset", rng_seed)
+
+    def forget(self, slot: int) -> None:
+        """Drop a member's moments and step count; its factors stay."""
+        self.fleet.change(slot, "forget")
 
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter into a folder named by its slot and a hash of its factors."""
@@ -107,47 +114,52 @@ class ShardedStore:
         return published
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return all factors and moments, under the names that one process gives them."""
-        calls: dict[int, Call] = {index: ("backup",) for index in range(len(self.fleet.places))}
-        backups = self.fleet.ask(calls)
-        members = {slot: member for backup in backups.values() for slot, member in backup.members.items()}
-        state = {FACTORS: torch.stack([flattened(members[slot].genotype) for slot in range(self.num_slots)])}
-        for slot in range(self.num_slots):
-            state |= {f"{MOMENTS}{slot}.{name}": value for name, value in members[slot].moments.items()}
-        return state
+        """Return all factors and what the learner keeps, under the names that one process gives them."""
+        calls: dict[int, Call] = {index: ("state_dict",) for index in range(len(self.fleet.places))}
+        state: dict[str, Tensor] = {}
+        rows: dict[int, Tensor] = {}
+        for index, part in self.fleet.ask(calls).items():
+            slots = self.fleet.places[index].slots
+            rows |= dict(zip(slots, part.pop(FACTORS), strict=True))
+            state |= {_renumbered(name, dict(enumerate(slots))): tensor for name, tensor in part.items()}
+        return {FACTORS: torch.stack([rows[slot] for slot in range(self.num_slots)])} | state
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what ``state_dict`` returned, here or in one process."""
-        factors, like = tensors[FACTORS], self.genotype(0)
-        if factors.shape != (self.num_slots, flattened(like).numel()):
+        factors = tensors[FACTORS]
+        if factors.shape != (self.num_slots, flattened(self.genotype(0)).numel()):
             raise UserError(
                 "the checkpoint holds other adapters than config.json asks for: restore the config.json that the run "
                 "began with, and --set no field of the population"
             )
-        for slot in range(self.num_slots):
-            prefix = f"{MOMENTS}{slot}."
-            moments = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-            self.fleet.change(slot, "put", Member(unflattened(factors[slot], like), moments))
+        for index, place in enumerate(self.fleet.places):
+            local = {slot: i for i, slot in enumerate(place.slots)}
+            own = {name: tensor for name, tensor in tensors.items() if _slot_of(name) in local}
+            part = {_renumbered(name, local): tensor for name, tensor in own.items()}
+            self.fleet.change_shard(index, "load_state", {FACTORS: factors[list(place.slots)]} | part)
 
-    def _member(self, slot: int) -> Member:
+    def _ask(self, slot: int, method: str) -> Any:
         shard = self.fleet.shard_of[slot]
-        member: Member = self.fleet.ask({shard: ("member", slot)})[shard]
-        return member
+        return self.fleet.ask({shard: (method, slot)})[shard]
+
+
+_SLOT = re.compile(rf"(?<={re.escape(MOMENTS)})((?:[a-z]+\.)?)(\d+)(?=\.)")
+"""The slot in the name of one of the learner's tensors, behind what says which of its parts keeps it."""
+
+
+def _slot_of(name: str) -> int | None:
+    found = _SLOT.search(name)
+    return int(found[2]) if found else None
+
+
+def _renumbered(name: str, numbers: Mapping[int, int]) -> str:
+    """Return the name with another slot in it."""
+    return _SLOT.sub(lambda found: f"{found[1]}{numbers[int(found[2])]}", name)
 
 
 def flattened(genotype: Genotype) -> Tensor:
     """Return a member's factors in one row, module after module, A before B, as a bank holds them."""
     return torch.cat([factor.reshape(-1) for pair in genotype.factors.values() for factor in pair])
-
-
-def unflattened(row: Tensor, like: Genotype) -> Genotype:
-    """Return the genotype of the modules and shapes of ``like`` whose factors are ``row``."""
-    factors, start = {}, 0
-    for name, (a, b) in like.factors.items():
-        middle, end = start + a.numel(), start + a.numel() + b.numel()
-        factors[name] = row[start:middle].view(a.shape).clone(), row[middle:end].view(b.shape).clone()
-        start = end
-    return Genotype(factors, like.alpha)
 
 
 def sharded_adapters(config: Config, host: Host) -> Adapters:

@@ -33,12 +33,18 @@ def train(
     play_to_report(folder, lambda: start(resolved, folder, load))
 
 
-def resume(run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False, cluster: str | None = None) -> None:
-    """Continue a run that was stopped, from its newest checkpoint."""
+def resume(
+    run_dir: Path,
+    trust_hooks: bool = False,
+    allow_weak: bool = False,
+    overrides: Sequence[str] = (),
+    cluster: str | None = None,
+) -> None:
+    """Continue a run that was stopped, from its newest checkpoint; ``overrides`` may make it longer."""
     from redqueen.run.lifecycle import resume
 
     load = _load(cluster)
-    play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak, load))
+    play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak, load, overrides))
 
 
 def _load(cluster: str | None) -> LoadAdapters | None:
@@ -52,11 +58,13 @@ def _load(cluster: str | None) -> LoadAdapters | None:
 def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     """Let ``play`` bring a run to its end and write its report; leave with exit code 130 when it was stopped before."""
     from redqueen.report.html import write_report
-    from redqueen.run.store import REPORT
+    from redqueen.run.continuation import how_to_go_on
+    from redqueen.run.store import REPORT, load_run_config
 
     try:
         if play():
             print(f"report: {write_report([folder], folder / REPORT)}")
+            print(how_to_go_on(folder, load_run_config(folder)), file=sys.stderr)
             return
     except KeyboardInterrupt:
         pass
