@@ -257,6 +257,26 @@ def _listed(nodes: Any) -> str:
     return ", ".join(map(write, nodes))
 
 
+def free_names(node: Any) -> set[str]:
+    """The names of a part that no range of a sum, product or count binds."""
+    match node:
+        case ("name", name):
+            return {name}
+        case ("in", name, low, high):
+            return {name} | free_names(low) | free_names(high)
+        case ("sum" | "prod" | "count", binders, body):
+            names: set[str] = set()
+            bound: set[str] = set()
+            for _, name, low, high in binders:
+                names |= (free_names(low) | free_names(high)) - bound
+                bound.add(name)
+            parts = body if node[0] == "count" else (body,)
+            return names | set().union(*(free_names(part) for part in parts)) - bound
+        case tuple():
+            return set().union(*(free_names(part) for part in node))
+    return set()
+
+
 def normal_form(text: str) -> str:
     """Return a text equal for statements that are the same but for names, layout, and the order of what commutes.
 
