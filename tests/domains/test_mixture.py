@@ -53,8 +53,7 @@ def test_shares_move_proposals_between_domains_and_leave_their_number() -> None:
 def test_within_a_domain_the_kinds_keep_their_proportions() -> None:
     asked = {"code_o": 6, "code_i": 2, "code_f": 0, "maths_formal": 3, "maths_word": 1}
     found = num_proposals(ProposeConfig(domains={"code": 0.5, "maths": 0.5}, num_proposals=asked))
-    assert found == {"code_o": 5, "code_i": 1, "maths_formal": 5, "maths_word": 1} or sum(found.values()) == 12
-    assert found["code_o"] + found["code_i"] == found["maths_formal"] + found["maths_word"] == 6
+    assert found == {"code_o": 5, "code_i": 1, "maths_formal": 5, "maths_word": 1}
 
 
 def test_both_forms_are_read_and_kept() -> None:
@@ -79,7 +78,7 @@ def test_a_mixture_that_is_none_is_refused(propose: dict[str, object], reason: s
 
 
 def test_a_share_of_nothing_is_refused() -> None:
-    with pytest.raises(UserError, match="gives maths a share, and propose.num_proposals asks for none"):
+    with pytest.raises(UserError, match=r"gives maths a share, and .* asks for none of its kinds"):
         num_proposals(ProposeConfig(domains=MIXED, num_proposals={"maths_formal": 0, "maths_word": 0}))
     with pytest.raises(UserError, match="gives maths none of 10 proposals"):
         num_proposals(ProposeConfig(domains={"code": 99, "maths": 1}, num_of_each_kind=2))
@@ -112,7 +111,7 @@ def test_a_match_is_a_game_in_each_domain_and_the_ratings_pool() -> None:
     assert student.rating.mu == pytest.approx((won.mu + lost.mu) / 2) == newcomer.mu
     assert student.rating.sigma == pytest.approx(((won.sigma**2 + lost.sigma**2) / 2) ** 0.5)
     (game,) = score_games([match], judged, answered)
-    assert rated(members, [], [game], STANDARD) == tuple(members) or game.winner == "draw"
+    assert game.winner == "draw", "rated together, the two would cancel"
 
 
 def test_in_one_domain_alone_both_ways_of_rating_agree() -> None:
@@ -206,8 +205,9 @@ def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     about = tmp_path / "riddle_package-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: riddle-package\nVersion: 1.0\n", encoding="utf-8")
-    points = "[redqueen.domains]\nriddles = riddle_package:DOMAIN\ncode = riddle_package:DOMAIN\nlost = no_such_package:DOMAIN\n"
-    (about / "entry_points.txt").write_text(points, encoding="utf-8")
+    points = {"riddles": "riddle_package:DOMAIN", "code": "riddle_package:DOMAIN", "lost": "no_such_package:DOMAIN"}
+    lines = ["[redqueen.domains]", *(f"{name} = {value}" for name, value in points.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
     DOMAINS.pop("riddles", None)
@@ -231,5 +231,5 @@ def test_the_list_of_domains_says_what_they_have_and_where_they_come_from(other_
 
 
 def test_an_unknown_domain_is_refused_with_those_there_are(other_package: None) -> None:
-    with pytest.raises(UserError, match="chess is no domain; choose from code, maths.* riddles"):
+    with pytest.raises(UserError, match=r"chess is no domain; choose from code, maths.* riddles"):
         open_domain("chess")

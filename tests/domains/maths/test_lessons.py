@@ -1,4 +1,4 @@
-"""Lessons of mathematics: what they show is a prompt of the format, what they teach is right, the suite is not in them."""
+"""Lessons of mathematics: they show prompts of the format, what they teach is right, the suite is not in them."""
 
 from random import Random
 
