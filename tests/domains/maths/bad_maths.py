@@ -135,8 +135,8 @@ WORD_PROBLEMS: tuple[tuple[str, str], ...] = (
     ("In a box are 12 apples and 5 pears. How many fruits are there?", "choose(12, 5)"),
     ("Tom has 12 apples, Ann has 5 apples. How many apples are there?", "12/5"),
     # another unknown is asked for
-    ("The sum of two numbers is 9 and their difference is 3. What is the smaller number?", "x where x + y = 9, x - y = 3"),
-    ("The sum of two numbers is 9 and their difference is 3. What is the larger number?", "y where x + y = 9, x - y = 3"),
+    ("The sum of two numbers is 9, their difference is 3. What is the smaller number?", "x where x + y = 9, x - y = 3"),
+    ("The sum of two numbers is 9, their difference is 3. What is the larger number?", "y where x + y = 9, x - y = 3"),
     # no question, no prose
     ("Tom has 12 apples and gives 5 of them away.", "12 - 5"),
     ("What is left? Tom has 12 apples and gives 5 of them away? Or not?", "12 - 5"),

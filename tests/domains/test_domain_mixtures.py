@@ -141,6 +141,7 @@ SMALL = {
     "run": {"num_steps": 2, "num_threads": 1, "device": "cpu", "checkpoint_every_steps": 1},
     "propose": {"domains": MIXED, "num_of_each_kind": 2, "num_seed_proposals": 1},
     "match": {"ratings": "per_domain"},
+    "evaluate": {"num_samples": 1, "max_items": 24},
 }
 
 
