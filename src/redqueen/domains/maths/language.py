@@ -70,7 +70,7 @@ def _tokens(text: str) -> list[str]:
         if found is None:
             raise StatementError(f"{text[at : at + 1]!r} is no sign of the language")
         token = found[0].strip()
-        if len(token) > MAX_DIGITS + 1 and found[1]:
+        if found[1] and len(token.replace(".", "")) > MAX_DIGITS:
             raise StatementError(f"a number of more than {MAX_DIGITS} digits")
         if found[2] and len(token) > 1 and token not in _WORDS:
             raise StatementError(f"{token[:20]!r} is no word of the language")
@@ -255,6 +255,26 @@ def _inside(node: Node, least: int) -> str:
 
 def _listed(nodes: Any) -> str:
     return ", ".join(map(write, nodes))
+
+
+def free_names(node: Any) -> set[str]:
+    """The names of a part that no range of a sum, product or count binds."""
+    match node:
+        case ("name", name):
+            return {name}
+        case ("in", name, low, high):
+            return {name} | free_names(low) | free_names(high)
+        case ("sum" | "prod" | "count", binders, body):
+            names: set[str] = set()
+            bound: set[str] = set()
+            for _, name, low, high in binders:
+                names |= (free_names(low) | free_names(high)) - bound
+                bound.add(name)
+            parts = body if node[0] == "count" else (body,)
+            return names | set().union(*(free_names(part) for part in parts)) - bound
+        case tuple():
+            return set().union(*(free_names(part) for part in node))
+    return set()
 
 
 def normal_form(text: str) -> str:
