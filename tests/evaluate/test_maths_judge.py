@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from redqueen.evaluate.maths import MAX_ANSWER_CHARS, MathsJudge, final_answer, plain_form
+from redqueen.domains.maths.answer_form import final_answer, plain_form
+from redqueen.evaluate.maths import MAX_ANSWER_CHARS, MathsJudge
 from redqueen.verify.guard import faults
 
 pytest.importorskip("math_verify", reason="math-verify is not installed (extra: maths)")

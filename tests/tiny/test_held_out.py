@@ -5,7 +5,8 @@ import json
 import re
 from random import Random
 
-from redqueen.domains.code.suite import SUITES, checksum, read_checksums
+from redqueen.domains.code.suite import SUITES
+from redqueen.domains.rows import checksum, read_checksums
 from redqueen.tiny.corpus import IDENTITY, Author
 from redqueen.tiny.generator import LEVELS
 from redqueen.tiny.held_out import SECOND_SEED, SUITE_SEED, considered_skeletons, held_out_skeletons, write_block

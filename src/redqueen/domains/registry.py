@@ -13,6 +13,7 @@ from redqueen.config import Config, ProposeConfig, VerifyConfig
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind
 from redqueen.domains.logic.kinds import LOGIC
+from redqueen.domains.maths.kinds import MATHS
 from redqueen.domains.proofs.kinds import PROOFS
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
@@ -32,6 +33,7 @@ class JobRunner(Protocol):
 
 DOMAINS: dict[str, Domain] = {
     CODE.name: CODE,
+    MATHS.name: MATHS,
     LOGIC.name: LOGIC,
     PROOFS.name: PROOFS,
 }

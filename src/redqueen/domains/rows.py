@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -52,6 +53,41 @@ def rows_of_file(path: Path, flag: str = "--data") -> list[Row]:
             return list(_rows_of_lines(str(path), stream))
     except (OSError, EOFError, ValueError, RecursionError) as error:
         raise UserError(f"{flag} {path} cannot be read ({error}); give a file of JSON lines") from None
+
+
+def frozen_files(folder: Path) -> list[Path]:
+    """Return the files that a folder's ``CHECKSUMS`` (as sha256sum writes it) lists, in its order.
+
+    Raises UserError when one is missing or has changed since it was frozen.
+    """
+    paths = []
+    for name, expected in read_checksums(folder).items():
+        path = folder / name
+        if not path.is_file():
+            raise UserError(f"{path} is missing; restore it from the project, or take its line out of CHECKSUMS.")
+        if checksum(path) != expected:
+            raise UserError(
+                f"{path} has changed since it was frozen; restore it, or, if the change is meant, renew its line "
+                "in CHECKSUMS with sha256sum (older figures no longer compare then)."
+            )
+        paths.append(path)
+    return paths
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read_checksums(folder: Path) -> dict[str, str]:
+    """Read ``CHECKSUMS``: file name to SHA-256. Raises UserError when it is missing or has no line that fits."""
+    path = folder / "CHECKSUMS"
+    if not path.is_file():
+        raise UserError(f"{path} is missing; write it with sha256sum *.jsonl > CHECKSUMS in that folder.")
+    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not lines or any(len(parts) != 2 for parts in lines):
+        raise UserError(f"{path} should hold lines of a SHA-256 and a file name, as sha256sum writes them.")
+    return {name: digest for digest, name in lines}
 
 
 def _rows_of_lines(name: str, lines: Iterable[str]) -> Iterator[Row]:

@@ -16,7 +16,7 @@ from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
 from redqueen.errors import UserError
 from redqueen.evaluate.evalplus import extended_test, with_stand_in
 from redqueen.evaluate.livecode import read_question
-from redqueen.evaluate.maths import final_answer
+from redqueen.domains.maths.answer_form import final_answer
 from redqueen.evaluate.questions import FunctionQuestion, MathsQuestion, Question, TaskQuestion
 from redqueen.nouns import Task
 from redqueen.verify.literals import LiteralError, canonical

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import select
 import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from redqueen.domains.maths.answer_form import comparable, final_answer, plain_form
 from redqueen.errors import UserError
-from redqueen.evaluate.maths_form import comparable
 from redqueen.nouns import Grade
 from redqueen.verify.guard import VERDICT, guarded
 
@@ -20,36 +19,6 @@ DEADLINE_S = 10.0
 MAX_ANSWER_CHARS = 2_000
 """A longer answer is not parsed (ours); no gold answer of the suites is a tenth as long."""
 _START_S = 120.0
-
-_SPACES = re.compile(r"\\[,;:! ]|~|\s|\\q?quad|\\(?:left|right)(?![a-zA-Z])")
-_TEXTS = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
-
-
-def final_answer(text: str) -> str:
-    """Return what an answer comes down to: what its last box holds, what follows ``####`` (GSM8K), or all of it."""
-    start = text.rfind("\\boxed{")
-    if start >= 0:
-        begin = start + len("\\boxed{")
-        depth = 1
-        for place in range(begin, len(text)):
-            depth += (text[place] == "{") - (text[place] == "}")
-            if depth == 0:
-                return text[begin:place].strip()
-    if "####" in text:
-        text = text.rpartition("####")[2]
-    text = text.strip()
-    for mark in ("$$", "$"):
-        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark) and text.count(mark) == 2:
-            return text[len(mark) : -len(mark)].strip()
-    return text
-
-
-def plain_form(answer: str) -> str:
-    """Return an answer without what means nothing: spaces, ``\\left``, a sentence's full stop, commas of thousands."""
-    text = _TEXTS.sub(r"\1", answer.strip().removesuffix("."))
-    text = text.replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac").replace("^{\\circ}", "^\\circ")
-    text = _SPACES.sub("", text).removeprefix("\\$").removeprefix("$")
-    return text.replace(",", "") if re.fullmatch(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?", text) else text
 
 
 class MathsJudge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from redqueen.verify.literals import LiteralError, canonical_args
@@ -14,6 +14,9 @@ from redqueen.verify.zygote_modules import kind_for
 NUM_SEEDS_UNORDERED = 8
 """Number of worlds when sets or hashes appear, in the source or at run time: two of them differ in the order of any two
 elements, the others in what a reversed order does not change (ours)."""
+
+CALL_MEMORY_BYTES = 256 << 20
+"""Address space of a call of our own code beyond its warm interpreter, bytes (ours: libraries take more)."""
 
 _PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
 
@@ -42,6 +45,25 @@ def make_job(code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: R
         entry=entry,
         gated=rules.gated,
         kind=kind_for(code) if rules.gated else "full",
+    )
+
+
+def call_job(module: str, function: str, arguments: Sequence[str], cpu_ms: int, rules: Rules) -> Job:
+    """A job that calls our own function on texts that nobody trusts, with the libraries that its module imports.
+
+    The module is imported before the sandbox closes, so it must import there whatever it will need.
+    """
+    return Job(
+        code=f"from {module} import {function}\n",
+        inputs=(("literal", ", ".join(map(repr, arguments))),),
+        mode="all",
+        cpu_ms=cpu_ms,
+        wall_ms=max(rules.limits.wall_ms, 2 * cpu_ms),
+        memory_bytes=CALL_MEMORY_BYTES,
+        max_output_chars=rules.limits.max_output_chars,
+        entry=function,
+        gated=False,
+        kind=module,
     )
 
 

@@ -7,6 +7,8 @@ that are allowed.
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 
 from redqueen.verify.inside.allowed import COMMON, FURTHER, HELPERS, PARSER_HELPERS
 
@@ -15,12 +17,25 @@ ZYGOTE_MODULES: dict[str, tuple[str, ...]] = {
     "common": (*COMMON, *PARSER_HELPERS),
     "full": (*COMMON, *FURTHER, *HELPERS),
 }
-"""The modules that each kind of zygote imports."""
+"""The modules that each kind of zygote imports.
+
+A kind that is not here is the name of a module that is installed: of a library, or of our own code that needs one.
+"""
 
 _WORD = re.compile(r"\w+")
 # Codecs are imported by the interpreter itself when these words need them.
 _CODEC_WORDS = frozenset({"encode", "decode", "bytes", "bytearray"})
 _FULL_WORDS = frozenset(FURTHER) | frozenset(HELPERS) | _CODEC_WORDS
+
+
+def modules_of(kind: str) -> tuple[str, ...]:
+    """Return the modules that a zygote of this kind imports."""
+    return ZYGOTE_MODULES.get(kind, (kind,))
+
+
+def paths_of(kind: str) -> list[str]:
+    """Return where a zygote of this kind looks for them beside the standard library."""
+    return [] if kind in ZYGOTE_MODULES else [str(Path(path).resolve()) for path in sys.path if path]
 
 
 def kind_for(code: str) -> str:

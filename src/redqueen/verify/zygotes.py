@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redqueen.verify.inside import wire
-from redqueen.verify.zygote_modules import ZYGOTE_MODULES
+from redqueen.verify.zygote_modules import modules_of, paths_of
 
 _START_S = 30.0
 _SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
 _MAX_PAYLOAD_BYTES = 16 << 20
 # Only the files that run inside: the package's own __init__ would bring in the judge.
 _BOOT = (
-    "import sys; sys.path.insert(0, sys.argv[3]); from inside import canaries, zygote; zygote.main(canaries.observe)"
+    "import sys; sys.path[:0] = [sys.argv[3]]; sys.path += sys.argv[4:]; from inside import canaries, zygote; zygote.main(canaries.observe)"
 )
 _CODE_FOLDER = str(Path(__file__).resolve().parent)
 
@@ -148,10 +148,11 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     """
     ours, theirs = socket.socketpair()
     hash_seed = _SEEDS[seed] if seed < len(_SEEDS) else 1_000_003 * (seed + 1)
-    options = marshal.dumps(([*ZYGOTE_MODULES[kind], *settings.preload], sorted(settings.leave_out), seed)).hex()
+    options = marshal.dumps(([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed)).hex()
+    boot = [_BOOT, str(theirs.fileno()), options, _CODE_FOLDER, *paths_of(kind)]
     try:
         process = subprocess.Popen(
-            [settings.executable, "-s", "-S", "-P", "-B", "-c", _BOOT, str(theirs.fileno()), options, _CODE_FOLDER],
+            [settings.executable, "-s", "-S", "-P", "-B", "-c", *boot],
             env={"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8", "TZ": "UTC", **_inherited()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -9,11 +9,10 @@ import pytest
 from redqueen.domains.code.suite import (
     SUITES,
     build_items,
-    checksum,
     load_functions,
     load_suite,
-    read_checksums,
 )
+from redqueen.domains.rows import checksum, read_checksums
 from redqueen.errors import UserError
 from redqueen.evaluate.external import subset
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from redqueen.domains.code.suite import SUITES, load_functions, load_suite, read_checksums
+from redqueen.domains.code.suite import SUITES, load_functions, load_suite
+from redqueen.domains.rows import read_checksums
 from redqueen.domains.registry import check, grade
 from redqueen.evaluate.external import subset
 from redqueen.nouns import Candidate, Task

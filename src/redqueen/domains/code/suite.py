@@ -9,7 +9,6 @@ compare only while they stay as they are.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Annotated
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from redqueen.domains.domain import Item
-from redqueen.domains.rows import Row, rows_of_file
+from redqueen.domains.rows import Row, frozen_files, rows_of_file
 from redqueen.errors import UserError, first_fault
 from redqueen.nouns import Task
 from redqueen.verify.literals import canonical, canonical_args
@@ -58,18 +57,7 @@ def load_suite(folder: Path = SUITES, kinds: Sequence[str] = KINDS) -> list[Item
 
     Raises UserError when a file is missing, has changed, or cannot be read.
     """
-    items: list[Item] = []
-    for name, expected in read_checksums(folder).items():
-        path = folder / name
-        if not path.is_file():
-            raise UserError(f"{path} is missing; restore it from the project, or take its line out of CHECKSUMS.")
-        if checksum(path) != expected:
-            raise UserError(
-                f"{path} has changed since it was frozen; restore it, or, if the change is meant, renew its line "
-                "in CHECKSUMS with sha256sum (older figures no longer compare then)."
-            )
-        items += build_items(load_functions(path), kinds)
-    return items
+    return [item for path in frozen_files(folder) for item in build_items(load_functions(path), kinds)]
 
 
 def load_functions(path: Path) -> list[Function]:
@@ -86,22 +74,6 @@ def load_functions(path: Path) -> list[Function]:
 def build_items(functions: Iterable[Function], kinds: Sequence[str] = KINDS) -> list[Item]:
     """Make one task of every kind from every function: items of a function stand next to each other."""
     return [_item(function, kind) for function in functions for kind in kinds]
-
-
-def checksum(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def read_checksums(folder: Path) -> dict[str, str]:
-    """Read ``CHECKSUMS``: file name to SHA-256. Raises UserError when it is missing or has no line that fits."""
-    path = folder / "CHECKSUMS"
-    if not path.is_file():
-        raise UserError(f"{path} is missing; write it with sha256sum *.jsonl > CHECKSUMS in that folder.")
-    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    if not lines or any(len(parts) != 2 for parts in lines):
-        raise UserError(f"{path} should hold lines of a SHA-256 and a file name, as sha256sum writes them.")
-    return {name: digest for digest, name in lines}
 
 
 def _item(function: Function, kind: str) -> Item:

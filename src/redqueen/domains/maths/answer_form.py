@@ -58,9 +58,38 @@ _VARIABLE = re.compile(r"[a-zA-Z]\s*[/0-9{}]")
 _GROUPS = re.compile(r"(?<![0-9.])([0-9]{1,3})((?:(?:,|\{,\}|\\[,!;: ]|\s)[0-9]{3})+)(?![0-9])")
 _DEGREE = re.compile(r"°|(?<!\^)\\degree(?![a-zA-Z])")
 _COLLECTION = re.compile(r"(?:\\left)?\s*(\\\{|[(\[]).*,.*(?:\\\}|[)\]])", re.DOTALL)
+_SPACES = re.compile(r"\\[,;:! ]|~|\s|\\q?quad|\\(?:left|right)(?![a-zA-Z])")
+_TEXTS = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
 _MAX_DEPTH = 8
 _LONG_POWER = re.compile(r"\^\s*\{?\s*-?[0-9]{5}")
 _LONG_FACTORIAL = re.compile(r"[0-9]{4}\)*\}*!|!\)*\}*!")
+
+
+def final_answer(text: str) -> str:
+    """Return what an answer comes down to: what its last box holds, what follows ``####`` (GSM8K), or all of it."""
+    start = text.rfind("\\boxed{")
+    if start >= 0:
+        begin = start + len("\\boxed{")
+        depth = 1
+        for place in range(begin, len(text)):
+            depth += (text[place] == "{") - (text[place] == "}")
+            if depth == 0:
+                return text[begin:place].strip()
+    if "####" in text:
+        text = text.rpartition("####")[2]
+    text = text.strip()
+    for mark in ("$$", "$"):
+        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark) and text.count(mark) == 2:
+            return text[len(mark) : -len(mark)].strip()
+    return text
+
+
+def plain_form(answer: str) -> str:
+    """Return an answer without what means nothing: spaces, ``\\left``, a sentence's full stop, commas of thousands."""
+    text = _TEXTS.sub(r"\1", answer.strip().removesuffix("."))
+    text = text.replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac").replace("^{\\circ}", "^\\circ")
+    text = _SPACES.sub("", text).removeprefix("\\$").removeprefix("$")
+    return text.replace(",", "") if re.fullmatch(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?", text) else text
 
 
 def comparable(gold: str, answer: str) -> tuple[str, str] | None:

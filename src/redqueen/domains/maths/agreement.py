@@ -1,0 +1,209 @@
+"""Whether a word problem's text says what its formal twin says, as far as rules can tell. The rules:
+
+1. The text is one question: plain prose of printable characters, at most ``MAX_TEXT_CHARS`` long, with one question
+   mark, at its end. It holds no formula: no sign of arithmetic, and no digits inside a word.
+2. Its numbers are the twin's. Digits and number words count, each as often as it stands there. The twin alone may have
+   0 and 1 (the start of a range, the member before) and what ``_IMPLIED`` words stand for (2 for "twice", 7 for
+   "week"); the text alone may have "one", and number words that count what is asked about ("the sum of two numbers").
+3. An operation that the text names ("product", "remainder", "gives away") stands in the twin: ``_CUES``.
+4. Where the question asks for the larger or the smaller number, or of several the largest or the smallest, and the twin
+   asks for one of its unknowns, that one is so in the solution.
+5. An operation of the twin that is not plain arithmetic is named by the text; and where the twin is arithmetic alone,
+   so are its differences, products and quotients: ``_MUST_BE_NAMED``.
+
+A text that breaks one is refused. What the rules cannot see does no harm: the twin is what is computed and counts, so a
+misleading text is hard for every student, and earns its teacher nothing once nobody solves it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from redqueen.domains.maths.language import Node
+
+MAX_TEXT_CHARS, MIN_WORDS = 600, 5
+
+_NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w])", re.ASCII)
+_FORMULA = re.compile(r"[=<>^*/+~|\\{}\[\]_$×÷·≤≥≠−]|[0-9]\s*-\s*[0-9]|%(?!\s|[.,?]|$)|[0-9][A-Za-z]|[A-Za-z][0-9]")
+_WORDS_FOR = {
+    word: number
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen twenty".split()
+    )
+} | {word: 10 * (number + 3) for number, word in enumerate("thirty forty fifty sixty seventy eighty ninety".split())}
+_COUNTS_THE_ASKED = re.compile(
+    r"\b(?:two|three|four)(?= (?:(?:whole|positive|consecutive|different|natural|real|unknown) )*"
+    r"(?:numbers|integers|unknowns)\b)"
+)
+_IMPLIED: dict[int, str] = {
+    2: r"twice|double[ds]?|half|halves|halved|pairs?|both|couple|squares?|squared|even|odd|second|consecutive",
+    3: r"thrice|triple[ds]?|thirds?|cubes?|cubed|triplets?|consecutive",
+    4: r"quarters?|quadruple[ds]?|fourths?",
+    5: r"fifths?",
+    6: r"sixths?|dice|die",
+    7: r"weeks?|sevenths?|weekly",
+    10: r"tens?|tenths?|digits?|decade",
+    12: r"dozens?|years?|yearly|annual",
+    24: r"days?|daily",
+    60: r"minutes?|hours?|hourly",
+    100: r"percent|hundreds?|metres?|meters?|centimetres?|centuries|century|euros?|dollars?|cents?",
+    1000: r"thousands?|kilometres?|kilometers?|kilograms?|kg|km|litres?",
+}
+_LESS = (
+    r"giv(?:es?|en|ing) (?:\S+ ){0,4}away|gave (?:\S+ ){0,4}away|los(?:es?|t)|eats?|ate|spen(?:ds?|t)|sells?|sold|"
+    r"removes?d?|fewer|minus|subtract\w*|tak(?:es|en) away|younger|decreas\w*|differences?|are left\b(?! over)"
+)
+_OF_SEVERAL = r"(?: one| of (?:them|the (?:two|three|four|numbers|integers))| (?:\w+ )?(?:numbers?|integers?))\b"
+_DIVIDES = r"shar(?:es?|ed)|splits?|divid(?:es?|ed)|quotient|equally|evenly|halves|halved"
+_TIMES = r"product|multipl(?:y|ies|ied)|times as|twice|thrice|doubles?d?|triples?d?"
+_MOST = re.compile(rf"(?<!\w)(?:larg|great|bigg|high|old)(?:er|est){_OF_SEVERAL}")
+_LEAST = re.compile(rf"(?<!\w)(?:small|low|young)(?:er|est){_OF_SEVERAL}|(?<!\w)(?:lesser|least){_OF_SEVERAL}")
+_CUES: tuple[tuple[str, frozenset[str]], ...] = (
+    (_LESS, frozenset({"-", "neg", "%", "gcd"})),
+    (r"sum of|adds?\b|added|plus|increased by|older", frozenset({"+", "-", "sum"})),
+    (_TIMES, frozenset({"*", "/", "^", "prod", "sum", "fact", "lcm"})),
+    (_DIVIDES, frozenset({"/", "%", "*", "gcd", "lcm", "divisors"})),
+    (r"remainders?", frozenset({"%"})),
+    (r"greatest common|largest common|highest common|as many (?:\S+ )?as possible", frozenset({"gcd", "max"})),
+    (r"(?:least|lowest|smallest) common", frozenset({"lcm"})),
+    (r"how many divisors|number of divisors", frozenset({"divisors", "count"})),
+    (r"primes?", frozenset({"prime"})),
+    (r"square root", frozenset({"sqrt", "^"})),
+    (r"factorial", frozenset({"fact", "prod"})),
+)
+"""What a text names, and the operations of which the twin must have one then."""
+_MUST_BE_NAMED: dict[str, str] = {
+    "gcd": r"common|as many (?:\S+ )?as possible|largest|greatest|longest|biggest|equal",
+    "lcm": r"common|again|multiple|at the same time|smallest|least|fewest|next time",
+    "%": r"remainders?|left|over|remain\w*|rest|modulo|even|odd|clock|divisible|multiples?|last digit|weekday",
+    "choose": r"choos\w+|ways|pick\w*|select\w*|combinations?|pairs?|teams?|groups?|handshakes?|committees?|subsets?",
+    "fact": r"factorial|ways|orders?|arrange\w*|permutations?|line up|seat\w*",
+    "divisors": r"divisors?|factors?|divide\w*|rectangles?",
+    "sigma": r"divisors?|factors?",
+    "phi": r"coprime|prime to|common",
+    "digitsum": r"digits?",
+    "prime": r"primes?",
+    "sqrt": r"root|side|square|length|distance|diagonal",
+    "floor": r"whole|complete|full|at most|down|fully|entire",
+    "ceil": r"at least|needed|need|up|fewest|required|smallest",
+    "abs": r"difference|distance|apart|absolute|far",
+    "max": r"largest|greatest|most|maximum|biggest|longest|highest|oldest|larger|bigger",
+    "min": r"smallest|least|fewest|minimum|shortest|lowest|youngest|smaller|lesser",
+    "count": r"how many|number of|in how many",
+    "prod": r"product|multipl\w+|ways|times|factorial",
+}
+_PLAIN_MUST_BE_NAMED: dict[str, str] = {
+    "-": rf"{_LESS}|less|left|remain\w*|rest|away|than|gone|leav\w+|uses?d?|pays?|paid|change|missing|out|drops?|before|"
+    r"return\w*|breaks?|broke\w*|dies|died|off|back|still|lower|shorter|cheaper|ago|without|except|how many more|falls?",
+    "*": rf"{_TIMES}|each|every|per|times|of|by|apiece|rows?|boxes|packs?|bags?|for|at|area|rate|an? \w+",
+    "/": rf"{_DIVIDES}|each|every|per|half|third|quarter|fifth|average|mean|into|between|among|equal|ratio|times|rate|of",
+}
+
+
+def disagreement(text: str, statement: Node) -> str:
+    """Return why the text does not say what the statement says, or ""."""
+    text = text.strip()
+    words = text.casefold().replace("%", " percent ")
+    if why := _no_question(text):
+        return why
+    twin = Counter(_numbers_of(statement))
+    told = Counter(_numbers_in(words))
+    free = {0, 1} | {number for number, cue in _IMPLIED.items() if _has(words, cue)}
+    if told - twin:
+        return f"the text has {min(told - twin):g}, the twin has not"
+    alone = [number for number in (twin - told) if number not in free]
+    if alone:
+        return f"the twin has {min(alone):g}, the text has not"
+    operations = set(_operations_of(statement))
+    for cue, wanted in _CUES:
+        if not operations & wanted and (found := _find(words, cue)):
+            return f"the text says {found!r}, the twin does nothing of the kind"
+    must = dict(_MUST_BE_NAMED)
+    if not statement[2] and operations <= {"+", "-", "*", "/"}:
+        must |= _PLAIN_MUST_BE_NAMED
+    for operation in sorted(operations & must.keys()):
+        if not _has(words, must[operation]):
+            return f"the twin has {operation}, the text does not say so"
+    return ""
+
+
+def wanted_unknown(text: str) -> str:
+    """Return ``most`` or ``least`` where the question is for the larger or the smaller of several numbers, else ""."""
+    question = re.split(r"[.!]\s", text.strip().casefold())[-1]
+    if _MOST.search(question):
+        return "most"
+    return "least" if _LEAST.search(question) else ""
+
+
+def _no_question(text: str) -> str:
+    if not text:
+        return "there is no text"
+    if len(text) > MAX_TEXT_CHARS:
+        return f"a text of more than {MAX_TEXT_CHARS} characters"
+    if not all(char.isprintable() or char == "\n" for char in text) or any(
+        char.isnumeric() and not char.isascii() for char in text
+    ):
+        return "characters that are no plain text"
+    if text.count("?") != 1 or not text.endswith("?"):
+        return "the text is not one question, with its mark at the end"
+    if found := _FORMULA.search(text):
+        return f"a formula in the text: {found[0]!r}"
+    if len(re.findall(r"[^\W\d_]{2,}", text)) < MIN_WORDS:
+        return f"fewer than {MIN_WORDS} words"
+    return ""
+
+
+def _numbers_in(words: str) -> Iterator[float]:
+    """The numbers of a text in small letters; one stands for itself and for nothing."""
+    words = _COUNTS_THE_ASKED.sub(" ", words)
+    for found in _NUMBER.finditer(words):
+        yield float(found[0].replace(",", ""))
+    for word in re.findall(r"[a-z]+(?:-[a-z]+)?", words):
+        tens, dash, ones = word.partition("-")
+        if dash and _WORDS_FOR.get(tens, 0) >= 20 and 0 < _WORDS_FOR.get(ones, 0) < 10:
+            yield float(_WORDS_FOR[tens] + _WORDS_FOR[ones])
+            continue
+        yield from (float(_WORDS_FOR[part]) for part in (tens, ones) if part in _WORDS_FOR and part != "one")
+
+
+def _numbers_of(node: Any) -> Iterator[float]:
+    if isinstance(node, tuple):
+        if node and node[0] == "num":
+            yield float(node[1])
+            return
+        for part in node:
+            yield from _numbers_of(part)
+
+
+def _operations_of(node: Any) -> Iterator[str]:
+    """Signs and functions of a statement, without the ``n - 1`` by which a sequence or a range looks back."""
+    match node:
+        case ("call", name, *arguments) if len(name) == 1:
+            for part in arguments:
+                yield from (op for op in _operations_of(part) if op not in ("+", "-"))
+        case ("call", name, *arguments):
+            yield str(name)
+            for part in arguments:
+                yield from _operations_of(part)
+        case ("num" | "name", *_):
+            return
+        case ("in", _, low, high):
+            yield from (op for side in (low, high) for op in _operations_of(side) if op not in ("+", "-"))
+        case tuple():
+            if node and isinstance(node[0], str) and node[0] not in ("ask", "rel"):
+                yield node[0]
+            for part in node:
+                yield from _operations_of(part)
+
+
+def _find(words: str, cue: str) -> str:
+    found = re.search(rf"(?<!\w)(?:{cue})(?!\w)", words)
+    return found[0] if found else ""
+
+
+def _has(words: str, cue: str) -> bool:
+    return bool(_find(words, cue))

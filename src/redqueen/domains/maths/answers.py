@@ -1,0 +1,103 @@
+"""Grading: an answer is right when it states the number, however it is written; what only evaluates to it is wrong."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from redqueen.domains.maths.answer_form import comparable, final_answer, plain_form
+from redqueen.domains.maths.language import Node, StatementError, parse
+from redqueen.nouns import Grade, Task
+from redqueen.verify.pool import Jobs
+from redqueen.verify.programs import Rules, call_job, run_once
+
+MAX_ANSWER_CHARS, COMPARE_CPU_MS = 300, 3_000
+"""The longest answer that is looked at, and the CPU time of one comparison (ours)."""
+
+_PLAIN = re.compile(r"-?[0-9]{1,80}(?:/[0-9]{1,80}|\.[0-9]{1,80})?", re.ASCII)
+_DECIMAL = re.compile(r"[0-9]\.[0-9]|(?<![0-9])\.[0-9]", re.ASCII)
+
+
+def grade_number(task: Task, answer: str, rules: Rules) -> Grade | Jobs[Grade]:
+    """Grade one answer: in the judge where both are plain numbers, else in the sandbox, by our own solver where the
+    answer is in our language, and by math-verify where it is in LaTeX.
+
+    A decimal is compared exactly: ``1.41421356`` is not the root of 2, nor ``0.3333`` a third.
+    """
+    gold, given = task.outputs[0], final_answer(answer)
+    if not given:
+        return Grade(False, "unparsable", "no answer")
+    if len(given) > MAX_ANSWER_CHARS:
+        return Grade(False, "too-large", f"longer than {MAX_ANSWER_CHARS} characters")
+    if given == gold:
+        return Grade(True, "ok")
+    if _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(given):
+        return Grade(_number(gold) == _number(given), "ok")
+    sides = comparable(in_latex(gold), in_latex(given))
+    if sides is None:
+        return Grade(False, "ok", "no value, or not only one")
+    if plain_form(sides[0]) == plain_form(sides[1]):
+        return Grade(True, "ok")
+    if _DECIMAL.search(sides[1]):
+        bare = plain_form(sides[1])
+        exact = _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(bare) and _number(gold) == _number(bare)
+        return Grade(bool(exact), "ok")
+    if in_latex(given) != given:
+        return _called("redqueen.domains.maths.solver", "solve", [f"({gold}) - ({given})"], "('ok', '0')", rules)
+    return _called("redqueen.domains.maths.equality", "is_equal", list(sides), "True", rules)
+
+
+def _number(text: str) -> Fraction | None:
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        return None
+
+
+def _called(module: str, function: str, texts: list[str], said_if_equal: str, rules: Rules) -> Jobs[Grade]:
+    run = yield from run_once(call_job(module, function, texts, COMPARE_CPU_MS, rules))
+    if run.verdict == "infra":
+        return Grade(False, "infra", run.detail, lost=True)
+    if run.verdict != "ok":
+        return Grade(False, run.verdict, run.reason)
+    return Grade(run.items[0].text == said_if_equal, "ok")
+
+
+def in_latex(text: str) -> str:
+    """Return a number of the language in LaTeX; a text that is none is LaTeX already, or whatever it is."""
+    try:
+        _, asked, conditions = parse(text)
+    except StatementError:
+        return text
+    return text if conditions else _latex(asked) or text
+
+
+def _latex(node: Node) -> str:
+    """Write numbers, signs between them and roots; "" when there is anything else."""
+    match node:
+        case ("num", text):
+            return str(text)
+        case ("neg", inner):
+            found = _latex(inner)
+            return f"-{found}" if found and inner[0] in ("num", "call", "/", "*", "^") else ""
+        case ("call", "sqrt", inner):
+            return f"\\sqrt{{{found}}}" if (found := _latex(inner)) else ""
+        case ("/", above, below):
+            parts = _latex(above), _latex(below)
+            return f"\\frac{{{parts[0]}}}{{{parts[1]}}}" if all(parts) else ""
+        case ("^", base, exponent):
+            parts = _latex(base), _latex(exponent)
+            if not all(parts):
+                return ""
+            return f"{parts[0] if base[0] == 'num' else f'({parts[0]})'}^{{{parts[1]}}}"
+        case ("*" | "+" | "-" as op, left, right):
+            parts = _latex(left), _latex(right)
+            if not all(parts):
+                return ""
+            if op == "*":
+                return " \\cdot ".join(
+                    f"({part})" if side[0] in ("+", "-", "neg") else part
+                    for side, part in zip((left, right), parts, strict=True)
+                )
+            return f"{parts[0]} {op} {f'({parts[1]})' if right[0] in ('+', '-', 'neg') else parts[1]}"
+    return ""

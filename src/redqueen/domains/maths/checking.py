@@ -1,0 +1,72 @@
+"""From a proposal to a task: the statement is read by our own parser, its truth is computed in the sandbox."""
+
+from __future__ import annotations
+
+import ast
+
+from redqueen.config import VerifyConfig
+from redqueen.domains.maths.agreement import disagreement, wanted_unknown
+from redqueen.domains.maths.language import Node, StatementError, free_names, parse, write
+from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.verify.pool import Jobs
+from redqueen.verify.programs import Rules, call_job, run_once
+
+KILL_CPU_MS, ACCEPT_CPU_MS = 3_000, 1_500
+"""CPU time after which a solver is killed, and within which it must have ended for a task (ours): apart, so that no
+statement is a task once and too slow the next time."""
+
+
+def check_statement(
+    candidate: Candidate, rules: Rules, terms: VerifyConfig, in_words: bool = False
+) -> Jobs[Task | Rejection]:
+    """Verify one candidate: a statement, or with ``in_words`` a text with a statement as its formal twin."""
+    try:
+        statement = parse(candidate.code)
+    except StatementError as error:
+        return Rejection(candidate, "syntax", str(error))
+    if in_words and (why := disagreement(candidate.message, statement)):
+        return Rejection(candidate, "disagreement", why)
+    code = write(statement)
+    verdict, found = yield from _solve(code, rules)
+    if verdict != "ok":
+        return Rejection(candidate, verdict, found)
+    if found == code:
+        return Rejection(candidate, "trivial", "the statement is its own answer")
+    if in_words and (why := (yield from _other_extreme(candidate.message, statement, found, rules))):
+        return Rejection(candidate, "disagreement", why)
+    return Task(
+        id=candidate.id,
+        teacher=candidate.teacher,
+        student=candidate.student,
+        kind=candidate.kind,
+        code=code,
+        inputs=("",),
+        outputs=(found,),
+        message=candidate.message.strip() if in_words else "",
+        protection=rules.protection,
+    )
+
+
+def _solve(code: str, rules: Rules) -> Jobs[tuple[str, str]]:
+    """Return ``("ok", number)``, or a verdict and its reason."""
+    run = yield from run_once(call_job("redqueen.domains.maths.solver", "solve", [code], KILL_CPU_MS, rules))
+    if run.verdict != "ok":
+        return run.verdict, run.reason
+    if run.cpu_ms > ACCEPT_CPU_MS:
+        return "timeout", f"needs more than {ACCEPT_CPU_MS} ms of CPU"
+    verdict, found = ast.literal_eval(run.items[0].text)
+    return str(verdict), str(found)
+
+
+def _other_extreme(text: str, statement: Node, answer: str, rules: Rules) -> Jobs[str]:
+    """Return why the text asks for another of the unknowns than its twin does, or ""."""
+    wanted = wanted_unknown(text)
+    asked, conditions = statement[1:]
+    if not wanted or asked[0] != "name":
+        return ""
+    for name in sorted(free_names(conditions) - {asked[1]}):
+        beyond = ("rel", (">" if wanted == "most" else "<",), (("name", name), parse(answer)[1]))
+        verdict, _ = yield from _solve(write(("ask", ("name", name), (beyond, *conditions))), rules)
+        if verdict in ("ok", "not-unique"):
+            return f"the text asks for the {wanted} of the numbers, and {name} is it"
+    return ""

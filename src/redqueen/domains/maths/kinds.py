@@ -1,0 +1,71 @@
+"""The domain of mathematics: find the number that a formal statement, or a text with a formal twin, asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+
+from redqueen.config import Config
+from redqueen.domains.domain import Domain, Shown, TaskKind
+from redqueen.domains.maths import prompts_chat, prompts_compact
+from redqueen.domains.maths.answers import grade_number
+from redqueen.domains.maths.checking import check_statement
+from redqueen.domains.maths.lessons import SEED, lessons
+from redqueen.domains.maths.measures import behaviour, behaviour_class, maths_normal_form, measure, size_class
+from redqueen.domains.maths.suite import load_suite
+from redqueen.errors import UserError
+from redqueen.nouns import Task
+
+FORMAL = TaskKind(
+    name=prompts_compact.FORMAL,
+    shown=Shown(
+        "maths_formal (a statement)",
+        "The student sees the statement and is asked for the number.",
+        "Which number is asked for?",
+        "{}= {}",
+        "it is {}",
+    ),
+    words={"compact": prompts_compact.FORMAL_WORDS, "chat": prompts_chat.FORMAL_WORDS},
+    check=check_statement,
+    grade=grade_number,
+    gold=lambda task: task.outputs[0],
+    statement=lambda task: task.code,
+    normal_form=maths_normal_form,
+    behaviour=behaviour,
+    behaviour_class=behaviour_class,
+    size_class=size_class,
+    measure=measure,
+)
+WORD = replace(
+    FORMAL,
+    name=prompts_compact.WORD,
+    shown=Shown(
+        "maths_word (a word problem)",
+        "The student sees the text and is asked for the number; the statement is its formal twin, which counts.",
+        "Which number is asked for?",
+        "{}= {}",
+        "it is {}",
+    ),
+    words={"compact": prompts_compact.STORY_WORDS, "chat": prompts_chat.STORY_WORDS},
+    check=partial(check_statement, in_words=True),
+    statement=lambda task: task.message,
+)
+
+
+def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -> None:
+    """Raise UserError where the libraries that compute and compare are missing."""
+    for module in ("sympy", "math_verify"):
+        if find_spec(module) is None:
+            raise UserError(f'the domain maths needs the package {module}: pip install "redqueen[maths]"')
+
+
+MATHS = Domain(
+    "maths",
+    (FORMAL, WORD),
+    seed=Task("seed", "seed", "", FORMAL.name, SEED, ("",), ("2",)),
+    suite=load_suite,
+    refuse=refuse,
+    lessons=lessons,
+)

@@ -1,0 +1,65 @@
+"""The frozen held-out suite: exercises of the share that lessons never show, drawn once.
+
+``python -m redqueen.domains.maths.suite FILE`` draws the file again, to the byte. A line has ``id``
+("exercises/LEVEL-NUMBER"), ``level``, ``code``, ``text`` ("" for a formal exercise) and ``answer``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from random import Random
+
+from redqueen.domains.domain import Item
+from redqueen.domains.maths.exercises import LEVELS, draw
+from redqueen.domains.maths.language import normal_form
+from redqueen.domains.maths.prompts_compact import FORMAL, WORD
+from redqueen.domains.maths.word_problems import draw_words
+from redqueen.domains.rows import Row, frozen_files, rows_of_file
+from redqueen.errors import UserError
+from redqueen.nouns import Task
+
+SUITES = Path(__file__).parent / "suites"
+NUM_A_LEVEL, RNG_SEED = 50, "maths/suite/1"
+"""Exercises of each kind and level, and the seed from which they were drawn."""
+
+
+def load_suite(folder: Path = SUITES) -> list[Item]:
+    """Load the frozen files. Raises UserError when one is missing, has changed, or cannot be read."""
+    return [_item(row) for path in frozen_files(folder) for row in rows_of_file(path)]
+
+
+def draw_suite() -> list[dict[str, object]]:
+    """Draw the records of the suite, no two of one normal form."""
+    rng = Random(RNG_SEED)
+    records: list[dict[str, object]] = []
+    seen: set[str] = set()
+    for level in LEVELS:
+        for author in (draw, draw_words):
+            wanted = len(records) + NUM_A_LEVEL
+            while len(records) < wanted:
+                exercise = author(rng, level, held_out=True)
+                form = normal_form(exercise.code)
+                if form in seen:
+                    continue
+                seen.add(form)
+                name = f"exercises/{level}-{len(records) + 1:03d}"
+                fields = {"code": exercise.code, "text": exercise.text, "answer": exercise.answer}
+                records.append({"id": name, "level": level, **fields})
+    return records
+
+
+def _item(row: Row) -> Item:
+    level = row.fields.get("level")
+    if not isinstance(level, int):
+        raise UserError(f"{row.where}: the field level must be a whole number")
+    name, text = row.text("id"), row.text("text")
+    kind = WORD if text else FORMAL
+    task = Task(name, "", "", kind, row.text("code"), ("",), (row.text("answer"),), text)
+    return Item(id=name, cluster=name, stratum=f"{name.split('/')[0]}/{level}", kind=kind, task=task)
+
+
+if __name__ == "__main__":
+    lines = [json.dumps(record) + "\n" for record in draw_suite()]
+    Path(sys.argv[1]).write_text("".join(lines), encoding="utf-8")
