@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from redqueen.domains.code.suite import checksum, read_checksums
 from redqueen.domains.domain import Item
-from redqueen.domains.rows import rows_of_file
-from redqueen.errors import UserError
+from redqueen.domains.rows import checksum, frozen_files, rows_of_file
 from redqueen.nouns import Task
 
 
@@ -18,14 +16,10 @@ def load_frozen(folder: Path, kind: str) -> list[Item]:
     ``output``. Raises UserError when a file is missing, has changed, or cannot be read.
     """
     items: list[Item] = []
-    for name, expected in read_checksums(folder).items():
-        path = folder / name
-        if not path.is_file() or checksum(path) != expected:
-            raise UserError(f"{path} is missing or has changed since it was frozen; restore it from the project.")
-        for row in rows_of_file(path):
-            item_id = row.text("id")
-            task = Task(item_id, "", "", kind, row.text("code"), ("",), (row.text("output"),))
-            items.append(Item(item_id, item_id, f"{item_id.split('/')[0]}/{row.text('level')}", kind, task))
+    for row in (row for path in frozen_files(folder) for row in rows_of_file(path)):
+        item_id = row.text("id")
+        task = Task(item_id, "", "", kind, row.text("code"), ("",), (row.text("output"),))
+        items.append(Item(item_id, item_id, f"{item_id.split('/')[0]}/{row.text('level')}", kind, task))
     return items
 
 
@@ -37,7 +31,8 @@ def write_frozen(folder: Path, name: str, tasks: Iterable[tuple[int, str, str]])
         counts[level] = counts.get(level, 0) + 1
         record = {"id": f"{name}/{level}-{counts[level]:03d}", "level": level, "code": code, "output": output}
         lines.append(json.dumps(record))
+    content = "\n".join(lines) + "\n"
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.jsonl"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text(content, encoding="utf-8")
     (folder / "CHECKSUMS").write_text(f"{checksum(path)}  {path.name}\n", encoding="utf-8")

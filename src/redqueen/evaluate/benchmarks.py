@@ -11,12 +11,12 @@ from redqueen.domains.code.kinds import ABDUCTION, DEDUCTION
 from redqueen.domains.code.suite import build_items, load_functions, load_suite
 from redqueen.domains.code.wide import GRADED_WIDE
 from redqueen.domains.domain import TaskKind
+from redqueen.domains.maths.answer_form import final_answer
 from redqueen.domains.registry import kind_of
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
 from redqueen.errors import UserError
 from redqueen.evaluate.evalplus import extended_test, with_stand_in
 from redqueen.evaluate.livecode import read_question
-from redqueen.domains.maths.answer_form import final_answer
 from redqueen.evaluate.questions import FunctionQuestion, MathsQuestion, Question, TaskQuestion
 from redqueen.nouns import Task
 from redqueen.verify.literals import LiteralError, canonical

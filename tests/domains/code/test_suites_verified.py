@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from redqueen.domains.code.suite import SUITES, load_functions, load_suite
-from redqueen.domains.rows import read_checksums
 from redqueen.domains.registry import check, grade
+from redqueen.domains.rows import read_checksums
 from redqueen.evaluate.external import subset
 from redqueen.nouns import Candidate, Task
 from redqueen.verify import Program, Verifier

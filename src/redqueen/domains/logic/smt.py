@@ -37,14 +37,14 @@ class _Refused(Exception):
     """Carries a verdict and its reason."""
 
 
-def judge(text: str, wanted: str = "") -> tuple[str, str, str]:
+def judge(text: str, wanted: str = "", max_work: int = MAX_WORK) -> tuple[str, str, str]:
     """Return ``("ok", puzzle, answer)``, or a verdict, its reason and "". The text is one that ``read_puzzle`` reads.
 
     ``minimal`` leaves out every clue that the others make needless, the last ones first.
     """
     puzzle = read_puzzle(text)
     try:
-        model = _Model(puzzle)
+        model = _Model(puzzle, max_work)
         solution = model.one_solution()
         if wanted == "minimal":
             puzzle = _without_needless(puzzle, model)
@@ -65,7 +65,7 @@ def _without_needless(puzzle: Puzzle, model: _Model) -> Puzzle:
 class _Model:
     """A puzzle as constraints; each clue is switched on by an assumption."""
 
-    def __init__(self, puzzle: Puzzle) -> None:
+    def __init__(self, puzzle: Puzzle, max_work: int) -> None:
         self.puzzle = puzzle
         reach = max(puzzle.high, *(_reach(clue, puzzle.high) for clue in puzzle.clues))
         self.bits = reach.bit_length() + 2
@@ -74,7 +74,7 @@ class _Model:
         self.names = [z3.BitVec(f"v{at}", self.bits) for at in range(len(puzzle.names))]
         self.switches = [z3.Bool(f"clue{at}") for at in range(len(puzzle.clues))]
         self.solver = z3.SolverFor("QF_FD")
-        self.solver.set("rlimit", MAX_WORK)
+        self.solver.set("rlimit", max_work)
         self.solver.set("ctrl_c", False)  # a handler of signals is what the sandbox refuses
         for name in self.names:
             self.solver.add(name >= puzzle.low, name <= puzzle.high)
@@ -133,13 +133,14 @@ def _reach(node: Node, high: int) -> int:
 
 
 def _warm_up() -> None:
-    """Solve one puzzle of each sort, so that all is loaded before the sandbox closes."""
+    """Solve one puzzle of each sort, and give one up, so that all is loaded before the sandbox closes."""
     for text in (
         "order A B\nA < B",
         "number x y, 1 9\nx * y = 9\nx % 2 = 1\n|x - y| = 0",
         "knights A B\nA: not B or A",
     ):
         judge(text, "minimal")
+    judge("number x y z, 0 99\nx * y * z = x * x + y * y + 1", max_work=1_000)
 
 
 _warm_up()

@@ -31,10 +31,9 @@ _FORMULA = re.compile(r"[=<>^*/+~|\\{}\[\]_$×÷·≤≥≠−]|[0-9]\s*-\s*[0-9
 _WORDS_FOR = {
     word: number
     for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen twenty".split()
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]
     )
-} | {word: 10 * (number + 3) for number, word in enumerate("thirty forty fifty sixty seventy eighty ninety".split())}
+} | {word: 10 * (number + 3) for number, word in enumerate(["thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"])}
 _COUNTS_THE_ASKED = re.compile(
     r"\b(?:two|three|four)(?= (?:(?:whole|positive|consecutive|different|natural|real|unknown) )*"
     r"(?:numbers|integers|unknowns)\b)"

@@ -250,7 +250,7 @@ def _factorial(value: int) -> int:
 
 
 def _choose(n: int, k: int) -> int:
-    if not (0 <= n <= MAX_FACTORIAL and 0 <= k):
+    if not (0 <= n <= MAX_FACTORIAL and k >= 0):
         raise Refused("undefined", f"choices out of a number that is not between 0 and {MAX_FACTORIAL}")
     return math.comb(n, k)
 

@@ -27,8 +27,8 @@ p>q>r is p>(q>r). Variables are single letters. A lemma is written `p, p>q |- q`
 
 _PROOFS = f"""A proof is a list of steps with commas between them. The hypotheses are lines 1, 2, ... in order, and each
 step gives the next line: a rule, and the numbers of the lines that it is used on, in the order of its premises. The
-last line must be the goal. For `p, p>q, q>r |- r` a proof is `mp 1 2, mp 4 3`. In a rule x, y and z stand for any formulas; what they
-stand for is worked out by itself. The rules:
+last line must be the goal. For `p, p>q, q>r |- r` a proof is `mp 1 2, mp 4 3`. In a rule x, y and z stand for any
+formulas; what they stand for is worked out by itself. The rules:
 {_told()}"""
 
 

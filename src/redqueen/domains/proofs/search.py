@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from redqueen.domains.proofs.calculus import Step
-from redqueen.domains.proofs.formulas import Formula, Lemma, read_lemma
+from redqueen.domains.proofs.formulas import Formula, Lemma, read_lemma, size
 
-MAX_PARTS, MAX_LINES, MAX_ROUNDS, MAX_TRIED = 16, 500, 8, 40_000
-"""Parts of a lemma that implications are formed of, lines derived, rounds, and rules tried (ours): 0.1 s at most."""
+MAX_SYMBOLS, MAX_PARTS, MAX_LINES, MAX_ROUNDS, MAX_TRIED = 120, 16, 500, 8, 40_000
+"""Symbols of a lemma that is searched at all, its parts that implications are formed of, lines derived, rounds, and
+rules tried (ours)."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,10 @@ class Found:
 @lru_cache(maxsize=4096)
 def search(text: str) -> Found:
     """Search for a proof of the lemma that this text states."""
-    return _Search(read_lemma(text)).run()
+    lemma = read_lemma(text)
+    if sum(size(formula) for formula in (*lemma.hypotheses, lemma.goal)) > MAX_SYMBOLS:
+        return Found(None, 0, 0)
+    return _Search(lemma).run()
 
 
 Reason = tuple[str, tuple[Formula, ...]]
@@ -85,9 +89,11 @@ class _Search:
         """Yield what the rules give from known lines of which one at least is new."""
         known = list(self.reasons)
         by_left: dict[Formula, list[Formula]] = {}
+        by_right: dict[Formula, list[Formula]] = {}
         for formula in known:
             if formula[0] == ">":
                 by_left.setdefault(formula[1], []).append(formula)
+                by_right.setdefault(formula[2], []).append(formula)
         for formula in known:
             is_new = formula in new
             if is_new:
@@ -96,8 +102,8 @@ class _Search:
                 if is_new or implication in new:
                     yield implication[2], ("mp", (formula, implication))
             if formula[0] == "~":
-                for implication in known:
-                    if implication[0] == ">" and implication[2] == formula[1] and (is_new or implication in new):
+                for implication in by_right.get(formula[1], ()):
+                    if is_new or implication in new:
                         yield ("~", implication[1]), ("mt", (formula, implication))
             if formula[0] == ">":
                 for other in by_left.get(formula[2], ()):
