@@ -71,7 +71,7 @@ NO_PUZZLE = [
     "knights A B\nB and A",
     "knights A, B\nA: B",
     "zebra A B\nA < B",
-    "order " + " ".join(f"{a}{b}" for a in "ABCD" for b in "ABCD") + "\nAA < AB",
+    "order " + " ".join(f"{a}{b}" for a in "ABCDE" for b in "ABCDEF") + "\nAA < AB",
     "order A B\n" + "\n".join(["A < B"] * 25),
     "order A B\n" + "(" * 40 + "A = 1" + ")" * 40,
     "order A B\n" + "not " * 400 + "A = 1",

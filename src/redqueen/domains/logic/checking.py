@@ -16,7 +16,7 @@ KILL_CPU_MS, ACCEPT_CPU_MS = 2_000, 1_000
 """CPU time after which the solver is killed, and within which it must have ended for a task (ours): apart, so that no
 puzzle is a task once and too slow the next time."""
 MAX_ANSWER_CHARS = 400
-"""A longer answer is not read (ours): twelve names with their values are half as long."""
+"""A longer answer is not read (ours): twenty-five names with their places fit."""
 _PART = re.compile(r"([A-Za-z]{1,8})\s*(?:=|is)\s*([0-9]{1,4}|knight|knave)", re.ASCII)
 _KNIGHTS = {"knight": "1", "knave": "0"}
 

@@ -17,7 +17,7 @@ LANGUAGE = """A puzzle is written in a small language. The first line says what 
 Below it stands one clue on each line. A clue compares with = != < > <= >=; it may use + - * and % by a number, bars for
 the absolute value (`|A - B| = 1`), and `and`, `or`, `not` with brackets. Among knights a clue is a statement:
 `A: B and not C` is A saying that B is a knight and C a knave; `A: B + C = 1` is A saying that one of them is a knight.
-Names are of letters only; there are at most 12 names and 24 clues."""
+Names are of letters only; there are at most 25 names and 24 clues."""
 
 _ANSWER_RULE = "The answer is the assignment, every name once, such as A = 2, B = 1, C = 3, and nothing else."
 

@@ -223,8 +223,9 @@ class Database:
 
 
 def _without_comments(text: str) -> str:
+    comments = _COMMENT.findall(text)
     text = _COMMENT.sub(" ", text)
-    if "$(" in text or "$)" in text:
+    if "$(" in text or "$)" in text or any("$(" in comment[2:] for comment in comments):
         raise MetamathError("a comment is not closed, not opened, or inside another")
     return text
 

@@ -66,7 +66,7 @@ class _Search:
                 self.tried += 1
                 if formula in self.wanted and formula not in self.reasons:
                     found.setdefault(formula, reason)
-                if self.tried > MAX_TRIED or len(self.reasons) + len(found) > MAX_LINES:
+                if self.tried > MAX_TRIED or len(self.reasons) + len(found) >= MAX_LINES:
                     break
             self.reasons.update(found)
             new = set(found)
