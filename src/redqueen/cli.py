@@ -277,6 +277,14 @@ def grade(
 
 
 @app.command()
+def domains(as_json: AsJson = False) -> None:
+    """List the domains of tasks with their kinds, prompt formats and frozen items, and where they come from."""
+    from redqueen.commands.domains import domain_rows, domains_table
+
+    print(json.dumps(domain_rows()) if as_json else domains_table())
+
+
+@app.command()
 def operators(as_json: AsJson = False) -> None:
     """List the evolutionary operators with their formulas and where they come from."""
     from redqueen.commands.breed import operator_rows, operators_table

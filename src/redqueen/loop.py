@@ -28,7 +28,7 @@ from redqueen.propose.duplicates import reject_duplicates
 from redqueen.propose.proposing import Proposal, propose
 from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long
-from redqueen.solve.games import Game, rated, score_games
+from redqueen.solve.games import Game, rated, rated_by_domain, score_games
 from redqueen.solve.solving import Answered, Sampled, grade, solve
 from redqueen.state import State
 from redqueen.streams import Streams
@@ -189,10 +189,14 @@ def update(
     games = score_games(matches, judged, answered)
     scores = [(g.match.teacher, g.match.student, g.solve_frac) for g in games if g.solve_frac is not None]
     window = engine.config.evolve.payoff_window
+    if engine.config.match.ratings == "per_domain":
+        members = rated_by_domain(state.individuals, state.past, matches, judged, answered, engine.rating)
+    else:
+        members = rated(state.individuals, state.past, games, engine.rating)
     state = replace(
         state,
         step=state.step + 1,
-        individuals=rated(state.individuals, state.past, games, engine.rating),
+        individuals=members,
         buffer=state.buffer.add(tasks),
         payoff=payoff.record(state.payoff, scores),
         scores=payoff.add_latest(state.scores, living.values(), scores, window),

@@ -36,6 +36,8 @@ class Individual:
     born_step: int = 0
     parents: tuple[str, ...] = ()
     operator: str = "founder"
+    domain_ratings: tuple[tuple[str, Rating], ...] = ()
+    """The rating in each domain that it has played in, by the domain's name, where domains are rated apart."""
 
 
 @dataclass(frozen=True)

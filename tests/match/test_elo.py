@@ -37,6 +37,9 @@ class Elo:
     def inherit(self, parents: Sequence[Rating]) -> Rating:
         return Rating(fmean(parent.mu for parent in parents), 0.0)
 
+    def pool(self, ratings: Sequence[Rating]) -> Rating:
+        return self.inherit(ratings)
+
 
 def test_a_run_of_a_few_steps_is_rated_paired_and_selected_by_elo() -> None:
     rules = {"enabled": True, "every_steps": 3, "child_rating": "inherit", "operators": ["copy_parent"]}

@@ -22,6 +22,7 @@ OPTIONS = (
     "run.num_checkpoints_kept=9",
     "match.hall_of_fame_frac=0.7",
     "match.hall_of_fame_size=1",
+    "match.ratings=per_domain",
     "propose.policy_rules=['import', 'while']",
     "learn.novelty_bonus=0.3",
     "learn.crowding_penalty=0.2",

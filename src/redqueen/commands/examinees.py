@@ -82,7 +82,7 @@ def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
 def _own_words_only(config: Config) -> dict[str, Any]:
     """Return a run folder's config without what would run code or do without a sandbox: nothing is proposed here."""
     data: dict[str, Any] = config.model_dump(mode="json")
-    known = [name for name in data["propose"].get("domains", []) if ":" not in name]  # others would be imported
+    known = [name for name in config.propose.domains if name not in config.propose.domains_to_import]
     data["propose"] |= {"policy_hook": "", "policy_rules": [], "domains": known or ["code"]}
     data["verify"]["allow_weak"] = False
     return data

@@ -28,6 +28,9 @@ class MatchConfig(Section):
     draw_frac: float = Field(default=0.1, ge=0, lt=1)
     """Probability of a draw between equals; it fixes the draw margin, which enters the update of wins too. Ours: the
     rating system's usual value, no reader names one."""
+    ratings: Literal["common", "per_domain"] = "common"
+    """Whether a member has one rating, or one in each domain; then a match is a game in each, and selection and
+    matchmaking read their mean. Ours: common; a mixture may hide that a member is strong in one domain alone."""
     payoff_decay_frac: float = Field(default=0.95, gt=0, le=1)
     """Share of a payoff cell's weight kept each step. Ours: members learn, so it remembers tens of steps."""
     hall_of_fame_frac: float = Field(default=0.0, ge=0, le=1)

@@ -13,8 +13,9 @@ from redqueen.files import by_kind
 class ProposeConfig(Section):
     """What teachers are asked for."""
 
-    domains: tuple[str, ...] = Field(default=("code",), min_length=1)
-    """Domains whose kinds of task are asked for, by name, or ``module:NAME`` for one of your own. Paper: code."""
+    domains: tuple[str, ...] | dict[str, Annotated[float, Field(gt=0)]] = ("code",)
+    """Domains whose kinds of task are asked for, by name, or ``module:NAME`` for one of your own; with shares
+    (``{code = 0.6, maths = 0.4}``) of each teacher's proposals, whose number stays. Paper: code."""
     num_proposals: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """Proposals of each teacher a step, by kind of task: ``{NAME = 6}``. Ours: AZR has 64 of each, for one adapter."""
     num_of_each_kind: int = Field(default=8, ge=0)
@@ -47,6 +48,17 @@ class ProposeConfig(Section):
     """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user's say."""
     policy_hook: str = ""
     """``module:function`` that is asked about every proposal and returns why it is refused, or None. Ours."""
+
+    @property
+    def domains_to_import(self) -> tuple[str, ...]:
+        """The domains that a name such as ``module:NAME`` would import: that runs code of whoever wrote the config."""
+        return tuple(name for name in self.domains if ":" in name)
+
+    @model_validator(mode="after")
+    def _some_domain(self) -> ProposeConfig:
+        if not self.domains:
+            raise ValueError("domains must name at least one domain")
+        return self
 
     @model_validator(mode="before")
     @classmethod

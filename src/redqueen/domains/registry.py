@@ -6,7 +6,10 @@ A domain outside the package is named by where it stands, ``module:NAME`` in ``p
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+import importlib.metadata
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import EntryPoint
 from typing import Protocol
 
 from redqueen.config import Config, ProposeConfig, VerifyConfig
@@ -37,6 +40,11 @@ DOMAINS: dict[str, Domain] = {
     LOGIC.name: LOGIC,
     PROOFS.name: PROOFS,
 }
+"""The domains that are loaded, by the name that ``propose.domains`` has for them."""
+OWN = tuple(DOMAINS)
+"""The names of the package's own domains, which no other package may take."""
+GROUP = "redqueen.domains"
+"""The group of entry points under which other packages bring domains."""
 
 
 def kinds() -> dict[str, TaskKind]:
@@ -69,10 +77,19 @@ def in_order(names: Iterable[str]) -> list[str]:
     return [*(name for name in known if name in present), *sorted(present - set(known))]
 
 
+def entry_points() -> dict[str, EntryPoint]:
+    """Return the domains that other installed packages bring (entry points of ``GROUP``), by name, not yet imported."""
+    return {point.name: point for point in importlib.metadata.entry_points(group=GROUP) if point.name not in OWN}
+
+
 def open_domain(name: str) -> Domain:
-    """Return the domain of this name, importing ``module:NAME``. Raises UserError when there is none."""
+    """Return the domain of this name, importing ``module:NAME`` or what an installed package brings under the name.
+
+    Raises UserError when there is none.
+    """
     if name not in DOMAINS:
-        module, colon, attribute = name.partition(":")
+        points = entry_points()
+        module, colon, attribute = (points[name].value if name in points else name).partition(":")
         try:
             found = getattr(importlib.import_module(module), attribute) if colon else None
         except Exception as error:  # importing runs the user's code
@@ -80,9 +97,8 @@ def open_domain(name: str) -> Domain:
                 f"propose.domains: {name} cannot be imported ({error}); write it as module:NAME, importable here"
             ) from None
         if not isinstance(found, Domain):
-            raise UserError(
-                f"propose.domains: {name} is no domain; choose from {', '.join(DOMAINS)}, or name yours as module:NAME"
-            )
+            known = ", ".join(dict.fromkeys([*DOMAINS, *points]))
+            raise UserError(f"propose.domains: {name} is no domain; choose from {known}, or name yours as module:NAME")
         taken = {kind.name for kind in found.kinds} & set(kinds())
         if taken:
             raise UserError(f"propose.domains: {name} has the kind {min(taken)}, which another domain has: rename it")
@@ -93,9 +109,11 @@ def open_domain(name: str) -> Domain:
 def num_proposals(config: ProposeConfig) -> dict[str, int]:
     """Return how many proposals of each kind a teacher writes a step; kinds of which none is asked are left out.
 
+    Where domains have shares, each gets its share of all proposals, split among its kinds as they would be without.
     Raises UserError for an unknown domain, a kind of none of the domains, or when nothing is asked for.
     """
-    names = [kind.name for name in config.domains for kind in open_domain(name).kinds]
+    kinds_of = {name: [kind.name for kind in open_domain(name).kinds] for name in config.domains}
+    names = [kind for listed in kinds_of.values() for kind in listed]
     strange = set(config.num_proposals) - set(names)
     if strange:
         raise UserError(
@@ -105,7 +123,36 @@ def num_proposals(config: ProposeConfig) -> dict[str, int]:
     wanted = {name: config.num_proposals.get(name, config.num_of_each_kind) for name in names}
     if not any(wanted.values()):
         raise UserError("propose asks for no task of any kind: set one of propose.num_proposals above 0")
+    if isinstance(config.domains, dict):
+        wanted = _shared_out(wanted, kinds_of, config.domains)
     return {name: num for name, num in wanted.items() if num}
+
+
+def _shared_out(wanted: dict[str, int], kinds_of: dict[str, list[str]], shares: dict[str, float]) -> dict[str, int]:
+    """Give each domain its share of all proposals, and each of its kinds of that what it has of the domain's."""
+    asked = {name: sum(wanted[kind] for kind in listed) for name, listed in kinds_of.items()}
+    if nothing := next((name for name, num in asked.items() if not num), ""):
+        raise UserError(
+            f"propose.domains gives {nothing} a share, and propose.num_proposals asks for none of its kinds"
+        )
+    total = sum(wanted.values())
+    num_of = apportioned(total, shares)
+    if nothing := next((name for name, num in num_of.items() if not num), ""):
+        raise UserError(
+            f"propose.domains gives {nothing} none of {total} proposals: ask for more of them, or leave it out"
+        )
+    split = [apportioned(num_of[name], {kind: wanted[kind] for kind in listed}) for name, listed in kinds_of.items()]
+    return {kind: num for part in split for kind, num in part.items()}
+
+
+def apportioned(total: int, weights: Mapping[str, float]) -> dict[str, int]:
+    """Split a number by weights into whole ones: rounded down, what is left to the largest remainders, first first."""
+    whole = sum(weights.values())
+    exact = {name: total * weight / whole for name, weight in weights.items()}
+    parts = {name: math.floor(value) for name, value in exact.items()}
+    for name in sorted(exact, key=lambda name: parts[name] - exact[name])[: total - sum(parts.values())]:
+        parts[name] += 1
+    return parts
 
 
 def refuse_unasked(config: Config, format_name: str) -> None:

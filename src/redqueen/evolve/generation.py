@@ -19,7 +19,7 @@ from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.replacement import choose_leaving
 from redqueen.evolve.selection import fittest_first, select_parents
 from redqueen.match.rating import STANDARD, RatingSystem
-from redqueen.nouns import Birth, Individual
+from redqueen.nouns import Birth, Individual, Rating
 from redqueen.policy.protocols import AdapterStore
 from redqueen.population.genotype import Genotype, fresh_like
 from redqueen.population.hall_of_fame import Entry, HallOfFame, admit
@@ -120,7 +120,11 @@ def breed(
         rules.preserve_norm,
     )
     if rules.child_rating == "inherit":
-        child = replace(child, rating=rating.inherit([parent.rating for parent in parents]))
+        child = replace(
+            child,
+            rating=rating.inherit([parent.rating for parent in parents]),
+            domain_ratings=_inherited(parents, rating),
+        )
     birth = replace(
         birth,
         constants=made.constants,
@@ -129,6 +133,15 @@ def breed(
         layer_changes=made.change.per_layer,
     )
     return Newborn(child, made.genotype, birth, parents[0].id if rules.child_moments == "inherit" else None)
+
+
+def _inherited(parents: Sequence[Individual], rating: RatingSystem) -> tuple[tuple[str, Rating], ...]:
+    """The child's ratings in the domains in which a parent has one."""
+    found: dict[str, list[Rating]] = {}
+    for parent in parents:
+        for domain, one in parent.domain_ratings:
+            found.setdefault(domain, []).append(one)
+    return tuple((domain, rating.inherit(ratings)) for domain, ratings in sorted(found.items()))
 
 
 def replace_weakest(

@@ -34,7 +34,7 @@ THINGS = ("behaviours", "operations", "io_classes")
 UNNAMED = (*IGNORED, "max_tokens", "max_seconds")
 """Fields of ``run`` that leave a run what it is: the last two are the limit that a reference gives a matched run."""
 
-LATER = (("learn", "old_logprobs", "recompute"),)
+LATER = (("learn", "old_logprobs", "recompute"), ("match", "ratings", "common"))
 """Fields that came after runs had been recorded, and the value that those runs had: their fingerprints stay."""
 
 

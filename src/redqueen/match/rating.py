@@ -48,6 +48,10 @@ class RatingSystem(Protocol):
         """Return the rating of a child that takes its parents' (one or more) over."""
         ...
 
+    def pool(self, ratings: Sequence[Rating]) -> Rating:
+        """Return one rating for a member that has several (one or more), each in a domain of its own."""
+        ...
+
 
 @dataclass(frozen=True)
 class GaussianRating:
@@ -86,6 +90,10 @@ class GaussianRating:
         """Return the parents' mean mu and twice their root mean square sigma, at most a newcomer's. Ground: ours."""
         sigma = 2 * math.sqrt(fmean(rating.sigma**2 for rating in parents))
         return Rating(fmean(rating.mu for rating in parents), min(sigma, self.config.rating_sigma))
+
+    def pool(self, ratings: Sequence[Rating]) -> Rating:
+        """Return the mean mu and the root mean square sigma. Ground: ours."""
+        return Rating(fmean(rating.mu for rating in ratings), math.sqrt(fmean(rating.sigma**2 for rating in ratings)))
 
     def draw_margin(self) -> float:
         """Performances closer than this are a draw: Phi^-1((draw_frac + 1) / 2) sqrt(2) beta, in rating points."""

@@ -28,6 +28,11 @@ METRICS: dict[str, Metric] = {
         SHARE,
         "What the ratings say about the students' chances, mean over the matches; matchmaking favours 0.5.",
     ),
+    "match/mu/{role}/{domain}": Metric(
+        "Rating in {domain}, {role}",
+        "rating points",
+        "Mean rating of the role in this domain, where each is rated apart.",
+    ),
     "propose/valid_frac": Metric(
         "Validity", SHARE, "Share of proposals that the verifier accepted as tasks; the others cost the teacher.", "up"
     ),
@@ -68,6 +73,21 @@ METRICS: dict[str, Metric] = {
         "classes",
         "How many combinations of kind, types and constructs have been posed so far.",
         "up",
+    ),
+    "curriculum/coverage/{domain}": Metric(
+        "Coverage of {domain}",
+        "distinct tasks",
+        "How many tasks of this domain that behave differently were posed.",
+        "up",
+    ),
+    "curriculum/classes/{domain}": Metric(
+        "Classes of {domain}", "classes", "How many classes of this domain's tasks have been posed so far.", "up"
+    ),
+    "curriculum/share/{domain}": Metric(
+        "Share of {domain}", SHARE, "Share of a step's valid tasks that are of this domain."
+    ),
+    "curriculum/solve_rate/{domain}": Metric(
+        "Solve rate in {domain}", SHARE, "Share of judged attempts at this domain's tasks that were right."
     ),
     "propose/novel_frac": Metric(
         "New classes", SHARE, "Share of a step's valid tasks whose class had never been posed before.", "up"

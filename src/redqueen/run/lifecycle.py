@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from redqueen.config import Config
+from redqueen.domains.registry import domain_of
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner, base_records, student_records
@@ -178,7 +179,8 @@ def _begin(session: Session) -> State:
 def _play(session: Session, state: State) -> bool:
     """Play the remaining steps; each is one transaction. False when it stopped before the end."""
     config = session.engine.config
-    behaviours = {row["behaviour"] for row in session.journal.query("SELECT DISTINCT behaviour FROM task")}
+    known = session.journal.query("SELECT DISTINCT behaviour, kind FROM task")
+    behaviours = {row["behaviour"]: domain_of(row["kind"]).name for row in known}
     spent = spent_so_far(session.journal)
     saved = state.step
     while not _is_over(config, state, spent):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from redqueen.domains.registry import in_order
+from redqueen.domains.registry import domain_of, in_order
 from redqueen.loop import StepReport
 from redqueen.nouns import Individual, Rejection, Task
 from redqueen.propose.buffer import program_key
@@ -39,6 +39,40 @@ def step_metrics(
         **_learning_metrics(report, individuals),
         "evolve/births": float(len(report.births)),
     }
+
+
+def domain_metrics(report: StepReport, behaviours: Mapping[str, str], classes: Iterable[str]) -> dict[str, float]:
+    """Return what each domain has of tasks, coverage and classes; nothing where there is one domain alone.
+
+    ``behaviours`` maps the behaviour of every task so far to its domain; ``classes`` are all classes so far.
+    """
+    kinds = in_order(p.candidate.kind for p in report.proposals)
+    asked = {kind: domain_of(kind).name for kind in kinds}
+    domains = list(dict.fromkeys([*asked.values(), *behaviours.values()]))
+    if len(domains) < 2:
+        return {}
+    covered = Counter(behaviours.values())
+    seen = Counter(domain_of(name.split(" ")[0]).name for name in classes)
+    tasks = [domain_of(v.kind).name for v in report.judged if isinstance(v, Task)]
+    solved = [
+        (domain_of(a.task.kind).name, o.grade.correct) for a in report.answered for o in a.outcomes if not o.grade.lost
+    ]
+    metrics = {}
+    for domain in domains:
+        metrics[f"curriculum/coverage/{domain}"] = float(covered[domain])
+        metrics[f"curriculum/classes/{domain}"] = float(seen[domain])
+        metrics[f"curriculum/share/{domain}"] = mean(float(name == domain) for name in tasks)
+        metrics[f"curriculum/solve_rate/{domain}"] = mean(float(right) for name, right in solved if name == domain)
+    return metrics
+
+
+def rating_metrics(individuals: Sequence[Individual]) -> dict[str, float]:
+    """Return the mean rating of each role in each domain, where domains are rated apart."""
+    found: dict[str, list[float]] = {}
+    for member in individuals:
+        for domain, rating in member.domain_ratings:
+            found.setdefault(f"match/mu/{member.role}/{domain}", []).append(rating.mu)
+    return {name: mean(values) for name, values in found.items()}
 
 
 def mean(values: Iterable[float]) -> float:

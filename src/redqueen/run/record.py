@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redqueen.domains.registry import kind_of
+from redqueen.domains.registry import domain_of, kind_of
 from redqueen.engine import Engine
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.health import warnings
@@ -13,12 +13,12 @@ from redqueen.loop import StepReport
 from redqueen.nouns import Individual, Rejection, Task
 from redqueen.propose.buffer import behaviour_key
 from redqueen.run.check_up import check_up
-from redqueen.run.metrics import step_metrics
+from redqueen.run.metrics import domain_metrics, rating_metrics, step_metrics
 from redqueen.state import State
 
 
-def record_step(writer: StepWriter, before: State, report: StepReport, behaviours: set[str]) -> dict[str, float]:
-    """Write one step's records and return its metrics. ``behaviours`` (of all tasks so far) grows."""
+def record_step(writer: StepWriter, before: State, report: StepReport, behaviours: dict[str, str]) -> dict[str, float]:
+    """Write one step's records and return its metrics. ``behaviours`` (of all tasks, and their domains) grows."""
     credit = report.credit
     writer.add_individuals(report.newborns)
     writer.add_births(report.births)
@@ -51,9 +51,10 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
         )
         for outcome, reward, advantage in zip(answered.outcomes, rewards, advantages, strict=True)
     )
-    behaviours |= {record.behaviour for record in records}
-    num_classes = len(before.memory.ever | {pressure.behaviour_class for pressure in report.pressures.values()})
-    metrics = step_metrics(report, before.individuals, measures, len(behaviours), num_classes)
+    behaviours |= {record.behaviour: domain_of(record.task.kind).name for record in records}
+    classes = before.memory.ever | {pressure.behaviour_class for pressure in report.pressures.values()}
+    metrics = step_metrics(report, before.individuals, measures, len(behaviours), len(classes))
+    metrics |= domain_metrics(report, behaviours, classes)
     writer.add_metrics(metrics)
     return metrics
 
@@ -63,6 +64,7 @@ def record_ratings(writer: StepWriter, state: State, engine: Engine) -> None:
     rated = [i for i in state.individuals if i.role != "both"]
     fitness = internal_fitness(rated, state.scores, state.step, engine.config.evolve, engine.rating)
     writer.add_ratings((i, fitness[i.id]) for i in rated)
+    writer.add_metrics(rating_metrics(rated))
 
 
 def record_health(

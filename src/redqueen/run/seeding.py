@@ -31,6 +31,7 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
     wanted = ProposeConfig(
         **{
             **config.model_dump(),
+            "domains": tuple(config.domains),
             "num_of_each_kind": 0,
             "num_proposals": dict.fromkeys(names, num),
             "buffer_scope": "shared",

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from redqueen.domains.registry import domain_of, in_order
 from redqueen.match.rating import RatingSystem, Winner, decide
-from redqueen.nouns import Individual, Match, Rejection, Task
+from redqueen.nouns import Individual, Match, Rating, Rejection, Task
 from redqueen.solve.solving import Answered
 
 
@@ -42,6 +43,48 @@ def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[
     if not counts or match.teacher == match.student:
         return Game(match, len(tasks), solve_frac, "none")
     return Game(match, len(tasks), solve_frac, decide(solve_frac, match.expected_win_frac))
+
+
+def rated_by_domain(
+    members: Sequence[Individual],
+    past: Sequence[Individual],
+    matches: Sequence[Match],
+    judged: Sequence[Task | Rejection],
+    answered: Sequence[Answered],
+    rating: RatingSystem,
+) -> tuple[Individual, ...]:
+    """Return the members with their ratings after a game in each domain for each match, in order.
+
+    In a domain the expected win is that of the ratings there. A member's own rating is its domains' pooled.
+    """
+    domains = {domain_of(kind).name: domain_of(kind) for kind in in_order(map(_kind, judged))}
+    for domain, its in domains.items():
+        names = {kind.name for kind in its.kinds}
+        here = [_in_domain(member, domain, rating) for member in (*members, *past)]
+        ratings = {member.id: member.rating for member in here}
+        expected = [
+            replace(match, expected_win_frac=rating.expected_win(ratings[match.student], ratings[match.teacher]))
+            for match in matches
+        ]
+        games = score_games(
+            expected, [v for v in judged if _kind(v) in names], [a for a in answered if a.task.kind in names]
+        )
+        after = rated(here[: len(members)], here[len(members) :], games, rating)
+        members = [_with_domain(old, domain, new.rating, rating) for old, new in zip(members, after, strict=True)]
+    return tuple(members)
+
+
+def _kind(verdict: Task | Rejection) -> str:
+    return verdict.kind if isinstance(verdict, Task) else verdict.candidate.kind
+
+
+def _in_domain(member: Individual, domain: str, rating: RatingSystem) -> Individual:
+    return replace(member, rating=dict(member.domain_ratings).get(domain, rating.newcomer()))
+
+
+def _with_domain(member: Individual, domain: str, new: Rating, rating: RatingSystem) -> Individual:
+    ratings = {**dict(member.domain_ratings), domain: new}
+    return replace(member, rating=rating.pool(list(ratings.values())), domain_ratings=tuple(sorted(ratings.items())))
 
 
 def rated(

@@ -23,7 +23,8 @@ _SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
 _MAX_PAYLOAD_BYTES = 16 << 20
 # Only the files that run inside: the package's own __init__ would bring in the judge.
 _BOOT = (
-    "import sys; sys.path[:0] = [sys.argv[3]]; sys.path += sys.argv[4:]; from inside import canaries, zygote; zygote.main(canaries.observe)"
+    "import sys; sys.path[:0] = [sys.argv[3]]; sys.path += sys.argv[4:]; "
+    "from inside import canaries, zygote; zygote.main(canaries.observe)"
 )
 _CODE_FOLDER = str(Path(__file__).resolve().parent)
 

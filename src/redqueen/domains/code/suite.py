@@ -19,6 +19,8 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from redqueen.domains.domain import Item
 from redqueen.domains.rows import Row, frozen_files, rows_of_file
+from redqueen.domains.rows import checksum as checksum
+from redqueen.domains.rows import read_checksums as read_checksums
 from redqueen.errors import UserError, first_fault
 from redqueen.nouns import Task
 from redqueen.verify.literals import canonical, canonical_args

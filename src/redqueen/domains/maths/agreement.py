@@ -28,12 +28,12 @@ MAX_TEXT_CHARS, MIN_WORDS = 600, 5
 
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w])", re.ASCII)
 _FORMULA = re.compile(r"[=<>^*/+~|\\{}\[\]_$×÷·≤≥≠−]|[0-9]\s*-\s*[0-9]|%(?!\s|[.,?]|$)|[0-9][A-Za-z]|[A-Za-z][0-9]")
-_WORDS_FOR = {
-    word: number
-    for number, word in enumerate(
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]
-    )
-} | {word: 10 * (number + 3) for number, word in enumerate(["thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"])}
+_SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+)  # fmt: skip
+_TENS = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS_FOR = {word: n for n, word in enumerate(_SMALL)} | {word: 10 * n for n, word in enumerate(_TENS, start=3)}
 _COUNTS_THE_ASKED = re.compile(
     r"\b(?:two|three|four)(?= (?:(?:whole|positive|consecutive|different|natural|real|unknown) )*"
     r"(?:numbers|integers|unknowns)\b)"
@@ -96,10 +96,10 @@ _MUST_BE_NAMED: dict[str, str] = {
     "prod": r"product|multipl\w+|ways|times|factorial",
 }
 _PLAIN_MUST_BE_NAMED: dict[str, str] = {
-    "-": rf"{_LESS}|less|left|remain\w*|rest|away|than|gone|leav\w+|uses?d?|pays?|paid|change|missing|out|drops?|before|"
-    r"return\w*|breaks?|broke\w*|dies|died|off|back|still|lower|shorter|cheaper|ago|without|except|how many more|falls?",
+    "-": rf"{_LESS}|less|left|remain\w*|rest|away|than|gone|leav\w+|uses?d?|pays?|paid|change|missing|out|drops?|"
+    r"before|return\w*|breaks?|broke\w*|dies|died|off|back|still|lower|shorter|cheaper|ago|without|except|falls?",
     "*": rf"{_TIMES}|each|every|per|times|of|by|apiece|rows?|boxes|packs?|bags?|for|at|area|rate|an? \w+",
-    "/": rf"{_DIVIDES}|each|every|per|half|third|quarter|fifth|average|mean|into|between|among|equal|ratio|times|rate|of",
+    "/": rf"{_DIVIDES}|each|every|per|half|third|quarter|fifth|average|mean|into|between|among|equal|ratio|rate|of",
 }
 
 

@@ -70,7 +70,7 @@ def _tokens(text: str) -> list[str]:
         if found is None:
             raise StatementError(f"{text[at : at + 1]!r} is no sign of the language")
         token = found[0].strip()
-        if len(token) > MAX_DIGITS + 1 and found[1]:
+        if found[1] and len(token.replace(".", "")) > MAX_DIGITS:
             raise StatementError(f"a number of more than {MAX_DIGITS} digits")
         if found[2] and len(token) > 1 and token not in _WORDS:
             raise StatementError(f"{token[:20]!r} is no word of the language")

@@ -27,7 +27,8 @@ def size_class(task: Task) -> str:
     read = f"{task.message} {task.code}" if task.message else task.code
     operations = sum(1 for _ in _operations(_statement(task.code)))
     digits = max(map(len, re.findall(r"[0-9]+", f"{task.code} {task.outputs[0]}", re.ASCII)), default=0)
-    return f"{task.kind} length {len(read).bit_length()} operations {(operations + 1).bit_length()} digits {min(9, digits)}"
+    octaves = f"length {len(read).bit_length()} operations {(operations + 1).bit_length()}"
+    return f"{task.kind} {octaves} digits {min(9, digits)}"
 
 
 def behaviour(task: Task) -> str:

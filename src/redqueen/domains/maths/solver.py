@@ -314,9 +314,10 @@ def _warm_up() -> None:
     """Solve one statement of each sort, so that all modules are there before the sandbox closes."""
     for text in (
         "x where 3*x + 1 = 2*x", "x where x^2 = 2, x > 0", "x where x + y = 3, x*y = 1, x > y",
-        "x where 2*x + y = 7, x - y = 2", "x where x^3 - 2*x = 1, x < 0, x > -1", "x where 1/x = 2", "phi(12) + sqrt(8)",
+        "x where 2*x + y = 7, x - y = 2", "x where x^3 - 2*x = 1, x < 0, x > -1", "x where 1/x = 2",
         "count(k in 1..9, prime(k)) + sigma(6) + divisors(8)", "x where x^4 = 16, x >= 0", "x where x^5 - x = 1",
         "a(3) where a(1) = 2, a(n) = a(n - 1)/2", "x where x^3 = 2", "x*y where x^2 + y^2 = 5, x + y = 3",
+        "phi(12) + sqrt(8)",
     ):  # fmt: skip
         solve(text)
 

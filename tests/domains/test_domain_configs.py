@@ -1,0 +1,31 @@
+"""The shipped configs of domains ask for what they say, in whole prompts, and their experiment compares equal work."""
+
+from pathlib import Path
+
+import pytest
+
+from redqueen.config import load_config
+from redqueen.domains.prompt_format import choose_format
+from redqueen.domains.registry import num_proposals
+from redqueen.experiment.plan import load_experiment
+
+ROOT = Path(__file__).parents[2]
+EXPECTED = {
+    "maths": {"maths_formal": 8, "maths_word": 8},
+    "mixture": {"code_o": 4, "code_i": 4, "code_f": 4, "maths_formal": 4, "maths_word": 4, "logic_puzzle": 4},
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_config_asks_for_whole_prompts_of_each_kind(name: str) -> None:
+    config = load_config(ROOT / "configs" / f"{name}.toml")
+    wanted = num_proposals(config.propose)
+    assert wanted == EXPECTED[name]
+    assert all(num % config.propose.num_per_prompt == 0 for num in wanted.values())
+    assert choose_format(config).name == "compact"
+
+
+def test_the_arms_of_the_mixture_write_equally_many_proposals() -> None:
+    plan = load_experiment(ROOT / "experiments" / "mixture.toml")
+    asked = {run.arm: sum(num_proposals(run.config.propose).values()) for run in plan.runs}
+    assert len(asked) == 4 and set(asked.values()) == {24}

@@ -1,0 +1,236 @@
+"""Mixtures of domains: shares of proposals, ratings apart, numbers for each; and domains that other packages bring."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scripted import BASIC, Scripted, Teacher, half
+
+from redqueen.commands.domains import domain_rows, domains_table
+from redqueen.config import Config, ProposeConfig, parse_config
+from redqueen.domains.compact import new
+from redqueen.domains.registry import DOMAINS, apportioned, num_proposals, open_domain
+from redqueen.engine import Adapters, load_adapters
+from redqueen.errors import UserError
+from redqueen.journal import Journal
+from redqueen.match.rating import STANDARD
+from redqueen.nouns import Attempt, Grade, Individual, Match, Outcome, Rating, Task
+from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.lifecycle import start
+from redqueen.run.store import CHECKPOINTS, JOURNAL
+from redqueen.solve.games import rated, rated_by_domain, score_games
+from redqueen.solve.solving import Answered
+
+MIXED = {"code": 0.6, "maths": 0.4}
+OTHER_PACKAGE = """
+from redqueen.domains.code.kinds import CODE
+from dataclasses import replace
+
+DOMAIN = replace(CODE, name="riddles", kinds=(replace(CODE.kinds[0], name="riddle"),), suite=list)
+"""
+
+
+# Shares ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_number_is_split_by_weights_into_whole_parts() -> None:
+    assert apportioned(10, {"a": 0.6, "b": 0.2, "c": 0.2}) == {"a": 6, "b": 2, "c": 2}
+    assert apportioned(7, {"a": 1, "b": 1, "c": 1}) == {"a": 3, "b": 2, "c": 2}
+    assert apportioned(5, {"a": 0.5, "b": 0.25, "c": 0.25}) == {"a": 3, "b": 1, "c": 1}
+
+
+def test_shares_move_proposals_between_domains_and_leave_their_number() -> None:
+    plain = num_proposals(ProposeConfig(domains=("code", "maths"), num_of_each_kind=4))
+    mixed = num_proposals(ProposeConfig(domains=MIXED, num_of_each_kind=4))
+    assert sum(plain.values()) == sum(mixed.values()) == 20
+    assert mixed == {"code_o": 4, "code_i": 4, "code_f": 4, "maths_formal": 4, "maths_word": 4}
+    heavy = num_proposals(ProposeConfig(domains={"code": 1, "maths": 3}, num_of_each_kind=4))
+    assert heavy == {"code_o": 2, "code_i": 2, "code_f": 1, "maths_formal": 8, "maths_word": 7}
+
+
+def test_within_a_domain_the_kinds_keep_their_proportions() -> None:
+    asked = {"code_o": 6, "code_i": 2, "code_f": 0, "maths_formal": 3, "maths_word": 1}
+    found = num_proposals(ProposeConfig(domains={"code": 0.5, "maths": 0.5}, num_proposals=asked))
+    assert found == {"code_o": 5, "code_i": 1, "maths_formal": 5, "maths_word": 1}
+
+
+def test_both_forms_are_read_and_kept() -> None:
+    for form in (("code", "maths"), MIXED):
+        config = parse_config({"propose": {"domains": form}}, "test")
+        assert parse_config(config.model_dump(mode="json"), "again") == config
+        assert list(config.propose.domains) == ["code", "maths"]
+
+
+@pytest.mark.parametrize(
+    ("propose", "reason"),
+    [
+        ({"domains": {}}, "at least one domain"),
+        ({"domains": []}, "at least one domain"),
+        ({"domains": {"code": 0}}, "greater than 0"),
+        ({"domains": {"code": -1.0}}, "greater than 0"),
+    ],
+)
+def test_a_mixture_that_is_none_is_refused(propose: dict[str, object], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        parse_config({"propose": propose}, "test")
+
+
+def test_a_share_of_nothing_is_refused() -> None:
+    with pytest.raises(UserError, match=r"gives maths a share, and .* asks for none of its kinds"):
+        num_proposals(ProposeConfig(domains=MIXED, num_proposals={"maths_formal": 0, "maths_word": 0}))
+    with pytest.raises(UserError, match="gives maths none of 10 proposals"):
+        num_proposals(ProposeConfig(domains={"code": 99, "maths": 1}, num_of_each_kind=2))
+
+
+def test_names_that_would_be_imported_are_told_apart_in_one_place() -> None:
+    assert ProposeConfig(domains={"code": 1, "mine:DOMAIN": 1}).domains_to_import == ("mine:DOMAIN",)
+    assert ProposeConfig(domains=("code", "maths")).domains_to_import == ()
+
+
+# Ratings -----------------------------------------------------------------------------------------------------------
+
+
+def played(kind: str, right: bool, name: str) -> tuple[Task, Answered]:
+    task = Task(name, "T1", "S1", kind, "1 + 1", ("",), ("2",))
+    student = Individual("S1", "student", 1, STANDARD.newcomer())
+    return task, Answered(task, student, (), (), (Outcome(Attempt(name, "S1", "", "2"), Grade(right, "ok")),))
+
+
+def test_a_match_is_a_game_in_each_domain_and_the_ratings_pool() -> None:
+    newcomer = STANDARD.newcomer()
+    members = [Individual("T1", "teacher", 0, newcomer), Individual("S1", "student", 1, newcomer)]
+    pairs = [played("code_o", True, "a"), played("maths_formal", False, "b")]
+    judged, answered = [task for task, _ in pairs], [one for _, one in pairs]
+    match = Match("T1", "S1", 0.5)
+    teacher, student = rated_by_domain(members, [], [match], judged, answered, STANDARD)
+    won, lost = dict(student.domain_ratings)["code"], dict(student.domain_ratings)["maths"]
+    assert (won, dict(teacher.domain_ratings)["code"]) == STANDARD.update(newcomer, newcomer, "student")[::-1]
+    assert won.mu > newcomer.mu > lost.mu
+    assert student.rating.mu == pytest.approx((won.mu + lost.mu) / 2) == newcomer.mu
+    assert student.rating.sigma == pytest.approx(((won.sigma**2 + lost.sigma**2) / 2) ** 0.5)
+    (game,) = score_games([match], judged, answered)
+    assert game.winner == "draw", "rated together, the two would cancel"
+
+
+def test_in_one_domain_alone_both_ways_of_rating_agree() -> None:
+    members = [Individual("T1", "teacher", 0, Rating(25, 8)), Individual("S1", "student", 1, Rating(25, 8))]
+    task, one = played("code_o", True, "a")
+    known = [replace(member, domain_ratings=(("code", member.rating),)) for member in members]
+    match = Match("T1", "S1", STANDARD.expected_win(members[1].rating, members[0].rating))
+    apart = rated_by_domain(known, [], [match], [task], [one], STANDARD)
+    together = rated(members, [], score_games([match], [task], [one]), STANDARD)
+    assert [member.rating for member in apart] == [member.rating for member in together]
+
+
+def test_past_members_keep_their_ratings_in_every_domain() -> None:
+    past = Individual("T1", "teacher", 2, Rating(30, 2), domain_ratings=(("code", Rating(40, 1)),))
+    student = Individual("S1", "student", 1, STANDARD.newcomer())
+    task, one = played("code_o", False, "a")
+    match = Match("T1", "S1", 0.5)
+    (after,) = rated_by_domain([student], [past], [match], [task], [one], STANDARD)
+    expected = STANDARD.update(Rating(40, 1), STANDARD.newcomer(), "teacher")[1]
+    assert after.rating == expected
+
+
+# A run -------------------------------------------------------------------------------------------------------------
+
+SMALL = {
+    **BASIC,
+    "run": {"num_steps": 2, "num_threads": 1, "device": "cpu", "checkpoint_every_steps": 1},
+    "propose": {"domains": MIXED, "num_of_each_kind": 2, "num_seed_proposals": 1},
+    "match": {"ratings": "per_domain"},
+    "evaluate": {"num_samples": 1, "max_items": 24},
+}
+
+
+class Mixed:
+    """Writes programs that add, sums, and stories of sums; ``solve`` is right every other time."""
+
+    def __init__(self) -> None:
+        self.programs = Teacher()
+        self.num_written = 0
+
+    def teach(self, prompt: str, slot: int, sample: int) -> str:
+        self.num_written += 1
+        n = 10 + self.num_written
+        if prompt.endswith(new("maths_formal")):
+            return f"{n} + {n}*2"
+        if prompt.endswith(new("maths_word")):
+            return f"Tom has {n} apples and buys 3 more. How many apples does Tom have?<|in|>{n} + 3"
+        return self.programs(prompt, slot, sample)
+
+    def solve(self, prompt: str, slot: int, sample: int) -> str:
+        return "-1" if "maths" in prompt or "<|f|>" in prompt else half(prompt, slot, sample)
+
+
+@pytest.fixture(scope="module")
+def load() -> Iterator[object]:
+    script = Mixed()
+
+    def adapters(config: Config) -> Adapters:
+        loaded = load_adapters(config)
+        proposer, solver = (Scripted(loaded.tokenizer, reply) for reply in (script.teach, script.solve))
+        return replace(loaded, proposer=proposer, solver=solver, sampler=lambda temperature: solver)
+
+    yield adapters
+
+
+def test_a_mixture_is_played_rated_counted_and_kept_apart(load, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert start(parse_config(SMALL, "test"), folder, load)
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        last = {row["name"]: row["value"] for row in journal.query("SELECT name, value FROM metric WHERE step = 2")}
+        kinds = {row["kind"] for row in journal.query("SELECT DISTINCT kind FROM task")}
+        suites = {row["stratum"] for row in journal.query("SELECT DISTINCT stratum FROM evaluation")}
+    assert {"code_o", "maths_formal", "maths_word"} <= kinds
+    assert last["curriculum/coverage"] == last["curriculum/coverage/code"] + last["curriculum/coverage/maths"]
+    assert last["curriculum/classes"] == last["curriculum/classes/code"] + last["curriculum/classes/maths"]
+    assert last["curriculum/share/code"] + last["curriculum/share/maths"] == pytest.approx(1)
+    assert last["curriculum/solve_rate/maths"] == 0 < last["curriculum/solve_rate/code"]
+    assert last["match/mu/teacher/maths"] > 25 > last["match/mu/student/maths"]
+    assert any("exercises" in stratum for stratum in suites)
+    found = Checkpoint.latest_valid(folder / CHECKPOINTS)
+    assert found is not None
+    assert all(len(member["domain_ratings"]) == 2 for member in found.state["state"]["individuals"])
+
+
+# Other packages ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package that brings a domain under the name riddles, and one whose domain cannot be imported."""
+    (tmp_path / "riddle_package.py").write_text(OTHER_PACKAGE, encoding="utf-8")
+    about = tmp_path / "riddle_package-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: riddle-package\nVersion: 1.0\n", encoding="utf-8")
+    points = {"riddles": "riddle_package:DOMAIN", "code": "riddle_package:DOMAIN", "lost": "no_such_package:DOMAIN"}
+    lines = ["[redqueen.domains]", *(f"{name} = {value}" for name, value in points.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    DOMAINS.pop("riddles", None)
+    sys.modules.pop("riddle_package", None)
+
+
+def test_an_installed_package_brings_a_domain_under_its_name(other_package: None) -> None:
+    assert open_domain("riddles").kinds[0].name == "riddle"
+    assert num_proposals(ProposeConfig(domains={"riddles": 1}, num_of_each_kind=3)) == {"riddle": 3}
+    assert open_domain("code").kinds[0].name == "code_o", "a package cannot take the name of one of ours"
+
+
+def test_the_list_of_domains_says_what_they_have_and_where_they_come_from(other_package: None) -> None:
+    rows = {row["name"]: row for row in domain_rows()}
+    assert rows["maths"]["from"] == "redqueen" and rows["maths"]["items"] == 300 and rows["maths"]["lessons"]
+    assert [kind["name"] for kind in rows["maths"]["kinds"]] == ["maths_formal", "maths_word"]
+    assert {"compact", "chat"} <= set(rows["maths"]["kinds"][0]["formats"])
+    assert rows["riddles"]["from"] == "riddle-package (riddle_package:DOMAIN)"
+    assert "cannot be imported" in rows["lost"]["error"] and rows["lost"]["kinds"] == []
+    assert "riddles, from riddle-package" in domains_table()
+
+
+def test_an_unknown_domain_is_refused_with_those_there_are(other_package: None) -> None:
+    with pytest.raises(UserError, match=r"chess is no domain; choose from code, maths.* riddles"):
+        open_domain("chess")
