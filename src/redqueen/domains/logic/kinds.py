@@ -39,13 +39,11 @@ PUZZLE = TaskKind(
 )
 MINIMAL = replace(
     PUZZLE,
-    name="logic_minimal",
-    shown=replace(PUZZLE.shown, title="logic_minimal (find the assignment; no clue is needless)"),
+    name="logic_minimal_puzzle",
+    shown=replace(PUZZLE.shown, title="logic_minimal_puzzle (find the assignment; no clue is needless)"),
     check=partial(check_puzzle, wants_minimal=True),
 )
 """The same with every needless clue left out; its prompts are those of a puzzle."""
-
-SEED = Task("seed", "seed", "", PUZZLE.name, SEED_PUZZLE, ("",), (SEED_ANSWER,))
 
 
 def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -> None:
@@ -54,6 +52,10 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
         raise UserError('puzzles are solved by z3, which is not installed: pip install "redqueen[logic]"')
 
 
-LOGIC = Domain(
-    "logic", (PUZZLE, MINIMAL), SEED, lambda: load_frozen(SUITES, PUZZLE.name), refuse=refuse, lessons=lessons
-)
+def _domain(name: str, kind: TaskKind) -> Domain:
+    seed = Task("seed", "seed", "", kind.name, SEED_PUZZLE, ("",), (SEED_ANSWER,))
+    return Domain(name, (kind,), seed, lambda: load_frozen(SUITES, kind.name), refuse=refuse, lessons=lessons)
+
+
+LOGIC, MINIMAL_LOGIC = _domain("logic", PUZZLE), _domain("logic_minimal", MINIMAL)
+"""Puzzles, and puzzles without needless clues: a domain of its own, so that it is played only when it is asked for."""
