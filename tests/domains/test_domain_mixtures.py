@@ -9,6 +9,7 @@ import pytest
 from scripted import BASIC, Scripted, Teacher, half
 
 from redqueen.commands.domains import domain_rows, domains_table
+from redqueen.commands.replay import judge_again
 from redqueen.config import Config, ProposeConfig, parse_config
 from redqueen.domains.compact import new
 from redqueen.domains.registry import DOMAINS, apportioned, num_proposals, open_domain
@@ -17,6 +18,7 @@ from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.match.rating import STANDARD
 from redqueen.nouns import Attempt, Grade, Individual, Match, Outcome, Rating, Task
+from redqueen.report.task_list import TaskFilter, find_tasks, read_task, task_text
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
@@ -194,6 +196,10 @@ def test_a_mixture_is_played_rated_counted_and_kept_apart(load, tmp_path: Path) 
     found = Checkpoint.latest_valid(folder / CHECKPOINTS)
     assert found is not None
     assert all(len(member["domain_ratings"]) == 2 for member in found.state["state"]["individuals"])
+    shown = read_task(folder, find_tasks(folder, TaskFilter(kind="maths_word"))[0]["id"])
+    assert "How many apples does Tom have?" in task_text(shown)
+    judged = judge_again(shown, parse_config(SMALL, "test"))
+    assert (judged.num_judged, judged.differences) == (4, ())
 
 
 # Other packages ----------------------------------------------------------------------------------------------------

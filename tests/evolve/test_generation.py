@@ -41,7 +41,7 @@ def test_a_child_inherits_the_rating_of_each_domain_from_the_parents_that_have_o
     assert child.rating == Rating(29, 4.0)
     assert child.domain_ratings == (("a", Rating(15, 4.0)), ("b", Rating(40, 6.0)))
     fresh = breed(birth, {p.id: p for p in people}, genotypes, fitness, 5, EvolveConfig()).individual
-    assert fresh.domain_ratings == () or EvolveConfig().child_rating == "inherit"
+    assert fresh.domain_ratings == ()
 
 
 def test_of_four_the_weakest_leaves_and_the_fittest_breed() -> None:
