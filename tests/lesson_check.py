@@ -2,15 +2,13 @@
 
 from random import Random
 
-from redqueen.config import VerifyConfig
 from redqueen.domains.compact import EOS, NEW, REF
 from redqueen.domains.domain import Domain, Lesson
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.registry import check, grade
 from redqueen.nouns import Candidate, Task
-from redqueen.verify.programs import Rules
-from redqueen.verify.records import Limits
+from redqueen.verify import Verifier
 
-RULES = Rules(Limits(), 2, "full")
 COMPACT = PromptFormat(FRAMES["compact"])
 
 
@@ -24,43 +22,44 @@ def is_proposal(lesson: Lesson) -> bool:
     return any(text.startswith(NEW) for text, _ in lesson.completions[0])
 
 
-def as_task(domain: Domain, text: str) -> Task:
-    """Read one proposal as self-play does, and check it."""
-    (kind,) = domain.kinds
-    read = COMPACT.parse_proposal(kind.name, text, None)
-    assert not read.error, (text, read.error)
-    found = kind.check(
-        Candidate("1", "T", "S", kind.name, "", read.code, read.inputs, read.message), RULES, VerifyConfig()
-    )
-    assert isinstance(found, Task), (text, found)
-    return found
+def as_tasks(domain: Domain, texts: list[str], verifier: Verifier) -> list[Task]:
+    """Read proposals as self-play does, and check them; all must be tasks."""
+    kind = domain.kinds[0].name
+    candidates = []
+    for number, text in enumerate(texts):
+        read = COMPACT.parse_proposal(kind, text, None)
+        assert not read.error, (text, read.error)
+        candidates.append(Candidate(str(number), "T", "S", kind, "", read.code, read.inputs, read.message))
+    found = check(candidates, verifier)
+    for text, task in zip(texts, found, strict=True):
+        assert isinstance(task, Task), (text, task)
+    return [task for task in found if isinstance(task, Task)]
 
 
-def written_tasks(domain: Domain, lesson: Lesson) -> list[Task]:
-    """Return the tasks that a proposal's lesson writes: its references, and the new one last."""
-    texts = [text for text, weight in lesson.completions[0] if weight > 0]
-    return [as_task(domain, text.removesuffix(EOS)) for text in texts]
+def check_proposals(domain: Domain, lessons: list[Lesson], verifier: Verifier) -> list[Task]:
+    """Each reference and each new task that the lessons write is valid; the prompt is the one of those references."""
+    written = [[text.removesuffix(EOS) for text, weight in lesson.completions[0] if weight > 0] for lesson in lessons]
+    tasks = iter(as_tasks(domain, [text for texts in written for text in texts], verifier))
+    new = []
+    for lesson, texts in zip(lessons, written, strict=True):
+        *references, task = [next(tasks) for _ in texts]
+        prompt = lesson.prompt + "".join(text for text, _ in lesson.completions[0][:-1])
+        assert prompt.count(REF) == len(references)
+        new.append(task)
+    return new
 
 
-def prompt_of(lesson: Lesson) -> str:
-    """Return all of a proposal's lesson but the new task."""
-    return lesson.prompt + "".join(text for text, _ in lesson.completions[0][:-1])
-
-
-def check_proposal(domain: Domain, lesson: Lesson) -> Task:
-    *references, task = written_tasks(domain, lesson)
-    assert prompt_of(lesson) == COMPACT.propose(domain.kinds[0].name, references, None)
-    assert prompt_of(lesson).count(REF) == len(references)
-    return task
-
-
-def check_solution(domain: Domain, lesson: Lesson, task: Task) -> None:
+def check_solutions(lessons: list[Lesson], tasks: list[Task], verifier: Verifier) -> None:
     """Both ways of answering are right, and the prompt is the one of the task."""
-    assert lesson.prompt == COMPACT.solve(task)
-    for completion in lesson.completions:
-        text = "".join(part for part, _ in completion)
-        assert text.endswith(EOS)
-        read = COMPACT.parse_answer(task.kind, text.removesuffix(EOS))
-        assert read.answer is not None
-        found = domain.kinds[0].grade(task, read.answer, RULES)
-        assert found.correct, (text, found)
+    pairs = []
+    for lesson, task in zip(lessons, tasks, strict=True):
+        assert lesson.prompt == COMPACT.solve(task)
+        assert len(lesson.completions) == 2
+        for completion in lesson.completions:
+            text = "".join(part for part, _ in completion)
+            assert text.endswith(EOS)
+            answer = COMPACT.parse_answer(task.kind, text.removesuffix(EOS)).answer
+            assert answer is not None
+            pairs.append((task, answer))
+    for pair, found in zip(pairs, grade(pairs, verifier), strict=True):
+        assert found.correct, (pair, found)

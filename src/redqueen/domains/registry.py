@@ -15,7 +15,7 @@ from typing import Protocol
 from redqueen.config import Config, ProposeConfig, VerifyConfig
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind
-from redqueen.domains.logic.kinds import LOGIC
+from redqueen.domains.logic.kinds import LOGIC, MINIMAL_LOGIC
 from redqueen.domains.maths.kinds import MATHS
 from redqueen.domains.proofs.kinds import PROOFS
 from redqueen.errors import UserError
@@ -38,6 +38,7 @@ DOMAINS: dict[str, Domain] = {
     CODE.name: CODE,
     MATHS.name: MATHS,
     LOGIC.name: LOGIC,
+    MINIMAL_LOGIC.name: MINIMAL_LOGIC,
     PROOFS.name: PROOFS,
 }
 """The domains that are loaded, by the name that ``propose.domains`` has for them."""

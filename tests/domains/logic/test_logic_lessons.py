@@ -1,23 +1,26 @@
 from random import Random
 
-from lesson_check import as_task, check_proposal, check_solution, drawn_lessons, is_proposal
+from lesson_check import COMPACT, as_tasks, check_proposals, check_solutions, drawn_lessons, is_proposal
 
-from redqueen.domains.compact import BOS, THINK, asked
+from redqueen.domains.compact import BOS, IN, THINK, asked
 from redqueen.domains.logic.generator import draw
 from redqueen.domains.logic.kinds import LOGIC
 from redqueen.domains.logic.language import read_puzzle, write_puzzle
 from redqueen.domains.logic.normal import is_held_out
 from redqueen.domains.logic.prompts_compact import KIND
+from redqueen.verify import Verifier
 
 
 def test_every_lesson_is_a_right_answer_or_a_valid_proposal_in_the_form_of_self_play():
-    lessons = drawn_lessons(LOGIC, 200, "lessons")
-    for lesson in lessons:
-        if is_proposal(lesson):
-            check_proposal(LOGIC, lesson)
-        else:
-            check_solution(LOGIC, lesson, as_task(LOGIC, lesson.prompt.removeprefix(BOS).removesuffix(asked(KIND))))
-    assert 50 < sum(map(is_proposal, lessons)) < 150
+    lessons = drawn_lessons(LOGIC, 100, "lessons")
+    proposals = [lesson for lesson in lessons if is_proposal(lesson)]
+    solutions = [lesson for lesson in lessons if not is_proposal(lesson)]
+    asked_for = [lesson.prompt.removeprefix(BOS).removesuffix(asked(KIND)) for lesson in solutions]
+    with Verifier(workers=1) as verifier:
+        new = check_proposals(LOGIC, proposals, verifier)
+        check_solutions(solutions, as_tasks(LOGIC, asked_for, verifier), verifier)
+    assert len(solutions) == 100 and 25 < len(proposals) < 75
+    assert COMPACT.propose(KIND, new[:2], None).count(new[0].outputs[0] + IN) == 1
 
 
 def test_the_habit_is_to_think():

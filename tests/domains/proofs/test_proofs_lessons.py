@@ -1,38 +1,36 @@
 from random import Random
 
-from lesson_check import check_proposal, check_solution, drawn_lessons, is_proposal
+from lesson_check import COMPACT, check_proposals, check_solutions, drawn_lessons, is_proposal
 
-from redqueen.domains.compact import THINK
+from redqueen.domains.compact import BOS, NEW, OUT, REF, THINK, asked
 from redqueen.domains.proofs.calculus import read_proof, write_proof
 from redqueen.domains.proofs.formulas import follows, read_lemma, write_lemma
 from redqueen.domains.proofs.generator import draw
 from redqueen.domains.proofs.kinds import PROOFS
 from redqueen.domains.proofs.normal import is_held_out
-from redqueen.domains.proofs.prompts_compact import KIND, question
+from redqueen.domains.proofs.prompts_compact import KIND
 from redqueen.nouns import Task
+from redqueen.verify import Verifier
 
 
 def test_every_proposal_taught_is_a_valid_lemma_with_its_proof():
     lessons = [lesson for lesson in drawn_lessons(PROOFS, 200, "lessons") if is_proposal(lesson)]
-    assert len(lessons) > 50
-    for lesson in lessons:
-        check_proposal(PROOFS, lesson)
+    with Verifier(workers=1) as verifier:
+        new = check_proposals(PROOFS, lessons, verifier)
+    assert len(new) > 50
+    shown = COMPACT.propose(KIND, new[:2], None)
+    assert shown.count(REF) == 2 and shown.endswith(f"{NEW}{KIND}{OUT}")
 
 
 def test_every_proof_taught_is_right_with_a_thought_and_at_once():
-    rng = Random("proofs")
-    drawn = {question(one.lemma): one for one in (draw(rng) for _ in range(3000))}
-    lessons = drawn_lessons(PROOFS, 400, "lessons")
-    asked = [lesson for lesson in lessons if not is_proposal(lesson)]
-    found = 0
-    for lesson in asked:
-        text = lesson.prompt.split("|>", 1)[1].split("<|", 1)[0]
-        if text in drawn:
-            one = drawn[text]
-            task = Task("1", "", "", KIND, write_lemma(one.lemma), ("",), (write_proof(one.steps),))
-            check_solution(PROOFS, lesson, task)
-            found += 1
-    assert len(asked) == 400 and found > 20
+    lessons = [lesson for lesson in drawn_lessons(PROOFS, 200, "lessons") if not is_proposal(lesson)]
+    tasks = []
+    for lesson in lessons:
+        *hypotheses, goal = lesson.prompt.removeprefix(BOS).removesuffix(asked(KIND)).split("\n")
+        lemma = ", ".join(line.split(" ")[1] for line in hypotheses) + " |- " + goal.removeprefix("? ")
+        tasks.append(Task("1", "", "", KIND, write_lemma(read_lemma(lemma)), ("",), ("id",)))
+    with Verifier(workers=1) as verifier:
+        check_solutions(lessons, tasks, verifier)
 
 
 def test_a_drawn_lemma_is_true_and_its_texts_are_read_back():

@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass
 from itertools import permutations, product
 
-MAX_CHARS, MAX_NAMES, MAX_CLUES, MAX_NUMBER, MAX_RANGE, MAX_DEPTH = 2_000, 12, 24, 9_999, 100, 12
+MAX_CHARS, MAX_NAMES, MAX_CLUES, MAX_NUMBER, MAX_RANGE, MAX_DEPTH = 2_000, 25, 24, 9_999, 100, 12
 """Longest text, most names, most clues, largest number that may be written, widest range, deepest nesting (ours)."""
 
 Node = tuple  # ("num", 3), ("var", 0), ("abs", e), ("+", e, e) ..., ("<", e, e) ..., ("not", f), ("says", 0, f)

@@ -5,7 +5,8 @@
     solve      BOS puzzle ASK logic_puzzle OUT                        ->  [THINK steps /THINK] A = 2, B = 1 EOS
     propose    BOS REF assignment IN puzzle ... NEW logic_puzzle OUT  ->  assignment IN puzzle EOS
 
-A teacher writes the assignment that it has in mind first, so that each clue can be true of it; it is not believed.
+A teacher writes the assignment that it has in mind first, so that each clue can be true of it, and is held to it (see
+``mending``); that it is the solution, and the only one, is not believed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.compact import IN, REF, asked, has_mark, new, without_marks
 from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.domains.logic.mending import held_to
 from redqueen.nouns import Task
 
 KIND = "logic_puzzle"
@@ -34,13 +36,13 @@ def _solve(task: Task) -> str:
 
 
 def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    """Read what stands behind the last IN: the puzzle; what stands before it is the teacher's own."""
+    """Read what stands behind the last IN, the puzzle, and hold it to the assignment before it, if there is one."""
     plan, _, puzzle = text.rpartition(IN)
     if has_mark(plan) or has_mark(puzzle):
         return ParsedProposal(error="a mark where text should be")
     if not puzzle.strip():
         return ParsedProposal(error="no puzzle")
-    return ParsedProposal(code=puzzle.strip())
+    return ParsedProposal(code=held_to(plan.strip(), puzzle.strip()))
 
 
 WORDS = Words(_propose, _solve, _read_proposal, str.strip)

@@ -109,9 +109,9 @@ def unfold(lemma: Lemma, steps: Sequence[Step]) -> list[Line]:
     return _unfold(lemma.hypotheses, steps, lemma.goal)
 
 
-def conclude(steps: Sequence[Step]) -> list[Line]:
-    """Return the lines of a proof without hypotheses as they are in general; its letters are p, q, ... in order."""
-    return _unfold((), steps, None)
+def conclude(steps: Sequence[Step], hypotheses: tuple[Formula, ...] = ()) -> list[Line]:
+    """Return the lines of a proof as they are in general; what the steps leave open are letters p, q, ... in order."""
+    return _unfold(hypotheses, steps, None)
 
 
 def _unfold(hypotheses: tuple[Formula, ...], steps: Sequence[Step], goal: Formula | None) -> list[Line]:

@@ -5,7 +5,9 @@
     solve      BOS 1 p \\n 2 p>q \\n ? q ASK proof_lemma OUT  ->  [THINK mp 1 2: 3 q /THINK] mp 1 2 EOS
     propose    BOS REF lines ... NEW proof_lemma OUT         ->  1 p \\n 2 p>q \\n mp 1 2: 3 q EOS
 
-A teacher writes a derivation; its last line is the lemma's goal, and its steps are the proof that it has in mind.
+A teacher writes a derivation, which counts as far as it holds: the last line that its steps give is the lemma's goal.
+As a program's output is computed and not believed, so is what the steps give; the formula that is written there says
+only what they leave open.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.compact import REF, asked, has_mark, new, without_marks
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.proofs.calculus import Line, read_proof, unfold
-from redqueen.domains.proofs.formulas import Lemma, read_lemma, write_formula
+from redqueen.domains.proofs.calculus import Line, ProofError, Step, conclude, read_proof, unfold
+from redqueen.domains.proofs.formulas import Formula, Lemma, LemmaError, read_formula, read_lemma, write_formula
 from redqueen.nouns import Task
 
 KIND = "proof_lemma"
+MAX_STEPS_MENDED = 12
+"""A derivation of more steps, which the embedded base is not taught to write, is taken as it is (ours)."""
 _LINE = re.compile(r"(?:([a-z]+[0-9]?(?: [0-9]{1,2})*): )?(?:[0-9]{1,2}|(\?)) (.+)", re.ASCII)
 
 
@@ -62,27 +66,58 @@ def _solve(task: Task) -> str:
 
 
 def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    """Read numbered hypotheses, steps, and the goal: behind a question mark, else the last step's formula."""
+    """Read numbered hypotheses, then steps or the goal behind a question mark."""
     if has_mark(text):
         return ParsedProposal(error="a mark where text should be")
     hypotheses: list[str] = []
     steps: list[str] = []
-    goal = ""
+    goals: list[str] = []
     for line in text.strip().split("\n"):
         found = _LINE.fullmatch(line.strip())
         if found is None:
             return ParsedProposal(error="a line that is neither a hypothesis nor a step")
         step, asks, formula = found.groups()
         if step or asks:
-            goal = formula
+            goals.append(formula)
             steps += [step] if step else []
-        elif goal:
+        elif goals:
             return ParsedProposal(error="a hypothesis behind a step")
         else:
             hypotheses.append(formula)
-    if not goal:
+    if not goals:
         return ParsedProposal(error="nothing to prove")
-    return ParsedProposal(f"{', '.join(hypotheses)} |- {goal}".strip(), (", ".join(steps),))
+    goal, num_steps = goals[-1], len(steps)
+    if len(goals) == len(steps):
+        goal, num_steps = _as_far_as_it_holds(hypotheses, steps, goals)
+    return ParsedProposal(f"{', '.join(hypotheses)} |- {goal}".strip(), (", ".join(steps[:num_steps]),))
+
+
+def _as_far_as_it_holds(hypotheses: list[str], steps: list[str], goals: list[str]) -> tuple[str, int]:
+    """Return the goal and the number of steps of the longest part of a derivation that proves something new; of one
+    that has no such part, or too many steps, what its last line says."""
+    if len(steps) > MAX_STEPS_MENDED:
+        return goals[-1], len(steps)
+    try:
+        given = tuple(map(read_formula, hypotheses))
+    except LemmaError:
+        return goals[-1], len(steps)
+    for num in range(len(steps), 0, -1):
+        try:
+            read = read_proof(", ".join(steps[:num]), len(given))
+            formula = _given_by(given, read, goals[num - 1])
+        except (LemmaError, ProofError):
+            continue
+        if formula not in given:
+            return write_formula(formula), num
+    return goals[-1], len(steps)
+
+
+def _given_by(hypotheses: tuple[Formula, ...], steps: list[Step], written: str) -> Formula:
+    """Return what the steps give: the written formula if it is an instance of that, else what they give in general."""
+    try:
+        return unfold(Lemma(hypotheses, read_formula(written)), steps)[-1].formula
+    except (LemmaError, ProofError):
+        return conclude(steps, hypotheses)[-1].formula
 
 
 WORDS = Words(_propose, _solve, _read_proposal, str.strip)

@@ -1,0 +1,38 @@
+"""Frozen suites of domains whose tasks are a text and its truth: lines of JSON, and the digests that freeze them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from redqueen.domains.domain import Item
+from redqueen.domains.rows import checksum, frozen_files, rows_of_file
+from redqueen.nouns import Task
+
+
+def load_frozen(folder: Path, kind: str) -> list[Item]:
+    """Load the suites that ``folder/CHECKSUMS`` lists: each line has ``id`` ("suite/name"), ``level``, ``code`` and
+    ``output``. Raises UserError when a file is missing, has changed, or cannot be read.
+    """
+    items: list[Item] = []
+    for row in (row for path in frozen_files(folder) for row in rows_of_file(path)):
+        item_id = row.text("id")
+        task = Task(item_id, "", "", kind, row.text("code"), ("",), (row.text("output"),))
+        items.append(Item(item_id, item_id, f"{item_id.split('/')[0]}/{row.text('level')}", kind, task))
+    return items
+
+
+def write_frozen(folder: Path, name: str, tasks: Iterable[tuple[int, str, str]]) -> None:
+    """Write a suite, and the line that freezes it, from (level, code, output)."""
+    counts: dict[int, int] = {}
+    lines = []
+    for level, code, output in tasks:
+        counts[level] = counts.get(level, 0) + 1
+        record = {"id": f"{name}/{level}-{counts[level]:03d}", "level": level, "code": code, "output": output}
+        lines.append(json.dumps(record))
+    content = "\n".join(lines) + "\n"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.jsonl"
+    path.write_text(content, encoding="utf-8")
+    (folder / "CHECKSUMS").write_text(f"{checksum(path)}  {path.name}\n", encoding="utf-8")

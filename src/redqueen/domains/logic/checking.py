@@ -1,0 +1,87 @@
+"""From a proposal to a puzzle with a computed truth, and whether an assignment is it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from redqueen.config import VerifyConfig
+from redqueen.domains.logic.deduction import compile_clue
+from redqueen.domains.logic.language import Puzzle, PuzzleError, read_puzzle, write_puzzle
+from redqueen.nouns import Candidate, Grade, Rejection, Task
+from redqueen.verify.pool import Jobs
+from redqueen.verify.programs import Rules, call_job, run_once
+
+KILL_CPU_MS, ACCEPT_CPU_MS = 2_000, 1_000
+"""CPU time after which the solver is killed, and within which it must have ended for a task (ours): apart, so that no
+puzzle is a task once and too slow the next time."""
+MAX_ANSWER_CHARS = 400
+"""A longer answer is not read (ours): twenty-five names with their places fit."""
+_PART = re.compile(r"([A-Za-z]{1,8})\s*(?:=|is)\s*([0-9]{1,4}|knight|knave)", re.ASCII)
+_KNIGHTS = {"knight": "1", "knave": "0"}
+
+
+def check_puzzle(
+    candidate: Candidate, rules: Rules, terms: VerifyConfig, wants_minimal: bool = False
+) -> Jobs[Task | Rejection]:
+    """Verify one candidate: our own parser reads it, z3 in the sandbox finds its solution and that there is no other.
+
+    The solution is put into the clues once more here, by code that shares nothing with the solver.
+    """
+    try:
+        text = write_puzzle(read_puzzle(candidate.code))
+    except PuzzleError as error:
+        return Rejection(candidate, "syntax", str(error))
+    arguments = [text, "minimal"] if wants_minimal else [text]
+    run = yield from run_once(call_job("redqueen.domains.logic.smt", "judge", arguments, KILL_CPU_MS, rules))
+    if run.verdict != "ok":
+        return Rejection(candidate, run.verdict, run.reason)
+    if run.cpu_ms > ACCEPT_CPU_MS:
+        return Rejection(candidate, "timeout", f"needs more than {ACCEPT_CPU_MS} ms of CPU")
+    verdict, code, answer = ast.literal_eval(run.items[0].text)
+    if verdict != "ok":
+        return Rejection(candidate, verdict, code)
+    if not is_solution(read_puzzle(code), read_values(answer)):
+        return Rejection(candidate, "disagreement", "the solver's answer does not fit the clues")
+    return Task(
+        id=candidate.id,
+        teacher=candidate.teacher,
+        student=candidate.student,
+        kind=candidate.kind,
+        code=code,
+        inputs=("",),
+        outputs=(answer,),
+        protection=rules.protection,
+    )
+
+
+def is_solution(puzzle: Puzzle, values: dict[str, int]) -> bool:
+    """Tell whether an assignment is allowed by the first line and fits all clues."""
+    names = puzzle.names
+    if set(values) != set(names) or not all(puzzle.low <= value <= puzzle.high for value in values.values()):
+        return False
+    ordered = [values[name] for name in names]
+    if any(len(set(ordered[start:end])) < end - start for start, end in puzzle.spans()):
+        return False
+    return all(compile_clue(clue)(ordered) for clue in puzzle.clues)
+
+
+def read_values(answer: str) -> dict[str, int]:
+    """Read ``A = 1, B = 2``, in any order. Raises ValueError for anything else, and for a name that stands twice."""
+    values: dict[str, int] = {}
+    for part in re.split(r"[,;\n]", answer.strip().rstrip(".")):
+        found = _PART.fullmatch(part.strip())
+        if found is None or found.group(1) in values:
+            raise ValueError("A = 1, B = 2 was wanted, every name once")
+        values[found.group(1)] = int(_KNIGHTS.get(found.group(2), found.group(2)))
+    return values
+
+
+def grade_assignment(task: Task, answer: str, rules: Rules) -> Grade:
+    """Grade an assignment: every name once, in any order, each with its value. Bounded text processing, no solver."""
+    if len(answer) > MAX_ANSWER_CHARS:
+        return Grade(False, "too-large", f"longer than {MAX_ANSWER_CHARS} characters")
+    try:
+        return Grade(read_values(answer) == read_values(task.outputs[0]), "ok")
+    except ValueError as error:
+        return Grade(False, "unparsable", str(error))

@@ -1,0 +1,213 @@
+"""Puzzles that are none, answers that only look right: each is refused or graded right, in bounded time."""
+
+import pytest
+
+from redqueen.domains.logic.kinds import MINIMAL, PUZZLE
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.registry import check, grade
+from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.verify import Verifier
+from redqueen.verify.guard import faults
+
+CONTRADICTORY = [
+    "order A B\nA < B\nB < A",
+    "order A B C\nA = 4",
+    "order A B C\nA = B",
+    "order A B C, P Q R\nA = P\nB = P",
+    "number x y, 1 9\nx + y = 19",
+    "number x y, 1 9\nx < x\ny = 1",
+    "number x y, 0 9\nx % 2 = 0\nx % 2 = 1\ny = 3",
+    "number x y, 0 9\nx * x = 2\ny = 0",
+    "knights A B\nA: not A",
+    "knights A B\nA: A != A\nB: A = B\nA: not B\nB: B and not A or A and not B",
+    "order A B C D\nA < B\nB < C\nC < D\nD < A",
+    "number a b c, 1 4\na < b\nb < c\nc < a",
+]
+AMBIGUOUS = [
+    "order A B C\nA < B",
+    "order A B C\n1 = 1",
+    "order A B C, P Q R\nA = P\nB = Q",
+    "number x y, 1 9\nx + y = 10",
+    "number x y, 0 9\nx * y = 12\nx < y",
+    "number x y, 0 9\nx * y = 0",
+    "number x y, 0 99\nx % 10 = 3\ny = x",
+    "knights A B\nA: A",
+    "knights A B\nA: not B",
+    "knights A B C\nA: not B\nB: not A\nC: A = B",
+    "knights A B C\nA: B = C\nB: B",
+    "order A B C D\n|A - B| = 1\n|C - D| = 1",
+]
+NO_PUZZLE = [
+    "",
+    "\n\n\n",
+    "order A B",
+    "order A\nA = 1",
+    "order A A\nA = 1",
+    "order A B, C\nA < B",
+    "order A B C\nD = 1",
+    "order a1 b2\na1 < b2",
+    "order A B\nA",
+    "order A B\nA + B",
+    "order A B\nA < B < 3",
+    "order A B\nA = 1 = 1",
+    "order A B\n(A = 1",
+    "order A B\nA = 1)",
+    "order A B\n|A - B = 1",
+    "order A B\nA % B = 0",
+    "order A B\nA % 0 = 0",
+    "order A B\nA = 12345",
+    "order A B\nA = 1.5",
+    "order A B\nA = -1",
+    "order A B\nA == 1",
+    "order A B\nA: B",
+    "order or and\nor < and",
+    "number x y\nx = 1",
+    "number x y, 0 999\nx = 1",
+    "number x y, 9 0\nx = 1",
+    "number x y, 0\nx = 1",
+    "number x, 0 9, 1 2\nx = 1",
+    "knights A B\nA",
+    "knights A B\nA: B: A",
+    "knights A B\nB and A",
+    "knights A, B\nA: B",
+    "zebra A B\nA < B",
+    "order " + " ".join(f"{a}{b}" for a in "ABCDE" for b in "ABCDEF") + "\nAA < AB",
+    "order A B\n" + "\n".join(["A < B"] * 25),
+    "order A B\n" + "(" * 40 + "A = 1" + ")" * 40,
+    "order A B\n" + "not " * 400 + "A = 1",
+    "order A B\n" + "A < B or " * 300 + "A < B",
+]
+INJECTED = [
+    "order A B\n__import__('os').system('id')",
+    "order A B\nA = 1; import os",
+    "order A B\nA = 1\n(assert false)",
+    "order A B\n)(check-sat)(exit)\nA = 1",
+    "order A B\nA = 1 # 2",
+    "order A B\nA = 1\x00",
+    "order A B\nA ＜ B",
+    "order А В\nА < В",  # Cyrillic names
+    "order A B\nA = １",
+    "order A B\nA = ²",
+    "order A B\neval(A) = 1",
+    "order A B\nA.__class__ = 1",
+    "order A B\nA ** B = 1",
+    "order A B\nA = 1 && B = 2",
+    "order A B\n{A} = 1",
+    "order A B\n<|think|>A = 1",
+]
+LABORIOUS = [
+    "number a b c d e f g h i j k l, 0 99\n" + " * ".join("abcdefghijkl") + " = 7560\na + b = c",
+    "number a b c d e f, 0 99\na * b * c = d * e * f + 1\na * a * a + b * b * b + c * c * c = d * d * d + e * e * e",
+    "number a b c d, 1 99\na * a * a * a + b * b * b * b = c * c * c * c + d * d * d * d\na < c\nc < d\nd < b",
+]
+
+
+def candidates(texts: list[str], kind: str = PUZZLE.name) -> list[Candidate]:
+    return [Candidate(str(number), "T", "S", kind, "", code=text) for number, text in enumerate(texts)]
+
+
+@pytest.fixture(scope="module")
+def verifier():
+    with Verifier(workers=1) as opened:
+        yield opened
+
+
+def reasons(texts: list[str], verifier: Verifier) -> list[str]:
+    before = dict(faults)
+    found = check(candidates(texts), verifier)
+    assert dict(faults) == before  # none of them made the judge itself fail
+    return [one.reason if isinstance(one, Rejection) else "task" for one in found]
+
+
+def test_there_are_enough_of_them():
+    assert len(CONTRADICTORY + AMBIGUOUS + NO_PUZZLE + INJECTED + LABORIOUS) >= 75
+
+
+def test_what_contradicts_itself_is_refused(verifier):
+    assert reasons(CONTRADICTORY, verifier) == ["contradictory"] * len(CONTRADICTORY)
+
+
+def test_what_has_several_solutions_is_refused(verifier):
+    assert reasons(AMBIGUOUS, verifier) == ["ambiguous"] * len(AMBIGUOUS)
+
+
+def test_what_is_no_puzzle_is_refused_with_a_reason(verifier):
+    found = check(candidates(NO_PUZZLE), verifier)
+    for text, one in zip(NO_PUZZLE, found, strict=True):
+        assert isinstance(one, Rejection) and one.reason == "syntax" and one.detail, text
+
+
+def test_what_would_be_injected_into_the_parser_is_refused(verifier):
+    assert reasons(INJECTED, verifier) == ["syntax"] * len(INJECTED)
+
+
+def test_what_is_slow_to_solve_is_given_up_in_bounded_work(verifier):
+    for text, reason in zip(LABORIOUS, reasons(LABORIOUS, verifier), strict=True):
+        assert reason in ("timeout", "too-large", "ambiguous"), (text, reason)
+
+
+def test_a_mark_in_a_compact_proposal_is_refused():
+    compact = PromptFormat(FRAMES["compact"])
+    for text in ("<|in|><|ref|>order A B\nA < B", "<|out|>order A B\nA < B", "<|in|>", "A = 1<|in|>  \n"):
+        assert compact.parse_proposal(PUZZLE.name, text, None).error
+
+
+TASK = Task("1", "", "", PUZZLE.name, "order A B C\nA < B\nB < C", ("",), ("A = 1, B = 2, C = 3",))
+KNIGHTS = Task("2", "", "", PUZZLE.name, "knights A B\nA: A = B\nB: A", ("",), ("A = 1, B = 1",))
+RIGHT = [
+    "A = 1, B = 2, C = 3",
+    "C=3,B=2,A=1",
+    " A = 1 ,\tB = 2, C = 3 ",
+    "A = 1\nB = 2\nC = 3",
+    "A is 1; B is 2; C is 3.",
+]
+WRONG = [
+    "A = 1, B = 3, C = 2",
+    "A = 1, B = 2",
+    "A = 1, B = 2, C = 3, D = 4",
+    "a = 1, b = 2, c = 3",
+    "A = 1, B = 2, C = 33",
+]
+UNREADABLE = [
+    "",
+    ",",
+    "1 2 3",
+    "A < B < C",
+    "A = 1, A = 1, B = 2, C = 3",
+    "A = 1, A = 2, B = 2, C = 3",
+    "A = 1, B = 2, C = 1+2",
+    "A = 1, B = 2, C = 3.0",
+    "A = 1, B = 2, C = ３",
+    "A = 1, B = 2, C = 0x3",
+    "A = 1, B = 2, C = 3 or C = 2",
+    "A = 1, B = 2, C = -3",
+    "A = 1, B = 2, C = knighted",
+    "A == 1, B == 2, C == 3",
+]
+
+
+def test_an_assignment_is_right_however_it_is_ordered_and_spaced(verifier):
+    assert all(one.correct for one in grade([(TASK, answer) for answer in RIGHT], verifier))
+
+
+def test_answers_that_only_look_right_are_wrong(verifier):
+    found = grade([(TASK, answer) for answer in WRONG], verifier)
+    assert [(one.correct, one.verdict) for one in found] == [(False, "ok")] * len(WRONG)
+    found = grade([(TASK, answer) for answer in UNREADABLE], verifier)
+    assert [(one.correct, one.verdict) for one in found] == [(False, "unparsable")] * len(UNREADABLE)
+    (one,) = grade([(TASK, "A = 1, " * 10_000)], verifier)
+    assert (one.correct, one.verdict) == (False, "too-large")
+
+
+def test_knights_may_be_named_so(verifier):
+    answers = ["A = knight, B is knight", "A = knight, B = knave", "A = 1, B = 1"]
+    assert [one.correct for one in grade([(KNIGHTS, answer) for answer in answers], verifier)] == [True, False, True]
+
+
+def test_a_minimal_puzzle_loses_its_needless_clues_from_the_last_one_up(verifier):
+    text = "order A B C\nA < B\nB < C\nA = 1\nC = 3"
+    (usual,) = check(candidates([text]), verifier)
+    (minimal,) = check(candidates([text], MINIMAL.name), verifier)
+    assert isinstance(usual, Task) and usual.code == text
+    assert isinstance(minimal, Task) and minimal.code == "order A B C\nA < B\nB < C"
+    assert usual.outputs == minimal.outputs == ("A = 1, B = 2, C = 3",)

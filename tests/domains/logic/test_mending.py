@@ -1,0 +1,42 @@
+"""What a teacher of the compact format writes is held to the assignment that it wrote first."""
+
+from lesson_check import COMPACT, drawn_lessons, is_proposal
+
+from redqueen.domains.compact import EOS, IN
+from redqueen.domains.logic.deduction import solve
+from redqueen.domains.logic.kinds import LOGIC, PUZZLE
+from redqueen.domains.logic.language import read_puzzle
+from redqueen.domains.logic.mending import held_to
+
+
+def test_a_clue_that_is_false_of_the_assignment_is_struck():
+    assert held_to("A = 1, B = 2, C = 3", "order A B C\nA < B\nC < B\nB < C") == "order A B C\nA < B\nB < C"
+
+
+def test_a_name_that_stays_open_is_told():
+    assert held_to("x = 3, y = 4", "number x y, 1 9\nx * y = 12") == "number x y, 1 9\nx * y = 12\nx = 3"
+    for plan, said in (("A = 1, B = 0", "A: A"), ("A = 0, B = 1", "A: not B"), ("A = 1, B = 1", "B: B or not A")):
+        mended = read_puzzle(held_to(plan, f"knights A B\n{said}"))
+        (solution,) = solve(mended).solutions
+        assert ", ".join(f"{name} = {value}" for name, value in zip("AB", solution, strict=True)) == plan
+
+
+def test_what_needs_more_than_that_is_left_as_it_is():
+    for plan, text in (
+        ("A = 1, B = 2, C = 3", "order A B C\nC < B"),  # nothing of it is true
+        ("a = 1, b = 2, c = 3, d = 4", "number a b c d, 1 9\na < b"),  # too much is open
+        ("A = 1, B = 1", "order A B\nA = 1"),  # no such order
+        ("x = 12, y = 1", "number x y, 1 9\nx > y"),  # out of range
+        ("A = 1", "order A B\nA < B\nB < A"),
+        ("A < B", "order A B\nA < B\nB < A"),
+        ("", "order A B C\nA < B"),
+        ("A = 1, B = 2", "no puzzle"),
+    ):
+        assert held_to(plan, text) == text
+
+
+def test_what_lessons_write_is_left_as_it_is():
+    for lesson in drawn_lessons(LOGIC, 60, "mending"):
+        if is_proposal(lesson):
+            text = lesson.completions[0][-1][0].removesuffix(EOS)
+            assert COMPACT.parse_proposal(PUZZLE.name, text, None).code == text.split(IN)[1]

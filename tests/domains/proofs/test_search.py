@@ -1,0 +1,52 @@
+from random import Random
+
+from redqueen.domains.proofs.calculus import read_proof, unfold
+from redqueen.domains.proofs.database import verify_lines
+from redqueen.domains.proofs.formulas import read_lemma, write_lemma
+from redqueen.domains.proofs.generator import draw
+from redqueen.domains.proofs.kinds import LEMMA, PROOFS
+from redqueen.domains.proofs.measures import measure, size_of, sort_of
+from redqueen.domains.proofs.search import search
+from redqueen.domains.proofs.suite import draw_suite
+from redqueen.nouns import Task
+
+
+def test_the_search_proves_nearly_all_that_is_drawn_and_each_of_its_proofs_verifies():
+    rng = Random("search")
+    drawn = [draw(rng) for _ in range(150)]
+    proofs = [search(write_lemma(one.lemma)).steps for one in drawn]
+    for one, steps in zip(drawn, proofs, strict=True):
+        if steps is not None:
+            verify_lines(one.lemma, unfold(one.lemma, steps))
+    assert sum(steps is not None for steps in proofs) >= 140
+
+
+def test_the_search_finds_laws_of_classical_logic_and_gives_up_in_bounded_work():
+    for text in ("|- ((p>q)>p)>p", "|- (~p>p)>p", "p>q, ~p>q |- q"):
+        assert search(text).steps is not None, text
+    assert search("p>q |- q>p").steps is None
+    assert search("|- " + "(p>" * 10 + "p" + ")" * 10 + ">(" + "q>" * 10 + "q)").num_lines <= 500
+    long = "a>b>c>d>e>f, b>c>d>e>f>a, c>d>e>f>a>b, d>e>f>a>b>c, e>f>a>b>c>d, f>a>b>c>d>e, a>a>a>a>a>a |- a>f"
+    assert search(long).num_lines <= 500
+
+
+def test_difficulty_is_what_the_search_did():
+    task = Task("1", "", "", LEMMA.name, "p, p>q, q>r |- r", ("",), ("mp 1 2, mp 4 3",))
+    found = measure(task)
+    assert (found["hypotheses"], found["symbols"], found["proof_steps"]) == (3.0, 8.0, 2.0)
+    assert found["search_rounds"] == 2.0 and found["search_failed"] == 0.0 and found["search_lines"] > 3
+    assert sort_of(task) == "proof_lemma entailment variable mp"
+    assert size_of(task) == "proof_lemma hypotheses 3 symbols 4"
+    easy = Task("2", "", "", LEMMA.name, "p, p>q |- q", ("",), ("mp 1 2",))
+    assert measure(easy)["search_rounds"] == 1.0 < found["search_rounds"]
+
+
+def test_the_frozen_suite_is_what_its_seed_draws_and_every_proof_in_it_verifies():
+    items = PROOFS.suite()
+    assert [(item.task.code, item.task.outputs[0]) for item in items] == [
+        (code, proof) for _, code, proof in draw_suite()
+    ]
+    assert [sum(item.stratum == f"lemmas/{level}" for item in items) for level in (1, 2, 3, 4)] == [40] * 4
+    for item in items:
+        lemma = read_lemma(item.task.code)
+        verify_lines(lemma, unfold(lemma, read_proof(item.task.outputs[0], len(lemma.hypotheses))))
