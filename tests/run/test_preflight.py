@@ -9,6 +9,7 @@ from small_bases import masked_base, small_base
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
 
+
 def changed_tokenizer(folder: Path, **fields: object) -> Path:
     path = folder / "tokenizer_config.json"
     kept = {name: value for name, value in json.loads(path.read_text()).items() if fields.get(name, 0) is not None}
