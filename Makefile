@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN_DIR ?= runs/population-0
 NAME ?= verifier
 
-.PHONY: setup run test test-slow lint reproduce-smoke bench cluster-demo docs docs-serve clean
+.PHONY: setup run test test-slow lint reproduce-smoke bench cluster-demo docs docs-serve dist check-dist clean
 
 setup: $(VENV)/.ready
 
@@ -53,6 +53,17 @@ docs-serve: $(VENV)/.docs
 $(VENV)/.docs: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	touch $@
+
+dist: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dist]"
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+
+check-dist: dist
+	rm -rf build/check && mkdir -p build
+	$(PYTHON) -m venv build/check
+	build/check/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	build/check/bin/python tests/check_wheel.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

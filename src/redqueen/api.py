@@ -131,11 +131,12 @@ class Run:
     """
 
     def __init__(self, run_dir: str | Path) -> None:
-        """Raises UserError when there is no run in the folder."""
-        from redqueen.run.store import load_run_config
+        """Raises UserError when there is no run in the folder, or its journal is damaged."""
+        from redqueen.journal import read
 
         self.folder = Path(run_dir)
-        self.config = load_run_config(self.folder)
+        told = dict(self._read(read.run_record).config)
+        self.config = parse_config(told, f"the config in the journal of {self.folder}")
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib.metadata import PackageNotFoundError, requires
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +12,19 @@ if TYPE_CHECKING:
 
 class UserError(Exception):
     """Bad input. The message names the file, field or flag and says what to do about it."""
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra: by its packages' own names, so that it works from a clone and a wheel.
+
+    (``redqueen[extra]`` would need redqueen itself where pip looks for packages.)
+    """
+    try:
+        lines = [line.partition(";") for line in requires("redqueen") or ()]
+    except PackageNotFoundError:  # only its source is on the path
+        lines = []
+    wanted = [name.strip() for name, _, marker in lines if re.search(rf"extra == ['\"]{extra}['\"]", marker)]
+    return "pip install " + (" ".join(f"'{name}'" for name in wanted) or f"-e '.[{extra}]' (in the clone)")
 
 
 def first_fault(error: ValidationError) -> str:

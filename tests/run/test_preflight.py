@@ -1,28 +1,13 @@
 """What a base cannot do is said before the run's folder is made; each base here is a real one, made small."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from command_line import redqueen
-from transformers import BertConfig, BertForMaskedLM, LlamaConfig, LlamaForCausalLM
-
-from redqueen.policy.base_shape import embedded_folder
+from small_bases import masked_base, small_base
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
-TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
-
-
-def small_base(folder: Path, positions: int = 4096, with_tokenizer: bool = True) -> Path:
-    """A Llama of one layer with random weights and the embedded base's tokenizer."""
-    vocabulary = json.loads((embedded_folder() / "config.json").read_text())["vocab_size"]
-    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = LlamaConfig(vocab_size=vocabulary, num_key_value_heads=1, max_position_embeddings=positions, **sizes)
-    LlamaForCausalLM(config).save_pretrained(folder)
-    for name in TOKENIZER if with_tokenizer else ():
-        shutil.copy(embedded_folder() / name, folder / name)
-    return folder
 
 
 def changed_tokenizer(folder: Path, **fields: object) -> Path:
@@ -48,14 +33,6 @@ def no_room_for_a_prompt(folder: Path) -> Path:
     return small_base(folder, positions=256)
 
 
-def masked(folder: Path) -> Path:
-    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
-    BertForMaskedLM(BertConfig(vocab_size=100, **sizes)).save_pretrained(folder)
-    for name in TOKENIZER:
-        shutil.copy(embedded_folder() / name, folder / name)
-    return folder
-
-
 def gguf(folder: Path) -> Path:
     path = folder.with_suffix(".gguf")
     path.write_bytes(b"GGUF\x03\x00\x00\x00")
@@ -69,7 +46,7 @@ def gguf(folder: Path) -> Path:
         (no_end_token, "has no end token, so that no text would ever end: set eos_token"),
         (broken_template, "cannot write a prompt (never): mend its chat template"),
         (no_room_for_a_prompt, "tokens, and there is room for 160: lower propose.max_new_tokens"),
-        (masked, "is a BertForMaskedLM, which does not continue a text: give a causal language model"),
+        (masked_base, "is a BertForMaskedLM, which does not continue a text: give a causal language model"),
         (gguf, "is a GGUF file, whose weights are packed for inference: give the Hugging Face folder"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 
 HOST = "127.0.0.1"
 
@@ -21,7 +21,7 @@ def serve(root: Path, port: int) -> None:
         from redqueen.dashboard.app import create_app
     except ModuleNotFoundError as error:
         raise UserError(
-            f"The dashboard needs {error.name}, which is not installed; run: pip install 'redqueen[dashboard]'"
+            f"The dashboard needs {error.name}, which is not installed; run: {how_to_install('dashboard')}"
         ) from error
     if not root.is_dir():
         raise UserError(f"{root} is no folder; give the folder that holds your run directories.")

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from redqueen.errors import UserError
-
-INSTALL_HINT = 'pip install "redqueen[suites]"'
+from redqueen.errors import UserError, how_to_install
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def _datasets(why: str) -> Any:
     try:
         import datasets
     except ImportError:
-        raise UserError(f"{why}: {INSTALL_HINT}, or give a file of JSON lines by --data") from None
+        raise UserError(f"{why}: {how_to_install('suites')}, or give a file of JSON lines by --data") from None
     return datasets
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from redqueen.domains.maths.answer_form import comparable, final_answer, plain_form
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 from redqueen.nouns import Grade
 from redqueen.verify.guard import VERDICT, guarded
 
@@ -29,7 +29,7 @@ class MathsJudge:
 
     def __init__(self, deadline_s: float = DEADLINE_S) -> None:
         if find_spec("math_verify") is None:
-            raise UserError('answers in mathematics are compared by math-verify: pip install "redqueen[maths]"')
+            raise UserError(f"answers in mathematics are compared by math-verify: {how_to_install('maths')}")
         self.deadline_s = deadline_s
         self._process: subprocess.Popen[str] | None = None
 
@@ -86,7 +86,7 @@ class MathsJudge:
         ready, _, _ = select.select([process.stdout], [], [], _START_S)
         if not ready or process.stdout.readline() != "ready\n":
             self._end()
-            raise UserError('math-verify does not start here: reinstall it with pip install "redqueen[maths]"')
+            raise UserError(f"math-verify does not start here; reinstall it: {how_to_install('maths')}")
         return process
 
     def _end(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 from redqueen.experiment.recorded import Measured
 from redqueen.journal.read import Series
 from redqueen.statistics import mean_interval
@@ -57,7 +57,7 @@ STYLE: Any = {
 def require_figures() -> None:
     """Raise UserError when matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise UserError("--figures needs the package matplotlib: pip install 'redqueen[figures]'")
+        raise UserError(f"--figures needs the package matplotlib: {how_to_install('figures')}")
 
 
 def write_figures(measured: Sequence[Measured], reference: str, out: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from redqueen.display import visible
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 from redqueen.files import naming_another_file, writing_whole
 from redqueen.journal import Journal
 from redqueen.journal.known import known_tables
@@ -38,7 +38,7 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
     if format_ not in FORMATS:
         raise UserError(f"--format {format_} is unknown for a table: choose {' or '.join(FORMATS)}")
     if format_ == "parquet" and importlib.util.find_spec("pyarrow") is None:
-        raise UserError("--format parquet needs the package pyarrow: pip install 'redqueen[parquet]', or choose csv")
+        raise UserError(f"--format parquet needs the package pyarrow: {how_to_install('parquet')}, or choose csv")
     with ExitStack() as stack:
         journals = [stack.enter_context(Journal.open(folder / JOURNAL, read_only=True)) for folder in run_dirs]
         columns = _columns(table)

@@ -1,7 +1,7 @@
 """Experiment trackers: a step's metrics sent to tensorboard, wandb or trackio, all optional, behind ``run.tracker``.
 
 The journal is the record; a tracker holds a copy, for users who already work with one. Each is a package of its own
-(``pip install redqueen[wandb]``). The id under which a tracker knows the run is kept in the checkpoints, so that a
+(``pip install wandb``). The id under which a tracker knows the run is kept in the checkpoints, so that a
 resumed run continues it.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from redqueen.config import Config
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 
 PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb", "trackio": "trackio"}
 """The package behind each value of ``run.tracker``; the extra of the same name installs it."""
@@ -79,7 +79,7 @@ def require_tracker(config: Config) -> None:
         name = config.run.tracker
         raise UserError(
             f"run.tracker is {name}, and the package {package} is not installed: "
-            f"pip install 'redqueen[{name}]', or set run.tracker = none"
+            f"{how_to_install(name)}, or set run.tracker = none"
         )
 
 

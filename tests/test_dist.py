@@ -1,0 +1,79 @@
+"""The wheel: what is in it, what it says of itself, and that it works in an environment that has only it."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from email import message_from_string
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from redqueen import __version__
+from redqueen.errors import how_to_install
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed: pip install hatchling")
+    out = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(out), str(ROOT)],
+        check=True,
+        capture_output=True,
+    )
+    [made] = out.glob("*.whl")
+    return made
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    assert PROJECT["version"] == __version__
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_presets_types_and_the_embedded_base(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    presets = {f"redqueen/presets/{path.name}" for path in (ROOT / "configs").glob("*.toml")}
+    assert presets and presets <= names
+    assert {"redqueen/py.typed", "redqueen/tiny/base/model.safetensors", "redqueen/__main__.py"} <= names
+    assert not [name for name in names if name.startswith(("tests/", "docs/"))]
+
+
+@pytest.mark.slow
+def test_the_wheel_says_what_it_is(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    metadata = message_from_string(archive.read(f"redqueen-{__version__}.dist-info/METADATA").decode())
+    assert metadata["License-Expression"] == "MIT" and metadata["Requires-Python"] == ">=3.11"
+    assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
+    assert "Typing :: Typed" in metadata.get_all("Classifier", [])
+    assert metadata["Description-Content-Type"] == "text/markdown" and len(metadata["Keywords"]) > 20
+
+
+@pytest.mark.slow
+def test_the_wheel_works_where_nothing_else_of_ours_is(wheel: Path, tmp_path: Path) -> None:
+    """The environment borrows this one's dependencies, and nothing of the clone; `make check-dist` installs them."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip())
+    zipfile.ZipFile(wheel).extractall(site)
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    done = subprocess.run(
+        [python, str(ROOT / "tests" / "check_wheel.py")], cwd=tmp_path, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0 and "stands by itself" in done.stdout, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("extra", ["dashboard", "parquet", "wandb", "maths", "figures", "suites"])
+def test_an_extra_is_installed_by_the_names_of_its_packages(extra: str) -> None:
+    """So that the remedy works from a clone and from a wheel, whether redqueen itself can be had by name or not."""
+    remedy = how_to_install(extra)
+    assert remedy == "pip install " + " ".join(f"'{name}'" for name in PROJECT["optional-dependencies"][extra])
+    assert not re.search(r"redqueen\[", remedy)
