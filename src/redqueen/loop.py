@@ -10,12 +10,13 @@ members' adapters (``engine.store``, ``engine.learner``) change in place, in pha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from redqueen.engine import Engine
 from redqueen.evolve.behaviour import Matrix, behaviour_distances
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
+from redqueen.evolve.probe import Looks, Prober
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.followers import renew_references
 from redqueen.learn.schedule import tunings
@@ -49,10 +50,11 @@ class Update:
 
 @dataclass(frozen=True)
 class Evolution:
-    """The results of a generation: children, and members copied into the hall of fame."""
+    """The results of a generation: children, members copied into the hall of fame, and figures by metric."""
 
     newborns: tuple[Newborn, ...] = ()
     admitted: tuple[Entry, ...] = ()
+    figures: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class StepReport:
     births: tuple[Birth, ...]
     newborns: tuple[Individual, ...]
     admitted: tuple[Entry, ...]
+    figures: dict[str, float]
     seconds: dict[str, float]
 
 
@@ -104,6 +107,7 @@ def play_step(state: State, engine: Engine, clock: Clock) -> tuple[State, StepRe
         births=tuple(child.birth for child in evolved.newborns),
         newborns=tuple(child.individual for child in evolved.newborns),
         admitted=evolved.admitted,
+        figures=evolved.figures,
         seconds=clock.take(),
     )
 
@@ -203,6 +207,7 @@ def update(
         scores=payoff.add_latest(state.scores, living.values(), scores, window),
         rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, answered), window),
         memory=task_memory.remember(state.memory, tasks, solved),
+        archive=state.archive.add(tasks, solved, state.step + 1),
         baselines=credit.baselines,
         broken=state.broken | {living[s.slot] for s in stats if not s.ok},
     )
@@ -215,6 +220,8 @@ def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Ev
     last = state.step == engine.config.run.num_steps  # a child born now would be evaluated before it has learned
     if state.step % config.every_steps or last:
         return state, Evolution()
+    looks = Looks.at(state.archive, state.students, _prober(engine, streams), config, streams.rng("probe"))
+    state = replace(state, archive=looks.archive_after(state.step), probes=looks.probe.means())
     fitness = internal_fitness(state.individuals, state.evidence, state.step, config, engine.rating)
     hall, admitted = admit_fittest(
         state.hall, state.individuals, fitness=fitness, broken=state.broken, step=state.step, store=engine.store
@@ -234,8 +241,10 @@ def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Ev
                 rating=engine.rating,
                 store=engine.store,
                 rng=streams.rng("evolve", role),
+                appraise=looks.appraise if role == "student" else None,
             )
-    return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted))
+    figures = looks.figures([child.birth.replaced for child in newborns])
+    return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted), figures)
 
 
 def students_of(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
@@ -246,6 +255,17 @@ def students_of(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
 def valid(judged: Sequence[Task | Rejection]) -> list[Task]:
     """Return the candidates that became tasks."""
     return [verdict for verdict in judged if isinstance(verdict, Task)]
+
+
+def _prober(engine: Engine, streams: Streams) -> Prober:
+    return Prober(
+        engine.sampler(engine.config.solve.temperature),
+        engine.verifier,
+        engine.prompt_format,
+        engine.tokenizer,
+        streams,
+        engine.config.evolve.probe_attempts,
+    )
 
 
 def _distances(state: State, members: Sequence[Individual]) -> Matrix:
@@ -266,5 +286,6 @@ def _with_newborns(state: State, newborns: Sequence[Newborn]) -> State:
         baselines=state.baselines.keep_only(living | past),
         scores={name: values for name, values in state.scores.items() if name in living},
         rewards={name: values for name, values in state.rewards.items() if name in living},
+        probes={name: value for name, value in state.probes.items() if name in living},
         broken=state.broken & living,
     )

@@ -16,6 +16,7 @@ from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
 from redqueen.nouns import Individual
 from redqueen.population.hall_of_fame import HallOfFame
+from redqueen.propose.archive import TaskArchive
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.task_memory import Names, TaskMemory
 
@@ -27,7 +28,8 @@ class State:
     ``broken`` are members whose last update was not finite: the next to leave. ``scores`` are each member's payoffs in
     its latest games, in order of time: a student's solve rate, a teacher's complement of it; ``rewards`` its mean
     rewards of the latest steps, ``baselines`` the teachers' running ones. ``memory`` is which classes of task were
-    posed, ``hall`` the frozen past members.
+    posed, ``hall`` the frozen past members, ``archive`` tasks of all ages, ``probes`` what students solved of the last
+    probe.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -42,11 +44,13 @@ class State:
     hall: HallOfFame = field(default_factory=HallOfFame)
     baselines: Baselines = field(default_factory=Baselines)
     rewards: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    archive: TaskArchive = field(default_factory=TaskArchive)
+    probes: dict[str, float] = field(default_factory=dict)
 
     @property
     def evidence(self) -> Evidence:
         """What fitness may be read from."""
-        return Evidence(self.scores, self.rewards)
+        return Evidence(self.scores, self.rewards, self.probes)
 
     @property
     def teachers(self) -> tuple[Individual, ...]:
@@ -92,7 +96,8 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     seeds = tuple(open_domain(name).seed for name in config.propose.domains)
     buffer, memory = TaskBuffer(config.buffer_places, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
-    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall)
+    archive = TaskArchive(config.archive_places)
+    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive)
 
 
 def state_to_plain(state: State) -> dict[str, Any]:

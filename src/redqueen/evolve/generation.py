@@ -6,7 +6,7 @@ of a generation are all made from individuals that stay, so the order of breedin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,8 +61,10 @@ def plan(
     rng: np.random.Generator,
     broken: Collection[str] = (),
     behaviour_distances: NDArray[np.float64] | None = None,
+    num_children: int = 1,
 ) -> list[PlannedBirth]:
-    """The births of one generation of one role (n individuals).
+    """The births of one generation of one role (n individuals): ``num_children`` for each that leaves, of which one
+    will be kept.
 
     ``broken`` are ids whose update was not finite: they leave first and never breed. ``behaviour_distances`` (n, n),
     in the order of ``individuals``, is read by ``crowding`` alone. With one survivor there is only mutation; with none
@@ -75,7 +77,7 @@ def plan(
     )
     survivors = [i for i in range(len(individuals)) if i not in leaving]
     births = []
-    for i in leaving:
+    for i in [i for i in leaving for _ in range(num_children)]:
         operator = _draw_operator(rules, len(survivors), rng)
         parents: list[int] = []
         if survivors:
@@ -142,18 +144,33 @@ def replace_weakest(
     rating: RatingSystem,
     store: AdapterStore,
     rng: np.random.Generator,
+    appraise: Callable[[Individual], float] | None = None,
 ) -> list[Newborn]:
     """Replace the weakest of one role, and whoever is broken, by children of the fittest survivors, in the store too.
 
-    The arguments are those of ``plan`` and ``breed``.
+    The arguments are those of ``plan`` and ``breed``. With ``appraise``, which tells how good the member in a slot is,
+    ``children_per_birth`` children are tried for each that leaves, and the best, of equals the first, is kept.
     """
-    planned = plan(members, fitness, rules, rng, broken, distances)
+    num_children = rules.children_per_birth if appraise else 1
+    planned = plan(members, fitness, rules, rng, broken, distances, num_children)
     known = {member.id: member for member in members}
     genotypes = {member.id: store.genotype(member.slot) for member in members if planned}
-    newborns = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
-    for child in newborns:
+    bred = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
+
+    def settle(child: Newborn) -> None:
         moments_from = known[child.moments_from].slot if child.moments_from else None
         store.load(child.individual.slot, child.genotype, moments_from)
+
+    def worth(child: Newborn) -> float:
+        settle(child)
+        return appraise(child.individual) if appraise else 0.0
+
+    newborns = []
+    for start in range(0, len(bred), num_children):
+        children = bred[start : start + num_children]
+        best = max(children, key=worth) if num_children > 1 else children[0]
+        settle(best)
+        newborns.append(best)
     return newborns
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from redqueen.config import RunConfig
 from redqueen.journal import Journal, read
+from redqueen.journal.records import UNLISTED_TOKENS
 
 if TYPE_CHECKING:
     from redqueen.loop import StepReport
@@ -23,7 +24,8 @@ class Spent:
         """Return what has been spent after one more step."""
         proposed = sum(len(p.completion.tokens) for p in report.proposals)
         answered = sum(o.attempt.num_tokens for a in report.answered for o in a.outcomes)
-        return Spent(self.tokens + proposed + answered, self.seconds + sum(report.seconds.values()))
+        unlisted = sum(int(report.figures.get(name, 0)) for name in UNLISTED_TOKENS)
+        return Spent(self.tokens + proposed + answered + unlisted, self.seconds + sum(report.seconds.values()))
 
 
 def spent_so_far(journal: Journal) -> Spent:

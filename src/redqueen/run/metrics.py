@@ -38,6 +38,7 @@ def step_metrics(
         **_solving_metrics(report),
         **_learning_metrics(report, individuals),
         "evolve/births": float(len(report.births)),
+        **report.figures,
     }
 
 
