@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -11,6 +11,7 @@ from redqueen.config import Config
 from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
 from redqueen.evolve.fitness import Evidence
+from redqueen.evolve.genes import founder_genes
 from redqueen.learn.baselines import Baselines
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
@@ -19,6 +20,7 @@ from redqueen.population.hall_of_fame import HallOfFame
 from redqueen.propose.archive import TaskArchive
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.task_memory import Names, TaskMemory
+from redqueen.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,9 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
         members = [Individual(f"T{i + 1}", "teacher", i, newcomer) for i in range(population.num_teachers)]
         first = population.num_teachers
         members += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
+    genes, factor = config.evolve.genes, config.evolve.gene_factor
+    dice = Streams(config.run.rng_seed, 0).rng("genes")
+    members = [replace(member, genes=founder_genes(genes, factor, dice)) for member in members]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
     seeds = tuple(open_domain(name).seed for name in config.propose.domains)
     buffer, memory = TaskBuffer(config.buffer_places, seeds), TaskMemory(config.propose.class_decay_frac)

@@ -62,7 +62,8 @@ class Config(Section):
     def archive_places(self) -> int:
         """Tasks that the archive holds at most; 0 where nothing reads it."""
         evolve = self.evolve
-        read = evolve.fitness == "probe" or evolve.children_per_birth > 1 or evolve.hindsight_tasks > 0
+        probed = evolve.fitness == "probe" or evolve.children_per_birth > 1 or evolve.hindsight_tasks > 0
+        read = probed or self.solve.replay_frac > 0
         return evolve.archive_capacity if read else 0
 
     @property

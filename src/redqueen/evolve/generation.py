@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
+from redqueen.evolve.genes import mutated
+from redqueen.evolve.merge import mean_of
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.replacement import choose_leaving
 from redqueen.evolve.selection import fittest_first, select_parents
@@ -98,24 +100,29 @@ def breed(
     step: int,
     rules: EvolveConfig,
     rating: RatingSystem = STANDARD,
+    merged: Genotype | None = None,
 ) -> Newborn:
     """Make the planned child. Same role, same slot, same rank as the one it replaces.
 
     ``genotypes`` must hold the parents (for a founder, the replaced one, of which only the shapes are read). The id is
-    the name of the slot's founder with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``.
+    the name of the slot's founder with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``. ``merged``
+    stands in for the first parent's factors (its genes, rating and fitness count as before).
     """
     old = individuals[planned.replaced]
     parents = [individuals[name] for name in planned.parents]
     name = f"{old.id.split('.')[0]}.{step}"
     birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed, space="none")
     child = Individual(name, old.role, old.slot, rating.newcomer(), step, planned.parents, planned.operator)
+    if parents and rules.genes:
+        dice = np.random.default_rng([planned.rng_seed, 1])
+        child = replace(child, genes=mutated(parents[0].genes, rules.genes, rules.gene_factor, dice))
     if not parents:
         rng = torch.Generator().manual_seed(planned.rng_seed)
         return Newborn(child, fresh_like(genotypes[old.id], rng), birth, None)
     operator = tuned(find(planned.operator), rules.constants.get(planned.operator, {}))
     made = apply(
         operator,
-        [genotypes[parent] for parent in planned.parents],
+        [merged or genotypes[planned.parents[0]], *(genotypes[parent] for parent in planned.parents[1:])],
         [fitness[parent] for parent in planned.parents],
         planned.rng_seed,
         rules.space,
@@ -125,7 +132,7 @@ def breed(
         child = replace(child, rating=rating.inherit([parent.rating for parent in parents]))
     birth = replace(
         birth,
-        constants=made.constants,
+        constants=made.constants | ({"merged": 1.0} if merged else {}),
         relative_change=made.change.overall,
         space=rules.space,
         layer_changes=made.change.per_layer,
@@ -155,7 +162,8 @@ def replace_weakest(
     planned = plan(members, fitness, rules, rng, broken, distances, num_children)
     known = {member.id: member for member in members}
     genotypes = {member.id: store.genotype(member.slot) for member in members if planned}
-    bred = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
+    merged = _mean_of_staying(planned, members, genotypes) if rules.merged_parent else None
+    bred = [breed(birth, known, genotypes, fitness, step, rules, rating, merged) for birth in planned]
 
     def settle(child: Newborn) -> None:
         moments_from = known[child.moments_from].slot if child.moments_from else None
@@ -172,6 +180,15 @@ def replace_weakest(
         settle(best)
         newborns.append(best)
     return newborns
+
+
+def _mean_of_staying(
+    planned: Sequence[PlannedBirth], members: Sequence[Individual], genotypes: Mapping[str, Genotype]
+) -> Genotype | None:
+    """The mean of the students that stay; None for teachers, and where nobody stays."""
+    leaving = {birth.replaced for birth in planned}
+    staying = [genotypes[m.id] for m in members if m.id not in leaving and m.role == "student"]
+    return mean_of(staying) if planned and staying else None
 
 
 def admit_fittest(

@@ -20,7 +20,7 @@ STUDENTS = "students"
 CHANGE = "change"
 """The name under which the students' mean less the base model's stands, with the interval of the paired difference."""
 
-UNLISTED_TOKENS = ("evolve/probe_tokens",)
+UNLISTED_TOKENS = ("evolve/probe_tokens", "solve/replay_tokens")
 """Metrics that count tokens sampled for learning that stand in no row of their own."""
 
 ALL = "all"

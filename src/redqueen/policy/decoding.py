@@ -33,6 +33,7 @@ class Job:
     slot: int
     prompt: tuple[int, ...]
     rng_seed: int
+    temperature: float = 1.0
     place: int = -1
     rows: list[int] = field(default_factory=list)
 
@@ -69,6 +70,7 @@ class Decoding:
         self.tokens = torch.zeros(num_rows, max_new_tokens, dtype=torch.int64, device=device)
         self.logprobs = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
         self.noise = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
+        self.temperature = torch.ones(num_rows, dtype=torch.float32, device=device)
         self._grouped: Tensor | None = None
         self._ungrouped: Tensor | None = None
         self._group_size = 1
@@ -108,6 +110,7 @@ class Decoding:
         samples = [int(self.row_sample[row]) for row in rows]
         self.cache.clear_own(index)
         self.noise[index] = uniforms([job.rng_seed for job in jobs], samples, self.max_new_tokens, device)
+        self.temperature[index] = torch.tensor([job.temperature for job in jobs], device=device)
         self.prompt_len[index] = torch.tensor([len(job.prompt) for job in jobs], device=device)
         self.count[index] = 0
         self.alive[index] = True
@@ -143,7 +146,18 @@ class Decoding:
         index = torch.tensor(rows, device=device)
         kept_places = None if len(places) == len(self.jobs) else torch.tensor(places, device=device)
         self.cache.keep(kept_places, index)
-        for name in ("alive", "count", "prompt_len", "last", "ended", "entropy", "tokens", "logprobs", "noise"):
+        for name in (
+            "alive",
+            "count",
+            "prompt_len",
+            "last",
+            "ended",
+            "entropy",
+            "tokens",
+            "logprobs",
+            "noise",
+            "temperature",
+        ):
             setattr(self, name, getattr(self, name).index_select(0, index))
         self.row_job = [self.row_job[i] for i in rows]
         self.row_sample = self.row_sample[rows]

@@ -103,6 +103,7 @@ def _prompts(
                 prompt=prompt,
                 num_samples=min(config.num_per_prompt, wanted - start),
                 rng_seed=streams.seed("propose", teacher.id, kind, start),
+                temperature=teacher.genes.temperature,
             )
             prompts.append(_Prompt(teacher, kind, given, request))
     return prompts

@@ -142,6 +142,10 @@ METRICS: dict[str, Metric] = {
     "learn/student/stepped_frac": Metric(
         "Stepped, students", SHARE, "Share of the students with samples that were stepped: the others wait for more."
     ),
+    "solve/replay_rate": Metric(
+        "Solve rate, replayed", SHARE, "Share of the attempts at archived tasks that were right."
+    ),
+    "solve/replay_tokens": Metric("Length of replays", "tokens", "Tokens that the attempts at archived tasks took."),
     "evolve/probe_rate": Metric(
         "Probe", SHARE, "Share of a probe of archived tasks of all ages that the students solved, mean over students."
     ),

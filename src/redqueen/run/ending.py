@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,11 @@ class Spent:
     tokens: int
     seconds: float
 
-    def plus(self, report: StepReport) -> Spent:
-        """Return what has been spent after one more step."""
+    def plus(self, report: StepReport, metrics: Mapping[str, float]) -> Spent:
+        """Return what has been spent after one more step; ``metrics`` are the step's."""
         proposed = sum(len(p.completion.tokens) for p in report.proposals)
         answered = sum(o.attempt.num_tokens for a in report.answered for o in a.outcomes)
-        unlisted = sum(int(report.figures.get(name, 0)) for name in UNLISTED_TOKENS)
+        unlisted = sum(int(metrics.get(name, 0)) for name in UNLISTED_TOKENS)
         return Spent(self.tokens + proposed + answered + unlisted, self.seconds + sum(report.seconds.values()))
 
 

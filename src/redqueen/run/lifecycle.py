@@ -187,10 +187,10 @@ def _play(session: Session, state: State) -> bool:
             state, report = play_step(state, session.engine, clock)
         except Stopped:
             break
-        spent = spent.plus(report)
-        last = _is_over(config, state, spent)
         with session.journal.step(report.step) as writer:
             metrics = record_step(writer, before, report, behaviours)
+            spent = spent.plus(report, metrics)
+            last = _is_over(config, state, spent)
             record_ratings(writer, state, session.engine)
             warned = record_health(writer, session.journal, session.engine, before.individuals, state)
             if last or _evaluation_due(config, state.step):
