@@ -109,11 +109,12 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", help="File to write; default: report.html in the first.")] = None,
     format_: Annotated[str, typer.Option("--format", help="html or md; for a table csv or parquet.")] = "",
     table: Annotated[str, typer.Option("--table", help="Write this table of the journals instead, e.g. task.")] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Write the report of one or several runs, or export one table of their journals."""
     from redqueen.commands import report as command
 
-    command.report(run_dirs, out, format_, table)
+    command.report(run_dirs, out, format_, table, as_json)
 
 
 @app.command()
@@ -205,14 +206,19 @@ def play(
 @app.command()
 def export(
     run_dir: RunDir,
-    member: Annotated[str, typer.Option("--member", help="A member of the newest checkpoint, for example S1.")],
     out: Annotated[Path, typer.Option("--out", help="Folder to make.")],
+    member: Annotated[
+        str, typer.Option("--member", help="A member of the newest checkpoint, e.g. S1; default: the run's product.")
+    ] = "",
     merge: Annotated[bool, typer.Option("--merge", help="Write a whole model, the adapter merged into it.")] = False,
+    merged_students: Annotated[
+        bool, typer.Option("--merged-students", help="The mean of all students in delta space, not one member.")
+    ] = False,
 ) -> None:
-    """Write a member with its model card: its adapter as a PEFT folder, or merged into the base."""
+    """Write the run's product, or a member, with its model card: a PEFT folder, or merged into the base."""
     from redqueen.commands.export import export_member
 
-    print(export_member(run_dir, member, out, merge))
+    print(export_member(run_dir, member, out, merge, merged_students))
 
 
 @app.command()

@@ -17,7 +17,7 @@ from redqueen.evolve.behaviour import Matrix, behaviour_distances
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
 from redqueen.evolve.merge import merge_into
-from redqueen.evolve.probe import Looks, Prober
+from redqueen.evolve.probe import Looks, prober_of
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.followers import renew_references
 from redqueen.learn.schedule import tunings
@@ -230,7 +230,9 @@ def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Ev
     last = state.step == engine.config.run.num_steps  # a child born now would be evaluated before it has learned
     if state.step % config.every_steps or last:
         return state, Evolution()
-    looks = Looks.at(state.archive, state.students, _prober(engine, streams), config, streams.rng("probe"))
+    looks = Looks.at(
+        state.archive, state.students, prober_of(engine, engine.config, streams), config, streams.rng("probe")
+    )
     state = replace(state, archive=looks.archive_after(state.step), probes=looks.probe.means())
     fitness = internal_fitness(state.individuals, state.evidence, state.step, config, engine.rating)
     hall, admitted = admit_fittest(
@@ -293,17 +295,6 @@ def _renew_references(state: State, engine: Engine) -> None:
     config, slots = engine.config.learn, engine.config.slots
     if renew_references(engine.store, slots, state.step + 1, config) and config.reference_merged:
         merge_into(engine.store, state.students, [slots.references[i.slot] for i in state.students])
-
-
-def _prober(engine: Engine, streams: Streams) -> Prober:
-    return Prober(
-        engine.sampler(engine.config.solve.temperature),
-        engine.verifier,
-        engine.prompt_format,
-        engine.tokenizer,
-        streams,
-        engine.config.evolve.probe_attempts,
-    )
 
 
 def _distances(state: State, members: Sequence[Individual]) -> Matrix:

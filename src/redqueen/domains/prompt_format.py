@@ -7,7 +7,7 @@ model wrote is untrusted: parsing never raises on it and never evaluates it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from redqueen.config import EMBEDDED, Config, VerifyConfig
@@ -129,6 +129,12 @@ def choose_format(config: Config) -> PromptFormat:
     frame = FRAMES[name]
     refuse_unasked(config, frame.name)
     return PromptFormat(frame, config.verify)
+
+
+def thinking_first(prompt_format: PromptFormat) -> PromptFormat | None:
+    """Return the format with every thought begun in the prompt; None where no frame of its words does that."""
+    begun = [frame for frame in FRAMES.values() if frame.begun and frame.name == prompt_format.name]
+    return replace(prompt_format, frame=begun[0]) if begun else None
 
 
 def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion) -> str:

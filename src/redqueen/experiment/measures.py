@@ -22,7 +22,7 @@ from redqueen.domains.code.normalise import normalise
 from redqueen.experiment.program_traces import Posed, Trace, trace_once
 from redqueen.journal import Journal, read
 from redqueen.journal.read import Series
-from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
+from redqueen.journal.records import ALL, BASE, NO_MEMBERS
 from redqueen.journal.values import json_of
 from redqueen.journal.write import Row
 from redqueen.match.pairing import preference
@@ -304,7 +304,7 @@ def fitness_numbers(evaluations: Sequence[Row]) -> dict[str, float]:
     deviation over members (n in the denominator); ``change`` is the mean less the base.
     """
     rows = [row for row in evaluations if (row["stratum"], row["kind"]) == (ALL, ALL) and row["mean_frac"] is not None]
-    members = [row for row in rows if row["individual"] not in (BASE, STUDENTS, CHANGE)]
+    members = [row for row in rows if row["individual"] not in NO_MEMBERS]
     last = max((row["step"] for row in members), default=None)
     numbers: dict[str, float] = {}
     for mode in ("greedy", "sampled"):

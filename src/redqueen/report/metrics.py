@@ -157,6 +157,10 @@ METRICS: dict[str, Metric] = {
         "read; with four students and no selection it is a quarter.",
         "up",
     ),
+    "product/share/{member}": Metric(
+        "Last probe, {member}", SHARE, "Share of the last probe that a candidate for the run's product solved."
+    ),
+    "product/chosen/{member}": Metric("Product: {member}", "", "This candidate is the product of the run."),
     "evolve/births": Metric("Births", "individuals", "How many members were replaced by a child in this step."),
 }
 

@@ -13,13 +13,15 @@ from pathlib import Path
 from redqueen.config import Config
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError
-from redqueen.evaluate.external import Examiner, base_records, student_records
+from redqueen.evaluate.external import Examiner, member_records, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord, StepWriter
+from redqueen.journal.records import BASE, CONTROL
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, StopRequest, catching_signals
+from redqueen.run.product import choose_product
 from redqueen.run.progress import LineProgress, LiveProgress, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.seeding import grow_seed_buffer
@@ -164,12 +166,14 @@ def _begin(session: Session) -> State:
     with clock.phase("propose"):
         state, refused = grow_seed_buffer(state, session.engine)
     with clock.phase("evaluate"):
-        session.base_scores = Examiner.of(session.engine).base()
+        examiner = Examiner.of(session.engine)
+        session.base_scores = examiner.base()
+        control = examiner.control(session.base_scores)
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)
         record_ratings(writer, state, session.engine)
         writer.add_candidates(CandidateRecord(r.candidate, r.reason, r.detail) for r in refused)
-        writer.add_evaluations(base_records(session.base_scores))
+        writer.add_evaluations(member_records(BASE, session.base_scores) + member_records(CONTROL, control))
         writer.add_timings(clock.take())
     _save(session, state)
     return state
@@ -195,7 +199,7 @@ def _play(session: Session, state: State) -> bool:
             warned = record_health(writer, session.journal, session.engine, before.individuals, state)
             if last or _evaluation_due(config, state.step):
                 with clock.phase("evaluate"):
-                    _evaluate(session, writer, state)
+                    _evaluate(session, writer, state, last)
             writer.add_timings(report.seconds | clock.take())
         session.progress.finish_step(report.step, metrics, state.individuals)
         for warning in warned:
@@ -227,10 +231,17 @@ def _evaluation_due(config: Config, step: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def _evaluate(session: Session, writer: StepWriter, state: State) -> None:
+def _evaluate(session: Session, writer: StepWriter, state: State, last: bool) -> None:
+    """Score the students; after the last step choose the run's product, which does not look at those scores."""
     examiner = Examiner.of(session.engine)
     base = session.base_scores = session.base_scores or examiner.base()
-    writer.add_evaluations(student_records(state.students, examiner.members(state.students), base, examiner.items))
+    scores = examiner.members(state.students)
+    writer.add_evaluations(student_records(state.students, scores, base, examiner.items))
+    product = choose_product(session.engine, state, examiner, scores) if last else None
+    if product is not None:
+        writer.add_evaluations(product.records)
+        writer.add_metrics(product.metrics())
+        session.progress.say(f"product: {product.name}")
 
 
 def _save(session: Session, state: State) -> None:
