@@ -12,6 +12,7 @@ from redqueen.domains.prompt_format import thinking_first
 from redqueen.domains.registry import load_suite
 from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
+from redqueen.evaluate.split import part_of
 from redqueen.journal.records import ALL, CHANGE, STUDENTS, EvaluationRecord
 from redqueen.nouns import BASE_SLOT, Individual
 
@@ -32,7 +33,7 @@ class Examiner:
     def of(engine: Engine) -> Examiner:
         """Return the examiner that the config asks for."""
         config = engine.config.evaluate
-        items = load_suite(engine.config.propose)
+        items = part_of(load_suite(engine.config.propose), config.part)
         if config.max_items and config.max_items < len(items):
             items = _some(items, config.max_items)
         return Examiner(engine, tuple(items), config.num_samples)

@@ -128,10 +128,10 @@ class Looks:
     ) -> Looks:
         """Look at archived tasks of all ages, if the config wants it."""
         probing = rules.fitness == "probe" or rules.children_per_birth > 1
-        sizes = (rules.probe_tasks * probing, rules.hindsight_tasks)
+        comparing = rules.enabled and len(students) > 1
         left, looks = list(archive.entries), []
-        for size in sizes:
-            drawn = draw_of_all_ages(left, size, rng) if len(students) > 1 else []
+        for size in (rules.probe_tasks * probing, rules.hindsight_tasks):
+            drawn = draw_of_all_ages(left, size, rng) if comparing else []
             left = [one for one in left if one not in drawn]
             looks.append(prober.look([one.task for one in drawn], students if drawn else ()))
         return Looks(prober, archive, *looks)

@@ -78,6 +78,7 @@ LATER: dict[str, dict[str, object]] = {
         "gene_factor": 1.25,
     },
     "evaluate": {
+        "part": "all",
         "control": True,
     },
 }
