@@ -155,7 +155,7 @@ class Request:
     """Ask the sampler for ``num_samples`` continuations of one prompt by one member (its ``slot``, or ``BASE_SLOT``).
 
     ``rng_seed`` fixes the samples of this request whatever else is in the batch. ``temperature`` is a factor on the
-    sampler's own.
+    sampler's own. A sample ends, finished, with the ``stop_count``-th ``stop_token`` in it (0: no such stop).
     """
 
     slot: int
@@ -163,6 +163,8 @@ class Request:
     num_samples: int
     rng_seed: int
     temperature: float = 1.0
+    stop_token: int = -1
+    stop_count: int = 0
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,12 @@ class PromptFormat:
         """Tell whether a teacher's text holds a whole proposal already, so that what follows it does not count."""
         return self._words(kind).is_whole(self.frame.outside(text), given, self.terms)
 
+    def stop(self, kind: str, tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
+        """Return the token of a teacher's text, and how many of it, behind which nothing counts; (-1, 0): none."""
+        mark, count = self._words(kind).stop or ("", 0)
+        tokens = tokenizer(mark, add_special_tokens=False)["input_ids"] if count else []
+        return (int(tokens[0]), count) if len(tokens) == 1 else (-1, 0)
+
     def parse_answer(self, kind: str, text: str) -> ParsedAnswer:
         """Read a student's text, without what the prompt has begun; never raises."""
         answer, thought = self.frame.answer(self._begun(kind) + text)

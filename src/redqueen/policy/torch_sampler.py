@@ -179,7 +179,17 @@ class TorchSampler:
     def _jobs(self, requests: Sequence[Request]) -> list[Job]:
         """Cut requests into groups of at most ``max_rows`` rows, longest prompts first, members together."""
         jobs = [
-            Job(i, start, min(self.max_rows, r.num_samples - start), r.slot, r.prompt, r.rng_seed, r.temperature)
+            Job(
+                i,
+                start,
+                min(self.max_rows, r.num_samples - start),
+                r.slot,
+                r.prompt,
+                r.rng_seed,
+                r.temperature,
+                r.stop_token,
+                r.stop_count,
+            )
             for i, r in enumerate(requests)
             for start in range(0, r.num_samples, self.max_rows)
         ]
