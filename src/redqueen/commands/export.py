@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -16,6 +18,7 @@ from redqueen.journal import Journal, read
 from redqueen.learn.torch_store import FACTORS
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
+from redqueen.policy.base_identity import OWN_BASE, BaseIdentity, identify_base
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import plain_config, write_adapter
@@ -25,12 +28,29 @@ from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
 from redqueen.state import State, state_from_plain
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 CARD = "README.md"
 
 
+@dataclass(frozen=True)
+class Opened:
+    """An adapter of a run's newest checkpoint: its name, its factors, and the ``sources`` whose they are.
+
+    ``targets`` name the adapted modules as PEFT does; ``step`` is the checkpoint's.
+    """
+
+    config: Config
+    name: str
+    genotype: Genotype
+    targets: list[str]
+    sources: tuple[str, ...]
+    step: int
+
+
 def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, merged_students: bool = False) -> Path:
-    """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its model card; return the
-    folder.
+    """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its card; return the folder.
 
     With ``merged_students`` it is the mean of all students in delta space. Where members have averages, those are
     written, since they were judged. Without ``merge`` a PEFT adapter; for the embedded base its weights and tokenizer
@@ -42,27 +62,18 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, me
         raise UserError(f"--out {out} exists already: choose a folder to be made")
     if member and merged_students:
         raise UserError("--member and --merged-students name two adapters: leave one of them out")
-    config = load_run_config(run_dir)
-    checkpoint = Checkpoint.latest_valid(run_dir / CHECKPOINTS)
-    if checkpoint is None:
-        raise UserError(f"{run_dir} has no checkpoint yet: there is nothing to export")
-    state = state_from_plain(checkpoint.state["state"])
-    name = MERGED if merged_students else member or _product(run_dir, state)
-    model, _ = load_base(config.model.base)
-    bank = build_bank(config, freeze(model, "cpu", "fp32"))
-    bank.load_all(checkpoint.tensors[FACTORS])
-    genotype, sources = _named(name, state, bank, config)
-    embedded = config.model.base == EMBEDDED
-    base_name = str(out / "base") if embedded else config.model.base
+    opened = open_member(run_dir, MERGED if merged_students else member)
+    name = opened.config.model.base
+    base, genotype = identify_base(name), opened.genotype
     try:
         with making_folder(out) as aside:
             if merge:
-                write_merged(config.model.base, genotype, aside)
+                write_merged(name, genotype, aside)
             else:
-                write_adapter(aside, plain_config(genotype, base_name, bank.shortest_targets()), genotype)
-                if embedded:
-                    shutil.copytree(embedded_folder(), aside / "base")
-            card = model_card(run_dir, name, base_name, out.name, merge, checkpoint.step, sources)
+                write_adapter(aside, plain_config(genotype, base.name, opened.targets), genotype, base.sha256)
+                if name == EMBEDDED:
+                    shutil.copytree(embedded_folder(), aside / OWN_BASE)
+            card = model_card(run_dir, opened.name, base, merge, opened.step, opened.sources)
             write_whole(aside / CARD, card)
     except OSError as error:
         raise UserError(
@@ -70,6 +81,30 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, me
             "space"
         ) from None
     return out
+
+
+def open_member(run_dir: Path, member: str) -> Opened:
+    """Open a member, the mean of the students (``merged``), or the run's product ("").
+
+    Raises UserError when there is no checkpoint, no such member in the newest one, or no product yet.
+    """
+    config = load_run_config(run_dir)
+    checkpoint = Checkpoint.latest_valid(run_dir / CHECKPOINTS)
+    if checkpoint is None:
+        raise UserError(f"{run_dir} has no checkpoint yet: there is nothing to export")
+    state = state_from_plain(checkpoint.state["state"])
+    members = state.by_id()
+    name = member or _product(run_dir, state)
+    if name != MERGED and name not in members:
+        raise UserError(f"--member {name} does not live in {run_dir}: choose one of {', '.join(members)}")
+    model, _ = load_base(config.model.base)
+    bank = build_bank(config, freeze(model, "cpu", "fp32"))
+    bank.load_all(checkpoint.tensors[FACTORS])
+    sources = state.students if name == MERGED else (members[name],)
+    judged = config.slots.judged
+    genotype = mean_of([bank.genotype(judged.get(one.slot, one.slot)) for one in sources])
+    ids = tuple(one.id for one in sources)
+    return Opened(config, name, genotype, bank.shortest_targets(), ids, checkpoint.step)
 
 
 def _product(run_dir: Path, state: State) -> str:
@@ -84,31 +119,31 @@ def _product(run_dir: Path, state: State) -> str:
     return name
 
 
-def _named(name: str, state: State, bank: AdapterBank, config: Config) -> tuple[Genotype, tuple[str, ...]]:
-    """Return the factors of a member, or of the students' mean, and whose they are."""
-    judged, members = config.slots.judged, state.by_id()
-    if name == MERGED:
-        slots = [judged.get(i.slot, i.slot) for i in state.students]
-        return mean_of([bank.genotype(slot) for slot in slots]), tuple(i.id for i in state.students)
-    if name not in members:
-        raise UserError(f"--member {name} does not live in that run: choose one of {', '.join(members)}")
-    slot = members[name].slot
-    return bank.genotype(judged.get(slot, slot)), (name,)
-
-
-def write_member(bank: AdapterBank, slot: int, out: Path, base_model_name: str) -> None:
-    """Write the adapter in a slot as a PEFT folder; ``base_model_name`` is what PEFT will look for as the base."""
+def write_member(bank: AdapterBank, slot: int, out: Path, base: BaseIdentity) -> None:
+    """Write the adapter in a slot as a PEFT folder that says which base it belongs to."""
     genotype = bank.genotype(slot)
-    write_adapter(out, plain_config(genotype, base_model_name, bank.shortest_targets()), genotype)
+    write_adapter(out, plain_config(genotype, base.name, bank.shortest_targets()), genotype, base.sha256)
 
 
 def write_merged(base: str, genotype: Genotype, out: Path) -> None:
-    """Write the base with W + (lora_alpha / lora_rank) B A in each adapted layer, and its tokenizer, into ``out``."""
+    """Write the base with an adapter merged into it, and its tokenizer, into ``out``."""
+    model, tokenizer = merged(base, genotype)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+
+
+def merged(base: str, genotype: Genotype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the base with W + (lora_alpha / lora_rank) B A in each adapted layer, and its tokenizer.
+
+    Raises UserError when the base has not the adapted layers.
+    """
     model, tokenizer = load_base(base)
     with torch.no_grad():
         for name, (a, b) in genotype.factors.items():
-            weight = model.get_parameter(f"{name}.weight")
+            try:
+                weight = model.get_parameter(f"{name}.weight")
+            except AttributeError:
+                raise UserError(f"the adapter changes {name}, which {base} has not: give its own base") from None
             change = (genotype.alpha / genotype.rank) * (b @ a)
             weight.copy_((weight.float() + change).to(weight.dtype))
-    model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
+    return model, tokenizer

@@ -23,6 +23,7 @@ from redqueen.learn.penalties import divergence, entropy
 from redqueen.learn.policy_loss import clipped_surrogate
 from redqueen.nouns import Rollout, Tuning, UpdateStats
 from redqueen.policy.bank import AdapterBank
+from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()
 
@@ -32,7 +33,8 @@ class TorchLearner:
 
     ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
     whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all). ``slots``
-    say where references and averages lie, if there are any.
+    say where references and averages lie, if there are any. ``report`` is told of the completions' tokens as they are
+    learned from.
     """
 
     def __init__(
@@ -45,12 +47,14 @@ class TorchLearner:
         members_at_once: int = 0,
         logit_chunk_tokens: int = 4096,
         slots: Slots | None = None,
+        report: Report = unheard,
     ) -> None:
         self.bank, self.base, self.config = bank, bank.base, config
         self.followers, self.gathering = Followers(bank, slots), Gathering(config.min_informative_groups)
         self.temperature, self.pad_id = temperature or 1.0, pad_id
         self.tunings: dict[int, Tuning] = {}
         self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
+        self.report = report
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
         # skips the members that have no gradient. One group a member, since each has its own learning rate.
         self.members = [nn.Parameter(bank.flat[slot]) for slot in range(bank.num_members)]
@@ -126,6 +130,7 @@ class TorchLearner:
         place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)
         place_of[list(place)] = torch.tensor(list(place.values()))
         place_of = place_of.to(device)
+        learned, total = 0, sum(member.num_tokens_run for member in members)
         self.base.model.train(self.config.gradient_checkpointing)
         for batch in batches_of(members, self.config.micro_batch_tokens, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
@@ -137,6 +142,8 @@ class TorchLearner:
                 predicting.backward(signal)
             slots = sorted(set(batch.owners))
             self.bank.collect_gradients(route, gradients, [place[slot] for slot in slots])
+            learned += len(batch.target)
+            self.report(learned, total, learned)
         self.base.model.eval()
         return gradients, sums
 
