@@ -252,8 +252,8 @@ def load_member(source: str | Path, member: str = "") -> Member:
 
     folder = Path(source)
     if member:
-        config, bank, slot, _ = open_member(folder, member)
-        return Member(member, *merged(config.model.base, bank.genotype(slot)))
+        opened = open_member(folder, member)
+        return Member(member, *merged(opened.config.model.base, opened.genotype))
     if (folder / CONFIG_FILE).is_file():
         adapter = read_adapter(folder)
         return Member(folder.resolve().name, *merged(base_of(adapter), adapter.genotype))

@@ -137,11 +137,12 @@ def report(
     table: Annotated[
         str, typer.Option("--table", help="Write this table instead, e.g. task.", autocompletion=completion.tables)
     ] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Write the report of one or several runs, or export one table of their journals."""
     from redqueen.commands import report as command
 
-    command.report(run_dirs, out, format_, table)
+    command.report(run_dirs, out, format_, table, as_json)
 
 
 @app.command()
@@ -233,17 +234,24 @@ def play(
 @app.command()
 def export(
     run_dir: RunDir,
+    out: Annotated[Path, typer.Option("--out", help="Folder to make.")],
     member: Annotated[
         str,
-        typer.Option("--member", help="A member of the newest checkpoint, e.g. S1.", autocompletion=completion.members),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Folder to make.")],
+        typer.Option(
+            "--member",
+            help="A member of the newest checkpoint, e.g. S1; default: the run's product.",
+            autocompletion=completion.members,
+        ),
+    ] = "",
     merge: Annotated[bool, typer.Option("--merge", help="Write a whole model, the adapter merged into it.")] = False,
+    merged_students: Annotated[
+        bool, typer.Option("--merged-students", help="The mean of all students in delta space, not one member.")
+    ] = False,
 ) -> None:
-    """Write a member with its model card: its adapter as a PEFT folder, or merged into the base."""
+    """Write the run's product, or a member, with its model card: a PEFT folder, or merged into the base."""
     from redqueen.commands.export import export_member
 
-    print(export_member(run_dir, member, out, merge))
+    print(export_member(run_dir, member, out, merge, merged_students))
 
 
 @app.command()

@@ -10,15 +10,18 @@ members' adapters (``engine.store``, ``engine.learner``) change in place, in pha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from redqueen.engine import Engine
 from redqueen.evolve.behaviour import Matrix, behaviour_distances
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
+from redqueen.evolve.merge import merge_into
+from redqueen.evolve.probe import Looks, prober_of
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.followers import renew_references
 from redqueen.learn.schedule import tunings
+from redqueen.learn.sharing import shared_rollouts
 from redqueen.match import payoff
 from redqueen.match.pairing import pair, with_hall_of_fame
 from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task, UpdateStats
@@ -31,7 +34,9 @@ from redqueen.propose.proposing import Proposal, propose
 from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long
 from redqueen.solve.games import Game, rated, rated_by_domain, score_games
-from redqueen.solve.solving import Answered, Sampled, grade, solve
+from redqueen.solve.looks import joined, undecided
+from redqueen.solve.replay import replays
+from redqueen.solve.solving import Answered, grade, solve
 from redqueen.state import State
 from redqueen.streams import Streams
 from redqueen.timing import Clock
@@ -49,10 +54,11 @@ class Update:
 
 @dataclass(frozen=True)
 class Evolution:
-    """The results of a generation: children, and members copied into the hall of fame."""
+    """The results of a generation: children, members copied into the hall of fame, and figures by metric."""
 
     newborns: tuple[Newborn, ...] = ()
     admitted: tuple[Entry, ...] = ()
+    figures: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,12 +70,14 @@ class StepReport:
     proposals: tuple[Proposal, ...]
     judged: tuple[Task | Rejection, ...]
     answered: tuple[Answered, ...]
+    replayed: tuple[Answered, ...]
     pressures: dict[str, Pressure]
     credit: Credit
     updates: tuple[UpdateStats, ...]
     births: tuple[Birth, ...]
     newborns: tuple[Individual, ...]
     admitted: tuple[Entry, ...]
+    figures: dict[str, float]
     seconds: dict[str, float]
 
 
@@ -83,12 +91,11 @@ def play_step(state: State, engine: Engine, clock: Clock) -> tuple[State, StepRe
         proposals = proposal(state, engine, streams, matches=matches)
     with clock.phase("verify"):
         judged = verification([p.candidate for p in proposals], engine, buffer=state.buffer)
-    with clock.phase("solve"):
-        sampled = solving(state, engine, streams, matches=matches, tasks=valid(judged))
-    with clock.phase("verify"):
-        answered = grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
+    answered, replayed = solving(state, engine, streams, clock, matches=matches, tasks=valid(judged))
     with clock.phase("learn"):
-        state, learned = update(state, engine, matches=matches, proposals=proposals, judged=judged, answered=answered)
+        state, learned = update(
+            state, engine, matches=matches, proposals=proposals, judged=judged, answered=answered, replayed=replayed
+        )
     with clock.phase("evolve"):
         state, evolved = evolution(state, engine, streams)
 
@@ -98,12 +105,14 @@ def play_step(state: State, engine: Engine, clock: Clock) -> tuple[State, StepRe
         proposals=tuple(proposals),
         judged=tuple(judged),
         answered=tuple(answered),
+        replayed=tuple(replayed),
         pressures=learned.pressures,
         credit=learned.credit,
         updates=learned.stats,
         births=tuple(child.birth for child in evolved.newborns),
         newborns=tuple(child.individual for child in evolved.newborns),
         admitted=evolved.admitted,
+        figures=evolved.figures,
         seconds=clock.take(),
     )
 
@@ -153,19 +162,22 @@ def verification(candidates: list[Candidate], engine: Engine, *, buffer: TaskBuf
 
 
 def solving(
-    state: State, engine: Engine, streams: Streams, *, matches: Sequence[Match], tasks: Sequence[Task]
-) -> list[Sampled]:
-    """Phase 4. The matched students attempt every valid task several times; the verifier then grades each attempt."""
-    return solve(
-        tasks,
-        opponents=students_of(matches),
-        students=state.players,
-        config=engine.config.solve,
-        sampler=engine.solver,
-        prompt_format=engine.prompt_format,
-        tokenizer=engine.tokenizer,
-        streams=streams,
-    )
+    state: State, engine: Engine, streams: Streams, clock: Clock, *, matches: Sequence[Match], tasks: Sequence[Task]
+) -> tuple[list[Answered], list[Answered]]:
+    """Phase 4. The matched students attempt every valid task several times; the verifier grades each attempt.
+
+    Beside them stand attempts at archived tasks, if the config wants any. With a first look, the rest of the attempts
+    is made only where the first ones disagree.
+    """
+    config, opponents = engine.config.solve, students_of(matches)
+    fresh = [(task, state.players[name]) for task in tasks for name in opponents[task.teacher]]
+    again = replays(state.archive, state.students, len(fresh), config, state.step + 1, streams.rng("replay"))
+    answered = _attempt(engine, streams, clock, [*fresh, *again], config.first_attempts or config.num_attempts)
+    if config.first_attempts:
+        open_ = [(one.task, one.student) for one in undecided(answered)]
+        rest = _attempt(engine, streams, clock, open_, config.num_attempts - config.first_attempts, "second look")
+        answered = joined(answered, rest)
+    return answered[: len(fresh)], answered[len(fresh) :]
 
 
 def update(
@@ -176,6 +188,7 @@ def update(
     proposals: Sequence[Proposal],
     judged: Sequence[Task | Rejection],
     answered: Sequence[Answered],
+    replayed: Sequence[Answered] = (),
 ) -> tuple[State, Update]:
     """Phase 5. Reward, step each member once, rate each match once, remember the tasks; count the step.
 
@@ -184,12 +197,13 @@ def update(
     """
     tasks, solved = valid(judged), solve_fracs(answered)
     pressures = task_memory.pressures(state.memory, tasks, solved)
-    config = engine.config.learn
-    credit = assign_credit(proposals, judged, answered, config, pressures, state.baselines)
+    config, everything = engine.config.learn, [*answered, *replayed]
+    credit = assign_credit(proposals, judged, everything, config, pressures, state.baselines)
     living = {i.slot: i.id for i in state.individuals}
     tuned = tunings(state.individuals, state.step + 1, config, engine.config.run.num_steps)
-    stats = engine.learner.update([r for r in credit.rollouts if r.slot in living], tuned)
-    renew_references(engine.store, engine.config.slots, state.step + 1, config)
+    shared = shared_rollouts(everything, state.students, config.shared_weight)
+    stats = engine.learner.update([r for r in [*credit.rollouts, *shared] if r.slot in living], tuned)
+    _renew_references(state, engine)
 
     games = score_games(matches, judged, answered)
     scores = [(g.match.teacher, g.match.student, g.solve_frac) for g in games if g.solve_frac is not None]
@@ -205,8 +219,9 @@ def update(
         buffer=state.buffer.add(tasks),
         payoff=payoff.record(state.payoff, scores),
         scores=payoff.add_latest(state.scores, living.values(), scores, window),
-        rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, answered), window),
+        rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, everything), window),
         memory=task_memory.remember(state.memory, tasks, solved),
+        archive=state.archive.looked_at(solve_fracs(replayed), state.step + 1).add(tasks, solved, state.step + 1),
         baselines=credit.baselines,
         broken=state.broken | {living[s.slot] for s in stats if not s.ok},
     )
@@ -219,6 +234,10 @@ def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Ev
     last = state.step == engine.config.run.num_steps  # a child born now would be evaluated before it has learned
     if state.step % config.every_steps or last:
         return state, Evolution()
+    looks = Looks.at(
+        state.archive, state.students, prober_of(engine, engine.config, streams), config, streams.rng("probe")
+    )
+    state = replace(state, archive=looks.archive_after(state.step), probes=looks.probe.means())
     fitness = internal_fitness(state.individuals, state.evidence, state.step, config, engine.rating)
     hall, admitted = admit_fittest(
         state.hall, state.individuals, fitness=fitness, broken=state.broken, step=state.step, store=engine.store
@@ -238,8 +257,10 @@ def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Ev
                 rating=engine.rating,
                 store=engine.store,
                 rng=streams.rng("evolve", role),
+                appraise=looks.appraise if role == "student" else None,
             )
-    return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted))
+    figures = looks.figures([child.birth.replaced for child in newborns])
+    return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted), figures)
 
 
 def students_of(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
@@ -250,6 +271,34 @@ def students_of(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
 def valid(judged: Sequence[Task | Rejection]) -> list[Task]:
     """Return the candidates that became tasks."""
     return [verdict for verdict in judged if isinstance(verdict, Task)]
+
+
+def _attempt(
+    engine: Engine,
+    streams: Streams,
+    clock: Clock,
+    pairs: Sequence[tuple[Task, Individual]],
+    num_attempts: int,
+    purpose: str = "solve",
+) -> list[Answered]:
+    with clock.phase("solve"):
+        sampled = solve(
+            pairs,
+            num_attempts,
+            sampler=engine.solver,
+            prompt_format=engine.prompt_format,
+            tokenizer=engine.tokenizer,
+            streams=streams,
+            purpose=purpose,
+        )
+    with clock.phase("verify"):
+        return grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
+
+
+def _renew_references(state: State, engine: Engine) -> None:
+    config, slots = engine.config.learn, engine.config.slots
+    if renew_references(engine.store, slots, state.step + 1, config) and config.reference_merged:
+        merge_into(engine.store, state.students, [slots.references[i.slot] for i in state.students])
 
 
 def _distances(state: State, members: Sequence[Individual]) -> Matrix:
@@ -270,5 +319,6 @@ def _with_newborns(state: State, newborns: Sequence[Newborn]) -> State:
         baselines=state.baselines.keep_only(living | past),
         scores={name: values for name, values in state.scores.items() if name in living},
         rewards={name: values for name, values in state.rewards.items() if name in living},
+        probes={name: value for name, value in state.probes.items() if name in living},
         broken=state.broken & living,
     )

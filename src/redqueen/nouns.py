@@ -22,6 +22,15 @@ class Rating:
 
 
 @dataclass(frozen=True)
+class Genes:
+    """What a member has beside its weights: factors on settings of the config, 1 where a gene is not enabled."""
+
+    learning_rate: float = 1.0
+    temperature: float = 1.0
+    entropy_weight: float = 1.0
+
+
+@dataclass(frozen=True)
 class Individual:
     """One member of the population: a LoRA adapter with a role, a slot in the bank, a rating and a history.
 
@@ -38,6 +47,7 @@ class Individual:
     operator: str = "founder"
     domain_ratings: tuple[tuple[str, Rating], ...] = ()
     """The rating in each domain that it has played in, by the domain's name, where domains are rated apart."""
+    genes: Genes = Genes()
 
 
 @dataclass(frozen=True)
@@ -146,13 +156,17 @@ BASE_SLOT = -1
 class Request:
     """Ask the sampler for ``num_samples`` continuations of one prompt by one member (its ``slot``, or ``BASE_SLOT``).
 
-    ``rng_seed`` fixes the samples of this request whatever else is in the batch.
+    ``rng_seed`` fixes the samples of this request whatever else is in the batch. ``temperature`` is a factor on the
+    sampler's own. A sample ends, finished, with the ``stop_count``-th ``stop_token`` in it (0: no such stop).
     """
 
     slot: int
     prompt: tuple[int, ...]
     num_samples: int
     rng_seed: int
+    temperature: float = 1.0
+    stop_token: int = -1
+    stop_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -181,10 +195,11 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What one member is stepped with: the learning rate, and the weight of its entropy in the loss."""
+    """What one member is stepped with: learning rate, weight of its entropy in the loss, factor on its temperature."""
 
     learning_rate: float
     entropy_weight: float = 0.0
+    temperature: float = 1.0
 
 
 @dataclass(frozen=True)

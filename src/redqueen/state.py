@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -11,13 +11,16 @@ from redqueen.config import Config
 from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
 from redqueen.evolve.fitness import Evidence
+from redqueen.evolve.genes import founder_genes
 from redqueen.learn.baselines import Baselines
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
 from redqueen.nouns import Individual
 from redqueen.population.hall_of_fame import HallOfFame
+from redqueen.propose.archive import TaskArchive
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.task_memory import Names, TaskMemory
+from redqueen.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class State:
     ``broken`` are members whose last update was not finite: the next to leave. ``scores`` are each member's payoffs in
     its latest games, in order of time: a student's solve rate, a teacher's complement of it; ``rewards`` its mean
     rewards of the latest steps, ``baselines`` the teachers' running ones. ``memory`` is which classes of task were
-    posed, ``hall`` the frozen past members.
+    posed, ``hall`` the frozen past members, ``archive`` tasks of all ages, ``probes`` what students solved of the last
+    probe.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -42,11 +46,13 @@ class State:
     hall: HallOfFame = field(default_factory=HallOfFame)
     baselines: Baselines = field(default_factory=Baselines)
     rewards: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    archive: TaskArchive = field(default_factory=TaskArchive)
+    probes: dict[str, float] = field(default_factory=dict)
 
     @property
     def evidence(self) -> Evidence:
         """What fitness may be read from."""
-        return Evidence(self.scores, self.rewards)
+        return Evidence(self.scores, self.rewards, self.probes)
 
     @property
     def teachers(self) -> tuple[Individual, ...]:
@@ -88,11 +94,15 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
         members = [Individual(f"T{i + 1}", "teacher", i, newcomer) for i in range(population.num_teachers)]
         first = population.num_teachers
         members += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
+    genes, factor = config.evolve.genes, config.evolve.gene_factor
+    dice = Streams(config.run.rng_seed, 0).rng("genes")
+    members = [replace(member, genes=founder_genes(genes, factor, dice)) for member in members]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
     seeds = tuple(open_domain(name).seed for name in config.propose.domains)
     buffer, memory = TaskBuffer(config.buffer_places, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
-    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall)
+    archive = TaskArchive(config.archive_places)
+    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive)
 
 
 def state_to_plain(state: State) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from scripted import config_of
 
 from redqueen.domains.code.suite import load_suite
 from redqueen.engine import Engine, open_engine
-from redqueen.evaluate.external import SUITE, Examiner, base_records, student_records
+from redqueen.evaluate.external import SUITE, Examiner, member_records, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
 from redqueen.nouns import Individual, Rating
@@ -68,7 +68,7 @@ def test_a_fresh_student_scores_exactly_as_the_base(scores: tuple[Examiner, list
 
 def test_the_base_gets_rows_for_both_modes_and_every_cell(scores: tuple[Examiner, list[Score], list[Score]]) -> None:
     _, base, _ = scores
-    records = base_records(base)
+    records = member_records(BASE, base)
     assert {r.individual for r in records} == {BASE} and {r.suite for r in records} == {SUITE}
     assert {r.mode for r in records} == {"sampled", "greedy"}
     assert len({(r.stratum, r.kind, r.mode) for r in records}) == len(records)

@@ -174,6 +174,21 @@ def test_external_fitness_is_that_of_the_members_at_the_end() -> None:
     assert fitness_numbers([]) == {}
 
 
+def test_the_product_is_measured_against_the_base_that_is_told_to_think() -> None:
+    rows = [
+        evaluated("base", 0, "greedy", 0.2),
+        evaluated("control", 0, "greedy", 0.3),
+        evaluated("S1", 10, "greedy", 0.4),
+        evaluated("product", 10, "greedy", 0.45),
+        evaluated("product", 10, "sampled", 0.35),
+    ]
+    found = fitness_numbers(rows)
+    assert found["fitness/greedy/product"] == 0.45 and found["fitness/sampled/product"] == 0.35
+    assert found["fitness/greedy/above_control"] == pytest.approx(0.15)
+    assert "fitness/sampled/above_control" not in found
+    assert (found["fitness/greedy/mean"], found["fitness/greedy/best"]) == (0.4, 0.4)
+
+
 def test_a_real_run_has_every_curve_and_the_numbers_of_its_journal(quick_run: Path) -> None:
     found = measure_run(quick_run)
     assert {*FROM_METRICS, *COLUMNS, "semantic/coverage", "semantic/novelty", "match/preference"} <= set(found.curves)

@@ -241,6 +241,17 @@ def test_a_member_is_stepped_with_its_own_learning_rate() -> None:
     assert torch.equal(bank.flat[2], before[2])
 
 
+def test_a_members_temperature_is_a_factor_on_the_learners() -> None:
+    bank = tiny_bank()
+    mixed = TorchLearner(bank, temperature=0.5)
+    mixed.tunings = {0: Tuning(1e-3, temperature=1.6), 2: Tuning(1e-3)}
+    got = mixed.gradients(by_member(ROLLOUTS))[0]
+    for row, slot, temperature in zip(got, (0, 2), (0.8, 0.5), strict=True):
+        own = by_member([r for r in ROLLOUTS if r.slot == slot])
+        (expected,) = TorchLearner(bank, temperature=temperature).gradients(own)[0]
+        assert (row - expected).norm() / expected.norm() < 1e-5
+
+
 def test_two_halves_that_waited_make_the_step_of_the_whole() -> None:
     apart, whole = tiny_bank(), tiny_bank()
     config = LearnConfig(min_informative_groups=2, learning_rate=1e-2)

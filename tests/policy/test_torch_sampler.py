@@ -1,6 +1,7 @@
 """The sampler: the same tokens as plain decoding, whatever the batching."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -171,6 +172,32 @@ def test_a_stop_string_ends_a_completion_at_the_token_that_completes_it(num_step
             assert other.finished == bool(counts)
             assert len(other.logprobs) == expected
     assert stopped_early >= 3
+
+
+def test_a_completion_ends_with_the_stop_token_that_its_request_counts_to() -> None:
+    bank = tiny_bank()
+    free = TorchSampler(bank, max_new_tokens=40, end_tokens=[]).sample(REQUESTS)
+    token = next(t for t in free[0][0].tokens if free[0][0].tokens.count(t) > 1)
+    asked = [replace(r, stop_token=token, stop_count=2) if i != 2 else r for i, r in enumerate(REQUESTS)]
+    stopped = TorchSampler(bank, max_new_tokens=40, end_tokens=[], max_rows=5).sample(asked)
+    assert [c.tokens for c in stopped[2]] == [c.tokens for c in free[2]]
+    for i in (0, 1, 3, 4):
+        for whole, cut in zip(free[i], stopped[i], strict=True):
+            at = [place for place, written in enumerate(whole.tokens) if written == token][:2]
+            num = at[1] + 1 if len(at) == 2 else 40
+            assert cut.tokens == whole.tokens[:num] and cut.finished == (len(at) == 2)
+    assert stopped[0][0].finished
+
+
+def test_a_requests_temperature_is_a_factor_on_the_samplers() -> None:
+    bank = tiny_bank()
+    mixed = [replace(REQUESTS[0], temperature=1.6), *REQUESTS[1:]]
+    by_request = sampler(bank, temperature=0.5, max_rows=4).sample(mixed)
+    hotter, cooler = (sampler(bank, temperature=t).sample(REQUESTS) for t in (0.8, 0.5))
+    for got, expected in zip(by_request, [hotter[0], *cooler[1:]], strict=True):
+        assert [c.tokens for c in got] == [c.tokens for c in expected]
+        for one, other in zip(got, expected, strict=True):
+            assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
 
 
 def test_looking_less_often_changes_nothing() -> None:

@@ -195,3 +195,11 @@ def test_a_proposal_that_is_whole_is_not_cut_off_by_the_token_limit(tokenizer: P
 def test_a_proposal_that_is_never_whole_is_left_as_it_is(tokenizer: PreTrainedTokenizerBase, text: str) -> None:
     one, other = (induction(tokenizer, text, complete_at_last_input=switch) for switch in (False, True))
     assert one == other
+
+
+def test_sampling_itself_stops_where_no_more_inputs_count(tokenizer: PreTrainedTokenizerBase) -> None:
+    (mark,) = tokenizer(IN, add_special_tokens=False)["input_ids"]
+    for switch, expected in ((True, {(mark, 11), (-1, 0)}), (False, {(-1, 0)})):
+        sampler = Scripted(tokenizer, Teacher())
+        write(sampler, SEEDED, num_code_o=1, num_code_i=1, num_code_f=1, complete_at_last_input=switch)
+        assert {(r.stop_token, r.stop_count) for r in sampler.requests} == expected

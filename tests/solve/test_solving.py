@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from scripted import Scripted, config_of, half, right
+from scripted import Scripted, half, right
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from redqueen.domains.compact import END_THINK, THINK
@@ -34,8 +34,8 @@ def task(name: str, teacher: str = "T1", kind: str = "code_o") -> Task:
 
 
 def ask(sampler: Scripted, tasks: list[Task], opponents: dict[str, tuple[str, ...]]) -> list[Sampled]:
-    config = config_of(solve={"num_attempts": 3}).solve
-    return solve(tasks, opponents, STUDENTS, config, sampler, FORMAT, sampler.tokenizer, Streams(0, 1))  # type: ignore
+    pairs = [(one, STUDENTS[name]) for one in tasks for name in opponents[one.teacher]]
+    return solve(pairs, 3, sampler, FORMAT, sampler.tokenizer, Streams(0, 1))
 
 
 def test_every_task_goes_to_the_students_its_teacher_meets_as_one_request_each(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ import torch
 from redqueen.config import EMBEDDED, Config
 from redqueen.engine import build_bank, load_base
 from redqueen.errors import UserError
+from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.files import making_folder, write_whole
+from redqueen.journal import Journal, read
 from redqueen.learn.torch_store import FACTORS
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
@@ -20,9 +23,10 @@ from redqueen.policy.base_shape import embedded_folder
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import plain_config, write_adapter
 from redqueen.report.model_card import model_card
+from redqueen.report.summary import product_name
 from redqueen.run.checkpoint import Checkpoint
-from redqueen.run.store import CHECKPOINTS, load_run_config
-from redqueen.state import state_from_plain
+from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
+from redqueen.state import State, state_from_plain
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -30,26 +34,47 @@ if TYPE_CHECKING:
 CARD = "README.md"
 
 
-def export_member(run_dir: Path, member: str, out: Path, merge: bool = False) -> Path:
-    """Write ``member`` as it is in the newest checkpoint, with its model card; return the folder.
+@dataclass(frozen=True)
+class Opened:
+    """An adapter of a run's newest checkpoint: its name, its factors, and the ``sources`` whose they are.
 
-    Without ``merge`` a PEFT adapter; for the embedded base its weights and tokenizer are put beside it, so that the
-    folder is whole. With ``merge`` a model with tokenizer, whose weights are W + dW rounded once to the base's own
-    precision. Raises UserError for an unknown member, or a folder that exists or cannot be written.
+    ``targets`` name the adapted modules as PEFT does; ``step`` is the checkpoint's.
+    """
+
+    config: Config
+    name: str
+    genotype: Genotype
+    targets: list[str]
+    sources: tuple[str, ...]
+    step: int
+
+
+def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, merged_students: bool = False) -> Path:
+    """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its card; return the folder.
+
+    With ``merged_students`` it is the mean of all students in delta space. Where members have averages, those are
+    written, since they were judged. Without ``merge`` a PEFT adapter; for the embedded base its weights and tokenizer
+    are put beside it, so that the folder is whole. With ``merge`` a model with tokenizer, whose weights are W + dW
+    rounded once to the base's own precision. Raises UserError for an unknown member, a run without a product, or a
+    folder that exists or cannot be written.
     """
     if out.exists():
         raise UserError(f"--out {out} exists already: choose a folder to be made")
-    config, bank, slot, step = open_member(run_dir, member)
-    embedded, base = config.model.base == EMBEDDED, identify_base(config.model.base)
+    if member and merged_students:
+        raise UserError("--member and --merged-students name two adapters: leave one of them out")
+    opened = open_member(run_dir, MERGED if merged_students else member)
+    name = opened.config.model.base
+    base, genotype = identify_base(name), opened.genotype
     try:
         with making_folder(out) as aside:
             if merge:
-                write_merged(config.model.base, bank.genotype(slot), aside)
+                write_merged(name, genotype, aside)
             else:
-                write_member(bank, slot, aside, base)
-                if embedded:
+                write_adapter(aside, plain_config(genotype, base.name, opened.targets), genotype, base.sha256)
+                if name == EMBEDDED:
                     shutil.copytree(embedded_folder(), aside / OWN_BASE)
-            write_whole(aside / CARD, model_card(run_dir, member, base, merge, step))
+            card = model_card(run_dir, opened.name, base, merge, opened.step, opened.sources)
+            write_whole(aside / CARD, card)
     except OSError as error:
         raise UserError(
             f"--out {out} cannot be written ({error.strerror}): choose a folder you may write to on a disk with free "
@@ -58,22 +83,40 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False) ->
     return out
 
 
-def open_member(run_dir: Path, member: str) -> tuple[Config, AdapterBank, int, int]:
-    """Return a run's config, a bank with all its adapters, the slot of ``member`` in it, and the checkpoint's step.
+def open_member(run_dir: Path, member: str) -> Opened:
+    """Open a member, the mean of the students (``merged``), or the run's product ("").
 
-    Raises UserError when there is no checkpoint, or no such member in the newest one.
+    Raises UserError when there is no checkpoint, no such member in the newest one, or no product yet.
     """
     config = load_run_config(run_dir)
     checkpoint = Checkpoint.latest_valid(run_dir / CHECKPOINTS)
     if checkpoint is None:
         raise UserError(f"{run_dir} has no checkpoint yet: there is nothing to export")
-    members = state_from_plain(checkpoint.state["state"]).by_id()
-    if member not in members:
-        raise UserError(f"--member {member} does not live in {run_dir}: choose one of {', '.join(members)}")
+    state = state_from_plain(checkpoint.state["state"])
+    members = state.by_id()
+    name = member or _product(run_dir, state)
+    if name != MERGED and name not in members:
+        raise UserError(f"--member {name} does not live in {run_dir}: choose one of {', '.join(members)}")
     model, _ = load_base(config.model.base)
     bank = build_bank(config, freeze(model, "cpu", "fp32"))
     bank.load_all(checkpoint.tensors[FACTORS])
-    return config, bank, members[member].slot, checkpoint.step
+    sources = state.students if name == MERGED else (members[name],)
+    judged = config.slots.judged
+    genotype = mean_of([bank.genotype(judged.get(one.slot, one.slot)) for one in sources])
+    ids = tuple(one.id for one in sources)
+    return Opened(config, name, genotype, bank.shortest_targets(), ids, checkpoint.step)
+
+
+def _product(run_dir: Path, state: State) -> str:
+    """Return the name of the run's product."""
+    with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
+        name = product_name(read.metric_series(journal))
+    if name is None:
+        raise UserError(
+            f"{run_dir} has no product yet (a run names it at its end): choose one by --member, of "
+            f"{', '.join(state.by_id())}, or --merged-students"
+        )
+    return name
 
 
 def write_member(bank: AdapterBank, slot: int, out: Path, base: BaseIdentity) -> None:

@@ -12,6 +12,7 @@ from redqueen.errors import UserError
 from redqueen.journal import diff as compare
 from redqueen.report.html import write_report
 from redqueen.report.markdown import write_markdown
+from redqueen.report.summary import summary
 from redqueen.report.table_file import write_table
 from redqueen.run.store import JOURNAL
 
@@ -21,8 +22,15 @@ WRITERS: dict[str, tuple[str, Callable[[list[Path], Path], Path]]] = {
 }
 
 
-def report(run_dirs: list[Path], out: Path | None, format_: str, table: str) -> None:
-    """Write the report of one or several runs, or export one ``table`` of them, and print where it is."""
+def report(run_dirs: list[Path], out: Path | None, format_: str, table: str, as_json: bool = False) -> None:
+    """Write the report of one or several runs, or export one ``table`` of them, and print where it is.
+
+    With ``as_json`` one object (of several runs a list of them) is printed and nothing is written.
+    """
+    if as_json:
+        objects = [summary(run_dir) for run_dir in run_dirs]
+        print(json.dumps(objects[0] if len(objects) == 1 else objects, indent=2))
+        return
     if table:
         ending = format_ or "csv"
         path = out or run_dirs[0] / f"{Path(table).name}.{ending}"

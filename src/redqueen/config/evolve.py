@@ -29,9 +29,23 @@ class EvolveConfig(Section):
     """Parent selection. Paper: the fittest survivors. The other rules are ours."""
     tournament_size: int = Field(default=2, ge=1)
     """Contestants of a tournament. Ours: the mildest."""
-    fitness: Literal["rating", "payoff", "reward"] = "rating"
+    fitness: Literal["rating", "payoff", "reward", "probe"] = "rating"
     """What selection reads. Paper: the rating's lower confidence bound. The mean of late payoffs is ours, and so is the
-    mean of late rewards: a payoff counts a task that nobody solves as the teacher's win, its reward does not."""
+    mean of late rewards: a payoff counts a task that nobody solves as the teacher's win, its reward does not. Under
+    ``probe`` all students answer the same archived tasks, and teachers are judged by reward."""
+    probe_tasks: int = Field(default=64, ge=1)
+    """Archived tasks that all students answer at the end of a generation under ``fitness = "probe"``. Ours: a tenth of
+    what they answer in a generation."""
+    probe_attempts: int = Field(default=2, ge=1)
+    """Attempts of each student at each task of a probe. Ours: more tasks say more than more attempts."""
+    hindsight_tasks: int = Field(default=0, ge=0)
+    """Other archived tasks that all students answer when one is replaced, only to see whether the worst one was; 0: no
+    such look. Ours: it costs as much as a probe and selects nothing."""
+    archive_capacity: int = Field(default=512, ge=8)
+    """Tasks kept for probes and replay, a uniform sample of all that were posed. Ours."""
+    children_per_birth: int = Field(default=1, ge=1)
+    """Children bred for each student that is replaced; the probe's best is kept. Ours: a birth takes a blink, and most
+    children are no better than their parent; the paper has one."""
     payoff_window: int = Field(default=10, ge=1)
     """Latest games in a member's mean payoff, latest steps in its mean reward. Ours: about a generation's."""
     protected_steps: int = Field(default=0, ge=0)
@@ -40,6 +54,14 @@ class EvolveConfig(Section):
     """Who leaves. Paper: the least fit share. The least fit one, or the less fit of the two most similar: ours."""
     num_elite: int = Field(default=1, ge=1)
     """Fittest members of a role that stay under every rule. Ours: a generation must not lose the best."""
+    merged_parent: bool = False
+    """The first parent of a student's child is the mean of the students that stay, in delta space. Ours: the mean of
+    several draws of noise around one direction is better than most of them."""
+    genes: tuple[Literal["learning_rate", "temperature", "entropy_weight"], ...] = ()
+    """Settings of which each member has a factor of its own, inherited and mutated. Ours: population-based training; a
+    population can tune itself while it runs."""
+    gene_factor: float = Field(default=1.25, gt=1)
+    """How far a gene moves at a birth: times this or divided by it. Ours: as population-based training has it."""
     constants: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
     space: Literal["delta", "factor"] = "delta"

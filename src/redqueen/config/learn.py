@@ -57,6 +57,12 @@ class LearnConfig(Section):
     scored, probed, exported. Ours: late steps are mostly noise around one direction, and a mean takes it out."""
     average_plays: bool = False
     """Sample from the averages too; the recorded log-probabilities must then count. Ours: a control."""
+    shared_weight: float = Field(default=0.0, ge=0)
+    """Weight, as an advantage, of a right answer of another student to a task that was not always solved; 0: answers
+    are not shared. Ours: a verified answer is a checked example for everybody."""
+    reference_merged: bool = False
+    """Renew the students' references to the mean of the students in delta space, not each to itself. Ours: WARP's
+    anchor; only a population has it."""
     teacher_baseline: Literal["group", "running"] = "group"
     """What a teacher's reward is compared with: its proposals of the kind in this step, or a running mean of them over
     its steps. Ours: a group that is wholly invalid has no gradient under the first, and nothing leads out of it."""
@@ -103,6 +109,10 @@ class LearnConfig(Section):
             raise ValueError("decay_to_step must be above decay_from_step, or 0 for the run's last step")
         if self.average_plays and not self.average_decay_frac:
             raise ValueError("average_plays needs averages: set average_decay_frac above 0")
+        if self.reference_merged and not self.has_references:
+            raise ValueError('reference_merged needs references: set kl_weight above 0 and kl_to = "reference"')
+        if self.shared_weight and self.old_logprobs != "recompute":
+            raise ValueError('shared_weight needs old_logprobs = "recompute": another student sampled the answer')
         if self.average_plays and self.old_logprobs != "sampler":
             raise ValueError('average_plays needs old_logprobs = "sampler": what plays is not what learns')
         return self

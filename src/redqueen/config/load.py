@@ -67,6 +67,14 @@ class Config(Section):
         return self.propose.buffer_capacity * teachers
 
     @property
+    def archive_places(self) -> int:
+        """Tasks that the archive holds at most; 0 where nothing reads it."""
+        evolve = self.evolve
+        probed = evolve.fitness == "probe" or evolve.children_per_birth > 1 or evolve.hindsight_tasks > 0
+        read = probed or self.solve.replay_frac > 0 or self.run.product == "probe"
+        return evolve.archive_capacity if read else 0
+
+    @property
     def slots(self) -> Slots:
         """Where each sort of adapter lies in the bank."""
         averages = self.learn.average_decay_frac > 0

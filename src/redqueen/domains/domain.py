@@ -40,7 +40,8 @@ class Words:
     differ from, ``given`` the task that the proposal is about (None unless the kind ``needs_given``). ``solve`` shows
     nothing that gives the answer away. The readers get what stands outside the format's thinking; ``has_thoughts``
     tells whether a student thinks about such a task at all. ``is_whole`` tells whether a teacher's text holds a whole
-    proposal already, whatever may still follow; True for a text is True for every longer one.
+    proposal already, whatever may still follow; True for a text is True for every longer one. ``stop`` is a mark and a
+    number: where so many stand in a teacher's text, nothing that follows counts, whole or not.
     """
 
     propose: Callable[[Sequence[Task], Task | None, VerifyConfig], str]
@@ -49,6 +50,7 @@ class Words:
     read_answer: Callable[[str], str | None]
     has_thoughts: bool = True
     is_whole: Callable[[str, Task | None, VerifyConfig], bool] = lambda text, given, terms: False
+    stop: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ model wrote is untrusted: parsing never raises on it and never evaluates it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from redqueen.config import EMBEDDED, Config, VerifyConfig
@@ -102,6 +102,12 @@ class PromptFormat:
         """Tell whether a teacher's text holds a whole proposal already, so that what follows it does not count."""
         return self._words(kind).is_whole(self.frame.outside(text), given, self.terms)
 
+    def stop(self, kind: str, tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
+        """Return the token of a teacher's text, and how many of it, behind which nothing counts; (-1, 0): none."""
+        mark, count = self._words(kind).stop or ("", 0)
+        tokens = tokenizer(mark, add_special_tokens=False)["input_ids"] if count else []
+        return (int(tokens[0]), count) if len(tokens) == 1 else (-1, 0)
+
     def parse_answer(self, kind: str, text: str) -> ParsedAnswer:
         """Read a student's text, without what the prompt has begun; never raises."""
         answer, thought = self.frame.answer(self._begun(kind) + text)
@@ -129,6 +135,12 @@ def choose_format(config: Config) -> PromptFormat:
     frame = FRAMES[name]
     refuse_unasked(config, frame.name)
     return PromptFormat(frame, config.verify)
+
+
+def thinking_first(prompt_format: PromptFormat) -> PromptFormat | None:
+    """Return the format with every thought begun in the prompt; None where no frame of its words does that."""
+    begun = [frame for frame in FRAMES.values() if frame.begun and frame.name == prompt_format.name]
+    return replace(prompt_format, frame=begun[0]) if begun else None
 
 
 def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from redqueen.domains.domain import Item
+from redqueen.domains.prompt_format import thinking_first
 from redqueen.domains.registry import load_suite
 from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
-from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS, EvaluationRecord
+from redqueen.evaluate.split import part_of
+from redqueen.journal.records import ALL, CHANGE, STUDENTS, EvaluationRecord
 from redqueen.nouns import BASE_SLOT, Individual
 
 SUITE = "mini"
@@ -31,7 +33,7 @@ class Examiner:
     def of(engine: Engine) -> Examiner:
         """Return the examiner that the config asks for."""
         config = engine.config.evaluate
-        items = load_suite(engine.config.propose)
+        items = part_of(load_suite(engine.config.propose), config.part)
         if config.max_items and config.max_items < len(items):
             items = _some(items, config.max_items)
         return Examiner(engine, tuple(items), config.num_samples)
@@ -39,6 +41,18 @@ class Examiner:
     def base(self) -> list[Score]:
         """Score the bare base: sampled, then greedy."""
         return self._score([BASE_SLOT])
+
+    def control(self, base: Sequence[Score]) -> list[Score]:
+        """Score the bare base with every thought begun in the prompt; nothing where the format has no thoughts.
+
+        ``base`` are its own scores, which count again where every prompt begins the thought anyway.
+        """
+        told = thinking_first(self.engine.prompt_format)
+        if told is None or not self.engine.config.evaluate.control:
+            return []
+        if told == self.engine.prompt_format:
+            return list(base)
+        return replace(self, engine=replace(self.engine, prompt_format=told)).base()
 
     def members(self, members: Sequence[Individual]) -> list[Score]:
         """Score members, two records each: sampled, then greedy."""
@@ -84,9 +98,9 @@ def subset(items: Sequence[Item], num_clusters: int, rng: np.random.Generator) -
     return [item for item in items if item.cluster in kept]
 
 
-def base_records(scores: Sequence[Score]) -> list[EvaluationRecord]:
-    """Return the base's rows."""
-    return [record for one in scores for record in _records(BASE, one)]
+def member_records(name: str, scores: Sequence[Score]) -> list[EvaluationRecord]:
+    """Return the rows of one member, or of the base or the control, under its name."""
+    return [record for one in scores for record in _records(name, one)]
 
 
 def student_records(

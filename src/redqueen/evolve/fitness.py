@@ -17,10 +17,12 @@ from redqueen.nouns import Individual
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of members, by id, in order of time: payoffs of late games, mean rewards of late steps."""
+    """What is known of members, by id: payoffs of late games and mean rewards of late steps, in order of time, and the
+    share of the latest probe that a student solved."""
 
     payoffs: Mapping[str, Sequence[float]] = field(default_factory=dict)
     rewards: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    probes: Mapping[str, float] = field(default_factory=dict)
 
 
 def internal_fitness(
@@ -36,6 +38,10 @@ def internal_fitness(
         members = [member for member in individuals if member.role == role]
         if config.fitness == "rating":
             values = {member.id: rating.fitness(member.rating) for member in members}
+        elif config.fitness == "probe" and role != "teacher":
+            values = by_late_mean(
+                {m.id: (evidence.probes[m.id],) if m.id in evidence.probes else () for m in members}, 1
+            )
         else:
             late = evidence.payoffs if config.fitness == "payoff" else evidence.rewards
             values = by_late_mean({m.id: late.get(m.id, ()) for m in members}, config.payoff_window)

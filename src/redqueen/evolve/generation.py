@@ -6,7 +6,7 @@ of a generation are all made from individuals that stay, so the order of breedin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
+from redqueen.evolve.genes import mutated
+from redqueen.evolve.merge import mean_of
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.replacement import choose_leaving
 from redqueen.evolve.selection import fittest_first, select_parents
@@ -61,8 +63,10 @@ def plan(
     rng: np.random.Generator,
     broken: Collection[str] = (),
     behaviour_distances: NDArray[np.float64] | None = None,
+    num_children: int = 1,
 ) -> list[PlannedBirth]:
-    """The births of one generation of one role (n individuals).
+    """The births of one generation of one role (n individuals): ``num_children`` for each that leaves, of which one
+    will be kept.
 
     ``broken`` are ids whose update was not finite: they leave first and never breed. ``behaviour_distances`` (n, n),
     in the order of ``individuals``, is read by ``crowding`` alone. With one survivor there is only mutation; with none
@@ -75,7 +79,7 @@ def plan(
     )
     survivors = [i for i in range(len(individuals)) if i not in leaving]
     births = []
-    for i in leaving:
+    for i in [i for i in leaving for _ in range(num_children)]:
         operator = _draw_operator(rules, len(survivors), rng)
         parents: list[int] = []
         if survivors:
@@ -96,24 +100,29 @@ def breed(
     step: int,
     rules: EvolveConfig,
     rating: RatingSystem = STANDARD,
+    merged: Genotype | None = None,
 ) -> Newborn:
     """Make the planned child. Same role, same slot, same rank as the one it replaces.
 
     ``genotypes`` must hold the parents (for a founder, the replaced one, of which only the shapes are read). The id is
-    the name of the slot's founder with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``.
+    the name of the slot's founder with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``. ``merged``
+    stands in for the first parent's factors (its genes, rating and fitness count as before).
     """
     old = individuals[planned.replaced]
     parents = [individuals[name] for name in planned.parents]
     name = f"{old.id.split('.')[0]}.{step}"
     birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed, space="none")
     child = Individual(name, old.role, old.slot, rating.newcomer(), step, planned.parents, planned.operator)
+    if parents and rules.genes:
+        dice = np.random.default_rng([planned.rng_seed, 1])
+        child = replace(child, genes=mutated(parents[0].genes, rules.genes, rules.gene_factor, dice))
     if not parents:
         rng = torch.Generator().manual_seed(planned.rng_seed)
         return Newborn(child, fresh_like(genotypes[old.id], rng), birth, None)
     operator = tuned(find(planned.operator), rules.constants.get(planned.operator, {}))
     made = apply(
         operator,
-        [genotypes[parent] for parent in planned.parents],
+        [merged or genotypes[planned.parents[0]], *(genotypes[parent] for parent in planned.parents[1:])],
         [fitness[parent] for parent in planned.parents],
         planned.rng_seed,
         rules.space,
@@ -127,7 +136,7 @@ def breed(
         )
     birth = replace(
         birth,
-        constants=made.constants,
+        constants=made.constants | ({"merged": 1.0} if merged else {}),
         relative_change=made.change.overall,
         space=rules.space,
         layer_changes=made.change.per_layer,
@@ -155,19 +164,44 @@ def replace_weakest(
     rating: RatingSystem,
     store: AdapterStore,
     rng: np.random.Generator,
+    appraise: Callable[[Individual], float] | None = None,
 ) -> list[Newborn]:
     """Replace the weakest of one role, and whoever is broken, by children of the fittest survivors, in the store too.
 
-    The arguments are those of ``plan`` and ``breed``.
+    The arguments are those of ``plan`` and ``breed``. With ``appraise``, which tells how good the member in a slot is,
+    ``children_per_birth`` children are tried for each that leaves, and the best, of equals the first, is kept.
     """
-    planned = plan(members, fitness, rules, rng, broken, distances)
+    num_children = rules.children_per_birth if appraise else 1
+    planned = plan(members, fitness, rules, rng, broken, distances, num_children)
     known = {member.id: member for member in members}
     genotypes = {member.id: store.genotype(member.slot) for member in members if planned}
-    newborns = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
-    for child in newborns:
+    merged = _mean_of_staying(planned, members, genotypes) if rules.merged_parent else None
+    bred = [breed(birth, known, genotypes, fitness, step, rules, rating, merged) for birth in planned]
+
+    def settle(child: Newborn) -> None:
         moments_from = known[child.moments_from].slot if child.moments_from else None
         store.load(child.individual.slot, child.genotype, moments_from)
+
+    def worth(child: Newborn) -> float:
+        settle(child)
+        return appraise(child.individual) if appraise else 0.0
+
+    newborns = []
+    for start in range(0, len(bred), num_children):
+        children = bred[start : start + num_children]
+        best = max(children, key=worth) if num_children > 1 else children[0]
+        settle(best)
+        newborns.append(best)
     return newborns
+
+
+def _mean_of_staying(
+    planned: Sequence[PlannedBirth], members: Sequence[Individual], genotypes: Mapping[str, Genotype]
+) -> Genotype | None:
+    """The mean of the students that stay; None for teachers, and where nobody stays."""
+    leaving = {birth.replaced for birth in planned}
+    staying = [genotypes[m.id] for m in members if m.id not in leaving and m.role == "student"]
+    return mean_of(staying) if planned and staying else None
 
 
 def admit_fittest(

@@ -31,7 +31,7 @@ _RANK_TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class Joint:
-    """One or two adapters of L layers in one pair of orthonormal bases: dW_i = Q_out core_i Q_in^T.
+    """One or more adapters of L layers in one pair of orthonormal bases: dW_i = Q_out core_i Q_in^T.
 
     ``parts`` are the factors (A (L, r, in), B (L, out, r)), k columns in all. Q_out = [B1 B2] mix_out with mix_out
     (L, k, m), and Q_in = [A1; A2]^T mix_in with mix_in (L, k, m); each core is (L, m, m). The other way round [B1 B2] =
@@ -178,14 +178,21 @@ def columns(spec: Spectrum) -> Tensor:
     """U, (L, out, r), in the factors' dtype."""
     width = spec.parts[0][1].shape[2]
     blocks = [b @ u.to(b.dtype) for (_, b), u in zip(spec.parts, spec.u.split(width, dim=1), strict=True)]
-    return blocks[0] if len(blocks) == 1 else blocks[0].add_(blocks[1])
+    return _sum(blocks)
 
 
 def rows(spec: Spectrum) -> Tensor:
     """V^T, (L, r, in), in the factors' dtype."""
     width = spec.parts[0][0].shape[1]
     blocks = [v.mT.to(a.dtype) @ a for (a, _), v in zip(spec.parts, spec.v.split(width, dim=1), strict=True)]
-    return blocks[0] if len(blocks) == 1 else blocks[0].add_(blocks[1])
+    return _sum(blocks)
+
+
+def _sum(blocks: list[Tensor]) -> Tensor:
+    total = blocks[0]
+    for block in blocks[1:]:
+        total.add_(block)
+    return total
 
 
 def revived(a: Tensor, b: Tensor, rng: torch.Generator) -> Factors:

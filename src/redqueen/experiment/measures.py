@@ -22,7 +22,7 @@ from redqueen.domains.code.normalise import normalise
 from redqueen.experiment.program_traces import Posed, Trace, trace_once
 from redqueen.journal import Journal, read
 from redqueen.journal.read import Series
-from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
+from redqueen.journal.records import ALL, BASE, CONTROL, NO_MEMBERS, PRODUCT
 from redqueen.journal.values import json_of
 from redqueen.journal.write import Row
 from redqueen.match.pairing import preference
@@ -91,6 +91,8 @@ def measure_run(folder: Path) -> RunMeasures:
     numbers |= {name: value for curve in curves for name, value in _ends(curve, curves[curve]).items()}
     numbers |= oscillation(curves.get("solve/rate", []), task_rates(tasks))
     numbers |= fitness_numbers(evaluations)
+    hindsight = [value for _, value in metrics.get("evolve/hindsight_worst", []) if value is not None]
+    numbers |= {"evolve/hindsight_worst": fmean(hindsight)} if hindsight else {}
     between = payoff_variance(scores)
     numbers |= {} if between is None else {"specialisation/payoff_variance": between}
     breeding = sum(value or 0.0 for _, value in timings.get("evolve", []))
@@ -301,10 +303,11 @@ def fitness_numbers(evaluations: Sequence[Row]) -> dict[str, float]:
     """Return external fitness after the last step, by mode: mean, worst and best member, spread over members, change.
 
     Fractions of the suite. ``best`` is selected on the very items it is reported for; ``spread`` is the standard
-    deviation over members (n in the denominator); ``change`` is the mean less the base.
+    deviation over members (n in the denominator); ``change`` is the mean less the base; ``product`` is the run's one
+    adapter, ``above_control`` the same less the base told to think.
     """
     rows = [row for row in evaluations if (row["stratum"], row["kind"]) == (ALL, ALL) and row["mean_frac"] is not None]
-    members = [row for row in rows if row["individual"] not in (BASE, STUDENTS, CHANGE)]
+    members = [row for row in rows if row["individual"] not in NO_MEMBERS]
     last = max((row["step"] for row in members), default=None)
     numbers: dict[str, float] = {}
     for mode in ("greedy", "sampled"):
@@ -316,6 +319,13 @@ def fitness_numbers(evaluations: Sequence[Row]) -> dict[str, float]:
             numbers[f"fitness/{mode}/best"] = max(values)
             numbers[f"fitness/{mode}/spread"] = pstdev(values)
             numbers |= {f"fitness/{mode}/change": fmean(values) - base[-1]} if base else {}
+        product, control = (
+            [row["mean_frac"] for row in rows if (row["individual"], row["mode"]) == (name, mode)]
+            for name in (PRODUCT, CONTROL)
+        )
+        if product:
+            numbers[f"fitness/{mode}/product"] = product[-1]
+            numbers |= {f"fitness/{mode}/above_control": product[-1] - control[-1]} if control else {}
     return numbers
 
 

@@ -31,11 +31,69 @@ COMPARED = "_rarefied"
 THINGS = ("behaviours", "operations", "io_classes")
 """What ``counts.csv`` counts: the fields of ``RunMeasures`` of these names."""
 
-UNNAMED = (*IGNORED, "max_tokens", "max_seconds")
-"""Fields of ``run`` that leave a run what it is: the last two are the limit that a reference gives a matched run."""
+UNNAMED = (*IGNORED, "max_tokens", "max_seconds", "product", "product_tasks")
+"""Fields of ``run`` that leave a run what it is: two are the limit that a reference gives a matched run, and the
+product is chosen when all is over."""
 
-LATER = (("learn", "old_logprobs", "recompute"), ("match", "ratings", "common"))
-"""Fields that came after runs had been recorded, and the value that those runs had: their fingerprints stay."""
+LATER: dict[str, dict[str, object]] = {
+    "propose": {
+        "buffer_per_teacher": False,
+        "complete_at_last_input": False,
+    },
+    "solve": {
+        "first_attempts": 0,
+        "replay_frac": 0.0,
+    },
+    "match": {
+        "ratings": "common",
+    },
+    "learn": {
+        "old_logprobs": "recompute",
+        "warmup_steps": 0,
+        "decay": "constant",
+        "decay_from_step": 0,
+        "decay_to_step": 0,
+        "decay_floor_frac": 0.05,
+        "teacher_rate_factor": 1.0,
+        "student_rate_factor": 1.0,
+        "min_informative_groups": 0,
+        "drop_dead_groups": False,
+        "kl_weight": 0.0,
+        "kl_to": "base",
+        "reference_every_steps": 0,
+        "reference_resets_moments": False,
+        "entropy_weight": 0.0,
+        "average_decay_frac": 0.0,
+        "average_plays": False,
+        "shared_weight": 0.0,
+        "reference_merged": False,
+        "teacher_baseline": "group",
+        "baseline_decay_frac": 0.9,
+    },
+    "evolve": {
+        "probe_tasks": 64,
+        "probe_attempts": 2,
+        "hindsight_tasks": 0,
+        "archive_capacity": 512,
+        "children_per_birth": 1,
+        "merged_parent": False,
+        "genes": [],
+        "gene_factor": 1.25,
+    },
+    "cluster": {
+        "num_shards": 1,
+        "silence_s": 120.0,
+        "start_s": 600.0,
+        "num_losses_of_a_call": 3,
+        "num_losses": 100,
+    },
+    "evaluate": {
+        "part": "all",
+        "control": True,
+    },
+}
+"""Fields that came after runs had been recorded, by section, and the value that those runs had (or would have had the
+same results with): their fingerprints stay. A default that changes later does not change this."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +109,10 @@ def fingerprint(planned: Planned) -> str:
     """Return 12 hexadecimal digits that differ between runs with different settings (threads and limits excepted)."""
     plain = planned.config.model_dump(mode="json")
     plain["run"] = {name: value for name, value in plain["run"].items() if name not in UNNAMED}
-    for section, name, value in LATER:
-        if plain[section][name] == value:
-            del plain[section][name]
+    for section, later in LATER.items():
+        for name, value in later.items():
+            if plain[section][name] == value:
+                del plain[section][name]
     plain["propose"] = _one_number_a_kind(plain["propose"])
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from redqueen.errors import UserError
-from redqueen.journal.records import RunRecord
+from redqueen.journal.records import UNLISTED_TOKENS, RunRecord
 from redqueen.journal.values import json_of
 from redqueen.journal.write import Journal, Row
 
@@ -49,9 +49,12 @@ def timing_series(journal: Journal) -> dict[str, Series]:
 
 def tokens_sampled(journal: Journal) -> int:
     """Return how many tokens all proposals and attempts of the run took so far (the suite's are not counted)."""
+    marks = ", ".join("?" * len(UNLISTED_TOKENS))
     [row] = journal.tuples(
         "SELECT (SELECT coalesce(sum(num_tokens), 0) FROM candidate)"
         " + (SELECT coalesce(sum(num_tokens), 0) FROM attempt)"
+        f" + (SELECT coalesce(sum(value), 0) FROM metric WHERE name IN ({marks}))",
+        UNLISTED_TOKENS,
     )
     return int(row[0])
 

@@ -14,11 +14,26 @@ EvaluationMode = Literal["sampled", "greedy"]
 BASE = "base"
 """The name under which the bare base model's external fitness stands."""
 
+CONTROL = "control"
+"""The name of the bare base with every thought begun in the prompt: what it reaches by being told to think."""
+
+PRODUCT = "product"
+"""The name of the one adapter that a run ends with."""
+
+SHARE, CHOSEN = "product/share/", "product/chosen/"
+"""Metrics of the last step, before a candidate's name: its share of the last probe, and a 1 for the product."""
+
 STUDENTS = "students"
 """The name under which the mean over all students stands, with an interval that knows they shared the items."""
 
 CHANGE = "change"
 """The name under which the students' mean less the base model's stands, with the interval of the paired difference."""
+
+NO_MEMBERS = frozenset({BASE, CONTROL, PRODUCT, STUDENTS, CHANGE})
+"""Names of scores that are no member's."""
+
+UNLISTED_TOKENS = ("evolve/probe_tokens", "solve/replay_tokens")
+"""Metrics that count tokens sampled for learning that stand in no row of their own."""
 
 ALL = "all"
 """The stratum and the kind of an aggregate."""

@@ -154,11 +154,14 @@ class Journal:
         with naming_the_journal(self.path), self._transaction():
             StepWriter(self.connection, step).add_timings(seconds)
 
-    def set_evaluations(self, step: int, records: Iterable[EvaluationRecord]) -> None:
-        """Give a stored step its evaluation, which a stop had cut short, instead of what it has."""
+    def set_evaluations(
+        self, step: int, records: Iterable[EvaluationRecord], metrics: Mapping[str, float] | None = None
+    ) -> None:
+        """Give a stored step its evaluation, which a stop had cut short, instead of what it has, and its metrics."""
         with naming_the_journal(self.path), self._transaction():
             self.connection.execute("DELETE FROM evaluation WHERE step = ?", (step,))
             StepWriter(self.connection, step).add_evaluations(records)
+            StepWriter(self.connection, step).add_metrics(metrics or {})
 
     def lengthen(self, config: Mapping[str, object], metrics: Mapping[str, float], step: int) -> None:
         """Give the run's record another config, and note what became of it as metrics of ``step``, in one piece."""

@@ -48,14 +48,15 @@ class Followers:
                 self.bank.flat[self.averages[slot]].lerp_(self.bank.flat[slot], 1.0 - decay_frac)
 
 
-def renew_references(store: AdapterStore, slots: Slots, step: int, config: LearnConfig) -> None:
-    """Every ``reference_every_steps`` steps (0: never) make each reference its member as it is now.
+def renew_references(store: AdapterStore, slots: Slots, step: int, config: LearnConfig) -> bool:
+    """Every ``reference_every_steps`` steps (0: never) make each reference its member as it is now; say whether.
 
     With ``reference_resets_moments`` the optimiser begins anew too, as in ProRL.
     """
     if not config.reference_every_steps or step % config.reference_every_steps:
-        return
+        return False
     for slot, reference in zip(slots.members, slots.references, strict=False):
         store.copy(slot, reference)
         if config.reference_resets_moments:
             store.forget(slot)
+    return True

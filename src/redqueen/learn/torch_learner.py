@@ -165,15 +165,17 @@ class TorchLearner:
     ) -> Tensor:
         """Return d loss / d ``hidden`` (n, width) chunk by chunk, so that few logits exist; add up the statistics."""
         gradient = torch.empty_like(hidden)
-        entropy_weights = self._entropy_weights(batch)
+        entropy_weights = self._by_token(batch, {s: t.entropy_weight for s, t in self.tunings.items()}, 0.0)
+        factors = self._by_token(batch, {s: t.temperature for s, t in self.tunings.items()}, 1.0)
         for chunk in _chunks(len(hidden), self.logit_chunk_tokens):
             leaf = hidden[chunk].requires_grad_()
-            log_p = torch.log_softmax(self.base.logits(leaf) / self.temperature, dim=-1)
+            heat = self.temperature if factors is None else self.temperature * factors[chunk, None]
+            log_p = torch.log_softmax(self.base.logits(leaf) / heat, dim=-1)
             new = log_p.gather(1, batch.target[chunk, None])[:, 0]
             old = new.detach() if self.config.old_logprobs == "recompute" else batch.old_logprobs[chunk]
             token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)
             if reference is not None:
-                log_q = torch.log_softmax(self.base.logits(reference[chunk]) / self.temperature, dim=-1)
+                log_q = torch.log_softmax(self.base.logits(reference[chunk]) / heat, dim=-1)
                 strayed = divergence(log_p, log_q)
                 token_loss = token_loss + self.config.kl_weight * strayed
                 sums[2].index_add_(0, member_of[chunk], strayed.detach())
@@ -185,12 +187,14 @@ class TorchLearner:
             sums[1].index_add_(0, member_of[chunk], held.float())
         return gradient
 
-    def _entropy_weights(self, batch: Batch) -> Tensor | None:
-        """Return the weight of each token's entropy (n,), or None where no member has any."""
-        weights = torch.zeros(self.bank.num_members, device=self.base.device)
-        for slot, tuning in self.tunings.items():
-            weights[slot] = tuning.entropy_weight
-        return weights[batch.slot] if bool(weights.any()) else None
+    def _by_token(self, batch: Batch, by_slot: Mapping[int, float], usual: float) -> Tensor | None:
+        """Return a number of each token's member (n,), or None where all have the usual one."""
+        if all(value == usual for value in by_slot.values()):
+            return None
+        values = torch.full((self.bank.num_members,), usual, device=self.base.device)
+        for slot, value in by_slot.items():
+            values[slot] = value
+        return values[batch.slot]
 
     # Optimiser state -------------------------------------------------------------------------------------------
 

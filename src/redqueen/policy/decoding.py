@@ -33,6 +33,9 @@ class Job:
     slot: int
     prompt: tuple[int, ...]
     rng_seed: int
+    temperature: float = 1.0
+    stop_token: int = -1
+    stop_count: int = 0
     place: int = -1
     rows: list[int] = field(default_factory=list)
 
@@ -69,6 +72,9 @@ class Decoding:
         self.tokens = torch.zeros(num_rows, max_new_tokens, dtype=torch.int64, device=device)
         self.logprobs = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
         self.noise = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
+        self.temperature = torch.ones(num_rows, dtype=torch.float32, device=device)
+        self.stop_token = torch.full((num_rows,), -1, dtype=torch.int64, device=device)
+        self.stops_left = torch.zeros(num_rows, dtype=torch.int64, device=device)
         self._grouped: Tensor | None = None
         self._ungrouped: Tensor | None = None
         self._group_size = 1
@@ -108,6 +114,9 @@ class Decoding:
         samples = [int(self.row_sample[row]) for row in rows]
         self.cache.clear_own(index)
         self.noise[index] = uniforms([job.rng_seed for job in jobs], samples, self.max_new_tokens, device)
+        self.temperature[index] = torch.tensor([job.temperature for job in jobs], device=device)
+        self.stop_token[index] = torch.tensor([job.stop_token if job.stop_count else -1 for job in jobs], device=device)
+        self.stops_left[index] = torch.tensor([job.stop_count for job in jobs], device=device)
         self.prompt_len[index] = torch.tensor([len(job.prompt) for job in jobs], device=device)
         self.count[index] = 0
         self.alive[index] = True
@@ -143,7 +152,8 @@ class Decoding:
         index = torch.tensor(rows, device=device)
         kept_places = None if len(places) == len(self.jobs) else torch.tensor(places, device=device)
         self.cache.keep(kept_places, index)
-        for name in ("alive", "count", "prompt_len", "last", "ended", "entropy", "tokens", "logprobs", "noise"):
+        names = ("alive", "count", "prompt_len", "last", "ended", "entropy", "tokens", "logprobs", "noise")
+        for name in (*names, "temperature", "stop_token", "stops_left"):
             setattr(self, name, getattr(self, name).index_select(0, index))
         self.row_job = [self.row_job[i] for i in rows]
         self.row_sample = self.row_sample[rows]
@@ -214,6 +224,10 @@ class Decoding:
         self.logprobs[rows, at] = torch.where(alive, logprobs, self.logprobs[rows, at])
         self.entropy[rows, at] = torch.where(alive, entropy, self.entropy[rows, at])
         self.last[rows] = torch.where(alive, tokens, self.last[rows])
+        stops = tokens == self.stop_token[rows]  # no token is -1
+        left = self.stops_left[rows] - (stops & alive).long()
+        self.stops_left[rows] = left
+        is_end = is_end | (stops & (left <= 0))
         self.ended[rows] = torch.where(alive, is_end, self.ended[rows])
         count = count + alive
         self.count[rows] = count

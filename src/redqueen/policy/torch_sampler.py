@@ -85,6 +85,7 @@ class TorchSampler:
         self.steps_between_looks = 1 if on_cpu else 8
         self.shrink_frac = 0.25 if on_cpu else 0.5
         self.stats = SamplerStats()
+        self.tempered = False
 
     @torch.inference_mode()
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
@@ -93,6 +94,7 @@ class TorchSampler:
         self._check(requests)
         found: dict[tuple[int, int], Completion] = {}
         queue = deque(self._jobs(requests))
+        self.tempered = any(request.temperature != 1.0 for request in requests)
         if queue:
             rows = min(self.max_rows, sum(job.count for job in queue))
             decoding = Decoding(self.base, self.max_new_tokens, rows, max(len(job.prompt) for job in queue), len(queue))
@@ -175,13 +177,25 @@ class TorchSampler:
 
     def _append(self, decoding: Decoding, logits: Tensor, rows: Tensor | None) -> None:
         noise = decoding.next_noise(rows)
+        if self.tempered:
+            logits = logits / (decoding.temperature if rows is None else decoding.temperature[rows])[:, None]
         tokens, logprobs, entropy = draw(logits, noise, self.temperature, self.top_p)
         decoding.append(rows, tokens, logprobs, entropy, (tokens[:, None] == self.end_tokens).any(dim=1))
 
     def _jobs(self, requests: Sequence[Request]) -> list[Job]:
         """Cut requests into groups of at most ``max_rows`` rows, longest prompts first, members together."""
         jobs = [
-            Job(i, start, min(self.max_rows, r.num_samples - start), r.slot, r.prompt, r.rng_seed)
+            Job(
+                i,
+                start,
+                min(self.max_rows, r.num_samples - start),
+                r.slot,
+                r.prompt,
+                r.rng_seed,
+                r.temperature,
+                r.stop_token,
+                r.stop_count,
+            )
             for i, r in enumerate(requests)
             for start in range(0, r.num_samples, self.max_rows)
         ]

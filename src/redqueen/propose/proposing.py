@@ -98,11 +98,15 @@ def _prompts(
             if given is not None and len(prompt) > max_prompt_tokens:
                 given = domain_of(kind).seed  # nothing is shorter
                 prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
+            stop = prompt_format.stop(kind, tokenizer) if config.complete_at_last_input else (-1, 0)
             request = Request(
                 slot=teacher.slot,
                 prompt=prompt,
                 num_samples=min(config.num_per_prompt, wanted - start),
                 rng_seed=streams.seed("propose", teacher.id, kind, start),
+                temperature=teacher.genes.temperature,
+                stop_token=stop[0],
+                stop_count=stop[1],
             )
             prompts.append(_Prompt(teacher, kind, given, request))
     return prompts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
+from redqueen.journal.records import ALL, BASE, CHANGE, CONTROL, STUDENTS
 from redqueen.journal.write import Row
 from redqueen.report.view import RunView
 from redqueen.statistics import Interval, non_overlapping
@@ -86,7 +86,8 @@ def comparisons(view: RunView) -> list[Comparison]:
 def last_evaluated_step(view: RunView, suite: str) -> int | None:
     """Return the last step after which members (not only the base) were scored on the suite."""
     return max(
-        (row["step"] for row in view.evaluations if row["suite"] == suite and row["individual"] != BASE), default=None
+        (row["step"] for row in view.evaluations if row["suite"] == suite and row["individual"] not in (BASE, CONTROL)),
+        default=None,
     )
 
 

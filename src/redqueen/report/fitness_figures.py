@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redqueen.domains.registry import in_order
-from redqueen.journal.records import ALL, BASE
+from redqueen.journal.records import ALL, BASE, CONTROL
 from redqueen.report.figure import Figure, Line, line
 from redqueen.report.fitness import (
     MODES,
@@ -36,7 +36,9 @@ def fitness_figures(view: RunView) -> list[Figure | None]:
 
 def mean_line(view: RunView, suite: str, mode: str, color: int | str, dash: int, name: str) -> Line | None:
     """Return the solving members' mean over the steps with its interval as a band."""
-    steps = sorted({row["step"] for row in view.evaluations if row["suite"] == suite and row["individual"] != BASE})
+    steps = sorted(
+        {row["step"] for row in view.evaluations if row["suite"] == suite and row["individual"] not in (BASE, CONTROL)}
+    )
     scores = [(step, mean_score(view, step, suite, ALL, ALL, mode)) for step in steps]
     known = [(step, score) for step, score in scores if score is not None]
     if not known:

@@ -162,6 +162,25 @@ METRICS: dict[str, Metric] = {
     "learn/student/stepped_frac": Metric(
         "Stepped, students", SHARE, "Share of the students with samples that were stepped: the others wait for more."
     ),
+    "solve/replay_rate": Metric(
+        "Solve rate, replayed", SHARE, "Share of the attempts at archived tasks that were right."
+    ),
+    "solve/replay_tokens": Metric("Length of replays", "tokens", "Tokens that the attempts at archived tasks took."),
+    "evolve/probe_rate": Metric(
+        "Probe", SHARE, "Share of a probe of archived tasks of all ages that the students solved, mean over students."
+    ),
+    "evolve/probe_tokens": Metric("Length of a probe", "tokens", "Tokens that the probes of a generation took."),
+    "evolve/hindsight_worst": Metric(
+        "The worst left",
+        SHARE,
+        "Share of the replaced students that were the worst on a second look at other tasks, which selection did not "
+        "read; with four students and no selection it is a quarter.",
+        "up",
+    ),
+    "product/share/{member}": Metric(
+        "Last probe, {member}", SHARE, "Share of the last probe that a candidate for the run's product solved."
+    ),
+    "product/chosen/{member}": Metric("Product: {member}", "", "This candidate is the product of the run."),
     "evolve/births": Metric("Births", "individuals", "How many members were replaced by a child in this step."),
 }
 

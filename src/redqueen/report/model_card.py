@@ -8,10 +8,11 @@ from pathlib import Path
 
 from redqueen import __version__
 from redqueen.journal import Journal, read
-from redqueen.journal.records import ALL, BASE
+from redqueen.journal.records import ALL, BASE, CONTROL, PRODUCT
 from redqueen.journal.write import Row
 from redqueen.policy.base_identity import EMBEDDED_ID, OWN_BASE, BaseIdentity
 from redqueen.report.markdown import literal, table
+from redqueen.report.summary import product_name
 from redqueen.run.store import JOURNAL
 
 MAX_ANCESTORS = 40
@@ -31,24 +32,30 @@ model = AutoModelForCausalLM.from_pretrained(folder)
 tokenizer = AutoTokenizer.from_pretrained(folder)"""
 
 
-def model_card(run_dir: Path, member: str, base: BaseIdentity, merged: bool, step: int) -> str:
+def model_card(
+    run_dir: Path, member: str, base: BaseIdentity, merged: bool, step: int, sources: Sequence[str] = ()
+) -> str:
     """Return the card of ``member`` as it was after ``step`` (the checkpoint's), as markdown with a YAML head.
 
-    Its code holds wherever the folder is moved. Ids and names are shown literally; nothing in the card was written by
-    a model.
+    ``sources`` are the members whose mean it is, where it is no member itself. Its code holds wherever the folder is
+    moved. Ids and names are shown literally; nothing in the card was written by a model.
     """
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         run = read.run_record(journal)
         members = {row["id"]: row for row in read.individuals(journal)}
+        is_product = product_name(read.metric_series(journal)) == member
+        shown = member if member in members or not is_product else PRODUCT
         births = {row["child"]: (row, parents) for row, parents in read.births(journal)}
         ratings = [r for r in read.ratings(journal) if r["individual"] == member and r["step"] <= step]
         scores = [
             row
             for row in read.evaluations(journal)
-            if row["individual"] in (member, BASE) and row["stratum"] == row["kind"] == ALL and row["step"] <= step
+            if row["individual"] in (shown, BASE, CONTROL)
+            and row["stratum"] == row["kind"] == ALL
+            and row["step"] <= step
         ]
-    one = members[member]
-    role = {"teacher": "teacher", "student": "student", "both": "teacher and student"}[one["role"]]
+    roles = {"teacher": "teacher", "student": "student", "both": "teacher and student"}
+    role = roles[members[member]["role"]] if member in members else f"mean of {', '.join(sources)} in delta space"
     parts = [
         _head(base.name, merged),
         f"# {literal(member)}, a {role} of the run {literal(run.name)}",
@@ -62,7 +69,7 @@ def model_card(run_dir: Path, member: str, base: BaseIdentity, merged: bool, ste
         "## Rating",
         _rating_text(ratings),
         "## Lineage",
-        _lineage_text(member, members, births),
+        _lineage_text([member] if member in members else list(sources), members, births),
         "## External fitness",
         _fitness_text(scores),
         "## Training",
@@ -90,7 +97,7 @@ def _loading(base: str, merged: bool) -> str:
 
 def _rating_text(ratings: Sequence[Row]) -> str:
     if not ratings:
-        return "None: in this run a single adapter plays both roles."
+        return "None: it played no match."
     last = ratings[-1]
     return (
         f"Mean {last['mu']:.2f}, standard deviation {last['sigma']:.2f} rating points after step {last['step']}. "
@@ -98,9 +105,9 @@ def _rating_text(ratings: Sequence[Row]) -> str:
     )
 
 
-def _lineage_text(member: str, members: dict[str, Row], births: dict[str, tuple[Row, list[str]]]) -> str:
+def _lineage_text(waiting: list[str], members: dict[str, Row], births: dict[str, tuple[Row, list[str]]]) -> str:
     rows: list[list[str]] = []
-    waiting, seen = [member], set[str]()
+    seen = set[str]()
     while waiting and len(rows) < MAX_ANCESTORS:
         name = waiting.pop(0)
         if name in seen:
@@ -124,7 +131,7 @@ def _fitness_text(scores: Sequence[Row]) -> str:
     last = {(row["individual"], row["suite"], row["mode"]): row for row in scores}
     rows = [
         [
-            "the base" if row["individual"] == BASE else row["individual"],
+            {BASE: "the base", CONTROL: "the base, told to think"}.get(row["individual"], row["individual"]),
             row["suite"],
             row["mode"],
             str(row["step"]),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from redqueen.config import RunConfig
 from redqueen.journal import Journal, read
+from redqueen.journal.records import UNLISTED_TOKENS
 
 if TYPE_CHECKING:
     from redqueen.loop import StepReport
@@ -19,11 +21,12 @@ class Spent:
     tokens: int
     seconds: float
 
-    def plus(self, report: StepReport) -> Spent:
-        """Return what has been spent after one more step."""
+    def plus(self, report: StepReport, metrics: Mapping[str, float]) -> Spent:
+        """Return what has been spent after one more step; ``metrics`` are the step's."""
         proposed = sum(len(p.completion.tokens) for p in report.proposals)
         answered = sum(o.attempt.num_tokens for a in report.answered for o in a.outcomes)
-        return Spent(self.tokens + proposed + answered, self.seconds + sum(report.seconds.values()))
+        unlisted = sum(int(metrics.get(name, 0)) for name in UNLISTED_TOKENS)
+        return Spent(self.tokens + proposed + answered + unlisted, self.seconds + sum(report.seconds.values()))
 
 
 def spent_so_far(journal: Journal) -> Spent:

@@ -16,10 +16,10 @@ from redqueen.config import Config
 from redqueen.domains.registry import domain_of
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError
-from redqueen.evaluate.external import Examiner, base_records, student_records
+from redqueen.evaluate.external import Examiner, member_records, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
-from redqueen.journal.records import EvaluationRecord
+from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.cluster_log import write_news
@@ -27,6 +27,7 @@ from redqueen.run.continuation import lengthened, record_lengths, write_lengths
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, catching_signals
 from redqueen.run.preflight import check_prompts
+from redqueen.run.product import choose_product
 from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.reporting import Reporter
@@ -200,12 +201,14 @@ def _begin(session: Session) -> State:
     with clock.phase("propose"):
         state, refused = grow_seed_buffer(state, session.engine)
     with clock.phase("evaluate"):
-        session.base_scores = Examiner.of(session.engine).base()
+        examiner = Examiner.of(session.engine)
+        session.base_scores = examiner.base()
+        control = examiner.control(session.base_scores)
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)
         record_ratings(writer, state, session.engine)
         writer.add_candidates(CandidateRecord(r.candidate, r.reason, r.detail) for r in refused)
-        writer.add_evaluations(base_records(session.base_scores))
+        writer.add_evaluations(member_records(BASE, session.base_scores) + member_records(CONTROL, control))
         writer.add_timings(clock.take())
     _save(session, state)
     _tell_news(session, 0)
@@ -225,15 +228,17 @@ def _play(session: Session, state: State) -> bool:
             state, report = play_step(state, session.engine, clock)
         except Stopped:
             break
-        spent = spent.plus(report)
-        last = _is_over(config, state, spent)
         with session.journal.step(report.step) as writer:
             metrics = record_step(writer, before, report, behaviours)
+            spent = spent.plus(report, metrics)
+            last = _is_over(config, state, spent)
             record_ratings(writer, state, session.engine)
             warned = record_health(writer, session.journal, session.engine, before.individuals, state)
             if last or _evaluation_due(config, state.step):
                 with clock.phase("evaluate"):
-                    writer.add_evaluations(_evaluation(session, state))
+                    records, figures = _evaluation(session, state, last)
+                writer.add_evaluations(records)
+                writer.add_metrics(figures)
             writer.add_timings(report.seconds | clock.take())
         session.progress.finish_step(report.step, metrics, state.individuals)
         _tell_news(session, report.step)
@@ -276,28 +281,37 @@ def _evaluation_due(config: Config, step: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def _evaluation(session: Session, state: State) -> list[EvaluationRecord]:
-    """Return the students' external fitness after a step; none, and it is owed, when a stop has cut it."""
+def _evaluation(session: Session, state: State, last: bool) -> tuple[list[EvaluationRecord], dict[str, float]]:
+    """Return the students' external fitness after a step; none, and it is owed, when a stop has cut it.
+
+    After the last step the run's product is chosen too, which does not look at those scores; its metrics come second.
+    """
     examiner = Examiner.of(session.engine)
     try:
         base = session.base_scores = session.base_scores or examiner.base()
         scores = examiner.members(state.students)
+        product = choose_product(session.engine, state, examiner, scores) if last else None
     except Stopped:
         session.evaluation_owed = True
-        return []
+        return [], {}
     session.evaluation_owed = False
-    return student_records(state.students, scores, base, examiner.items)
+    records = student_records(state.students, scores, base, examiner.items)
+    if product is None:
+        return records, {}
+    session.progress.say(f"product: {product.name}")
+    return records + product.records, product.metrics()
 
 
 def _make_up(session: Session, state: State) -> bool:
     """Evaluate what is owed before anything is played; False when that was cut again."""
     if not session.evaluation_owed:
         return True
+    last = _is_over(session.engine.config, state, spent_so_far(session.journal))
     with session.clock(state.step).phase("evaluate"):
-        records = _evaluation(session, state)
+        records, figures = _evaluation(session, state, last)
     if session.evaluation_owed:
         return False
-    session.journal.set_evaluations(state.step, records)
+    session.journal.set_evaluations(state.step, records, figures)
     _save(session, state)
     return True
 

@@ -38,6 +38,8 @@ def step_metrics(
         **_solving_metrics(report),
         **_learning_metrics(report, individuals),
         "evolve/births": float(len(report.births)),
+        **report.figures,
+        **_replay_metrics(report),
     }
 
 
@@ -126,6 +128,17 @@ def _solving_metrics(report: StepReport) -> dict[str, float]:
         if graded:
             metrics[f"solve/rate/{kind}"] = mean(map(float, graded))
     return metrics
+
+
+def _replay_metrics(report: StepReport) -> dict[str, float]:
+    """Figures of replayed tasks, if there are any: their attempts stand in no other."""
+    outcomes = [outcome for one in report.replayed for outcome in one.outcomes]
+    if not outcomes:
+        return {}
+    return {
+        "solve/replay_rate": mean(float(o.grade.correct) for o in outcomes if not o.grade.lost),
+        "solve/replay_tokens": float(sum(o.attempt.num_tokens for o in outcomes)),
+    }
 
 
 def _learning_metrics(report: StepReport, individuals: Sequence[Individual]) -> dict[str, float]:

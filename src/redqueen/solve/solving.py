@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from redqueen.config import SolveConfig
 from redqueen.domains.prompt_format import PromptFormat, completion_text
 from redqueen.domains.registry import JobRunner
 from redqueen.domains.registry import grade as grade_answers
@@ -47,20 +46,20 @@ class Answered(Sampled):
 
 
 def solve(
-    tasks: Sequence[Task],
-    opponents: Mapping[str, tuple[str, ...]],
-    students: Mapping[str, Individual],
-    config: SolveConfig,
+    pairs: Sequence[tuple[Task, Individual]],
+    num_attempts: int,
     sampler: Sampler,
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
     streams: Streams,
+    purpose: str = "solve",
 ) -> list[Sampled]:
-    """Sample ``num_attempts`` attempts at every task by every student paired with its teacher, in one call."""
-    pairs = [(task, students[name]) for task in tasks for name in opponents[task.teacher]]
+    """Sample ``num_attempts`` attempts of every student at its task, in one call; ``purpose`` names the dice."""
     prompts = [prompt_format.encode(tokenizer, prompt_format.solve(task)) for task, _ in pairs]
     requests = [
-        Request(student.slot, prompt, config.num_attempts, streams.seed("solve", task.id, student.id))
+        Request(
+            student.slot, prompt, num_attempts, streams.seed(purpose, task.id, student.id), student.genes.temperature
+        )
         for (task, student), prompt in zip(pairs, prompts, strict=True)
     ]
     groups = sampler.sample(requests)

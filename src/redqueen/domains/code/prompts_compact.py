@@ -104,5 +104,11 @@ def _read_answered_program(answer: str) -> str:
 DEDUCTION = Words(partial(_propose_program, "code_o"), _solve_output, _read_program, str.strip)
 ABDUCTION = Words(partial(_propose_program, "code_i"), _solve_input, _read_program, str.strip)
 INDUCTION = Words(
-    _propose_pairs, _solve_program, _read_pairs, _read_answered_program, has_thoughts=False, is_whole=_pairs_are_whole
+    _propose_pairs,
+    _solve_program,
+    _read_pairs,
+    _read_answered_program,
+    has_thoughts=False,
+    is_whole=_pairs_are_whole,
+    stop=(IN, MOST_INPUTS + 1),
 )

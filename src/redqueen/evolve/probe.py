@@ -1,0 +1,169 @@
+"""The probe: all students answer the same archived tasks, so that they can be compared pair by pair.
+
+A rating moves with the opponents, and a payoff depends on who they were; the probe asks everybody the same. Attempts at
+one task are drawn from equal random numbers for all students, which takes part of the noise out of their differences.
+Its tasks were all posed inside the run: nothing here reads a held-out suite. Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redqueen.config import Config, EvolveConfig
+from redqueen.domains.prompt_format import PromptFormat
+from redqueen.domains.registry import JobRunner
+from redqueen.nouns import Individual, Request, Task
+from redqueen.policy.protocols import Sampler
+from redqueen.propose.archive import TaskArchive, draw_of_all_ages
+from redqueen.solve.solving import Sampled, grade
+from redqueen.streams import Streams
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class Look:
+    """What ``members`` solved of ``tasks``: ``shares`` (members, tasks) in [0, 1], NaN where all attempts were lost.
+
+    ``num_tokens`` were sampled for it.
+    """
+
+    members: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    shares: NDArray[np.float64]
+    num_tokens: int = 0
+
+    def means(self) -> dict[str, float]:
+        """Return each member's mean share over the tasks that all members have a share of; empty without any."""
+        known = ~np.isnan(self.shares).any(axis=0)
+        if not known.any():
+            return {}
+        return dict(zip(self.members, self.shares[:, known].mean(axis=1).tolist(), strict=True))
+
+    def solve_fracs(self) -> dict[str, float]:
+        """Return the mean share of the members by task id, of the tasks that all have a share of."""
+        means = self.shares.mean(axis=0) if self.members else np.full(len(self.tasks), np.nan)
+        return {task.id: float(mean) for task, mean in zip(self.tasks, means, strict=True) if not np.isnan(mean)}
+
+
+@dataclass(frozen=True)
+class Prober:
+    """Asks members; ``num_attempts`` of each at each task. The random numbers are those of ``streams``."""
+
+    sampler: Sampler
+    verifier: JobRunner
+    prompt_format: PromptFormat
+    tokenizer: PreTrainedTokenizerBase
+    streams: Streams
+    num_attempts: int
+
+    def look(self, tasks: Sequence[Task], members: Sequence[Individual]) -> Look:
+        """Return what ``members`` solve of ``tasks``."""
+        if not members or not tasks:
+            return Look((), (), np.zeros((0, 0)))
+        pairs = [(member, task) for member in members for task in tasks]
+        prompts = {t.id: self.prompt_format.encode(self.tokenizer, self.prompt_format.solve(t)) for t in tasks}
+        requests = [
+            Request(member.slot, prompts[task.id], self.num_attempts, self.streams.seed("probe", task.id))
+            for member, task in pairs
+        ]
+        groups = self.sampler.sample(requests)
+        sampled = [
+            Sampled(task, member, prompts[task.id], tuple(group))
+            for (member, task), group in zip(pairs, groups, strict=True)
+        ]
+        graded = grade(sampled, self.verifier, self.prompt_format, self.tokenizer)
+        fracs = [np.nan if one.solve_frac is None else one.solve_frac for one in graded]
+        shares = np.array(fracs, dtype=np.float64).reshape(len(members), len(tasks))
+        num_tokens = sum(len(c.tokens) for one in sampled for c in one.completions)
+        return Look(tuple(m.id for m in members), tuple(tasks), shares, num_tokens)
+
+
+class Judges(Protocol):
+    """What a prober needs of the engine."""
+
+    @property
+    def sampler(self) -> Callable[[float], Sampler]: ...
+    @property
+    def verifier(self) -> JobRunner: ...
+    @property
+    def prompt_format(self) -> PromptFormat: ...
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase: ...
+
+
+def prober_of(engine: Judges, config: Config, streams: Streams) -> Prober:
+    """Return the prober of a run: members as they are judged, at the temperature at which they solve."""
+    sampler, attempts = engine.sampler(config.solve.temperature), config.evolve.probe_attempts
+    return Prober(sampler, engine.verifier, engine.prompt_format, engine.tokenizer, streams, attempts)
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The looks at the end of a generation: the probe that selection reads, and a second one at other tasks.
+
+    The second look tells whether the one who left was the worst, and nothing reads it but the journal. Either is empty
+    where the config asks for none, where the archive is, or where there is nobody to compare.
+    """
+
+    prober: Prober
+    archive: TaskArchive
+    probe: Look
+    hindsight: Look
+
+    @staticmethod
+    def at(
+        archive: TaskArchive,
+        students: Sequence[Individual],
+        prober: Prober,
+        rules: EvolveConfig,
+        rng: np.random.Generator,
+    ) -> Looks:
+        """Look at archived tasks of all ages, if the config wants it."""
+        probing = rules.fitness == "probe" or rules.children_per_birth > 1
+        comparing = rules.enabled and len(students) > 1
+        left, looks = list(archive.entries), []
+        for size in (rules.probe_tasks * probing, rules.hindsight_tasks):
+            drawn = draw_of_all_ages(left, size, rng) if comparing else []
+            left = [one for one in left if one not in drawn]
+            looks.append(prober.look([one.task for one in drawn], students if drawn else ()))
+        return Looks(prober, archive, *looks)
+
+    def appraise(self, member: Individual) -> float:
+        """Return a member's mean share of the probe's tasks: by it the best of several children is kept."""
+        return self.prober.look(self.probe.tasks, [member]).means().get(member.id, 0.0)
+
+    def archive_after(self, step: int) -> TaskArchive:
+        """Return the archive with what the probe has shown."""
+        return self.archive.looked_at(self.probe.solve_fracs(), step)
+
+    def figures(self, left: Sequence[str]) -> dict[str, float]:
+        """Return the metrics of these looks; ``left`` are the students that were replaced."""
+        found = {}
+        if means := self.probe.means():
+            found["evolve/probe_rate"] = fmean(means.values())
+            found["evolve/probe_tokens"] = float(self.probe.num_tokens)
+        worst = worst_frac(left, self.hindsight.means())
+        return found if worst is None else {**found, "evolve/hindsight_worst": worst}
+
+
+def worst_frac(left: Sequence[str], means: dict[str, float]) -> float | None:
+    """Return the share of those who left that were the worst by ``means``; equals share it. None: nothing to tell.
+
+    As many count as the worst as have left.
+    """
+    known = [name for name in left if name in means]
+    if not known:
+        return None
+    bound = sorted(means.values())[len(known) - 1]
+    below = sum(value < bound for value in means.values())
+    level = sum(value == bound for value in means.values())
+    credit = sum(1.0 if means[n] < bound else (len(known) - below) / level if means[n] == bound else 0.0 for n in known)
+    return credit / len(known)

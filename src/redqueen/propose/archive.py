@@ -1,0 +1,97 @@
+"""The archive: tasks of all ages with how they were solved, drawn from again to judge students and to train them.
+
+It holds a uniform sample of all tasks ever posed: each has a number that a digest of its id fixes, and those with the
+largest numbers stay. So it needs no dice, and no age is favoured (the buffer, which shows teachers what is new, is
+another thing). A look is an attempt of students at an archived task, and renews the share of them that solved it.
+Ground: ours; reservoir sampling by priorities (Efraimidis and Spirakis 2006); replay after PLR (Jiang et al. 2021) with
+the score p (1 - p) of SFL (Rutherford et al. 2024).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from redqueen.domains.registry import in_order
+from redqueen.nouns import Task
+
+LEAST_OPENNESS = 0.05
+"""Added to p (1 - p): a task that all or none solved is seldom drawn, but drawn, or forgetting would not show."""
+
+
+@dataclass(frozen=True)
+class Archived:
+    """A task posed at ``step``, and the share of right attempts at the latest look, which was at ``last_look``."""
+
+    task: Task
+    step: int
+    last_look: int
+    solved_frac: float
+
+    @property
+    def openness(self) -> float:
+        """p (1 - p) and a little: how much an attempt at it says."""
+        return self.solved_frac * (1.0 - self.solved_frac) + LEAST_OPENNESS
+
+
+@dataclass(frozen=True)
+class TaskArchive:
+    """At most ``capacity`` tasks (0: there is no archive), in the order in which they were posed."""
+
+    capacity: int = 0
+    entries: tuple[Archived, ...] = ()
+
+    def add(self, tasks: Iterable[Task], solve_fracs: Mapping[str, float], step: int) -> TaskArchive:
+        """Return the archive with the tasks of a step that were attempted."""
+        if not self.capacity:
+            return self
+        new = [Archived(task, step, step, solve_fracs[task.id]) for task in tasks if task.id in solve_fracs]
+        entries = (*self.entries, *new)
+        kept = sorted(range(len(entries)), key=lambda i: _priority(entries[i]), reverse=True)[: self.capacity]
+        return TaskArchive(self.capacity, tuple(entries[i] for i in sorted(kept)))
+
+    def looked_at(self, solve_fracs: Mapping[str, float], step: int) -> TaskArchive:
+        """Return the archive after a look at some of its tasks, by their ids."""
+        entries = (
+            replace(one, solved_frac=solve_fracs[one.task.id], last_look=step) if one.task.id in solve_fracs else one
+            for one in self.entries
+        )
+        return replace(self, entries=tuple(entries))
+
+
+def draw_of_all_ages(entries: Sequence[Archived], num: int, rng: np.random.Generator) -> list[Archived]:
+    """Draw ``num`` different tasks (fewer where there are fewer): as many of each kind, spread evenly over time.
+
+    The tasks of a kind are cut by age into as many stretches as are wanted of it, and one is drawn from each, with its
+    openness as weight.
+    """
+    kinds = in_order(one.task.kind for one in entries)
+    drawn: list[Archived] = []
+    for i, kind in enumerate(kinds):
+        own = [one for one in entries if one.task.kind == kind]
+        wanted = min(len(own), num * (i + 1) // len(kinds) - num * i // len(kinds))
+        for k in range(wanted):
+            stretch = own[k * len(own) // wanted : (k + 1) * len(own) // wanted]
+            weights = np.array([one.openness for one in stretch])
+            drawn.append(stretch[int(rng.choice(len(stretch), p=weights / weights.sum()))])
+    return drawn
+
+
+def draw_for_replay(archive: TaskArchive, num: int, step: int, rng: np.random.Generator) -> list[Archived]:
+    """Draw ``num`` different tasks (fewer where there are fewer) with weight openness times steps since the last look.
+
+    Tasks of this very ``step`` have weight 0.
+    """
+    entries = [one for one in archive.entries if one.last_look < step]
+    weights = np.array([one.openness * (step - one.last_look) for one in entries])
+    if num < 1 or not entries:
+        return []
+    chosen = rng.choice(len(entries), size=min(num, len(entries)), replace=False, p=weights / weights.sum())
+    return [entries[i] for i in sorted(chosen.tolist())]
+
+
+def _priority(entry: Archived) -> bytes:
+    return hashlib.sha256(entry.task.id.encode("utf-8", "backslashreplace")).digest()

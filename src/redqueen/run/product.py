@@ -1,0 +1,87 @@
+"""The product of a run: one adapter, chosen or merged by internal evidence alone.
+
+At the end all students, and the mean of all of them in delta space, answer the same archived tasks of all ages; the one
+that solves most is the product, of equals the mean. All evidence is from inside the run: no held-out suite is read, so
+the product's score on one is an honest score. Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from redqueen.config import Config
+from redqueen.engine import Engine
+from redqueen.evaluate.external import Examiner, member_records
+from redqueen.evaluate.fitness_suite import Score
+from redqueen.evolve.merge import MERGED, mean_of
+from redqueen.evolve.probe import prober_of
+from redqueen.journal import EvaluationRecord
+from redqueen.journal.records import CHOSEN, PRODUCT, SHARE
+from redqueen.nouns import Individual
+from redqueen.policy.protocols import AdapterStore
+from redqueen.population.genotype import Genotype
+from redqueen.propose.archive import draw_of_all_ages
+from redqueen.state import State
+from redqueen.streams import Streams
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product's name, a student's or ``merged``; what each candidate solved; its records of external fitness."""
+
+    name: str
+    shares: dict[str, float]
+    records: list[EvaluationRecord]
+
+    def metrics(self) -> dict[str, float]:
+        """Return what the journal keeps of the choice: each candidate's share, and a 1 for the chosen one."""
+        return {f"{SHARE}{name}": share for name, share in self.shares.items()} | {f"{CHOSEN}{self.name}": 1.0}
+
+
+def choose_product(engine: Engine, state: State, examiner: Examiner, scores: Sequence[Score]) -> Product | None:
+    """Return the product of a run that ends with ``state``; None where the config wants none.
+
+    ``scores`` are the students' external ones, which the choice does not read: they are the product's when it is one of
+    them. Without archived tasks it is the mean, or the only student.
+    """
+    config, students = (
+        engine.config.run,
+        [i for i in state.students if i.id not in state.broken] or list(state.students),
+    )
+    if config.product == "none":
+        return None
+    streams = Streams(config.rng_seed, state.step)
+    drawn = draw_of_all_ages(state.archive.entries, config.product_tasks, streams.rng("product"))
+    tasks = [one.task for one in drawn]
+    prober = prober_of(engine, engine.config, streams)
+    shares = prober.look(tasks, students).means()
+    if len(students) > 1:
+        with merged_in_place(engine, students) as stand_in:
+            shares |= prober.look(tasks, [stand_in]).means()
+            best = max(shares.values(), default=0.0)
+            if config.product == "merged" or shares.get(MERGED, 0.0) >= best:
+                records = member_records(PRODUCT, examiner.members([stand_in]))
+                return Product(MERGED, shares, records)
+    chosen = max(students, key=lambda student: shares.get(student.id, 0.0))
+    own = [score for score in scores if score.slots == (chosen.slot,)]
+    return Product(chosen.id, shares, member_records(PRODUCT, own))
+
+
+def students_mean(store: AdapterStore, config: Config, students: Sequence[Individual]) -> Genotype:
+    """Return the mean of the students as they are judged: of their averages, where there are any."""
+    judged = config.slots.judged
+    return mean_of([store.genotype(judged.get(student.slot, student.slot)) for student in students])
+
+
+@contextmanager
+def merged_in_place(engine: Engine, students: Sequence[Individual]) -> Iterator[Individual]:
+    """Put the students' mean into the first one's slot for a while; afterwards everything is as it was, bit by bit."""
+    before = {name: tensor.detach().cpu().clone() for name, tensor in engine.store.state_dict().items()}
+    slot = students[0].slot
+    try:
+        engine.store.load(slot, students_mean(engine.store, engine.config, students))
+        yield Individual(MERGED, "student", slot, students[0].rating)
+    finally:
+        engine.store.load_state(before)

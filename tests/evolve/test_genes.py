@@ -1,0 +1,32 @@
+"""Genes beside weights."""
+
+import numpy as np
+import pytest
+
+from redqueen.evolve.genes import founder_genes, mutated
+from redqueen.nouns import Genes
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_without_enabled_genes_every_factor_is_one() -> None:
+    assert founder_genes((), 1.25, rng()) == mutated(Genes(), (), 1.25, rng()) == Genes()
+
+
+def test_a_founders_factor_is_g_to_a_normal_number() -> None:
+    logs = [np.log(founder_genes(("temperature",), 1.25, rng(seed)).temperature) for seed in range(500)]
+    assert np.mean(logs) == pytest.approx(0.0, abs=0.04)
+    assert np.std(logs) == pytest.approx(np.log(1.25), rel=0.1)
+
+
+def test_a_child_moves_one_step_up_or_down_from_its_parent_in_what_is_enabled() -> None:
+    parent = Genes(learning_rate=2.0, temperature=0.8, entropy_weight=1.5)
+    found = {mutated(parent, ("learning_rate",), 1.25, rng(seed)) for seed in range(20)}
+    assert found == {Genes(2.5, 0.8, 1.5), Genes(1.6, 0.8, 1.5)}
+
+
+def test_no_factor_leaves_its_bounds() -> None:
+    assert mutated(Genes(learning_rate=10.0), ("learning_rate",), 1.25, rng(1)).learning_rate <= 10.0
+    assert founder_genes(("learning_rate",), 1e9, rng()).learning_rate in (0.1, 10.0)

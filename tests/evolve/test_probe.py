@@ -1,0 +1,126 @@
+"""The probe: paired looks by hand, and whether selection by it finds the worst student."""
+
+import math
+
+import numpy as np
+import pytest
+
+from redqueen.config import EvolveConfig
+from redqueen.evolve.fitness import Evidence, internal_fitness
+from redqueen.evolve.probe import Look, worst_frac
+from redqueen.evolve.replacement import choose_leaving
+from redqueen.evolve.selection import select_parents
+from redqueen.match.rating import STANDARD, decide
+from redqueen.nouns import Individual, Rating, Task
+
+NAN = float("nan")
+
+
+def tasks(num: int) -> tuple[Task, ...]:
+    return tuple(Task(f"t{i}", "T1", "S1", "code_o", "def f(x): return x", ("1",), ("1",)) for i in range(num))
+
+
+def student(name: str, born_step: int = 0) -> Individual:
+    return Individual(name, "student", int(name[1]), Rating(25, 8), born_step)
+
+
+def test_members_are_compared_on_the_tasks_that_all_of_them_have_a_share_of() -> None:
+    look = Look(("S1", "S2"), tasks(3), np.array([[1.0, 0.5, 0.0], [0.5, NAN, 0.0]]))
+    assert look.means() == {"S1": 0.5, "S2": 0.25}
+    assert look.solve_fracs() == {"t0": 0.75, "t2": 0.0}
+    assert Look(("S1",), tasks(1), np.array([[NAN]])).means() == {}
+
+
+def test_by_the_probe_students_are_judged_by_it_and_teachers_by_their_rewards() -> None:
+    members = [student("S1"), student("S2"), student("S3"), Individual("T1", "teacher", 0, Rating(25, 8))]
+    evidence = Evidence({"S1": (0.1,), "T1": (0.9,)}, {"T1": (-1.0, 0.5)}, {"S1": 0.75, "S2": 0.25})
+    found = internal_fitness(members, evidence, 10, EvolveConfig(fitness="probe"))
+    assert found == {"S1": 0.75, "S2": 0.25, "S3": 0.5, "T1": -0.25}  # S3, unlooked at, is neither good nor bad
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [(["S1"], 1.0), (["S2"], 0.0), (["S1", "S2"], 1.0), (["S1", "S4"], 0.5), ([], None), (["S9"], None)],
+)
+def test_hindsight_says_whether_those_who_left_were_the_worst(left: list[str], expected: float | None) -> None:
+    assert worst_frac(left, {"S1": 0.1, "S2": 0.2, "S3": 0.3, "S4": 0.4}) == expected
+
+
+def test_in_hindsight_equals_share_the_blame() -> None:
+    assert worst_frac(["S1"], {"S1": 0.2, "S2": 0.2, "S3": 0.3}) == 0.5
+    assert worst_frac(["S3"], {"S1": 0.1, "S2": 0.2, "S3": 0.2}) == 0.0
+    assert worst_frac(["S1", "S2"], {"S1": 0.1, "S2": 0.2, "S3": 0.2}) == 0.75
+
+
+# A simulation with known skills --------------------------------------------------------------------------------
+
+NUM_STUDENTS, NUM_GENERATIONS, STEPS_OF_A_GENERATION = 4, 300, 10
+SKILL_SPREAD = 0.4
+"""Of skills in logits: about eight points of a solve rate near a half."""
+
+
+class World:
+    """Four students whose skills wander; a child has its parent's skill, give or take; who leaves is up to a rule."""
+
+    def __init__(self, rules: EvolveConfig) -> None:
+        self.rules, self.rng = rules, np.random.default_rng(7)
+        self.members = [student(f"S{i}") for i in range(NUM_STUDENTS)]
+        self.skills = {m.id: SKILL_SPREAD * float(self.rng.normal()) for m in self.members}
+        self.teacher = Rating(25.0, 2.0)
+
+    def difficulties(self, num: int) -> np.ndarray:
+        """Tasks keep pace with the students, or in the end everybody would solve everything."""
+        return self.rng.normal(float(np.mean(list(self.skills.values()))), 1.0, size=num)
+
+    def solves(self, skill: float, difficulties: np.ndarray, attempts: int) -> np.ndarray:
+        right = 1 / (1 + np.exp(difficulties - skill))
+        return self.rng.binomial(attempts, right) / attempts
+
+    def learn(self) -> None:
+        """Play and learn for a generation: skills wander, and ratings move by games against teachers."""
+        for _ in range(STEPS_OF_A_GENERATION):
+            for i, member in enumerate(self.members):
+                rate = float(self.solves(self.skills[member.id], self.difficulties(6), 8).mean())
+                winner = decide(rate, STANDARD.expected_win(member.rating, self.teacher))
+                _, rating = STANDARD.update(self.teacher, member.rating, winner)
+                self.members[i] = Individual(member.id, "student", i, rating, member.born_step)
+        for name in self.skills:
+            self.skills[name] += 0.1 * float(self.rng.normal())
+
+    def generation(self, step: int) -> bool:
+        """Replace one; tell whether it was the truly worst."""
+        self.learn()
+        difficulties = self.difficulties(self.rules.probe_tasks)
+        shares = [self.solves(self.skills[m.id], difficulties, self.rules.probe_attempts) for m in self.members]
+        look = Look(tuple(m.id for m in self.members), tasks(len(difficulties)), np.array(shares))
+        fitness = internal_fitness(self.members, Evidence(probes=look.means()), step, self.rules)
+        values = [fitness[m.id] for m in self.members]
+        (leaving,) = choose_leaving("worst_fraction", values)
+        worst = min(self.skills, key=lambda name: self.skills[name])
+        was_worst = self.members[leaving].id == worst
+        (parent,) = select_parents(
+            "truncation", [v if i != leaving else -math.inf for i, v in enumerate(values)], 1, self.rng
+        )
+        child = Individual(f"S{leaving}.{step}", "student", leaving, STANDARD.newcomer(), step)
+        self.skills[child.id] = self.skills[self.members[parent].id] + SKILL_SPREAD * float(self.rng.normal())
+        del self.skills[self.members[leaving].id]
+        self.members[leaving] = child
+        return was_worst
+
+
+def share_of_generations_in_which_the_worst_left(**rules: object) -> float:
+    world = World(EvolveConfig(**rules))
+    steps = range(STEPS_OF_A_GENERATION, STEPS_OF_A_GENERATION * (NUM_GENERATIONS + 1), STEPS_OF_A_GENERATION)
+    return sum(world.generation(step) for step in steps) / NUM_GENERATIONS
+
+
+def test_by_the_probe_the_worst_student_leaves_in_at_least_sixty_of_a_hundred_generations() -> None:
+    assert share_of_generations_in_which_the_worst_left(fitness="probe") >= 0.6
+
+
+def test_by_the_rating_the_newest_leaves_and_the_worst_more_seldom_than_by_chance() -> None:
+    assert share_of_generations_in_which_the_worst_left(fitness="rating") < 0.25
+
+
+def test_sheltering_newborns_for_a_generation_costs_the_probe_little() -> None:
+    assert share_of_generations_in_which_the_worst_left(fitness="probe", protected_steps=20) >= 0.6

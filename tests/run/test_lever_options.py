@@ -1,0 +1,90 @@
+"""A real run with every lever of a population on: each is at work, and resuming it changes nothing."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redqueen.config import load_config
+from redqueen.journal import Journal, diff, read
+from redqueen.run.checkpoint import Checkpoint, list_checkpoints
+from redqueen.run.ending import spent_so_far
+from redqueen.run.lifecycle import resume, start
+from redqueen.run.store import CHECKPOINTS, JOURNAL
+
+QUICK = Path(__file__).parents[1] / "quick.toml"
+OPTIONS = (
+    "run.num_steps=5",
+    "run.checkpoint_every_steps=1",
+    "run.num_checkpoints_kept=9",
+    "run.product_tasks=6",
+    "solve.num_attempts=4",
+    "solve.first_attempts=2",
+    "solve.replay_frac=0.5",
+    "learn.shared_weight=0.5",
+    "learn.kl_weight=0.05",
+    "learn.kl_to=reference",
+    "learn.reference_every_steps=2",
+    "learn.reference_merged=true",
+    "learn.average_decay_frac=0.5",
+    "evolve.fitness=probe",
+    "evolve.probe_tasks=4",
+    "evolve.hindsight_tasks=3",
+    "evolve.children_per_birth=2",
+    "evolve.merged_parent=true",
+    "evolve.genes=['learning_rate', 'temperature', 'entropy_weight']",
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("levers") / "run"
+    start(load_config(QUICK, OPTIONS), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def journal(run: Path) -> Iterator[Journal]:
+    with Journal.open(run / JOURNAL, read_only=True) as opened:
+        yield opened
+
+
+def checkpoint(folder: Path, step: int) -> Checkpoint:
+    return Checkpoint.load(dict(list_checkpoints(folder / CHECKPOINTS))[step])
+
+
+def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
+    metrics = read.metric_series(journal)
+    assert {"evolve/probe_rate", "evolve/hindsight_worst", "solve/replay_rate"} <= metrics.keys()
+    assert any(name.startswith("product/chosen/") for name in metrics)
+    tries = journal.query("SELECT num_attempts FROM task WHERE num_attempts > 0")
+    assert {row["num_attempts"] for row in tries} <= {2, 4}
+    state = checkpoint(run, 5).state["state"]
+    assert len({str(i["genes"]) for i in state["individuals"]}) == 4
+    assert state["archive"]["entries"] and state["probes"]
+
+
+def test_tokens_that_stand_in_no_row_count_as_spent(journal: Journal) -> None:
+    metrics = read.metric_series(journal)
+    unlisted = sum(
+        value for name in ("evolve/probe_tokens", "solve/replay_tokens") for _, value in metrics[name] if value
+    )
+    [(listed,)] = journal.tuples(
+        "SELECT (SELECT sum(num_tokens) FROM candidate) + (SELECT sum(num_tokens) FROM attempt)"
+    )
+    assert unlisted > 0 and spent_so_far(journal).tokens == listed + unlisted
+
+
+@pytest.mark.parametrize("step", [3])
+def test_a_run_cut_off_after_a_checkpoint_goes_on_as_if_it_had_never_been(run: Path, tmp_path: Path, step: int) -> None:
+    folder = tmp_path / "cut"
+    shutil.copytree(run, folder)
+    for at, path in list_checkpoints(folder / CHECKPOINTS):
+        if at > step:
+            shutil.rmtree(path)
+    resume(folder)
+    assert diff(run / JOURNAL, folder / JOURNAL) is None
+    first, second = checkpoint(run, 5), checkpoint(folder, 5)
+    assert first.state == second.state and first.tensors.keys() == second.tensors.keys()
+    assert all(tensor.equal(second.tensors[name]) for name, tensor in first.tensors.items())

@@ -1,0 +1,86 @@
+"""A run ends with its product: in the journal, in the object for scripts, and exported by default."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from redqueen.commands.export import export_member
+from redqueen.commands.report import report
+from redqueen.errors import UserError
+from redqueen.evolve.merge import MERGED, mean_of
+from redqueen.journal import Journal
+from redqueen.journal.records import CHOSEN, SHARE
+from redqueen.population.peft import read_adapter
+from redqueen.report.summary import ends, product_name, summary
+from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.store import CHECKPOINTS, JOURNAL
+from redqueen.state import state_from_plain
+
+
+def students_of(run: Path) -> list[str]:
+    found = Checkpoint.latest_valid(run / CHECKPOINTS)
+    assert found is not None
+    return [i.id for i in state_from_plain(found.state["state"]).students]
+
+
+def test_the_journal_names_the_product_and_what_each_candidate_solved(quick_run: Path) -> None:
+    with Journal.open(quick_run / JOURNAL, read_only=True) as journal:
+        rows = journal.query("SELECT * FROM metric WHERE name LIKE 'product/%'")
+    assert {row["step"] for row in rows} == {4}
+    shares = {row["name"].removeprefix(SHARE): row["value"] for row in rows if row["name"].startswith(SHARE)}
+    (chosen,) = [row["name"].removeprefix(CHOSEN) for row in rows if row["name"].startswith(CHOSEN)]
+    assert set(shares) == {*students_of(quick_run), MERGED}
+    assert shares[chosen] == max(shares.values())
+
+
+def test_one_object_for_scripts_says_how_everybody_did(quick_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report([quick_run], None, "", "", as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found == json.loads(json.dumps(summary(quick_run)))
+    assert (found["arm"], found["steps"], found["seed"]) == ("2T+2S", 4, 0) and found["seconds"] > 0
+    assert set(found["members"]) == set(students_of(quick_run))
+    for one in (found["base"], found["control"], found["product"], *found["members"].values()):
+        for mode in ("greedy", "sampled"):
+            assert 0 <= one[mode]["low"] <= one[mode]["mean"] <= one[mode]["high"] <= 1
+    for name in ("valid_frac", "solve_rate", "new_frac"):
+        assert set(found[name]) == {"first", "last"}
+        assert all(value is None or 0 <= value <= 1 for value in found[name].values())
+    assert found["new_frac"]["first"] == 1.0
+    name = found["product"].pop("name")
+    assert name == MERGED or found["product"] == found["members"][name]
+
+
+def test_the_first_and_the_last_tenth_are_means_of_what_is_defined() -> None:
+    series = [(step, float(step)) for step in range(21)] + [(21, None)]
+    # 21 steps: a tenth is 3 of them; step 0 is none, and the last one is not defined.
+    assert ends(series, 21) == {"first": 2.0, "last": 19.5}
+    assert ends([], 21) == {"first": None, "last": None}
+
+
+def test_of_a_run_that_was_continued_the_later_product_counts() -> None:
+    metrics = {f"{CHOSEN}S1": [(40, 1.0)], f"{CHOSEN}merged": [(80, 1.0)], f"{SHARE}S1": [(40, 0.5), (80, 0.6)]}
+    assert product_name(metrics) == "merged" and product_name({}) is None
+
+
+def test_without_a_name_the_product_is_exported_and_the_students_mean_by_its_flag(
+    quick_run: Path, tmp_path: Path
+) -> None:
+    with Journal.open(quick_run / JOURNAL, read_only=True):
+        product = summary(quick_run)["product"]["name"]
+    default, members = export_member(quick_run, "", tmp_path / "product"), students_of(quick_run)
+    mean = export_member(quick_run, "", tmp_path / "mean", merged_students=True)
+    genotypes = [read_adapter(export_member(quick_run, m, tmp_path / m)).genotype for m in members]
+    expected = mean_of(genotypes)
+    for name, (a, b) in read_adapter(mean).genotype.factors.items():
+        assert torch.allclose(b @ a, expected.factors[name][1] @ expected.factors[name][0], atol=1e-6)
+    same = mean if product == MERGED else tmp_path / product
+    assert (default / "adapter_model.safetensors").read_bytes() == (same / "adapter_model.safetensors").read_bytes()
+    card = (mean / "README.md").read_text()
+    assert f"mean of {', '.join(members)} in delta space" in card.replace("\\", "") and "## Lineage" in card
+
+
+def test_two_adapters_cannot_be_exported_at_once(quick_run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="name two adapters"):
+        export_member(quick_run, "S1", tmp_path / "out", merged_students=True)

@@ -1,0 +1,197 @@
+"""What the loop makes of the levers: probe, children, hindsight, two looks, replay, shared answers, merging, genes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scripted import Reply, Table, Teacher, config_of, half, open_table, right, wrong
+
+from redqueen.config import Config
+from redqueen.engine import Engine
+from redqueen.evaluate.external import Examiner
+from redqueen.evolve.merge import MERGED, mean_of
+from redqueen.loop import play_step
+from redqueen.population.genotype import distance, norm
+from redqueen.run.product import choose_product, merged_in_place
+from redqueen.state import State, state_from_plain, state_to_plain
+from redqueen.timing import Clock
+
+EVOLVING = {"enabled": True, "every_steps": 2, "replaced_frac": 0.5, "operators": ["copy_parent"]}
+FIRST_STUDENT = 2
+"""The slot of S1; S2 has the next one."""
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[Table]:
+    with open_table() as opened:
+        yield opened
+
+
+def sit(table: Table, config: Config, answer: Reply, judged: Reply | None = None) -> tuple[State, Engine]:
+    """Sit down at the table; ``judged`` is what probes are answered with, if other than in play."""
+    state, engine = table.sit(config, Teacher(), answer)
+    judge = engine.solver if judged is None else replace(engine.solver, reply=judged)
+    return state, replace(engine, sampler=lambda temperature: judge)
+
+
+def by_slot(good: int, bad: Reply = wrong) -> Reply:
+    return lambda prompt, slot, sample: (right if slot == good else bad)(prompt, slot, sample)
+
+
+def played(state: State, engine: Engine, num_steps: int) -> tuple[State, list]:
+    reports = []
+    for _ in range(num_steps):
+        state, report = play_step(state, engine, Clock())
+        reports.append(report)
+    return state, reports
+
+
+def test_by_the_probe_the_student_that_solves_less_of_it_leaves_whatever_it_solved_in_play(table: Table) -> None:
+    config = config_of(evolve={**EVOLVING, "fitness": "probe", "probe_tasks": 6, "hindsight_tasks": 3})
+    state, engine = sit(table, config, by_slot(FIRST_STUDENT), judged=by_slot(FIRST_STUDENT + 1))
+    state, reports = played(state, engine, 2)
+    assert [b.replaced for b in reports[1].births if b.child.startswith("S")] == ["S1"]
+    assert reports[1].figures["evolve/hindsight_worst"] == 1.0
+    assert reports[1].figures["evolve/probe_rate"] == 0.5 and reports[1].figures["evolve/probe_tokens"] > 0
+    assert state.probes == {"S2": 1.0} and reports[0].figures == {}
+    assert state_from_plain(state_to_plain(state)) == state
+
+
+def test_by_the_rating_hindsight_tells_that_the_better_one_left(table: Table) -> None:
+    config = config_of(evolve={**EVOLVING, "hindsight_tasks": 6})
+    state, engine = sit(table, config, by_slot(FIRST_STUDENT), judged=by_slot(FIRST_STUDENT + 1))
+    _, reports = played(state, engine, 2)
+    assert [b.replaced for b in reports[1].births if b.child.startswith("S")] == ["S2"]
+    assert reports[1].figures == {"evolve/hindsight_worst": 0.0}
+
+
+def test_of_several_children_the_one_that_solves_most_of_the_probe_is_kept(table: Table) -> None:
+    rules = {**EVOLVING, "operators": ["M1"], "children_per_birth": 3, "probe_tasks": 6, "probe_attempts": 1}
+    state, engine = sit(table, config_of(evolve=rules), by_slot(FIRST_STUDENT))
+    tried: list[torch.Tensor] = []
+
+    def third_is_best(prompt: str, slot: int, sample: int) -> str:
+        factors = engine.store.bank.flat[slot].clone()
+        if slot == FIRST_STUDENT + 1 and not any(torch.equal(factors, one) for one in tried):
+            tried.append(factors)  # first the one that is about to leave, then child after child
+        return (right if len(tried) == 4 else wrong)(prompt, slot, sample)
+
+    engine = replace(engine, sampler=lambda temperature: replace(engine.solver, reply=third_is_best))
+    state, reports = played(state, engine, 2)
+    (birth,) = [b for b in reports[1].births if b.child.startswith("S")]
+    assert birth.replaced == "S2" and len(tried) == 4
+    assert torch.equal(engine.store.bank.flat[FIRST_STUDENT + 1], tried[3])
+
+
+def test_only_what_the_first_look_leaves_open_is_asked_again(table: Table) -> None:
+    config = config_of(solve={"num_attempts": 6, "first_attempts": 2})
+    for answer, num in ((right, 2), (half, 6)):
+        _, reports, engine = table.play(config, Teacher(), answer)
+        assert {len(one.outcomes) for one in reports[0].answered} == {num}
+        seeds = [request.rng_seed for request in engine.solver.requests]
+        assert len(set(seeds)) == len(seeds)
+    assert {one.solve_frac for one in reports[0].answered} == {0.5}
+
+
+def test_replayed_tasks_train_students_and_count_for_no_teacher_and_no_game(table: Table) -> None:
+    state, engine = sit(table, config_of(solve={"replay_frac": 0.5}), half)
+    state, reports = played(state, engine, 2)
+    assert not reports[0].replayed
+    fresh, replayed = reports[1].answered, reports[1].replayed
+    assert len(replayed) == len(fresh) > 0
+    assert {one.task.id for one in replayed} <= {v.id for v in reports[0].judged}
+    rollouts = [r for r in reports[1].credit.rollouts if r.slot >= FIRST_STUDENT]
+    assert len(rollouts) == len(fresh) + len(replayed)
+    assert sum(game.num_tasks for game in reports[1].games) == len([v for v in reports[1].judged if hasattr(v, "code")])
+    looks = {one.task.id: one.last_look for one in state.archive.entries}
+    assert {looks[one.task.id] for one in replayed} == {2}
+
+
+def test_a_right_answer_moves_the_student_that_was_not_asked(table: Table) -> None:
+    config = config_of(
+        population={"num_teachers": 1, "num_students": 2}, learn={"shared_weight": 1.0, "train_teachers": False}
+    )
+    for weight, moves in ((0.0, 1), (1.0, 2)):
+        learn = config.learn.model_copy(update={"shared_weight": weight})
+        state, engine = sit(table, config.model_copy(update={"learn": learn}), half)
+        before = engine.store.bank.flat.clone()
+        state, _ = played(state, engine, 1)
+        students = [i.slot for i in state.students]
+        moved = [slot for slot in students if not torch.equal(before[slot], engine.store.bank.flat[slot])]
+        assert len(moved) == moves, "one student is asked; the other learns only from what is shared"
+
+
+def test_the_child_of_the_mean_stands_half_way_between_those_that_stay(table: Table) -> None:
+    config = config_of(
+        population={"num_teachers": 1, "num_students": 3},
+        evolve={**EVOLVING, "replaced_frac": 0.34, "merged_parent": True},
+        learn={"train_teachers": False},
+    )
+    state, engine = sit(table, config, half)
+    state, reports = played(state, engine, 2)
+    (birth,) = [b for b in reports[1].births if b.child.startswith("S")]
+    staying = [engine.store.genotype(i.slot) for i in state.students if i.id != birth.child]
+    child = engine.store.genotype(state.by_id()[birth.child].slot)
+    assert birth.constants == {"merged": 1.0}
+    assert distance(child, mean_of(staying)) <= 1e-3 * max(norm(child), 1e-6)
+
+
+def test_genes_differ_among_founders_are_inherited_with_a_step_and_reach_sampler_and_learner(table: Table) -> None:
+    genes = ["learning_rate", "temperature"]
+    state, engine = sit(table, config_of(evolve={**EVOLVING, "genes": genes, "gene_factor": 1.5}), half)
+    founders = state.by_id()
+    assert len({i.genes.learning_rate for i in founders.values()}) == 4
+    state, reports = played(state, engine, 2)
+    for birth in reports[1].births:
+        child, parent = state.by_id()[birth.child].genes, founders[birth.parents[0]].genes
+        assert child.temperature / parent.temperature == pytest.approx(1.5, rel=1e-9) or (
+            parent.temperature / child.temperature == pytest.approx(1.5, rel=1e-9)
+        )
+        assert child.entropy_weight == 1.0
+    asked = {request.slot: request.temperature for request in engine.solver.requests}
+    assert asked == {i.slot: i.genes.temperature for i in founders.values() if i.role == "student"}
+
+
+# The product ---------------------------------------------------------------------------------------------------
+
+
+def product_of(table: Table, answer: Reply, **run: object) -> tuple[object, Engine]:
+    state, engine = sit(table, config_of(run=run), half, judged=answer)
+    state, _ = played(state, engine, 2)
+    examiner = Examiner(engine, (), 1)
+    before = {name: tensor.clone() for name, tensor in engine.store.state_dict().items()}
+    product = choose_product(engine, state, examiner, [])
+    after = engine.store.state_dict()
+    assert before.keys() == after.keys() and all(torch.equal(t, after[name]) for name, t in before.items())
+    return product, engine
+
+
+def test_the_product_is_the_student_that_solves_most_of_the_last_probe(table: Table) -> None:
+    product, _ = product_of(table, by_slot(FIRST_STUDENT + 1))
+    assert product.name == "S2" and product.shares == {"S1": 0.0, "S2": 1.0, MERGED: 0.0}
+    assert product.metrics()["product/chosen/S2"] == 1.0 and product.metrics()["product/share/S1"] == 0.0
+
+
+def test_of_equals_the_mean_of_the_students_is_the_product(table: Table) -> None:
+    product, _ = product_of(table, right)
+    assert product.name == MERGED and product.shares == {"S1": 1.0, "S2": 1.0, MERGED: 1.0}
+
+
+def test_a_config_may_want_the_mean_whatever_it_solves_or_no_product(table: Table) -> None:
+    assert product_of(table, by_slot(FIRST_STUDENT + 1), product="merged")[0].name == MERGED
+    assert product_of(table, right, product="none")[0] is None
+
+
+def test_the_mean_takes_a_students_place_only_for_a_while(table: Table) -> None:
+    state, engine = sit(table, config_of(), half)
+    state, _ = played(state, engine, 2)
+    before = {name: tensor.clone() for name, tensor in engine.store.state_dict().items()}
+    expected = mean_of([engine.store.genotype(i.slot) for i in state.students])
+    with merged_in_place(engine, state.students) as stand_in:
+        inside = engine.store.genotype(stand_in.slot)
+        assert distance(inside, expected) <= 1e-4 * norm(expected)
+    after = engine.store.state_dict()
+    assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
+    assert np.isfinite(norm(expected)) and norm(expected) > 0
