@@ -114,6 +114,7 @@ def fingerprint(planned: Planned) -> str:
             if plain[section][name] == value:
                 del plain[section][name]
     plain["propose"] = _one_number_a_kind(plain["propose"])
+    plain = {section: fields for section, fields in plain.items() if fields}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 
 
