@@ -16,6 +16,9 @@ from redqueen.report.view import RunView
 MAX_BIRTHS = 240
 """The figure and the table of births show at most this many, the latest."""
 
+MAX_TREE = 500
+"""Longest family tree that is shown."""
+
 FAMILIES = {"M": "mutation", "X": "crossover"}
 
 
@@ -45,6 +48,26 @@ def births_of(view: RunView) -> list[Birth]:
         )
         for row, parents in view.births
     ]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """``rows``: the families, at most ``MAX_TREE`` rows; ``num_left_out`` of them are missing. ``childless``: founders
+    that are nobody's first parent."""
+
+    rows: list[TreeRow]
+    num_left_out: int
+    childless: list[Row]
+
+
+def family_tree(view: RunView) -> Tree:
+    """Return every member once: those without children of their own apart, for they make no tree."""
+    parents = {parents[0] for _, parents in view.births if parents}
+    every = tree_rows(view)
+    alone = [r.member for r in every if r.depth == 0 and r.family == "founder" and r.member["id"] not in parents]
+    names = {member["id"] for member in alone}
+    rows = [row for row in every if row.member["id"] not in names]
+    return Tree(rows[:MAX_TREE], max(0, len(rows) - MAX_TREE), alone)
 
 
 def tree_rows(view: RunView) -> list[TreeRow]:

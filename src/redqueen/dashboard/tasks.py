@@ -64,8 +64,13 @@ class Wanted:
     after: int | None = None
 
     @property
+    def num_set(self) -> int:
+        """How many filters are set, the search and the order apart."""
+        return len(self.ranges) + sum(map(bool, (self.kind, self.teacher, self.student)))
+
+    @property
     def is_filtered(self) -> bool:
-        return bool(self.text or self.kind or self.teacher or self.student or self.ranges)
+        return bool(self.text or self.num_set)
 
     def query(self, after: int | None = None) -> dict[str, str]:
         """Return the parameters of an address that asks for this, going on after the task ``after``."""

@@ -20,6 +20,7 @@ from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, StopRequest, catching_signals
+from redqueen.run.now import NowFile
 from redqueen.run.progress import LineProgress, LiveProgress, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.seeding import grow_seed_buffer
@@ -48,15 +49,17 @@ class Session:
     progress: LineProgress | LiveProgress
     tracker: Tracker
     stop_request: StopRequest
+    now: NowFile
     base_scores: list[Score] | None = None
     """The base's score for each item; a resumed process computes it again."""
 
     def clock(self, step: int) -> Clock:
-        """Return a clock for one step; at each phase it updates the progress display and obeys a request to stop."""
+        """Return a clock for one step; at each phase it tells what runs now and obeys a request to stop."""
 
         def enter(phase: str) -> None:
             self.stop_request.enter(phase)
             self.progress.phase(step, phase)
+            self.now.phase(step, phase)
 
         return Clock(enter)
 
@@ -153,8 +156,9 @@ def _session(
         open_tracker(engine.config, folder, tracker_id, after_step) as tracker,
         open_progress(engine.config.run.num_steps) as progress,
         catching_signals() as stop_request,
+        NowFile(folder) as now,
     ):
-        yield Session(folder, engine, journal, progress, tracker, stop_request)
+        yield Session(folder, engine, journal, progress, tracker, stop_request, now)
 
 
 def _begin(session: Session) -> State:
