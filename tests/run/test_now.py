@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.errors import UserError
 from redqueen.run.now import BETWEEN_S, NOW, Now, NowFile, read_now
 
 
@@ -73,3 +74,9 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text('{"step": 1, "phase": "solve", "since_s": 1}')
     (tmp_path / NOW).symlink_to(tmp_path / "elsewhere")
     assert read_now(tmp_path) is None
+
+
+def test_a_folder_with_a_link_in_its_place_is_not_resumed(tmp_path: Path) -> None:
+    (tmp_path / NOW).symlink_to("/dev/null")
+    with pytest.raises(UserError, match=r"now\.json is a link"):
+        refuse_links(tmp_path)
