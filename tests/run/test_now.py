@@ -7,6 +7,7 @@ import pytest
 
 from redqueen.errors import UserError
 from redqueen.run.now import BETWEEN_S, NOW, Now, NowFile, read_now
+from redqueen.run.store import refuse_links
 
 
 class Hand:
