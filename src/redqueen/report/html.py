@@ -22,7 +22,7 @@ from redqueen.journal.values import json_pairs, naming_contradictions
 from redqueen.report.card import Card, report_card
 from redqueen.report.figure import Figure, Section
 from redqueen.report.sections import sections_of
-from redqueen.report.side_by_side import arm_rows, comparison_section
+from redqueen.report.side_by_side import arm_rows, comparison_section, setting_rows
 from redqueen.report.story import Story, tell
 from redqueen.report.tables import (
     MAX_MEMBERS,
@@ -133,6 +133,8 @@ def report_html(views: Sequence[RunView]) -> str:
         links=_links(runs, comparison),
         comparison=comparison,
         arm_rows=arm_cells(arm_rows(views)) if comparison else [],
+        setting_head=["setting", *(view.label for view in views)],
+        setting_rows=setting_rows(views),
         runs=runs,
         version=__version__,
     )
