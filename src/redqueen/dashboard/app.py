@@ -205,7 +205,7 @@ class Site:
         try:
             if file:
                 answers = self._answers(run, file)
-                member = member or next(iter(answers.members), items.BASE)
+                member = member or answers.first
                 page = items.item_page(answers, member, show, whole_number(asked.get("page", "1")))
         except UserError as error:
             problem = str(error)

@@ -42,15 +42,24 @@ class Answered:
 
 @dataclass(frozen=True)
 class Answers:
-    """All greedy answers of a file, by examinee and question; ``num_strange`` lines were not of our form."""
+    """All greedy answers of a file, by examinee and question; ``num_strange`` lines were not of our form.
+
+    ``roles`` are those of the examinees.
+    """
 
     of: dict[str, dict[str, Answered]]
     num_strange: int
+    roles: dict[str, str]
 
     @property
     def members(self) -> list[str]:
         """All examinees but the base, in the order of the file."""
         return [name for name in self.of if name != BASE]
+
+    @property
+    def first(self) -> str:
+        """Who is shown unless somebody is asked for: the first who solves."""
+        return next((name for name in self.members if self.roles[name] != "teacher"), BASE)
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,7 @@ def read_answers(path: Path) -> Answers:
 @lru_cache(maxsize=2)
 def _read(path: Path, *_: int) -> Answers:
     of: dict[str, dict[str, Answered]] = {}
+    roles: dict[str, str] = {}
     num_strange = 0
     with open_plain(path, MAX_BYTES) as lines:
         for number, line in enumerate(lines):
@@ -133,10 +143,11 @@ def _read(path: Path, *_: int) -> Answers:
             elif row["mode"] == MODE:
                 verdict = Answered(None if row["lost"] else row["correct"], row["verdict"], row["text"], row["answer"])
                 of.setdefault(row["examinee"], {})[row["question"]] = verdict
-    return Answers(of, num_strange)
+                roles[row["examinee"]] = row["role"]
+    return Answers(of, num_strange, roles)
 
 
-TEXTS, TRUTHS = ("examinee", "question", "mode", "verdict", "text"), ("correct", "lost")
+TEXTS, TRUTHS = ("examinee", "role", "question", "mode", "verdict", "text"), ("correct", "lost")
 
 
 def _row(line: bytes) -> dict | None:  # type: ignore[type-arg]

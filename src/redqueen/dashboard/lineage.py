@@ -9,7 +9,7 @@ from redqueen.journal.values import json_of
 from redqueen.journal.write import Row
 from redqueen.nouns import Birth
 from redqueen.report.figure import Section
-from redqueen.report.lineage import founder_shares, generation, operator_records
+from redqueen.report.lineage import founder_shares, generations, operator_records
 from redqueen.report.population_figures import lineage_figure
 from redqueen.report.view import RunView
 
@@ -18,6 +18,9 @@ MAX_BIRTHS = 240
 
 MAX_TREE = 500
 """Longest family tree that is shown."""
+
+MAX_FOUNDERS = 12
+"""So many founders of a role are named."""
 
 FAMILIES = {"M": "mutation", "X": "crossover"}
 
@@ -124,13 +127,21 @@ def operator_table(view: RunView) -> list[list[str]]:
 
 
 def founder_table(view: RunView) -> list[list[str]]:
-    """Return one row for each role and founder with descendants: its share in the ancestry of that role."""
+    """Return one row for each role and founder with descendants: its share in the ancestry of that role.
+
+    Of a role's founders those with the ``MAX_FOUNDERS`` largest shares, and a row for the others together.
+    """
     births = births_of(view)
+    depths = generations(births)
     rows = []
     for role in ("teacher", "student", "both"):
         living = [m["id"] for m in view.individuals if m["left_step"] is None and m["role"] == role]
         shares = founder_shares(births, living) if living else {}
-        depth = max((generation(births, name) for name in living), default=0)
-        for founder, share in sorted(shares.items(), key=lambda item: (-item[1], item[0])):
-            rows.append([founder, role, f"{100 * share:.0f} %", number(depth)])
+        depth = number(max((depths.get(name, 0) for name in living), default=0))
+        ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
+        rows += [[founder, role, f"{100 * share:.0f} %", depth] for founder, share in ranked[:MAX_FOUNDERS]]
+        rest = ranked[MAX_FOUNDERS:]
+        if rest:
+            together = sum(share for _, share in rest)
+            rows.append([f"{len(rest)} others together", role, f"{100 * together:.0f} %", depth])
     return rows
