@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,12 +23,13 @@ from redqueen.learn.torch_store import TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
-from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
+from redqueen.policy.base_shape import base_shape, embedded_folder
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
+from redqueen.timing import Report, unheard
 from redqueen.verify.opening import open_verifier
 
 if TYPE_CHECKING:
@@ -66,10 +68,11 @@ LoadAdapters = Callable[[Config], Adapters]
 
 
 @contextmanager
-def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[Engine]:
+def open_engine(config: Config, load: LoadAdapters | None = None, report: Report = unheard) -> Iterator[Engine]:
     """Build the engine that the config asks for; the verifier's processes end with the context.
 
-    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``).
+    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``). ``report`` is told
+    how far sampling, judging and learning are.
     Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox is available, or a constant
     of evolution or a rule of the content filter is wrong.
     """
@@ -77,8 +80,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
     prompt_format = choose_format(config)
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)
-    adapters = (load or load_adapters)(config)
-    with open_verifier(config) as verifier:
+    adapters = load(config) if load else load_adapters(config, report)
+    with open_verifier(config, report=report) as verifier:
         yield Engine(
             config=config,
             tokenizer=adapters.tokenizer,
@@ -101,7 +104,7 @@ def set_up_torch(config: Config) -> None:
     torch.manual_seed(config.run.rng_seed)
 
 
-def load_adapters(config: Config) -> Adapters:
+def load_adapters(config: Config, report: Report = unheard) -> Adapters:
     """Load the base and build bank, samplers and learner of torch in this process."""
     device = choose_device(config.run.device)
     refuse_what_cannot_fit(config, device)
@@ -110,7 +113,7 @@ def load_adapters(config: Config) -> Adapters:
     bank = build_bank(config, base)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id = pad_token(tokenizer)
-    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id)
+    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id, report=report)
 
     def sampler(max_new_tokens: int, temperature: float, top_p: float) -> TorchSampler:
         return TorchSampler(
@@ -121,6 +124,7 @@ def load_adapters(config: Config) -> Adapters:
             top_p=top_p,
             max_rows=solve.max_rows,
             pad_id=pad_id,
+            report=report,
         )
 
     return Adapters(
@@ -151,15 +155,44 @@ def choose_device(name: str) -> torch.device:
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the base and its tokenizer: embedded, from a folder, or by name from the hub."""
     folder = str(embedded_folder()) if name == EMBEDDED else name
-    refuse_missing_folder(name)
+    base_shape(name)  # refuses what is no such model before anything is read
     disable_progress_bar()  # it would overwrite our progress display
+    tokenizer = _load_tokenizer(name, folder)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise UserError(f"model.base {name} cannot be loaded: {first}") from None
+        raise _not_loaded(name, error) from None
     return model, tokenizer
+
+
+def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        if not Path(folder).is_dir():
+            raise _not_loaded(name, error) from None
+        tokenizer = None
+    if tokenizer is None or len(tokenizer) < 2:
+        raise UserError(
+            f"model.base {name} has no tokenizer that can be read: put its tokenizer.json and tokenizer_config.json "
+            "beside the weights"
+        )
+    if tokenizer.eos_token_id is None:
+        raise UserError(
+            f"the tokenizer of model.base {name} has no end token, so that no text would ever end: set eos_token in "
+            "its tokenizer_config.json"
+        )
+    return tokenizer  # type: ignore[no-any-return]
+
+
+def _not_loaded(name: str, error: Exception) -> UserError:
+    """Say why a base was not loaded: a folder's fault by its own words, a name's by what can be done about it."""
+    if Path(name).is_dir() or base_shape(name) is not None:
+        return UserError(f"model.base {name} cannot be loaded: {str(error).strip().splitlines()[0]}")
+    return UserError(
+        f"model.base {name} is no folder here and not in this machine's cache of the hub, and the hub did not give it: "
+        "check the name and the connection (`hf auth login` for a private model), or give a folder"
+    )
 
 
 def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:

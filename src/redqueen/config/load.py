@@ -14,6 +14,7 @@ from redqueen.config.learn import LearnConfig
 from redqueen.config.match import MatchConfig
 from redqueen.config.model import ModelConfig
 from redqueen.config.population import PopulationConfig
+from redqueen.config.presets import did_you_mean, find_config
 from redqueen.config.propose import ProposeConfig
 from redqueen.config.run import RunConfig
 from redqueen.config.section import Section
@@ -58,11 +59,13 @@ class Config(Section):
 
 
 def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
-    """Read a TOML file (None: all defaults) and apply ``section.field=value`` overrides.
+    """Read a TOML file or a preset by its name (None: all defaults) and apply ``section.field=value`` overrides.
 
     Raises UserError naming the file and field, with what is wrong and what would be right.
     """
-    data = {} if path is None else read_toml(path, "config", "configs/population.toml")
+    data = {} if path is None else read_toml(find_config(path), "config", "my.toml")
+    if path is not None and {"experiment", "arm"} <= data.keys():
+        raise UserError(f"{path} holds an experiment, not the config of a run: `redqueen experiment {path}` plays it")
     for override in overrides:
         apply_override(data, override)
     return parse_config(data, "the defaults" if path is None else str(path))
@@ -83,9 +86,11 @@ def _explain(fault: Any) -> str:
     if fault["type"] == "extra_forbidden":
         section = Config.model_fields.get(str(fault["loc"][0]))
         if len(fault["loc"]) == 1 or section is None:
-            return f"there is no section {place}; the sections are {', '.join(Config.model_fields)}"
+            meant = did_you_mean(place, list(Config.model_fields))
+            return f"there is no section {place}{meant}; the sections are {', '.join(Config.model_fields)}"
         known = section.annotation.model_fields if section.annotation else {}
-        return f"there is no field {place}; {fault['loc'][0]} has {', '.join(known)}"
+        meant = did_you_mean(str(fault["loc"][1]), list(known))
+        return f"there is no field {place}{meant}; {fault['loc'][0]} has {', '.join(known)}"
     message = fault["msg"].removeprefix("Value error, ")
     shown = f" (got {fault['input']!r})" if fault["type"] != "value_error" else ""
     return f"{place}: {message[0].lower()}{message[1:]}{shown}"

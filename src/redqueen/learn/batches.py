@@ -28,6 +28,12 @@ class MemberData:
     num_tokens: int
     has_signal: bool
 
+    @property
+    def num_tokens_run(self) -> int:
+        """Tokens of the completions that are learned from: those whose advantage is not 0."""
+        pairs = ((a, c) for r in self.rollouts for a, c in zip(r.advantages, r.completions, strict=True))
+        return sum(len(completion.tokens) for advantage, completion in pairs if advantage != 0.0)
+
 
 @dataclass(frozen=True)
 class Branch:

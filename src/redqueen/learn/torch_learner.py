@@ -19,6 +19,7 @@ from redqueen.learn.batches import Batch, MemberData, batches_of, by_member
 from redqueen.learn.policy_loss import clipped_surrogate
 from redqueen.nouns import Rollout, UpdateStats
 from redqueen.policy.bank import AdapterBank
+from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()
 
@@ -27,7 +28,8 @@ class TorchLearner:
     """Steps the members of ``bank`` by policy gradients, as the section ``learn`` of the config says.
 
     ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
-    whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all).
+    whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all). ``report``
+    is told of the completions' tokens as they are learned from.
     """
 
     def __init__(
@@ -39,10 +41,12 @@ class TorchLearner:
         pad_id: int = 0,
         members_at_once: int = 0,
         logit_chunk_tokens: int = 4096,
+        report: Report = unheard,
     ) -> None:
         self.bank, self.base, self.config = bank, bank.base, config
         self.temperature, self.pad_id = temperature or 1.0, pad_id
         self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
+        self.report = report
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
         # skips the members that have no gradient.
         self.members = [nn.Parameter(bank.flat[slot]) for slot in range(bank.num_members)]
@@ -97,6 +101,7 @@ class TorchLearner:
         place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)
         place_of[list(place)] = torch.tensor(list(place.values()))
         place_of = place_of.to(device)
+        learned, total = 0, sum(member.num_tokens_run for member in members)
         self.base.model.train(self.config.gradient_checkpointing)
         for batch in batches_of(members, self.config.micro_batch_tokens, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
@@ -108,6 +113,8 @@ class TorchLearner:
                 predicting.backward(signal)
             slots = sorted(set(batch.owners))
             self.bank.collect_gradients(route, gradients, [place[slot] for slot in slots])
+            learned += len(batch.target)
+            self.report(learned, total, learned)
         self.base.model.eval()
         return gradients, losses, clipped
 
