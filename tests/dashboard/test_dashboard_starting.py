@@ -12,7 +12,7 @@ from redqueen.evaluate.external import Examiner
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.run.interruption import Stopped
 from redqueen.run.lifecycle import start
-from redqueen.run.now import NOW, Now
+from redqueen.run.now import NOW, Now, NowFile
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
 
@@ -22,6 +22,12 @@ def test_a_real_run_in_step_0_shows_what_it_does_and_looks_for_news(
 ) -> None:
     client = TestClient(create_app(tmp_path), base_url="http://localhost")
     seen = {}
+
+    counts: list[tuple[int, int]] = []
+    count = NowFile.count
+    monkeypatch.setattr(
+        NowFile, "count", lambda now, done, total: (counts.append((done, total)), count(now, done, total))
+    )
 
     def look_and_stop(_: Examiner) -> list[Score]:
         for address in ("/", "/run/run", "/run/run/lineage", "/run/run/members", "/run/run/tasks"):
@@ -36,6 +42,7 @@ def test_a_real_run_in_step_0_shows_what_it_does_and_looks_for_news(
     assert '<li aria-current="step">The base model is measured' in page
     assert "step 0: measuring" in seen["/"].text
     assert not (tmp_path / "run" / NOW).exists()
+    assert max(done for done, _ in counts) == max(total for _, total in counts) > 0  # of the first tasks' proposals
     after = client.get("/run/run").text
     assert "Ended before its first step" in after and "data-refresh" not in after
 

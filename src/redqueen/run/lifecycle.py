@@ -23,6 +23,7 @@ from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.continuation import lengthened, record_lengths, write_lengths
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, catching_signals
+from redqueen.run.now import NowFile
 from redqueen.run.preflight import check_prompts
 from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
@@ -182,6 +183,7 @@ def _session(
     with (
         open_tracker(engine.config, folder, tracker_id, after_step) as tracker,
         catching_signals() as reporter.stop_request,
+        NowFile(folder) as reporter.now,
     ):
         yield Session(folder, engine, journal, reporter, tracker)
 
