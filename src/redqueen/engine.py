@@ -27,6 +27,7 @@ from redqueen.policy.base_shape import base_shape, embedded_folder
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
+from redqueen.policy.stand_in import StandInSampler
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
 from redqueen.timing import Report, unheard
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
-    ``sampler`` makes a solver at another temperature (0 is greedy): what evaluation uses.
+    ``sampler`` makes a solver at another temperature (0 is greedy): what judges members, by their averages if any.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -113,10 +114,14 @@ def load_adapters(config: Config, report: Report = unheard) -> Adapters:
     bank = build_bank(config, base)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id = pad_token(tokenizer)
-    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id, report=report)
+    learner = TorchLearner(
+        bank, config.learn, temperature=solve.temperature, pad_id=pad_id, slots=config.slots, report=report
+    )
+    judged = config.slots.judged
+    played = judged if config.learn.average_plays else {}
 
-    def sampler(max_new_tokens: int, temperature: float, top_p: float) -> TorchSampler:
-        return TorchSampler(
+    def sampler(max_new_tokens: int, temperature: float, top_p: float, stand_ins: dict[int, int]) -> Sampler:
+        made = TorchSampler(
             bank,
             max_new_tokens=max_new_tokens,
             end_tokens=_end_tokens(bank, tokenizer),
@@ -126,14 +131,15 @@ def load_adapters(config: Config, report: Report = unheard) -> Adapters:
             pad_id=pad_id,
             report=report,
         )
+        return StandInSampler(made, stand_ins) if stand_ins else made
 
     return Adapters(
         tokenizer=tokenizer,
         limits=limits,
         store=TorchStore(bank, learner),
-        proposer=sampler(limits.propose_new_tokens, propose.temperature, propose.top_p),
-        solver=sampler(limits.solve_new_tokens, solve.temperature, solve.top_p),
-        sampler=lambda temperature: sampler(limits.solve_new_tokens, temperature, 1.0),
+        proposer=sampler(limits.propose_new_tokens, propose.temperature, propose.top_p, played),
+        solver=sampler(limits.solve_new_tokens, solve.temperature, solve.top_p, played),
+        sampler=lambda temperature: sampler(limits.solve_new_tokens, temperature, 1.0, judged),
         learner=learner,
     )
 

@@ -18,6 +18,7 @@ from redqueen.config.presets import did_you_mean, find_config
 from redqueen.config.propose import ProposeConfig
 from redqueen.config.run import RunConfig
 from redqueen.config.section import Section
+from redqueen.config.slots import Slots
 from redqueen.config.solve import SolveConfig
 from redqueen.config.verify import VerifyConfig
 from redqueen.errors import UserError
@@ -53,9 +54,23 @@ class Config(Section):
         return 2 * self.match.hall_of_fame_size if self.match.hall_of_fame_frac > 0 else 0
 
     @property
+    def buffer_places(self) -> int:
+        """Tasks that the buffer holds at most."""
+        teachers = self.population.num_teachers if self.propose.buffer_per_teacher else 1
+        return self.propose.buffer_capacity * teachers
+
+    @property
+    def slots(self) -> Slots:
+        """Where each sort of adapter lies in the bank."""
+        averages = self.learn.average_decay_frac > 0
+        return Slots.of(
+            self.population.num_members, self.num_hall_places, self.learn.has_references, averages, spare=False
+        )
+
+    @property
     def num_adapters(self) -> int:
-        """Adapters in the bank: the population and the hall of fame."""
-        return self.population.num_members + self.num_hall_places
+        """Adapters in the bank: the population, the hall of fame, and what follows the members."""
+        return self.slots.num_adapters
 
 
 def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:

@@ -154,21 +154,25 @@ class Pool:
         """Hand waiting jobs to zygotes that may take them. Returns the jobs that no zygote can be had for."""
         over: list[_Over] = []
         held: list[_Pending] = []
-        while self.waiting:
-            if self.zygotes and all(len(queue) >= _QUEUE_DEPTH for queue in self.sent.values()):
-                break
+        refused: set[_Place] = set()  # what jobs want that no zygote can take just now: no need to look again
+        room = self.workers * _QUEUE_DEPTH - sum(map(len, self.sent.values()))
+        while self.waiting and room > 0:
             pending = self.waiting.popleft()
-            chosen = self._choose(pending.job)
+            wanted = pending.job.kind, pending.job.world
+            chosen = None if wanted in refused else self._choose(pending.job)
             if chosen is not None:
+                if not self.sent[chosen]:
+                    refused.clear()  # at work, it may take jobs that it could not while it was idle
                 if self._send(chosen, pending):
-                    continue
-                if pending.attempts >= _MAX_ATTEMPTS:
+                    room -= 1
+                elif pending.attempts >= _MAX_ATTEMPTS:
                     over.append((pending, Run("infra", "no room for its file")))
                 else:
                     held.append(pending)
             elif self._failures >= _MAX_FAILURES and not self._eligible(pending.job):
                 over.append((pending, Run("infra", "no zygote could be started")))
             else:
+                refused.add(wanted)
                 held.append(pending)
         self.waiting.extendleft(reversed(held))
         return over
