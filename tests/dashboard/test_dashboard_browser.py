@@ -4,14 +4,17 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from browser import Browser, find_browser
-from synthetic_run import build_run
+from synthetic_run import build_run, founders
+from test_dashboard_items import write_answers
 
 from redqueen.journal import Journal
+from redqueen.run.now import BETWEEN_S, NowFile
 from redqueen.run.store import JOURNAL, RunLock
 
 pytestmark = [
@@ -21,7 +24,9 @@ pytestmark = [
 ]
 
 RUN = "/run/arms~population-0"
-PAGES = ["/", RUN, f"{RUN}/lineage", f"{RUN}/tasks", f"{RUN}/task/1", "/run/hostile/task/2", "/run/hostile/tasks",
+PAGES = ["/", RUN, f"{RUN}/lineage", f"{RUN}/members", f"{RUN}/member?id=T2", f"{RUN}/member?id=S2", f"{RUN}/tasks",
+         f"{RUN}/items", f"{RUN}/items?show=flips", f"{RUN}/item?file=mini-step-000004.jsonl&member=S1&id=q/4/b",
+         f"{RUN}/task/1", "/run/hostile/task/2", "/run/hostile/tasks", "/run/early", "/run/thirty/lineage",
          "/compare?run=arms~population-0&run=single-0", "/nothing"]  # fmt: skip
 SERVE = "import sys; from pathlib import Path; from redqueen.dashboard.serve import serve; serve(Path(sys.argv[1]), 0)"
 
@@ -40,7 +45,17 @@ def live_dir(runs_dir: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(runs_dir: Path, live_dir: Path) -> Iterator[str]:
+def more_runs(runs_dir: Path) -> None:
+    """Write ``early``, a run in its step 0, ``thirty``, with thirty teachers and students, and answers to a suite."""
+    write_answers(runs_dir / "arms" / "population-0")
+    build_run(runs_dir / "early", 1, 1, 1, tasks_per_match=1, num_attempts=1)
+    with Journal.open(runs_dir / "early" / JOURNAL) as journal:
+        journal.truncate_after(-1)
+    build_run(runs_dir / "thirty", 12, 30, 30, tasks_per_match=1, num_attempts=2, evolve_every=4)
+
+
+@pytest.fixture(scope="module")
+def site(runs_dir: Path, live_dir: Path, more_runs: None) -> Iterator[str]:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [sys.executable, "-c", SERVE, str(runs_dir)], stdout=subprocess.PIPE, text=True, env=environment
@@ -71,6 +86,7 @@ def test_every_page_draws_all_its_charts_without_a_complaint_or_sideways_scrolli
         charts = browser.ask("[...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('svg path').length)")
         assert all(count > 5 for count in charts), page
         assert browser.ask("document.documentElement.scrollWidth <= window.innerWidth"), page
+        assert browser.ask(CUT) == [], page
         background = browser.ask("getComputedStyle(document.body).backgroundColor")
         assert (background == "rgb(20, 18, 23)") is dark
         assert browser.screenshot(tmp_path / "page.png").stat().st_size > 10_000
@@ -78,10 +94,87 @@ def test_every_page_draws_all_its_charts_without_a_complaint_or_sideways_scrolli
         assert missing == [], page
 
 
+CUT = """
+[...document.querySelectorAll(".jump, .top, .scroll, .story, .fields, .timeline, .attempt, .side-by-side, .command")]
+  .filter(box => box.scrollWidth > box.clientWidth).map(box => box.className)
+"""
+"""What hides a part of itself to the right: bars of links, headers, charts, boxes of words."""
+
+
+def test_a_header_with_a_long_name_and_the_live_controls_keeps_its_words_whole_at_500_pixels(
+    browser: Browser, site: str, live_dir: Path
+) -> None:
+    browser.look(500, 900, dark=False)
+    with RunLock(live_dir):
+        visit(browser, f"{site}/run/live")
+        assert browser.ask("document.querySelector('.top h1').getBoundingClientRect().width") > 230
+        assert browser.ask("document.getElementById('live-status').getBoundingClientRect().height") < 60
+        assert browser.ask("document.documentElement.scrollWidth") == 500
+
+
+def test_on_a_phone_the_first_task_and_the_whole_lineage_are_seen_without_scrolling_far(
+    browser: Browser, site: str
+) -> None:
+    browser.look(390, 844, dark=False)
+    visit(browser, f"{site}{RUN}/tasks")
+    assert browser.ask("document.querySelector('.tasks li').getBoundingClientRect().top") < 844
+    browser.ask("document.querySelector('.more summary').click()")
+    assert browser.ask("document.getElementById('kind').checkVisibility()")
+    visit(browser, f"{site}/run/thirty/lineage")
+    chart = "document.querySelector('#lineage-lineage .chart')"
+    assert browser.ask(f"{chart}.getBoundingClientRect().height") < 500
+    assert browser.ask(f"{chart}.getBoundingClientRect().right") <= 390
+    assert browser.ask("document.documentElement.scrollHeight") < 5000
+
+
+def test_a_run_in_step_0_shows_its_page_and_becomes_the_race_by_itself(
+    browser: Browser, site: str, runs_dir: Path
+) -> None:
+    browser.look(1280, 900, dark=False)
+    browser.complaints.clear()
+    folder = runs_dir / "early"
+    with RunLock(folder), NowFile(folder) as now:
+        now.phase(0, "evaluate")
+        visit(browser, f"{site}/run/early")
+        assert "measuring on the frozen suite" in browser.ask("document.getElementById('doing').textContent")
+        time.sleep(BETWEEN_S)
+        now.count(320, 1200)
+        browser.wait_for("document.getElementById('doing').textContent.includes('320 of 1,200')", timeout_s=120)
+        assert browser.ask("document.querySelector('progress').max") == 1200
+        with Journal.open(folder / JOURNAL) as journal, journal.step(0) as tx:
+            tx.add_individuals(founders(1, 1))
+        browser.wait_for("document.getElementById('tiles') !== null", timeout_s=120)
+        assert "The race" in browser.ask("document.querySelector('.jump [aria-current]').textContent")
+    assert browser.complaints == []
+    with Journal.open(folder / JOURNAL) as journal:
+        journal.truncate_after(-1)
+
+
+def test_the_export_command_of_a_member_is_copied_by_a_button(browser: Browser, site: str) -> None:
+    visit(browser, f"{site}{RUN}/members")
+    browser.ask("document.querySelector('#members tbody a').click()")
+    browser.wait_for("document.getElementById('export-command') !== null && document.readyState === 'complete'")
+    command = browser.ask("document.getElementById('export-command').textContent")
+    assert command.startswith("redqueen export ") and "--member=T" in command and "--out=population-0-T" in command
+    browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    browser.ask("document.querySelector('[data-copy]').click()")
+    browser.wait_for("document.querySelector('[data-copy]').textContent !== 'Copy'")
+    assert browser.ask("document.querySelector('[data-copy]').textContent").startswith(("Copied", "Selected"))
+
+
 def test_texts_and_controls_stand_out_from_what_is_behind_them(browser: Browser, site: str) -> None:
     for dark in (False, True):
         browser.look(1280, 900, dark)
-        for page in ("/", RUN, f"{RUN}/tasks"):
+        for page in (
+            "/",
+            RUN,
+            f"{RUN}/lineage",
+            f"{RUN}/member?id=S2",
+            f"{RUN}/tasks",
+            f"{RUN}/task/1",
+            f"{RUN}/items",
+            "/run/early",
+        ):
             visit(browser, site + page)
             assert browser.ask(CONTRAST) == [], f"{page} {'dark' if dark else 'light'}"
 

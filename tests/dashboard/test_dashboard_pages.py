@@ -20,9 +20,10 @@ from redqueen.journal import Journal
 from redqueen.run.store import JOURNAL
 
 RUN = "arms~population-0"
-PAGES = ["/", f"/run/{RUN}", f"/run/{RUN}/lineage", f"/run/{RUN}/tasks", f"/run/{RUN}/task/1", "/run/single-0",
-         "/run/single-0/lineage", "/run/hostile", "/run/hostile/lineage", "/run/hostile/tasks", "/compare",
-         f"/compare?run={RUN}&run=single-0"]  # fmt: skip
+PAGES = ["/", f"/run/{RUN}", f"/run/{RUN}/lineage", f"/run/{RUN}/members", f"/run/{RUN}/member?id=T1",
+         f"/run/{RUN}/member?id=S2", "/run/single-0/member?id=A1", "/run/single-0/members", f"/run/{RUN}/tasks",
+         f"/run/{RUN}/task/1", "/run/single-0", "/run/single-0/lineage", "/run/hostile", "/run/hostile/lineage",
+         "/run/hostile/tasks", "/compare", f"/compare?run={RUN}&run=single-0"]  # fmt: skip
 
 
 def figures(page: str) -> list[dict]:
@@ -66,14 +67,16 @@ def test_an_empty_folder_says_how_to_begin(tmp_path: Path) -> None:
     assert "There is no run here yet" in page
 
 
-def test_a_run_without_a_finished_step_says_that_it_is_early(tmp_path: Path) -> None:
+def test_a_run_that_ended_before_its_first_step_says_how_to_go_on(tmp_path: Path) -> None:
     build_run(tmp_path / "early", 1, 1, 1, tasks_per_match=1, num_attempts=1)
     with Journal.open(tmp_path / "early" / JOURNAL) as journal:
         journal.truncate_after(-1)
     client = TestClient(create_app(tmp_path), base_url="http://localhost")
     assert "starting" in client.get("/").text
-    answer = client.get("/run/early")
-    assert answer.status_code == 409 and "no finished step yet" in answer.text
+    for part in ("", "/lineage", "/members"):
+        answer = client.get(f"/run/early{part}")
+        assert answer.status_code == 200 and "Ended before its first step" in answer.text
+    assert f"redqueen resume {tmp_path / 'early'}" in answer.text
     assert "There is no valid task yet" in client.get("/run/early/tasks").text
 
 
@@ -94,9 +97,9 @@ def test_the_rate_of_a_student_is_the_mean_of_its_matches_weighted_by_tasks(clie
 
 def test_the_lineage_names_every_member_once_in_its_tree(client: TestClient, runs_dir: Path) -> None:
     page = client.get(f"/run/{RUN}/lineage").text
-    tree = page[page.index('id="tree"') :].split("</ol>")[0]
+    tree = page[page.index('id="tree"') : page.index('id="births-title"')]
     members = [row["id"] for row in query(runs_dir, "SELECT id FROM individual")]
-    assert sorted(re.findall(r'tasks\?(?:teacher|student)=([^"]+)"', tree)) == sorted(members)
+    assert sorted(re.findall(r'member\?id=([^"]+)"', tree)) == sorted(members)
     assert [figure["id"] for figure in figures(page)] == ["lineage"]
 
 
@@ -201,6 +204,8 @@ def test_a_text_of_a_megabyte_is_cut_on_the_page_and_whole_behind_a_link(client:
         "/run/nobody",
         "/run/..%2F..%2Fetc",
         "/run/notes",
+        f"/run/{RUN}/member",
+        f"/run/{RUN}/member?id=T1'%20OR%201=1",
         f"/run/{RUN}/task/999999",
         f"/run/{RUN}/task/{10**30}",
         f"/run/{RUN}/task/1/secret",
@@ -273,14 +278,16 @@ def test_a_new_step_and_a_resume_that_replays_one_are_seen(tmp_path: Path) -> No
         assert last_rate() == [5, 0.75]
 
 
-def test_the_latest_check_up_warns_on_the_page(tmp_path: Path) -> None:
+def test_the_latest_check_up_warns_on_the_page_and_earlier_ones_stand_in_the_timeline(tmp_path: Path) -> None:
     folder = build_run(tmp_path / "run", 4, 2, 2, tasks_per_match=2, num_attempts=2)
     with Journal.open(folder / JOURNAL) as journal:
         for step, said in ((5, "Cycling: an old warning."), (6, "Forgetting: <b>what</b> was learned is lost.")):
             with journal.step(step) as tx:
                 tx.add_health({"won_frac": 0.1 * step, "forgetting_frac": 0.3}, [said])
     page = TestClient(create_app(tmp_path), base_url="http://localhost").get("/run/run").text
-    assert "Forgetting: &lt;b&gt;what" in page and "an old warning" not in page
+    now, timeline = page.split('<ol class="timeline">')
+    assert "Forgetting: &lt;b&gt;what" in now and "an old warning" not in now
+    assert timeline.index("<b>Step 6</b>") < timeline.index("<b>Step 5</b>") < timeline.index("an old warning")
     health = {f["id"]: f["chart"]["series"] for f in figures(page) if f["id"].startswith("health-")}
     assert {name: [line["name"] for line in series] for name, series in health.items()} == {
         "health-disengagement": ["solved by all"],

@@ -35,10 +35,13 @@ def test_every_chart_is_drawn_without_a_complaint_and_the_page_never_scrolls_sid
     browser.complaints.clear()
     browser.look(width, height, dark)
     browser.open(report)
-    assert browser.ask("document.documentElement.dataset.drawn") == "23"
+    assert browser.ask("document.documentElement.dataset.drawn") == "24"
     strokes = browser.ask("[...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('svg path').length)")
-    assert len(strokes) == 23 and min(strokes) > 5
+    assert len(strokes) == 24 and min(strokes) > 5
     assert browser.ask("document.documentElement.scrollWidth <= window.innerWidth")
+    assert browser.ask("document.querySelector('.jump').scrollWidth <= document.querySelector('.jump').clientWidth")
+    assert browser.ask("[...document.querySelectorAll('.scroll')].every(box => box.scrollWidth <= box.clientWidth)")
+    assert browser.ask("document.querySelector('#run-0-card .chart').getBoundingClientRect().bottom") < 1000
     background = browser.ask("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(20, 18, 23)") is dark
     assert browser.screenshot(tmp_path / "page.png").stat().st_size > 100_000
@@ -50,7 +53,7 @@ def test_hostile_texts_do_nothing_when_they_are_unfolded(browser: Browser, repor
     browser.open(report)
     title = browser.ask("document.title")
     browser.ask("document.querySelectorAll('details').forEach(d => { d.open = true; })")
-    browser.wait_for("document.querySelectorAll('.numbers table').length === 23")
+    browser.wait_for("document.querySelectorAll('.numbers table').length === 24")
     assert title == "Red Queen: population-seed0" and browser.ask("document.title") == title
     assert browser.ask("document.querySelectorAll('img, iframe, [onmouseover], [onerror]').length") == 0
     assert browser.ask("document.querySelectorAll('pre script').length") == 0

@@ -115,8 +115,8 @@ def test_every_figure_has_its_data_its_name_and_a_place_for_its_numbers(page: Pa
     [figures] = [json.loads(text) for attributes, text in page.scripts if attributes.get("type") == "application/json"]
     charts = [attributes for _, attributes in page.elements if "data-figure" in attributes]
     tables = [attributes["data-table"] for _, attributes in page.elements if "data-table" in attributes]
-    assert len(figures) == len(charts) == len(tables) == 23
-    assert sorted(int(chart["data-figure"] or -1) for chart in charts) == list(range(23))
+    assert len(figures) == len(charts) == len(tables) == 24
+    assert sorted(int(chart["data-figure"] or -1) for chart in charts) == list(range(24))
     assert all(chart.get("role") == "img" and len(chart.get("aria-label") or "") > 20 for chart in charts)
 
 

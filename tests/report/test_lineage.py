@@ -3,7 +3,7 @@
 import pytest
 
 from redqueen.nouns import Birth
-from redqueen.report.lineage import ancestors, founder_shares, generation, operator_records, tree_lines
+from redqueen.report.lineage import ancestors, founder_shares, generations, operator_records, tree_lines
 
 # Founders S0..S3. Step 10: S0 leaves, S0.10 = M1(S3). Step 20: S1 leaves, S1.20 = X3(S0.10, S2).
 # Step 30: S0.10 leaves, S0.30 = M1(S1.20). Living: S0.30, S1.20, S2, S3.
@@ -21,12 +21,12 @@ def test_ancestors_go_back_to_every_founder() -> None:
 
 
 def test_the_generation_counts_births_along_the_longest_line() -> None:
-    assert [generation(FAMILY, name) for name in ("S3", "S0.10", "S1.20", "S0.30")] == [0, 1, 2, 3]
+    assert generations(FAMILY) == {"S0.10": 1, "S1.20": 2, "S0.30": 3}
 
 
 def test_a_restarted_place_begins_anew() -> None:
     restart = Birth(40, "S2.40", "S2", (), "founder")
-    assert generation([*FAMILY, restart], "S2.40") == 0
+    assert generations([*FAMILY, restart])["S2.40"] == 0
     assert founder_shares([*FAMILY, restart], ["S2.40"]) == {"S2.40": 1.0}
 
 

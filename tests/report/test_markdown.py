@@ -16,7 +16,7 @@ def test_the_summary_has_the_story_the_members_and_the_births(population_dir: Pa
     text = write_markdown([population_dir], tmp_path / "report.md").read_text(encoding="utf-8")
     view = read_run(population_dir)
     assert "## population-seed0 (4T+4S, 36 steps, seed 0)" in text
-    assert f"**{tell(view).headline}.**" in text
+    assert f"▲ **{tell(view).headline}: right answers on the frozen suite" in text
     assert "### Members at the end" in text
     assert text.count("\n| T") + text.count("\n| S") >= 8 + len(view.births)
 

@@ -2,51 +2,43 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
+from shutil import rmtree
+from tempfile import mkdtemp
 from urllib.parse import urlencode
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from redqueen import __version__
-from redqueen.dashboard import lineage, pages, tasks
-from redqueen.dashboard.find import RunDir, find_runs, is_running, written_s_ago
+from redqueen.dashboard import items, lineage, members, pages, tasks
+from redqueen.dashboard.find import RunDir, find_runs
 from redqueen.dashboard.guard import Guard
+from redqueen.dashboard.items import Answers
+from redqueen.dashboard.listing import Listing
+from redqueen.dashboard.rendering import ASSETS, Renderer
+from redqueen.dashboard.starting import PARTS, beginning
 from redqueen.dashboard.thin import stretch_steps, thin
-from redqueen.display import duration, number, script_json, shown, visible
+from redqueen.display import visible
 from redqueen.domains.registry import in_order, shown_as
 from redqueen.errors import UserError
+from redqueen.journal import read
+from redqueen.journal.known import known_tables
 from redqueen.journal.values import naming_contradictions
 from redqueen.report.figure import Figure, Section
-from redqueen.report.html import PlacedSection, place
-from redqueen.report.side_by_side import arm_rows, comparison_section
-from redqueen.report.tables import arm_cells, birth_rows
-
-MAX_TEXT_CHARS = 20_000
-"""Longest piece of a model's text on a task's page; a link leads to the whole of it."""
+from redqueen.report.html import PlacedSection, place, place_figure
+from redqueen.report.side_by_side import arm_rows, comparison_section, setting_rows
+from redqueen.report.table_file import write_table
+from redqueen.report.tables import arm_cells, birth_rows, member_head
 
 MAX_COMPARED = 6
 MAX_SEQ = 2**62
-REFRESH_S = 5
-
-ASSETS = {
-    "report.css": ("report", "text/css"),
-    "dashboard.css": ("dashboard", "text/css"),
-    "echarts.min.js": ("report", "text/javascript"),
-    "report.js": ("report", "text/javascript"),
-    "theme.js": ("dashboard", "text/javascript"),
-    "dashboard.js": ("dashboard", "text/javascript"),
-}
 
 
 def create_app(root: Path) -> Starlette:
@@ -57,9 +49,14 @@ def create_app(root: Path) -> Starlette:
         Route("/compare", _about_runs(site.compare)),
         Route("/run/{run}", _about_runs(site.run)),
         Route("/run/{run}/lineage", _about_runs(site.lineage)),
+        Route("/run/{run}/members", _about_runs(site.members)),
+        Route("/run/{run}/member", _about_runs(site.member)),
         Route("/run/{run}/tasks", _about_runs(site.tasks)),
         Route("/run/{run}/task/{seq:int}", _about_runs(site.task)),
         Route("/run/{run}/task/{seq:int}/{part}", _about_runs(site.text)),
+        Route("/run/{run}/items", _about_runs(site.items)),
+        Route("/run/{run}/item", _about_runs(site.item)),
+        Route("/run/{run}/table/{table}.csv", _about_runs(site.table)),
         Route("/assets/{name}", site.asset),
     ]
     return Starlette(
@@ -84,31 +81,45 @@ class Site:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.library, self.listing = pages.Library(), pages.Listing()
-        self.assets = {name: _read_asset(folder, name) for name, (folder, _) in ASSETS.items()}
-        self.environment = _environment(self.assets)
+        self.library, self.listing = pages.Library(), Listing()
+        self.show = Renderer()
 
     # ---- pages -------------------------------------------------------------------------------------------------------
     def overview(self, request: Request) -> Response:
         """List the runs."""
         runs = self.listing.read(find_runs(self.root).values())
         live = any(run.status == "running" for run in runs)
-        return self._page("overview.html.j2", title="Runs", runs=runs, root=str(self.root), live=live)
+        return self.show.page("overview.html.j2", title="Runs", runs=runs, root=str(self.root), live=live)
 
     def run(self, request: Request) -> Response:
         """Show one run."""
         run = self._run(request)
+        if early := self._before_step_1(run):
+            return early
         page = pages.run_page(self.library.read(run))
         figures: list[Figure] = []
+        picture = None if page.card.figure is None else place_figure(page.card.figure, "run", figures)
         sections = [place(section, section.id, figures) for section in page.sections]
-        return self._run_page("run.html.j2", run, page.view.label, "run", figures, page=page, sections=sections)
+        return self.show.run_page(
+            "run.html.j2",
+            run,
+            page.view.label,
+            "run",
+            figures,
+            page=page,
+            picture=picture,
+            sections=sections,
+            tables=list(known_tables()),
+        )
 
     def lineage(self, request: Request) -> Response:
         """Show who descends from whom."""
         run = self._run(request)
+        if early := self._before_step_1(run):
+            return early
         view = self.library.read(run).view
         figures: list[Figure] = []
-        return self._run_page(
+        return self.show.run_page(
             "lineage.html.j2",
             run,
             f"Lineage of {view.label}",
@@ -116,11 +127,33 @@ class Site:
             figures,
             view=view,
             sections=_placed([lineage.lineage_section(view)], figures),
-            tree=lineage.tree_rows(view),
+            tree=lineage.family_tree(view),
             births=birth_rows(view)[-lineage.MAX_BIRTHS :][::-1],
             operators=lineage.operator_table(view),
             founders=lineage.founder_table(view),
         )
+
+    def members(self, request: Request) -> Response:
+        """List the members, page by page."""
+        run = self._run(request)
+        if early := self._before_step_1(run):
+            return early
+        view = self.library.read(run).view
+        found = members.list_members(view, whole_number(request.query_params.get("page", "1")))
+        title, head = f"Members of {run.label}", member_head(view, living_only=False)
+        return self.show.run_page("members.html.j2", run, title, "members", found=found, head=head)
+
+    def member(self, request: Request) -> Response:
+        """Show one member."""
+        run, name = self._run(request), request.query_params.get("id", "")
+        with pages.open_journal(run) as journal:
+            page = members.member_page(journal, run.path, name, read.last_step(journal) or 0)
+        if page is None:
+            raise HTTPException(404, "There is no such member in this run.")
+        figures: list[Figure] = []
+        course = [place_figure(figure, "course", figures) for figure in page.figures]
+        title = f"{name} of {run.label}"
+        return self.show.run_page("member.html.j2", run, title, "members", figures, page=page, course=course)
 
     def tasks(self, request: Request) -> Response:
         """Browse the tasks of a run."""
@@ -135,7 +168,7 @@ class Site:
             found = tasks.find_tasks(journal, wanted)
             members = journal.query("SELECT id, role FROM individual ORDER BY born_step, slot")
         following = "" if found.next_after is None else urlencode(wanted.query(found.next_after))
-        return self._run_page(
+        return self.show.run_page(
             "tasks.html.j2",
             run,
             f"Tasks of {run.label}",
@@ -159,7 +192,79 @@ class Site:
         if detail is None:
             raise HTTPException(404, "There is no such task in this run.")
         title = f"Task {detail.task['id']} of {run.label}"
-        return self._run_page("task.html.j2", run, title, "tasks", detail=detail, shown=shown_as(detail.task["kind"]))
+        return self.show.run_page(
+            "task.html.j2", run, title, "tasks", detail=detail, shown=shown_as(detail.task["kind"])
+        )
+
+    def items(self, request: Request) -> Response:
+        """Lay a member's answers to a suite beside the base's."""
+        run, asked = self._run(request), request.query_params
+        files = items.answer_files(run.path)
+        file, page, problem, answers = asked.get("file", "") or (files[0] if files else ""), None, "", None
+        show, member = asked.get("show", ""), asked.get("member", "")
+        try:
+            if file:
+                answers = self._answers(run, file)
+                member = member or answers.first
+                page = items.item_page(answers, member, show, whole_number(asked.get("page", "1")))
+        except UserError as error:
+            problem = str(error)
+        return self.show.run_page(
+            "items.html.j2",
+            run,
+            f"Items of {run.label}",
+            "items",
+            status=400 if problem else 200,
+            problem=problem,
+            files=files,
+            file=file,
+            page=page,
+            member=member,
+            members=answers.members[: items.PAGE_ITEMS] if answers else [],
+            num_strange=answers.num_strange if answers else 0,
+            show=show,
+            flips=items.FLIPS,
+            command=items.evaluate_command(run.path),
+        )
+
+    def item(self, request: Request) -> Response:
+        """Show one item of a suite with the base's answer and a member's."""
+        run, asked = self._run(request), request.query_params
+        file, member, question = (asked.get(name, "") for name in ("file", "member", "id"))
+        answers = self._answers(run, file)
+        names = dict.fromkeys((items.BASE, member))
+        found = [(name, answers.of.get(name, {}).get(question)) for name in names]
+        if member not in answers.of or not any(one for _, one in found):
+            raise HTTPException(404, "There is no such item in these answers.")
+        task = items.question_task(file, question)
+        return self.show.run_page(
+            "item.html.j2",
+            run,
+            f"Item {question} of {run.label}",
+            "items",
+            file=file,
+            member=member,
+            answers=found,
+            task=task,
+            pairs=list(zip(task.inputs, task.outputs, strict=False)) if task else [],
+            kind=shown_as(task.kind) if task else None,
+        )
+
+    def table(self, request: Request) -> Response:
+        """Return one table of the journal as CSV."""
+        run, name = self._run(request), request.path_params["table"]
+        if name not in known_tables():
+            raise HTTPException(404, "There is no such table in a journal.")
+        aside = Path(mkdtemp())
+        try:
+            write_table([run.path], name, "csv", aside / "table.csv")
+        except BaseException:
+            rmtree(aside, ignore_errors=True)
+            raise
+        over = BackgroundTask(rmtree, aside, ignore_errors=True)
+        return FileResponse(
+            aside / "table.csv", filename=f"{run.path.name}-{name}.csv", media_type="text/csv", background=over
+        )
 
     def text(self, request: Request) -> Response:
         """Return one text of a task in full, as plain text with everything invisible written out."""
@@ -178,6 +283,8 @@ class Site:
         figures: list[Figure] = []
         sections: list[PlacedSection] = []
         arms: list[list[str]] = []
+        settings: list[list[str]] = []
+        labels: list[str] = []
         problem = ""
         if len(chosen) > MAX_COMPARED:
             problem = f"Choose at most {MAX_COMPARED} runs: more lines cannot be told apart."
@@ -185,8 +292,9 @@ class Site:
             views = [self.library.read(run).view for run in chosen]
             drawn = [thin(view, stretch_steps(view.last_step)) for view in views]
             sections = _placed([comparison_section(drawn)], figures)
-            arms = arm_cells(arm_rows(views))
-        return self._page(
+            arms, settings = arm_cells(arm_rows(views)), setting_rows(views)
+            labels = [view.label for view in views]
+        return self.show.page(
             "compare.html.j2",
             status=400 if problem else 200,
             title="Compare runs",
@@ -195,6 +303,8 @@ class Site:
             problem=problem,
             sections=sections,
             arms=arms,
+            settings=settings,
+            labels=labels,
             figures=figures,
         )
 
@@ -205,17 +315,17 @@ class Site:
         if name not in ASSETS:
             raise HTTPException(404, "There is no such file.")
         return Response(
-            self.assets[name], media_type=ASSETS[name][1], headers={"Cache-Control": "max-age=31536000, immutable"}
+            self.show.assets[name], media_type=ASSETS[name][1], headers={"Cache-Control": "max-age=31536000, immutable"}
         )
 
     def http_error(self, request: Request, error: Exception) -> Response:
         """Say in one sentence what is not there."""
         assert isinstance(error, HTTPException)
-        return self._page("error.html.j2", status=error.status_code, title="Not found", text=error.detail)
+        return self.show.page("error.html.j2", status=error.status_code, title="Not found", text=error.detail)
 
     def user_error(self, request: Request, error: Exception) -> Response:
         """Say in one sentence what is wrong with a run or a request."""
-        return self._page("error.html.j2", status=409, title="This cannot be shown", text=str(error))
+        return self.show.page("error.html.j2", status=409, title="This cannot be shown", text=str(error))
 
     # ---- helpers -----------------------------------------------------------------------------------------------------
     def _run(self, request: Request) -> RunDir:
@@ -224,62 +334,31 @@ class Site:
             raise HTTPException(404, "There is no such run in this folder.")
         return run
 
+    def _answers(self, run: RunDir, file: str) -> Answers:
+        """Read one of the run's own files of answers: the name is compared with what is there."""
+        if file not in items.answer_files(run.path):
+            raise HTTPException(404, "There are no such answers in this run.")
+        return items.read_answers(run.path / items.FOLDER / file)
+
+    def _before_step_1(self, run: RunDir) -> Response | None:
+        """Return the page of a run whose journal has no step yet, None once it has one."""
+        with pages.open_journal(run) as journal:
+            start = beginning(journal, run.path)
+        if start is None:
+            return None
+        return self.show.run_page("start.html.j2", run, run.label, "start", start=start, parts=PARTS)
+
     def _seq(self, request: Request) -> int:
         seq: int = request.path_params["seq"]
         if seq > MAX_SEQ:
             raise HTTPException(404, "There is no such task in this run.")
         return seq
 
-    def _run_page(
-        self, template: str, run: RunDir, title: str, part: str, figures: Sequence[Figure] = (), **values: Any
-    ) -> Response:
-        live = part in ("run", "lineage") and is_running(run.path)
-        ago = written_s_ago(run.path)
-        written = "" if ago is None else f"{duration(ago)} ago"
-        return self._page(
-            template, title=title, run=run, part=part, figures=figures, live=live, written=written, **values
-        )
 
-    def _page(
-        self, template: str, status: int = 200, live: bool = False, figures: Sequence[Figure] = (), **values: Any
-    ) -> Response:
-        drawn = [{"id": figure.id, "chart": figure.chart} for figure in figures]
-        page = self.environment.get_template(template).render(
-            live=live,
-            refresh_s=REFRESH_S,
-            version=__version__,
-            num_figures=len(drawn),
-            figures_json=Markup(script_json(drawn)),
-            **values,
-        )
-        return HTMLResponse(page.encode("utf-8", "replace"), status)
+def whole_number(text: str) -> int:
+    """Return the number of a page in an address, 1 for what is none."""
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 1
 
 
 def _placed(sections: Sequence[Section | None], figures: list[Figure]) -> list[PlacedSection]:
     return [place(section, section.id, figures) for section in sections if section is not None]
-
-
-def _read_asset(folder: str, name: str) -> bytes:
-    return (Path(__file__).parents[1] / folder / "assets" / name).read_bytes()
-
-
-def _environment(assets: dict[str, bytes]) -> Environment:
-    loader = ChoiceLoader(
-        [PackageLoader("redqueen.dashboard", "templates"), PackageLoader("redqueen.report", "templates")]
-    )
-    environment = Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=shown,
-    )
-    digests = {name: hashlib.sha256(text).hexdigest()[:16] for name, text in assets.items()}
-    environment.filters["visible"] = partial(visible, max_chars=MAX_TEXT_CHARS)
-    environment.filters["word"] = partial(visible, max_chars=120, one_line=True)
-    environment.filters["number"] = number
-    environment.filters["duration"] = duration
-    environment.globals["asset"] = lambda name: f"/assets/{name}?v={digests[name]}"
-    environment.globals["max_text_chars"] = MAX_TEXT_CHARS
-    return environment

@@ -9,12 +9,18 @@ from redqueen.journal.values import json_of
 from redqueen.journal.write import Row
 from redqueen.nouns import Birth
 from redqueen.report.figure import Section
-from redqueen.report.lineage import founder_shares, generation, operator_records
+from redqueen.report.lineage import founder_shares, generations, operator_records
 from redqueen.report.population_figures import lineage_figure
 from redqueen.report.view import RunView
 
 MAX_BIRTHS = 240
 """The figure and the table of births show at most this many, the latest."""
+
+MAX_TREE = 500
+"""Longest family tree that is shown."""
+
+MAX_FOUNDERS = 12
+"""So many founders of a role are named."""
 
 FAMILIES = {"M": "mutation", "X": "crossover"}
 
@@ -45,6 +51,26 @@ def births_of(view: RunView) -> list[Birth]:
         )
         for row, parents in view.births
     ]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """``rows``: the families, at most ``MAX_TREE`` rows; ``num_left_out`` of them are missing. ``childless``: founders
+    that are nobody's first parent."""
+
+    rows: list[TreeRow]
+    num_left_out: int
+    childless: list[Row]
+
+
+def family_tree(view: RunView) -> Tree:
+    """Return every member once: those without children of their own apart, for they make no tree."""
+    parents = {parents[0] for _, parents in view.births if parents}
+    every = tree_rows(view)
+    alone = [r.member for r in every if r.depth == 0 and r.family == "founder" and r.member["id"] not in parents]
+    names = {member["id"] for member in alone}
+    rows = [row for row in every if row.member["id"] not in names]
+    return Tree(rows[:MAX_TREE], max(0, len(rows) - MAX_TREE), alone)
 
 
 def tree_rows(view: RunView) -> list[TreeRow]:
@@ -101,13 +127,21 @@ def operator_table(view: RunView) -> list[list[str]]:
 
 
 def founder_table(view: RunView) -> list[list[str]]:
-    """Return one row for each role and founder with descendants: its share in the ancestry of that role."""
+    """Return one row for each role and founder with descendants: its share in the ancestry of that role.
+
+    Of a role's founders those with the ``MAX_FOUNDERS`` largest shares, and a row for the others together.
+    """
     births = births_of(view)
+    depths = generations(births)
     rows = []
     for role in ("teacher", "student", "both"):
         living = [m["id"] for m in view.individuals if m["left_step"] is None and m["role"] == role]
         shares = founder_shares(births, living) if living else {}
-        depth = max((generation(births, name) for name in living), default=0)
-        for founder, share in sorted(shares.items(), key=lambda item: (-item[1], item[0])):
-            rows.append([founder, role, f"{100 * share:.0f} %", number(depth)])
+        depth = number(max((depths.get(name, 0) for name in living), default=0))
+        ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
+        rows += [[founder, role, f"{100 * share:.0f} %", depth] for founder, share in ranked[:MAX_FOUNDERS]]
+        rest = ranked[MAX_FOUNDERS:]
+        if rest:
+            together = sum(share for _, share in rest)
+            rows.append([f"{len(rest)} others together", role, f"{100 * together:.0f} %", depth])
     return rows

@@ -3,64 +3,37 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 from threading import Lock
 from typing import Any
 
-from redqueen.dashboard.find import RunDir, is_running, written_s_ago
+from redqueen.dashboard.find import RunDir
 from redqueen.dashboard.thin import mean_series, stretch_steps, thin
-from redqueen.errors import UserError
-from redqueen.journal import Journal, read
+from redqueen.journal import Journal
 from redqueen.journal.connection import Patience
-from redqueen.journal.opening import BESIDE
 from redqueen.journal.read import Series
-from redqueen.journal.values import LARGEST_INTEGER, naming_contradictions
 from redqueen.journal.write import Row
+from redqueen.report.card import Card, report_card
 from redqueen.report.figure import NUM_COLORS, Figure, Line, Section, line, lines_of, smoothing_note
 from redqueen.report.population_figures import MAX_MATRIX_SIDE
 from redqueen.report.sections import sections_of
-from redqueen.report.story import Story, signs_of_collapse, tell
+from redqueen.report.story import Story, tell
 from redqueen.report.tables import Tile, member_head, member_rows, tiles
+from redqueen.report.timeline import Health, health_of
 from redqueen.report.view import RunView, read_run
 from redqueen.run.store import JOURNAL
+
+MAX_MEMBERS = 50
+"""A run's page names so many of its members; a page of their own has all."""
 
 MAX_KEPT = 6
 """Views of this many runs are kept in memory."""
 
-LAST_STEPS = 10
-"""The overview's shares are means over this many last steps."""
-
-REPORT = "report.html"
-
-OVERVIEW_QUERY_S, OVERVIEW_RUN_S, OVERVIEW_S = 2.0, 3.0, 20.0
-"""How long the list of runs waits: for one answer, for one run, and for all of them."""
-
 PAGE_QUERY_S, PAGE_RUN_S = 10.0, 30.0
 """How long a page about one run waits: for one answer, and for all."""
-
-
-@dataclass(frozen=True)
-class Overview:
-    """One run in the list: ``error`` says why it cannot be read, and then the rest is empty."""
-
-    run: RunDir
-    status: str
-    written_s_ago: float | None
-    error: str = ""
-    name: str = ""
-    arm: str = ""
-    rng_seed: int = 0
-    last_step: int | None = None
-    num_steps: int | None = None
-    solve_frac: float | None = None
-    valid_frac: float | None = None
-    change: Row | None = None
-    num_tasks: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,114 +53,22 @@ class RunPage:
     """
 
     view: RunView
+    card: Card
     story: Story
     tiles: list[Tile]
-    warnings: list[str]
+    health: Health
     sections: list[Section]
     stretch: int
     living_only: bool
     member_head: list[str]
     member_rows: list[list[str]]
+    num_living: int
     config_text: str
 
 
 def open_journal(run: RunDir, patience: Patience | None = None) -> Journal:
     """Open a run's journal to read; nothing in its folder changes, and no page waits for it for long."""
     return Journal.open(run.path / JOURNAL, read_only=True, patience=patience or Patience(PAGE_QUERY_S, PAGE_RUN_S))
-
-
-def status_of(path: Path, last_step: int | None, num_steps: int | None) -> str:
-    """Return ``running``, ``finished`` or ``stopped``."""
-    if is_running(path):
-        return "running"
-    over = last_step is not None and num_steps is not None and last_step >= num_steps
-    return "finished" if over or (path / REPORT).exists() else "stopped"
-
-
-class Listing:
-    """The list of runs. A journal that cannot be read becomes a line that says why, and hides no other.
-
-    A run that was too slow or damaged is not read again until its file changes; once the list has taken ``OVERVIEW_S``,
-    the remaining runs are named without being read, and are read at a later request.
-    """
-
-    def __init__(self) -> None:
-        self._failed: dict[str, tuple[tuple[int, ...], str]] = {}
-
-    def read(self, runs: Iterable[RunDir]) -> list[Overview]:
-        """Return a line for each run."""
-        began_s = time.monotonic()
-        lines = []
-        for run in runs:
-            ago, mark = written_s_ago(run.path), _mark(run)
-            failed = self._failed.get(run.id)
-            if failed is not None and failed[0] == mark:
-                lines.append(Overview(run, "unreadable", ago, error=failed[1]))
-            elif time.monotonic() - began_s > OVERVIEW_S:
-                lines.append(Overview(run, "unreadable", ago, error="Not read yet: others took long. Load this again."))
-            else:
-                lines.append(self._line(run, ago, mark))
-        return lines
-
-    def _line(self, run: RunDir, ago: float | None, mark: tuple[int, ...]) -> Overview:
-        try:
-            patience = Patience(OVERVIEW_QUERY_S, OVERVIEW_RUN_S)
-            with naming_contradictions(run.path), open_journal(run, patience) as journal:
-                line = _overview(run, journal, ago)
-        except UserError as error:
-            self._failed[run.id] = (mark, str(error))
-            return Overview(run, "unreadable", ago, error=str(error))
-        self._failed.pop(run.id, None)
-        return line
-
-
-def _mark(run: RunDir) -> tuple[int, ...]:
-    """Return a value that changes when the journal or its companion files change."""
-    marks: list[int] = []
-    for ending in ("", *BESIDE):
-        try:
-            found = (run.path / f"{JOURNAL}{ending}").lstat()
-            marks += [found.st_ino, found.st_size, found.st_mtime_ns]
-        except OSError:
-            marks.append(-1)
-    return (*marks, is_running(run.path))
-
-
-def _overview(run: RunDir, journal: Journal, ago: float | None) -> Overview:
-    record, last = read.run_record(journal), read.last_step(journal)
-    num_steps = _num_steps(record.config)
-    changes = journal.query(
-        "SELECT mean_frac, low_frac, high_frac, mode, step FROM evaluation WHERE individual = 'change' "
-        "AND stratum = 'all' AND kind = 'all' AND step = (SELECT max(step) FROM evaluation) ORDER BY mode DESC LIMIT 1"
-    )
-    return Overview(
-        run=run,
-        status=status_of(run.path, last, num_steps),
-        written_s_ago=ago,
-        name=record.name,
-        arm=record.arm,
-        rng_seed=record.rng_seed,
-        last_step=last,
-        num_steps=num_steps,
-        solve_frac=_last_mean(journal, "solve/rate", last),
-        valid_frac=_last_mean(journal, "propose/valid_frac", last),
-        change=changes[0] if changes and None not in changes[0].values() else None,
-        num_tasks=journal.query("SELECT coalesce(max(seq), 0) AS num FROM task")[0]["num"],
-    )
-
-
-def _num_steps(config: object) -> int | None:
-    section = config.get("run") if isinstance(config, dict) else None
-    value = section.get("num_steps") if isinstance(section, dict) else None
-    return value if isinstance(value, int) and 0 < value <= LARGEST_INTEGER else None
-
-
-def _last_mean(journal: Journal, name: str, last: int | None) -> float | None:
-    rows = journal.query(
-        "SELECT avg(value) AS mean FROM metric WHERE step > ? AND name = ?", ((last or 0) - LAST_STEPS, name)
-    )
-    value: float | None = rows[0]["mean"]
-    return value
 
 
 MATCHES = (
@@ -241,22 +122,18 @@ def run_page(known: Known) -> RunPage:
     sections[1:1] = [] if by_member is None else [in_points(by_member, size)]
     return RunPage(
         view=view,
+        card=report_card(view),
         story=tell(view),
         tiles=tiles(view),
-        warnings=warnings_of(view),
+        health=health_of(view),
         sections=sections,
         stretch=size,
         living_only=len(drawn.meetings) < len(view.meetings),
         member_head=member_head(view),
-        member_rows=member_rows(view),
+        member_rows=member_rows(view, MAX_MEMBERS),
+        num_living=sum(member["left_step"] is None for member in view.individuals),
         config_text=json.dumps(view.run.config, indent=2, sort_keys=True, ensure_ascii=False),
     )
-
-
-def warnings_of(view: RunView) -> list[str]:
-    """Return what is wrong in plain words: the latest check-up's warnings, then signs of collapse; [] when nothing."""
-    latest = view.health[-1]["warnings"] if view.health else []
-    return [*latest, *(f"{sign[0].upper()}{sign[1:]}." for sign in signs_of_collapse(view))]
 
 
 def with_living_meetings(view: RunView) -> RunView:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redqueen.errors import UserError
@@ -21,6 +21,9 @@ MAX_SEARCH_CHARS = 200
 MAX_WORDS = 8
 PREVIEW_CHARS = 600
 """How much of a program the list shows."""
+
+SAME_WITHIN, MAX_SAME = 5_000, 5
+"""The list looks for the same program among so many earlier tasks; a task's page names so many of all."""
 
 SEARCHED = ("code", "message", "inputs", "outputs")
 WORD = re.compile(r'"([^"]*)"|(\S+)')
@@ -64,8 +67,13 @@ class Wanted:
     after: int | None = None
 
     @property
+    def num_set(self) -> int:
+        """How many filters are set, the search and the order apart."""
+        return len(self.ranges) + sum(map(bool, (self.kind, self.teacher, self.student)))
+
+    @property
     def is_filtered(self) -> bool:
-        return bool(self.text or self.kind or self.teacher or self.student or self.ranges)
+        return bool(self.text or self.num_set)
 
     def query(self, after: int | None = None) -> dict[str, str]:
         """Return the parameters of an address that asks for this, going on after the task ``after``."""
@@ -91,16 +99,45 @@ class TaskPage:
 class TaskDetail:
     """All about one task. ``pairs`` holds input, output and whether the student saw it, in a word.
 
-    Neighbours are ``seq`` s.
+    Neighbours are ``seq`` s; ``same``: earlier tasks with the same program, the first ones first.
     """
 
     task: Row
     candidate: Row | None
     pairs: list[tuple[str, str, str]]
     attempts: list[Row]
+    groups: list[Group]
     solvers: list[Row]
+    same: list[Row]
     before: int | None
     after: int | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """The attempts of one student at a task, in order, each with ``bar``: its advantage, -50 to 50 within the task.
+
+    ``mean_reward`` is None when none was rewarded.
+    """
+
+    student: str
+    attempts: list[Row]
+    num_correct: int
+    mean_reward: float | None
+
+
+def groups_of(attempts: Sequence[Row]) -> list[Group]:
+    """Return the attempts at a task by student."""
+    largest = max((abs(row["advantage"]) for row in attempts if row["advantage"] is not None), default=0.0) or 1.0
+    of: dict[str, list[Row]] = defaultdict(list)
+    for row in attempts:
+        of[row["student"]].append({**row, "bar": round(50 * (row["advantage"] or 0.0) / largest, 1)})
+    groups = []
+    for student, rows in of.items():
+        rewards = [row["reward"] for row in rows if row["reward"] is not None]
+        mean = sum(rewards) / len(rewards) if rewards else None
+        groups.append(Group(student, rows, sum(row["correct"] and not row["lost"] for row in rows), mean))
+    return groups
 
 
 def parse_wanted(parameters: Mapping[str, str], kinds: Collection[str]) -> Wanted:
@@ -180,6 +217,7 @@ def find_tasks(journal: Journal, wanted: Wanted) -> TaskPage:
     )
     tasks = rows[:PAGE_TASKS]
     _add_solvers(journal, tasks)
+    _add_same(journal, tasks)
     return TaskPage(tasks, num_found, tasks[-1]["seq"] if len(rows) > PAGE_TASKS else None)
 
 
@@ -195,6 +233,35 @@ def _add_solvers(journal: Journal, tasks: list[Row]) -> None:
         of_task[row["task"]].append(row)
     for task in tasks:
         task["solvers"] = of_task[task["seq"]]
+
+
+def _add_same(journal: Journal, tasks: list[Row]) -> None:
+    """Add to each task the nearest earlier one with the same program, None without one among ``SAME_WITHIN`` tasks."""
+    marks, seqs = ", ".join("?" * len(tasks)), [task["seq"] for task in tasks]
+    rows = journal.query(
+        "SELECT seq, step, code, inputs FROM task WHERE seq > ? AND seq <= ? AND code IN "
+        f"(SELECT code FROM task WHERE seq IN ({marks})) ORDER BY seq",
+        [min(seqs, default=0) - SAME_WITHIN, max(seqs, default=0), *seqs],
+    )
+    last: dict[str, Row] = {}
+    same: dict[int, Row | None] = {}
+    for row in rows:
+        earlier = last.get(row["code"])
+        same[row["seq"]] = None if earlier is None else {**earlier, "new_inputs": earlier["inputs"] != row["inputs"]}
+        last[row["code"]] = row
+    for task in tasks:
+        task["same"] = same[task["seq"]]
+
+
+def _same_programs(journal: Journal, task: Row) -> list[Row]:
+    """Return the first earlier tasks with the same program; an index of its measures rules most others out."""
+    rows = journal.query(
+        "SELECT seq, id, step, kind, inputs FROM task WHERE seq IN (SELECT seq FROM task WHERE ast_depth IS ? "
+        "AND cyclomatic IS ? AND num_lines IS ? AND num_variables IS ?) AND seq < ? AND code = ? ORDER BY seq "
+        f"LIMIT {MAX_SAME}",
+        [task[name] for name in ("ast_depth", "cyclomatic", "num_lines", "num_variables", "seq", "code")],
+    )
+    return [{**row, "new_inputs": row["inputs"] != task["inputs"]} for row in rows]
 
 
 def task_detail(journal: Journal, seq: int) -> TaskDetail | None:
@@ -217,7 +284,16 @@ def task_detail(journal: Journal, seq: int) -> TaskDetail | None:
     holder = [task]
     _add_solvers(journal, holder)
     attempts = read.attempts_of_task(journal, seq)
-    return TaskDetail(task, candidates[0] if candidates else None, pairs, attempts, task["solvers"], **around)
+    return TaskDetail(
+        task,
+        candidates[0] if candidates else None,
+        pairs,
+        attempts,
+        groups_of(attempts),
+        task["solvers"],
+        _same_programs(journal, task),
+        **around,
+    )
 
 
 def whole_text(journal: Journal, seq: int, part: str) -> str | None:

@@ -30,6 +30,11 @@ class Score:
         return f"{100 * self.mean:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
 
 
+def verdict_of(change: Score) -> Verdict:
+    """Return what a change says: ``better`` or ``worse`` only when its interval excludes 0."""
+    return "better" if change.low > 0 else "worse" if change.high < 0 else "unclear"
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The base model and the members' mean on one suite in one mode, after ``step``."""
@@ -49,10 +54,8 @@ class Comparison:
 
         Base and members answer the same items, so pairing is the right comparison and the sharper one.
         """
-        low, high = (self.members.low - self.base.high, self.members.high - self.base.low)
-        if self.change is not None:
-            low, high = self.change.low, self.change.high
-        return "better" if low > 0 else "worse" if high < 0 else "unclear"
+        apart = Score(0.0, self.members.low - self.base.high, self.members.high - self.base.low)
+        return verdict_of(apart if self.change is None else self.change)
 
     @property
     def overlapping(self) -> bool:
@@ -91,6 +94,12 @@ def last_evaluated_step(view: RunView, suite: str) -> int | None:
     )
 
 
+def latest_score(view: RunView, individual: str, suite: str, mode: str) -> Score | None:
+    """Return the aggregate score of anybody at the last evaluation that has one."""
+    rows = [row for row in _part(view, suite, ALL, ALL, mode) if row["individual"] == individual]
+    return _score(rows[-1]) if rows else None
+
+
 def base_score(view: RunView, suite: str, stratum: str, kind: str, mode: str) -> Score | None:
     """Return the base model's latest score on this part of the suite."""
     rows = [row for row in _part(view, suite, stratum, kind, mode) if row["individual"] == BASE]
@@ -124,8 +133,7 @@ def member_score(view: RunView, step: int, member: str, suite: str, mode: str) -
 
 
 def _part(view: RunView, suite: str, stratum: str, kind: str, mode: str) -> list[Row]:
-    wanted = (suite, stratum, kind, mode)
-    return [row for row in view.evaluations if (row["suite"], row["stratum"], row["kind"], row["mode"]) == wanted]
+    return view.scores.get((suite, stratum, kind, mode), [])
 
 
 def _num_items(view: RunView, suite: str, mode: str) -> int:

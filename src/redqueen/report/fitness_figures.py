@@ -21,6 +21,9 @@ UNIT = "share right (0 to 1)"
 MODE_NAMES = {"sampled": "sampled at temperature 1", "greedy": "greedy"}
 MODE_COLORS = {"sampled": 0, "greedy": 1}
 MODE_SYMBOLS = {"sampled": "circle", "greedy": "diamond"}
+MAX_MEMBERS = 24
+"""Most members that are drawn one by one."""
+
 BASE_COLOR = "quiet"
 
 
@@ -78,9 +81,13 @@ def _by_member(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | 
     members = [member["id"] for member in solvers(view) if member["id"] in here]
     if not members:
         return None
+    left_out = len(members) - MAX_MEMBERS
+    if left_out > 0:
+        ranked = sorted(members, key=lambda name: -_mean_over_modes(view, step, name, suite))
+        members = ranked[: MAX_MEMBERS // 2] + ranked[-MAX_MEMBERS // 2 :]
     categories = ["base", *members]
     series = [
-        _dots(
+        dots(
             MODE_NAMES[mode],
             mode,
             [
@@ -91,8 +98,16 @@ def _by_member(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | 
         for mode in MODES
     ]
     text = f"Every member that solves after step {step}, and the base model, with 95 % intervals over the items."
+    if left_out > 0:
+        text += f" The best {MAX_MEMBERS // 2} and the worst {MAX_MEMBERS // 2} are drawn."
     chart = {"type": "dots", "categories": categories, "series": series, "references": _references(view, suite)}
     return Figure(f"{prefix}fitness-members", f"Each member against the base{suffix}", UNIT, text, chart)
+
+
+def _mean_over_modes(view: RunView, step: int, member: str, suite: str) -> float:
+    scores = [member_score(view, step, member, suite, mode) for mode in MODES]
+    known = [score.mean for score in scores if score is not None]
+    return sum(known) / len(known) if known else 0.0
 
 
 def _by_kind(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | None:
@@ -121,15 +136,16 @@ def _against_base(
         base = [base_score(view, suite, stratum, kind, mode) for _, stratum, kind in parts]
         mean = [mean_score(view, step, suite, stratum, kind, mode) for _, stratum, kind in parts]
         series += [
-            {**_dots(f"base, {mode}", mode, base), "hollow": True},
-            _dots(f"{solvers_word(view)}, {mode}", mode, mean),
+            {**dots(f"base, {mode}", mode, base), "hollow": True},
+            dots(f"{solvers_word(view)}, {mode}", mode, mean),
         ]
     present = [part for part in series if any(part["values"])]
     chart = {"type": "dots", "categories": [name for name, _, _ in parts], "series": present}
     return Figure(figure_id, title, UNIT, text, chart, tall=len(parts) > 4) if present else None
 
 
-def _dots(name: str, mode: str, scores: list[Score | None]) -> Line:
+def dots(name: str, mode: str, scores: list[Score | None]) -> Line:
+    """Return one series of a ``dots`` chart in the look of its mode."""
     values = [None if score is None else [score.mean, score.low, score.high] for score in scores]
     return {"name": name, "color": MODE_COLORS[mode], "symbol": MODE_SYMBOLS[mode], "values": values}
 

@@ -1,4 +1,4 @@
-"""The health of the co-evolution as figures and rows: one point a generation, and the warnings in words."""
+"""The health of the co-evolution as figures: one point a generation."""
 
 from __future__ import annotations
 
@@ -49,11 +49,6 @@ def health_figures(view: RunView) -> list[Figure | None]:
             [("lost score", "forgetting_frac", 3, 0)],
         ),
     ]
-
-
-def warning_rows(view: RunView) -> list[list[str]]:
-    """Return one row for each warning: the step of the check-up and the sentence."""
-    return [[str(row["step"]), warning] for row in view.health for warning in row["warnings"]]
 
 
 def _figure(view: RunView, figure_id: str, title: str, text: str, drawn: list[Drawn]) -> Figure | None:

@@ -19,12 +19,22 @@ from redqueen.domains.registry import shown_as
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, write_whole
 from redqueen.journal.values import json_pairs, naming_contradictions
+from redqueen.report.card import Card, report_card
 from redqueen.report.figure import Figure, Section
-from redqueen.report.health_figures import warning_rows
 from redqueen.report.sections import sections_of
-from redqueen.report.side_by_side import arm_rows, comparison_section
+from redqueen.report.side_by_side import arm_rows, comparison_section, setting_rows
 from redqueen.report.story import Story, tell
-from redqueen.report.tables import Tile, arm_cells, birth_rows, family_tree, member_head, member_rows, tiles
+from redqueen.report.tables import (
+    MAX_MEMBERS,
+    Tile,
+    arm_cells,
+    birth_rows,
+    family_tree,
+    member_head,
+    member_rows,
+    tiles,
+)
+from redqueen.report.timeline import Health, health_of
 from redqueen.report.view import Example, RunView, read_run
 
 ASSETS = Path(__file__).parent / "assets"
@@ -66,13 +76,16 @@ class RunPage:
     id: str
     view: RunView
     story: Story
+    card: Card
+    picture: PlacedFigure | None
+    health: Health
     tiles: list[Tile]
     sections: list[PlacedSection]
     member_head: list[str]
     member_rows: list[list[str]]
+    num_left_out: int
     birth_rows: list[list[str]]
     family_tree: str
-    warning_rows: list[list[str]]
     first_examples: list[PlacedExample]
     last_examples: list[PlacedExample]
     config_text: str
@@ -120,6 +133,8 @@ def report_html(views: Sequence[RunView]) -> str:
         links=_links(runs, comparison),
         comparison=comparison,
         arm_rows=arm_cells(arm_rows(views)) if comparison else [],
+        setting_head=["setting", *(view.label for view in views)],
+        setting_rows=setting_rows(views),
         runs=runs,
         version=__version__,
     )
@@ -137,17 +152,21 @@ def _template() -> Template:
 
 
 def _run_page(view: RunView, page_id: str, figures: list[Figure]) -> RunPage:
+    card = report_card(view)
     return RunPage(
         id=page_id,
         view=view,
         story=tell(view),
+        card=card,
+        picture=None if card.figure is None else place_figure(card.figure, page_id, figures),
+        health=health_of(view),
         tiles=tiles(view),
         sections=[place(section, f"{page_id}-{section.id}", figures) for section in sections_of(view)],
         member_head=member_head(view),
         member_rows=member_rows(view),
+        num_left_out=max(0, sum(m["left_step"] is None for m in view.individuals) - MAX_MEMBERS),
         birth_rows=birth_rows(view),
         family_tree=family_tree(view),
-        warning_rows=warning_rows(view),
         first_examples=[_placed_example(example) for example in view.first_examples],
         last_examples=[_placed_example(example) for example in view.last_examples],
         config_text=json.dumps(view.run.config, indent=2, sort_keys=True, ensure_ascii=False),
@@ -156,11 +175,14 @@ def _run_page(view: RunView, page_id: str, figures: list[Figure]) -> RunPage:
 
 def place(section: Section, section_id: str, figures: list[Figure]) -> PlacedSection:
     """Append the section's figures to the page's list and return the section with their indices in it."""
-    placed = []
-    for figure in section.figures:
-        placed.append(PlacedFigure(figure, f"{section_id}-{figure.id}", len(figures)))
-        figures.append(figure)
-    return PlacedSection(section_id, section.title, section.text, tuple(placed))
+    placed = tuple(place_figure(figure, section_id, figures) for figure in section.figures)
+    return PlacedSection(section_id, section.title, section.text, placed)
+
+
+def place_figure(figure: Figure, prefix: str, figures: list[Figure]) -> PlacedFigure:
+    """Append a figure to the page's list and return it with its index in it."""
+    figures.append(figure)
+    return PlacedFigure(figure, f"{prefix}-{figure.id}", len(figures) - 1)
 
 
 def _placed_example(example: Example) -> PlacedExample:

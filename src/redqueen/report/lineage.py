@@ -45,12 +45,12 @@ def ancestors(births: Sequence[Birth], name: str) -> set[str]:
     return found
 
 
-def generation(births: Sequence[Birth], name: str) -> int:
-    """How many births lie between ``name`` and its farthest founder; 0 for a founder."""
+def generations(births: Sequence[Birth]) -> dict[str, int]:
+    """How many births lie between each child and its farthest founder; a founder is not in it."""
     depth: dict[str, int] = {}
     for birth in sorted(births, key=lambda b: b.step):
         depth[birth.child] = 1 + max((depth.get(parent, 0) for parent in birth.parents), default=-1)
-    return depth.get(name, 0)
+    return depth
 
 
 def founder_shares(births: Sequence[Birth], living: Iterable[str]) -> dict[str, float]:

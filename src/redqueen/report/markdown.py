@@ -8,11 +8,13 @@ from pathlib import Path
 
 from redqueen.display import visible
 from redqueen.files import naming_another_file, write_whole
-from redqueen.report.health_figures import warning_rows
+from redqueen.report.card import report_card
+from redqueen.report.fitness import MODES
 from redqueen.report.html import read_runs
 from redqueen.report.side_by_side import arm_rows
 from redqueen.report.story import tell
 from redqueen.report.tables import arm_cells, birth_rows, family_tree, member_head, member_rows, tiles
+from redqueen.report.timeline import HEAD, health_of
 from redqueen.report.view import RunView
 
 SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&])")
@@ -40,11 +42,13 @@ def report_markdown(views: Sequence[RunView]) -> str:
 
 
 def _run_parts(view: RunView) -> list[str]:
-    story = tell(view)
+    story, card = tell(view), report_card(view)
     label, arm = literal(view.label), literal(view.run.arm)
     parts = [
         f"## {label} ({arm}, {view.last_step} steps, seed {view.run.rng_seed})",
-        f"**{story.headline}.** {' '.join(literal(sentence) for sentence in story.sentences)}",
+        f"{card.mark} **{literal(card.sentence)}**",
+        *([table(["", *MODES], card.rows())] if card.entries else []),
+        " ".join(literal(sentence) for sentence in story.sentences),
         table(["", "value", ""], [[tile.name, tile.value, tile.note] for tile in tiles(view)]),
         "### Members at the end",
         table(member_head(view), member_rows(view)),
@@ -54,9 +58,9 @@ def _run_parts(view: RunView) -> list[str]:
         head = ["child", "step", "replaced", "operator", "parents", "change", "constants"]
         parts += ["### Births", table(head, births)]
         parts += ["### Family tree", f"```text\n{_fenced(family_tree(view))}\n```"]
-    warned = warning_rows(view)
+    warned = health_of(view).rows
     if warned:
-        parts += ["### Warnings", table(["step", "warning"], warned)]
+        parts += ["### Warnings", table(HEAD, warned)]
     return parts
 
 

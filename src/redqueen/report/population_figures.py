@@ -12,6 +12,9 @@ from redqueen.report.view import RunView
 MAX_MATRIX_SIDE = 24
 """The match-up matrix shows at most this many members of each role, the latest born."""
 
+FEW_ROWS, MAX_ROWS = 12, 40
+"""The lineage has a row for each of so few slots, and of a larger population at most this many rows."""
+
 FEW_TEXT = (
     "Each line is a slot of the population; it breaks where a child takes the slot over. The band is one sigma to "
     "either side: how unsure the rating is of itself."
@@ -61,12 +64,19 @@ def matchup_figure(view: RunView) -> Figure | None:
 
 
 def lineage_figure(view: RunView) -> Figure | None:
-    """Return the lineage: every member from birth to replacement in its slot, and lines from parents to children."""
+    """Return the lineage: every member from birth to replacement in its slot, and lines from parents to children.
+
+    Of a population with many slots, those without births share one row, and so do slots beyond the ``MAX_ROWS`` that
+    saw a birth last.
+    """
     if not view.births:
         return None
-    places = _place_names(view)
-    rows = list(places.values())
-    row_of = {member["id"]: rows.index(places[member["slot"]]) for member in view.individuals}
+    names, apart = _place_names(view), _slots_apart(view)
+    rows = [name for slot, name in names.items() if slot in apart]
+    num_together = len(names) - len(rows)
+    if num_together:
+        rows.append(f"{num_together} more")
+    row_of = {m["id"]: rows.index(names[m["slot"]]) if m["slot"] in apart else len(apart) for m in view.individuals}
     parents_of = {row["child"]: parents for row, parents in view.births}
     lives = [
         {
@@ -79,15 +89,32 @@ def lineage_figure(view: RunView) -> Figure | None:
             "parents": parents_of.get(member["id"], []),
         }
         for member in view.individuals
+        if member["slot"] in apart
     ]
+    if num_together:
+        whole = {"id": rows[-1], "row": len(apart), "start": 0, "end": view.last_step, "alive": True}
+        lives.append({**whole, "operator": "founder", "parents": []})
     links = [
         {"step": row["step"], "start": row_of[parent], "end": row_of[row["child"]]}
         for row, parents in view.births
         for parent in parents
+        if row_of[row["child"]] < len(apart)
     ]
     text = "Steps from left to right, slots of the population from top to bottom. The table below has the constants."
+    if num_together:
+        text += f" The last row stands for {num_together} slots, most or all of them without births."
     chart = {"type": "lineage", "rows": rows, "lives": lives, "links": links}
     return Figure("lineage", "Lineage", "step", text, chart, tall=len(rows) > 6, wide=True)
+
+
+def _slots_apart(view: RunView) -> set[int]:
+    """Return the slots that have a row of their own in the lineage."""
+    slots = {member["slot"] for member in view.individuals}
+    if len(slots) <= FEW_ROWS:
+        return slots
+    slot_of = {member["id"]: member["slot"] for member in view.individuals}
+    born = dict.fromkeys(slot_of[row["child"]] for row, _ in reversed(view.births))
+    return set(list(born)[:MAX_ROWS])
 
 
 def _place_names(view: RunView) -> dict[int, str]:

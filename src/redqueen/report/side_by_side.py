@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from redqueen.display import NOTHING
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, RunRecord
 from redqueen.propose.curriculum import STRUCTURE
@@ -22,6 +23,9 @@ TEXT = (
     "Runs of one arm share a colour and differ in their dashes; runs that were set differently are different arms. "
     "What differs between two runs of the same arm is the noise that a difference between arms has to beat."
 )
+MAX_SETTINGS = 200
+"""Longest table of what two configs differ in."""
+
 COMPARED = (
     "solve/rate",
     "propose/valid_frac",
@@ -57,6 +61,26 @@ def comparison_section(views: Sequence[RunView]) -> Section:
     figures.append(_fitness_at_the_end(views))
     figures += [_overlay(views, looks, name) for name in COMPARED]
     return Section("compare", "Side by side", TEXT, tuple(figure for figure in figures if figure is not None))
+
+
+def setting_rows(views: Sequence[RunView]) -> list[list[str]]:
+    """Return a row for each setting in which the runs differ: its name, then its value in each run as JSON.
+
+    A setting that a run does not have is ``–``. At most ``MAX_SETTINGS`` rows.
+    """
+    flat = [dict(_flat(view.run.config)) for view in views]
+    names = list(dict.fromkeys(name for settings in flat for name in settings))
+    rows = [[name, *(settings.get(name, NOTHING) for settings in flat)] for name in names]
+    return [row for row in rows if len(set(row[1:])) > 1][:MAX_SETTINGS]
+
+
+def _flat(config: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the settings of nested sections by their dotted names, in their order; values as JSON."""
+    if isinstance(config, Mapping) and config:
+        for name, value in config.items():
+            yield from _flat(value, f"{prefix}.{name}" if prefix else str(name))
+    else:
+        yield prefix, json.dumps(config, ensure_ascii=False, default=str)
 
 
 def arm_rows(views: Sequence[RunView]) -> list[ArmRow]:

@@ -6,23 +6,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redqueen.display import NOTHING, duration, number
-from redqueen.journal.values import json_of
+from redqueen.journal.values import LARGEST_INTEGER, json_of
 from redqueen.journal.write import Row
 from redqueen.nouns import Birth
-from redqueen.report.fitness import MODES, comparisons, last_evaluated_step, member_score
+from redqueen.report.card import MARKS
+from redqueen.report.fitness import MODES, Verdict, comparisons, last_evaluated_step, member_score
 from redqueen.report.lineage import tree_lines
 from redqueen.report.side_by_side import ArmRow
 from redqueen.report.story import rolling, start_and_end
 from redqueen.report.view import RunView
 
+MAX_MEMBERS, MAX_BIRTHS = 100, 400
+"""Longest tables of a report: the fittest members, the latest births."""
+
 
 @dataclass(frozen=True)
 class Tile:
-    """One number at a glance: its name, the value with its unit, and a few words on it."""
+    """One number at a glance: its name, the value with its unit, a few words on it, and a verdict where it has one."""
 
     name: str
     value: str
     note: str
+    standing: Verdict | None = None
+
+    @property
+    def mark(self) -> str:
+        """The shape of the verdict, "" without one."""
+        return "" if self.standing is None else MARKS[self.standing]
 
 
 def tiles(view: RunView) -> list[Tile]:
@@ -32,7 +42,7 @@ def tiles(view: RunView) -> list[Tile]:
         change = 100 * (comparison.members.mean - comparison.base.mean)
         verdict = {"better": "above the base", "worse": "below the base", "unclear": "no clear change"}
         note = f"points, {comparison.mode}; {verdict[comparison.verdict]}"
-        made.append(Tile("External fitness", f"{change:+.1f}", note))
+        made.append(Tile("External fitness", f"{change:+.1f}", note, comparison.verdict))
     solve, valid = rolling(view.values("solve/rate")), view.values("propose/valid_frac")
     if solve:
         made.append(Tile("Solve rate", f"{100 * solve[-1]:.0f} %", "of attempts right, last 10 steps"))
@@ -53,23 +63,32 @@ def tiles(view: RunView) -> list[Tile]:
     return made
 
 
-def member_head(view: RunView) -> list[str]:
+def member_head(view: RunView, living_only: bool = True) -> list[str]:
     """Return the head of the members' table."""
     rated = ["rating", "fitness"] if view.ratings else []
-    return ["member", "role", *rated, "born at step", "operator", *(f"external, {mode}" for mode in MODES)]
+    left = [] if living_only else ["left at step"]
+    return ["member", "role", *rated, "born at step", *left, "operator", *(f"external, {mode}" for mode in MODES)]
 
 
-def member_rows(view: RunView) -> list[list[str]]:
-    """Return one row for each member that is there at the end, teachers first, fittest first."""
+def member_rows(view: RunView, most: int = MAX_MEMBERS, skip: int = 0, living_only: bool = True) -> list[list[str]]:
+    """Return one row for each member that is there at the end, teachers first, fittest first.
+
+    At most ``most`` rows, after the first ``skip``. Without ``living_only`` those that left follow, the latest first.
+    """
     last_rating = {row["individual"]: row for row in view.ratings}
     suite = next(iter(sorted({row["suite"] for row in view.evaluations})), "")
     step = last_evaluated_step(view, suite)
-    there = [member for member in view.individuals if member["left_step"] is None]
+    there = [m for m in view.individuals if m["left_step"] is None or not living_only]
     there.sort(
-        key=lambda m: (m["role"] != "teacher", -last_rating.get(m["id"], {"fitness": 0.0})["fitness"], m["slot"])
+        key=lambda m: (
+            -(m["left_step"] or LARGEST_INTEGER),
+            m["role"] != "teacher",
+            -last_rating.get(m["id"], {"fitness": 0.0})["fitness"],
+            m["slot"],
+        )
     )
     rows = []
-    for member in there:
+    for member in there[skip : skip + most]:
         rating = last_rating.get(member["id"])
         rated = [NOTHING, NOTHING]
         if rating is not None:
@@ -77,14 +96,16 @@ def member_rows(view: RunView) -> list[list[str]]:
         scores = [None if step is None else member_score(view, step, member["id"], suite, mode) for mode in MODES]
         external = [NOTHING if score is None else str(score) for score in scores]
         rated = rated if view.ratings else []
-        rows.append([member["id"], member["role"], *rated, str(member["born_step"]), member["operator"], *external])
+        left = [] if living_only else [NOTHING if member["left_step"] is None else str(member["left_step"])]
+        born = [str(member["born_step"]), *left, member["operator"]]
+        rows.append([member["id"], member["role"], *rated, *born, *external])
     return rows
 
 
 def birth_rows(view: RunView) -> list[list[str]]:
-    """Return one row for each birth: child, step, replaced, operator, parents, relative change, constants, space."""
+    """Return one row for each of the latest births: child, step, replaced, operator, parents, change, constants."""
     rows = []
-    for row, parents in view.births:
+    for row, parents in view.births[-MAX_BIRTHS:]:
         constants = ", ".join(f"{name} {value:.3g}" for name, value in json_of(row, "constants").items())
         constants += f"{', ' if constants else ''}{row['space']} space" if parents else ""
         change = _change(row)
@@ -96,7 +117,12 @@ def birth_rows(view: RunView) -> list[list[str]]:
 
 
 def family_tree(view: RunView) -> str:
-    """Return the lineage as text: each child under its first parent, a star marks present members; "" without any."""
+    """Return the lineage as text: each child under its first parent, a star marks present members; "" without any.
+
+    Founders without children are counted at the end; of a large run only the first lines are shown.
+    """
+    if not view.births:
+        return ""
     births = [
         Birth(
             step=row["step"],
@@ -108,9 +134,18 @@ def family_tree(view: RunView) -> str:
         )
         for row, parents in view.births
     ]
+    fertile = {birth.parents[0] for birth in births if birth.parents}
     founders = [member["id"] for member in view.individuals if member["born_step"] == 0]
     living = [member["id"] for member in view.individuals if member["left_step"] is None]
-    return "\n".join(tree_lines(births, founders, living)) if births else ""
+    lines = tree_lines(births, [name for name in founders if name in fertile], living)
+    shown = lines[:MAX_BIRTHS]
+    if len(lines) > len(shown):
+        shown.append(f"({len(lines) - len(shown):,} more lines)")
+    alone = [name for name in founders if name not in fertile]
+    if alone:
+        named = ", ".join(alone[:MAX_MEMBERS])
+        shown.append(f"without children: {named}{', ...' if len(alone) > MAX_MEMBERS else ''} ({len(alone):,} in all)")
+    return "\n".join(shown)
 
 
 def _change(row: Row) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from redqueen.errors import UserError
@@ -59,6 +61,14 @@ class RunView:
     def is_single(self) -> bool:
         """Whether one adapter plays both roles: no ratings, no matches between members."""
         return any(member["role"] == "both" for member in self.individuals)
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str, str, str], list[Row]]:
+        """The evaluations by suite, stratum, kind and mode."""
+        found: dict[tuple[str, str, str, str], list[Row]] = defaultdict(list)
+        for row in self.evaluations:
+            found[row["suite"], row["stratum"], row["kind"], row["mode"]].append(row)
+        return dict(found)
 
     def series(self, name: str) -> Series:
         """Return a metric as a series over the steps, empty when the run has none of that name."""

@@ -26,6 +26,7 @@ from redqueen.run.cluster_log import write_news
 from redqueen.run.continuation import lengthened, record_lengths, write_lengths
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, catching_signals
+from redqueen.run.now import NowFile
 from redqueen.run.preflight import check_prompts
 from redqueen.run.product import choose_product
 from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
@@ -190,6 +191,7 @@ def _session(
     with (
         open_tracker(engine.config, folder, tracker_id, after_step) as tracker,
         catching_signals() as reporter.stop_request,
+        NowFile(folder) as reporter.now,
     ):
         yield Session(folder, engine, journal, reporter, tracker)
 

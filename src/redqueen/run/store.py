@@ -13,6 +13,7 @@ from redqueen.errors import UserError
 from redqueen.files import making_folder, read_plain, write_whole
 from redqueen.journal.opening import BESIDE
 from redqueen.locking import LOCK_NAME, held_here
+from redqueen.run.now import NOW
 
 CONFIG = "config.json"
 JOURNAL = "journal.sqlite"
@@ -55,7 +56,7 @@ def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: 
 
 def refuse_links(folder: Path) -> None:
     """Raise UserError when something in a run folder that a run writes to, or deletes in, is a link elsewhere."""
-    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, CLUSTER_LOG):
+    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, NOW, CLUSTER_LOG):
         if os.path.islink(folder / name):
             raise UserError(f"{folder / name} is a link, and a run writes there: put the thing itself into {folder}")
 

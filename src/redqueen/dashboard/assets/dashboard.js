@@ -5,6 +5,21 @@
     try { localStorage.setItem("redqueen-theme", document.documentElement.dataset.theme); } catch (error) { /* forbidden: not remembered */ }
   }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 
+  // Buttons that copy a command; where the browser does not allow it, the command is selected instead.
+  for (const copier of document.querySelectorAll("button[data-copy]")) {
+    const command = document.getElementById(copier.dataset.copy);
+    copier.hidden = false;
+    copier.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(command.textContent);
+        copier.textContent = "Copied";
+      } catch (error) {
+        getSelection().selectAllChildren(command);
+        copier.textContent = "Selected: press Ctrl-C";
+      }
+    });
+  }
+
   const period_ms = 1000 * Number(document.body.dataset.refresh || 0);
   if (!period_ms) return;
   const status = document.getElementById("live-status"), button = document.getElementById("live");
@@ -14,8 +29,11 @@
     if (status.textContent !== text) status.textContent = text;
   }
 
-  // Takes over what is new in another copy of this page: texts and tables by their id, figures by their numbers.
+  // Takes over what is new in another copy of this page: texts and tables by their id, figures by their numbers. A page
+  // that has other parts now (a run's first step is played, a run has appeared) is loaded anew.
   function takeOver(page) {
+    const parts = (of) => [...of.querySelectorAll("[data-live]")].map((part) => part.id).join();
+    if (parts(page) !== parts(document) && !document.querySelector("input:checked")) { location.reload(); return false; }
     for (const old of document.querySelectorAll("[data-live]")) {
       const fresh = page.getElementById(old.id);
       if (!fresh || fresh.innerHTML === old.innerHTML || old.contains(document.activeElement)) continue;

@@ -292,7 +292,7 @@
     if (figure.chart.type === "dots") {
       box.style.height = Math.max(150, 70 + figure.chart.categories.length * (figure.chart.series.length * DOT_PX + 14)) + "px";
     }
-    if (figure.chart.type === "lineage") box.style.height = Math.max(220, 80 + figure.chart.rows.length * 40) + "px";
+    if (figure.chart.type === "lineage") box.style.height = Math.max(220, 80 + figure.chart.rows.length * (figure.chart.rows.length > 12 ? 24 : 40)) + "px";
     if (figure.chart.type === "heat") box.style.height = Math.max(240, 110 + figure.chart.rows.length * 26) + "px";
     const drawing = echarts.init(box, null, { renderer: "svg" }), page = look();
     drawing.setOption(OPTIONS[figure.chart.type](figure.chart, page));
