@@ -26,6 +26,7 @@ from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
+from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
 from redqueen.verify.opening import open_verifier
@@ -110,6 +111,7 @@ def load_adapters(config: Config) -> Adapters:
     bank = build_bank(config, base)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id = pad_token(tokenizer)
+    stopper = stop_strings(choose_format(config), tokenizer)
     learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id)
 
     def sampler(max_new_tokens: int, temperature: float, top_p: float) -> TorchSampler:
@@ -121,6 +123,7 @@ def load_adapters(config: Config) -> Adapters:
             top_p=top_p,
             max_rows=solve.max_rows,
             pad_id=pad_id,
+            stopper=stopper,
         )
 
     return Adapters(
@@ -160,6 +163,13 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         first = str(error).strip().splitlines()[0]
         raise UserError(f"model.base {name} cannot be loaded: {first}") from None
     return model, tokenizer
+
+
+def stop_strings(prompt_format: PromptFormat, tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:
+    """Return what finds the strings that end a completion in this format, None where the end token does it alone."""
+    if not prompt_format.stops:
+        return None
+    return StopStrings(prompt_format.stops, lambda tokens: str(tokenizer.decode(list(tokens))))
 
 
 def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:

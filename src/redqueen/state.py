@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from redqueen.config import Config
+from redqueen.domains.prompt_format import choose_format
 from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
 from redqueen.match.payoff import PayoffMatrix
@@ -79,7 +80,9 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
         first = population.num_teachers
         members += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
-    seeds = tuple(open_domain(name).seed for name in config.propose.domains)
+    domains = [open_domain(name) for name in config.propose.domains]
+    shown = choose_format(config).shows_examples
+    seeds = tuple(task for domain in domains for task in (shown and domain.examples or (domain.seed,)))
     buffer, memory = TaskBuffer(config.propose.buffer_capacity, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall)

@@ -17,6 +17,6 @@ class ModelConfig(Section):
     Qwen2.5-Coder-7B, as in ``configs/paper-7b.toml``."""
     precision: Literal["bf16", "fp32"] = "bf16"
     """Precision of the base's products. Ours: cheap in bf16; adapters and moments are fp32, which keeps small steps."""
-    prompt_format: Literal["auto", "compact", "compact-forced", "chat"] = "auto"
+    prompt_format: Literal["auto", "compact", "compact-forced", "chat", "fewshot", "fewshot-trace"] = "auto"
     """``auto``: ``compact``, its notation, for the embedded base and ``chat``, plain English, for all others. The
     control ``compact-forced`` is ``compact`` with each thought begun in the prompt. Ours."""
