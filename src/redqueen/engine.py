@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
-from redqueen.config import EMBEDDED, Config
+from redqueen.config import Config
 from redqueen.domains.prompt_format import PromptFormat, choose_format
 from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
@@ -22,7 +22,7 @@ from redqueen.learn.torch_store import TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
-from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
+from redqueen.policy.base_shape import model_source
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
@@ -152,9 +152,8 @@ def choose_device(name: str) -> torch.device:
 
 
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load the base and its tokenizer: embedded, from a folder, or by name from the hub."""
-    folder = str(embedded_folder()) if name == EMBEDDED else name
-    refuse_missing_folder(name)
+    """Load the base and its tokenizer: embedded, from a folder or a GGUF file, or by name from the hub."""
+    folder = model_source(name)
     disable_progress_bar()  # it would overwrite our progress display
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -14,7 +14,7 @@ from redqueen.files import making_folder, write_whole
 from redqueen.learn.torch_store import FACTORS
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.base_shape import embedded_folder, model_source
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import plain_config, write_adapter
 from redqueen.report.model_card import model_card
@@ -45,7 +45,7 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False) ->
     bank = build_bank(config, freeze(model, "cpu", "fp32"))
     bank.load_all(checkpoint.tensors[FACTORS])
     embedded = config.model.base == EMBEDDED
-    base_name = str(out / "base") if embedded else config.model.base
+    base_name = str(out / "base") if embedded else model_source(config.model.base)
     try:
         with making_folder(out) as aside:
             if merge:

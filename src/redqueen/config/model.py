@@ -13,7 +13,7 @@ class ModelConfig(Section):
     """The frozen base."""
 
     base: str = EMBEDDED
-    """``embedded``, a model folder, or a name on the hub. Ours: runs without a download; the paper has
+    """``embedded``, a model folder, a GGUF file or a folder with one, or a name on the hub. Ours: runs without a download; the paper has
     Qwen2.5-Coder-7B, as in ``configs/paper-7b.toml``."""
     precision: Literal["bf16", "fp32"] = "bf16"
     """Precision of the base's products. Ours: cheap in bf16; adapters and moments are fp32, which keeps small steps."""

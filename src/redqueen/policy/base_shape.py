@@ -8,6 +8,7 @@ from typing import Any
 
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
+from redqueen.policy.gguf import gguf_file, shape_of, unpacked
 
 
 def embedded_folder() -> Path:
@@ -15,18 +16,35 @@ def embedded_folder() -> Path:
     return Path(__file__).parent.parent / "tiny" / "base"
 
 
+def model_source(name: str) -> str:
+    """Return what transformers loads for ``model.base``: a folder or a name on the hub. A GGUF file is unpacked first.
+
+    Raises UserError for a path to nothing, and as ``gguf.unpack`` does.
+    """
+    if name == EMBEDDED:
+        return str(embedded_folder())
+    file = gguf_file(name)
+    if file is not None:
+        return str(unpacked(file))
+    refuse_missing_folder(name)
+    return name
+
+
 def base_shape(name: str) -> dict[str, Any] | None:
     """Return the model's config.json: embedded, in a folder, or in the local cache of the hub (None: not there yet).
 
+    For a GGUF file it is made of the file's header; nothing is unpacked for that.
+
     Raises UserError when ``name`` is no folder of a model and cannot be a name on the hub.
     """
-    folder = embedded_folder() if name == EMBEDDED else Path(name)
+    if (file := gguf_file(name)) is not None:
+        return shape_of(file)
+    folder = Path(model_source(name))
     if folder.is_dir():
         path = folder / "config.json"
         if not path.is_file():
             raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
         return _read(path)
-    refuse_missing_folder(name)
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -51,4 +69,4 @@ def refuse_missing_folder(name: str) -> None:
 
 
 def _no_folder(name: str) -> UserError:
-    return UserError(f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded")
+    return UserError(f"model.base is {name}, and there is no such folder: give a model folder, a GGUF file, a hub name, or embedded")
