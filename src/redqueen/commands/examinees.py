@@ -12,6 +12,7 @@ from typing import Any
 from redqueen.config import Config, load_config, parse_config
 from redqueen.engine import Engine, open_engine
 from redqueen.errors import UserError
+from redqueen.fitting import fit_to_base
 from redqueen.nouns import BASE_SLOT
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.population.peft import CONFIG_FILE, read_adapter
@@ -51,7 +52,7 @@ def open_examination(target: str, overrides: Sequence[str]) -> Iterator[Examinat
     folder = Path(target)
     asked = load_config(None, overrides)
     if target == BASE_NAME:
-        with open_engine(_with(_alone(), asked)) as engine:
+        with open_engine(fit_to_base(_with(_alone(), asked)).config) as engine:
             yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT),), BASE_NAME)
     elif (folder / CONFIG_FILE).is_file():
         with _open_adapter(folder, asked) as found:
@@ -100,7 +101,7 @@ def _open_adapter(folder: Path, asked: Config) -> Iterator[Examination]:
     data["model"] = {"base": base}
     if _is_embedded(Path(base)):
         data["model"]["prompt_format"] = "compact"
-    with open_engine(_with(data, asked)) as engine:
+    with open_engine(fit_to_base(_with(data, asked)).config) as engine:
         engine.store.load(0, genotype)
         name = folder.resolve().name
         yield Examination(engine, (Examinee(name, "adapter", 0),), name)

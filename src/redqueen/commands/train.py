@@ -11,12 +11,17 @@ from redqueen.config import load_config
 
 def train(config: Path | None, run_dir: Path | None, overrides: Sequence[str], dry_run: bool) -> None:
     """Play a run from its beginning in ``run_dir`` (default runs/NAME-SEED); with ``dry_run`` only print its plan."""
-    resolved = load_config(config, overrides)
+    from redqueen.fitting import fit_to_base
+
+    fitted = fit_to_base(load_config(config, overrides))
     if dry_run:
         from redqueen.run.dry_run import plan_text
 
-        print(plan_text(resolved))
+        print(plan_text(fitted))
         return
+    for reason in fitted.reasons:
+        print(reason, file=sys.stderr)
+    resolved = fitted.config
     from redqueen.run.lifecycle import start
 
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"

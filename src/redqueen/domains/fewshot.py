@@ -1,8 +1,8 @@
-"""The frame of prompts for base and small models: examples in place of rules, a continuation in place of a conversation.
+"""The frame of prompts for base and small models: examples in place of rules, continuation in place of conversation.
 
 A prompt is a few whole examples, each ended by ``END``, and the beginning of another one; the model goes on and is
-stopped at its ``END``. With ``traced`` the examples of solving have a line of reasoning before ``ANSWER``. Ground: ours;
-a model that does not follow rules still follows a pattern (few-shot prompting, Brown et al. 2020).
+stopped at its ``END``. With ``traced`` the examples of solving have a line of reasoning before ``ANSWER``. A model that
+does not follow rules still follows a pattern (few-shot prompting, Brown et al. 2020); the layout is ours.
 """
 
 from __future__ import annotations

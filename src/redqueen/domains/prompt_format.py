@@ -145,9 +145,7 @@ def choose_format(config: Config) -> PromptFormat:
     return PromptFormat(frame, config.verify)
 
 
-def completion_text(
-    tokenizer: PreTrainedTokenizerBase, completion: Completion, stops: Sequence[str] = ()
-) -> str:
+def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion, stops: Sequence[str] = ()) -> str:
     """Decode a completion as the parsers want it: without its end token, but with every other mark left in.
 
     Special tokens stay visible because a format may use them as think or answer marks. Where one of ``stops`` ended the

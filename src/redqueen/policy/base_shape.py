@@ -55,6 +55,24 @@ def base_shape(name: str) -> dict[str, Any] | None:
     return _read(Path(cached)) if isinstance(cached, str) else None
 
 
+def has_chat_template(name: str) -> bool:
+    """Tell whether the base's tokenizer has a chat template. A GGUF file is taken to have one: most are made to chat.
+
+    Raises as ``base_shape`` does.
+    """
+    if gguf_file(name) is not None:
+        return True
+    folder = Path(model_source(name))
+    if folder.is_dir():
+        found = [folder / "chat_template.jinja", folder / "tokenizer_config.json"]
+    else:
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = [try_to_load_from_cache(name, file) for file in ("chat_template.jinja", "tokenizer_config.json")]
+        found = [Path(path) for path in cached if isinstance(path, str)]
+    return any(path.is_file() and (path.suffix == ".jinja" or "chat_template" in _read(path)) for path in found)
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -69,4 +87,6 @@ def refuse_missing_folder(name: str) -> None:
 
 
 def _no_folder(name: str) -> UserError:
-    return UserError(f"model.base is {name}, and there is no such folder: give a model folder, a GGUF file, a hub name, or embedded")
+    return UserError(
+        f"model.base is {name}, and there is no such folder: give a model folder, a GGUF file, a hub name, or embedded"
+    )

@@ -1,7 +1,7 @@
-"""The programs that a few-shot prompt begins with: a dozen that we wrote, each with ten inputs and a sentence about it.
+"""The programs that a few-shot prompt begins with: a dozen of ours, each with ten inputs and a sentence about it.
 
-They are short and unlike each other (loops, branches, recursion, slices, comprehensions; numbers, texts, lists, dicts), so
-that what a model continues is neither one type nor one construct. None is an item of the held-out suite. Ground: ours.
+They are short and unlike each other (loops, branches, recursion, slices; numbers, texts, lists, dicts), so that what a
+model continues is neither one type nor one construct. None is an item of the held-out suite. Ground: ours.
 """
 
 from __future__ import annotations
@@ -60,24 +60,24 @@ EXAMPLES: tuple[Task, ...] = (
 'cat  dog' -> 'dog cat'""",
     ),
     _example(
-        "The sum of the digits.",
+        "How many times a number is cut to a third until at most one is left.",
         """def f(n):
-    total = 0
-    while n > 0:
-        total += n % 10
-        n //= 10
-    return total
+    steps = 0
+    while n > 1:
+        n //= 3
+        steps += 1
+    return steps
 """,
-        """507 -> 12
-9 -> 9
+        """20 -> 3
+1 -> 0
+3 -> 1
+8 -> 2
+9 -> 2
+27 -> 3
+100 -> 4
 0 -> 0
-10 -> 1
-99 -> 18
-1234 -> 10
-70 -> 7
-808 -> 16
-3 -> 3
-4455 -> 18""",
+2 -> 1
+500 -> 6""",
     ),
     _example(
         "How often a letter stands in the text.",
@@ -115,7 +115,7 @@ EXAMPLES: tuple[Task, ...] = (
 [(1, 4), (2, 6)] -> {1: 4, 2: 6}
 [('u', -1), ('u', 1)] -> {'u': 0}
 [('p', 7), ('q', 7), ('p', 7)] -> {'p': 14, 'q': 7}
-[('z', 10), ('y', 20)] -> {'z': 10, 'y': 20}
+[('y', 20), ('z', 10)] -> {'y': 20, 'z': 10}
 [(True, 3)] -> {True: 3}""",
     ),
     _example(
@@ -207,23 +207,24 @@ EXAMPLES: tuple[Task, ...] = (
 32 -> [1, 0, 0, 0, 0, 0]""",
     ),
     _example(
-        "Every second letter in capitals.",
+        "Leaves out every third letter.",
         """def f(text):
     out = ""
     for i, c in enumerate(text):
-        out += c.upper() if i % 2 == 0 else c
+        if i % 3 != 2:
+            out += c
     return out
 """,
-        """'python' -> 'PyThOn'
-'a' -> 'A'
+        """'python' -> 'pyho'
+'a' -> 'a'
 '' -> ''
-'ab cd' -> 'Ab cD'
-'queen' -> 'QuEeN'
-'x1y2' -> 'X1Y2'
-'ruby' -> 'RuBy'
-'ok' -> 'Ok'
-'lower' -> 'LoWeR'
-'seven' -> 'SeVeN'""",
+'abc' -> 'ab'
+'queen' -> 'quen'
+'x1y2' -> 'x12'
+'rubies' -> 'ruie'
+'ok' -> 'ok'
+'lower' -> 'loer'
+'seven' -> 'seen'""",
     ),
     _example(
         "How far apart the numbers of each row are.",
@@ -250,8 +251,8 @@ TRACES: dict[int, Trace] = {
         "To get [4, 16] the even numbers must be 2 and 4.",
     ),
     2: Trace(
-        "507: add 7, leaves 50. 50: add 0, leaves 5. 5: add 5, leaves 0. 7 + 0 + 5 is 12.",
-        "The digits must add up to 12: 5, 0 and 7 do.",
+        "20 becomes 6, 6 becomes 2, 2 becomes 0: 3 steps.",
+        "For 3 steps: 20 becomes 6, then 2, then 0.",
     ),
     5: Trace(
         "3 > 5 is false, so 3 * 5 is 15.",
