@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -35,11 +35,20 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
+class MakeSampler(Protocol):
+    """Makes a sampler of the members; what is left out is as the solver has it."""
+
+    def __call__(
+        self, temperature: float, max_new_tokens: int | None = None, stops: Sequence[str] | None = None
+    ) -> Sampler: ...
+
+
 @dataclass(frozen=True)
 class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
-    ``sampler`` makes a solver at another temperature (0 is greedy): what evaluation uses.
+    ``sampler`` makes a solver at another temperature (0 is greedy), which evaluation uses, and with other lengths and
+    stop strings, which the cold-start check tries.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -47,7 +56,7 @@ class Adapters:
     store: AdapterStore
     proposer: Sampler
     solver: Sampler
-    sampler: Callable[[float], Sampler]
+    sampler: MakeSampler
     learner: Learner
 
 
@@ -111,28 +120,34 @@ def load_adapters(config: Config) -> Adapters:
     bank = build_bank(config, base)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id = pad_token(tokenizer)
-    stopper = stop_strings(choose_format(config), tokenizer)
     learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id)
 
-    def sampler(max_new_tokens: int, temperature: float, top_p: float) -> TorchSampler:
+    usual_stops = choose_format(config).stops
+
+    def sampler(
+        temperature: float,
+        max_new_tokens: int | None = None,
+        stops: Sequence[str] | None = None,
+        top_p: float = 1.0,
+    ) -> TorchSampler:
         return TorchSampler(
             bank,
-            max_new_tokens=max_new_tokens,
+            max_new_tokens=max_new_tokens or limits.solve_new_tokens,
             end_tokens=_end_tokens(bank, tokenizer),
             temperature=temperature,
             top_p=top_p,
             max_rows=solve.max_rows,
             pad_id=pad_id,
-            stopper=stopper,
+            stopper=stop_strings(usual_stops if stops is None else stops, tokenizer),
         )
 
     return Adapters(
         tokenizer=tokenizer,
         limits=limits,
         store=TorchStore(bank, learner),
-        proposer=sampler(limits.propose_new_tokens, propose.temperature, propose.top_p),
-        solver=sampler(limits.solve_new_tokens, solve.temperature, solve.top_p),
-        sampler=lambda temperature: sampler(limits.solve_new_tokens, temperature, 1.0),
+        proposer=sampler(propose.temperature, limits.propose_new_tokens, top_p=propose.top_p),
+        solver=sampler(solve.temperature, top_p=solve.top_p),
+        sampler=sampler,
         learner=learner,
     )
 
@@ -164,11 +179,9 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     return model, tokenizer
 
 
-def stop_strings(prompt_format: PromptFormat, tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:
-    """Return what finds the strings that end a completion in this format, None where the end token does it alone."""
-    if not prompt_format.stops:
-        return None
-    return StopStrings(prompt_format.stops, lambda tokens: str(tokenizer.decode(list(tokens))))
+def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:
+    """Return what finds the strings that end a completion, None where the end token does it alone."""
+    return StopStrings(stops, lambda tokens: str(tokenizer.decode(list(tokens)))) if stops else None
 
 
 def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -36,7 +36,7 @@ BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
         {
             "population": {"lora_rank": 16, "lora_alpha": 32.0},
             "solve": {"max_rows": 64},
-            "learn": {"learning_rate": 3e-4, "micro_batch_tokens": 4096},
+            "learn": {"learning_rate": 3e-4, "micro_batch_tokens": 2048},
         },
     ),
     (
@@ -59,11 +59,11 @@ BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
 
 BY_FORMAT: Mapping[str, Defaults] = {
     "fewshot": {
-        "propose": {"num_per_prompt": 2, "max_new_tokens": 160, "max_prompt_tokens": 1024},
+        "propose": {"num_references": 4, "max_new_tokens": 160, "max_prompt_tokens": 1024},
         "solve": {"max_new_tokens": 96, "max_prompt_tokens": 1024},
     },
     "fewshot-trace": {
-        "propose": {"num_per_prompt": 2, "max_new_tokens": 160, "max_prompt_tokens": 1024},
+        "propose": {"num_references": 4, "max_new_tokens": 160, "max_prompt_tokens": 1024},
         "solve": {"max_new_tokens": 256, "max_prompt_tokens": 1024},
     },
     "chat": {

@@ -38,6 +38,9 @@ class ProposeConfig(Section):
     num_seed_proposals: int = Field(default=16, ge=0)
     """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
     something to refer to beside the identity program; AZR grows a set too."""
+    num_check_proposals: int = Field(default=8, ge=0)
+    """Proposals of each kind by which the cold-start check tells, before step 1, whether the base can begin; 0: no
+    check. Ours: a base that writes nothing valid is found out in a minute and not after days."""
     reject_duplicates: bool = True
     """Refuse a task whose program (up to names) and inputs are in the buffer or were proposed this step. Ours: without
     it a teacher can repeat one program for ever."""

@@ -102,7 +102,7 @@ def _reading(file: Path) -> Iterator[None]:
         raise UserError(f'{file} is a GGUF file: pip install "redqueen[gguf]" to read it')
     try:
         yield
-    except (OSError, ValueError, LookupError, RuntimeError) as error:
+    except Exception as error:  # the tokenizers package raises nothing narrower
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(f"{file} cannot be read as a GGUF model ({first}): give a model folder or a hub name") from None
 

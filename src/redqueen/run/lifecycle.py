@@ -18,6 +18,7 @@ from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord, StepWriter
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
+from redqueen.run.cold_start import check_cold_start
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, StopRequest, catching_signals
 from redqueen.run.progress import LineProgress, LiveProgress, open_progress
@@ -164,6 +165,7 @@ def _begin(session: Session) -> State:
     with clock.phase("propose"):
         state, refused = grow_seed_buffer(state, session.engine)
     with clock.phase("evaluate"):
+        check_cold_start(state, session.engine, session.progress.say)
         session.base_scores = Examiner.of(session.engine).base()
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)

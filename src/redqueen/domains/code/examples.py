@@ -254,10 +254,6 @@ TRACES: dict[int, Trace] = {
         "20 becomes 6, 6 becomes 2, 2 becomes 0: 3 steps.",
         "For 3 steps: 20 becomes 6, then 2, then 0.",
     ),
-    5: Trace(
-        "3 > 5 is false, so 3 * 5 is 15.",
-        "15 is 3 * 5, and 3 > 5 is false.",
-    ),
     6: Trace(
         "items[2:] is [3, 4, 5] and items[:2] is [1, 2].",
         "With n = 2 the last two, [1, 2], were the first two.",
