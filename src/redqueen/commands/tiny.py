@@ -14,15 +14,28 @@ tiny = typer.Typer(help="The embedded base model: train it again, measure what i
 @tiny.command("train")
 def tiny_train(
     out: Annotated[Path, typer.Option(help="Folder for weights, tokenizer and checkpoints; goes on where it was.")],
-    recipe: Annotated[str, typer.Option(help="shipped, or thinking: a base that thinks by habit.")] = "shipped",
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help="shipped; thinking: a base that thinks by habit; everyday: one that goes on from the shipped one's "
+            "weights in a wider world."
+        ),
+    ] = "shipped",
     steps: Annotated[int | None, typer.Option(help="Optimiser steps, if not the recipe's.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     compiled: Annotated[bool, typer.Option(help="Use torch.compile (needs a C++ compiler): faster.")] = False,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            help="For a recipe that continues another: a folder with a finished base of that one, or `embedded`. "
+            "Default: the other is trained first, in a folder of its name inside --out."
+        ),
+    ] = None,
 ) -> None:
-    """Train an embedded base from nothing, by its recipe."""
+    """Train an embedded base by its recipe: from nothing, or from the base of an earlier recipe."""
     from redqueen.tiny.train import train_base
 
-    train_base(out, recipe, steps, device, compiled, lambda line: print(line, flush=True))
+    train_base(out, recipe, steps, device, compiled, lambda line: print(line, flush=True), start)
 
 
 @tiny.command("measure")

@@ -12,6 +12,9 @@ from typing import Protocol
 from redqueen.config import Config, ProposeConfig, VerifyConfig
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind
+from redqueen.domains.logic.kinds import LOGIC
+from redqueen.domains.maths.kinds import MATHS
+from redqueen.domains.proofs.kinds import PROOFS
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.guard import VERDICT, guarded_jobs
@@ -28,7 +31,12 @@ class JobRunner(Protocol):
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]: ...
 
 
-DOMAINS: dict[str, Domain] = {CODE.name: CODE}
+DOMAINS: dict[str, Domain] = {
+    CODE.name: CODE,
+    MATHS.name: MATHS,
+    LOGIC.name: LOGIC,
+    PROOFS.name: PROOFS,
+}
 
 
 def kinds() -> dict[str, TaskKind]:

@@ -27,6 +27,7 @@ from redqueen.streams import Streams
 from redqueen.tiny.corpus import NUM_SHOWN, Author
 from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.problems import Problem
+from redqueen.tiny.worlds import BASIC, WORLDS
 from redqueen.verify import Verifier
 from redqueen.verify.literals import canonical, canonical_args
 
@@ -48,21 +49,36 @@ class Bench:
 
 
 def measure_base(folder: Path | None, num_problems: int, report: Callable[[str], None]) -> dict[str, Any]:
-    """Return all figures; ``report`` gets one line for each. ``num_problems`` are drawn as the generator does."""
+    """Return all figures; ``report`` gets one line for each. ``num_problems`` are drawn of each world.
+
+    Those of the basic world stand at the top, those of every other under its name.
+    """
     model, tokenizer = load_base(str(folder) if folder else "embedded")
     bank = AdapterBank(freeze(model, "cpu", "bf16"), 1, rank=1)
     samplers = {
         mode: TorchSampler(bank, MAX_NEW_TOKENS, [tokenizer.eos_token_id], temperature, pad_id=tokenizer.pad_token_id)
         for mode, temperature in (("sampled", 1.0), ("greedy", 0.0))
     }
-    author = Author(Random(MEASURE_SEED), held_out_skeletons(SUITES))
-    problems = [author.problem(author.level()) for _ in range(num_problems)]
     figures: dict[str, Any] = {"problems": num_problems, "attempts": NUM_ATTEMPTS}
     with Verifier(workers=2) as verifier:
         bench = Bench(samplers, tokenizer, verifier)
-        figures["propose"] = measure_proposals(bench, author, report)
-        for kind in KINDS:
-            figures[kind] = measure_solving(bench, kind, problems, report)
+        for world in WORLDS.values():
+            seed = MEASURE_SEED if world is BASIC else f"{MEASURE_SEED}/{world.name}"
+            author = Author(Random(seed), held_out_skeletons(SUITES), world=world)
+            found = measure_world(bench, author, num_problems, report)
+            figures.update(found if world is BASIC else {world.name: found})
+    return figures
+
+
+def measure_world(
+    bench: Bench, author: Author, num_problems: int, report: Callable[[str], None]
+) -> dict[str, dict[str, Any]]:
+    """Return the figures of one world: of proposals after its programs, and of each kind of task on its problems."""
+    problems = [author.problem(author.level()) for _ in range(num_problems)]
+    lines: Callable[[str], None] = lambda line: report(f"{author.world.name}: {line}")  # noqa: E731
+    figures = {"propose": measure_proposals(bench, author, lines)}
+    for kind in KINDS:
+        figures[kind] = measure_solving(bench, kind, problems, lines)
     return figures
 
 
