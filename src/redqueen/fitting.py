@@ -44,7 +44,7 @@ BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
         {
             "population": {"lora_rank": 16, "lora_alpha": 32.0},
             "solve": {"max_rows": 128},
-            "learn": {"learning_rate": 1e-4, "micro_batch_tokens": 8192},
+            "learn": {"learning_rate": 1e-4, "micro_batch_tokens": 8192, "gradient_checkpointing": True},
         },
     ),
     (
