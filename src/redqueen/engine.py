@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -22,13 +23,15 @@ from redqueen.learn.torch_store import TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
-from redqueen.policy.base_shape import model_source
+from redqueen.policy.base_shape import base_shape, model_source
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
+from redqueen.policy.stand_in import StandInSampler
 from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
+from redqueen.timing import Report, unheard
 from redqueen.verify.opening import open_verifier
 
 if TYPE_CHECKING:
@@ -47,8 +50,8 @@ class MakeSampler(Protocol):
 class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
-    ``sampler`` makes a solver at another temperature (0 is greedy), which evaluation uses, and with other lengths and
-    stop strings, which the cold-start check tries.
+    ``sampler`` makes a solver at another temperature (0 is greedy): what judges members, by their averages if any. The
+    cold-start check also asks it for other lengths and stop strings.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -76,10 +79,11 @@ LoadAdapters = Callable[[Config], Adapters]
 
 
 @contextmanager
-def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[Engine]:
+def open_engine(config: Config, load: LoadAdapters | None = None, report: Report = unheard) -> Iterator[Engine]:
     """Build the engine that the config asks for; the verifier's processes end with the context.
 
-    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``).
+    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``). ``report`` is told
+    how far sampling, judging and learning are.
     Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox is available, or a constant
     of evolution or a rule of the content filter is wrong.
     """
@@ -87,8 +91,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
     prompt_format = choose_format(config)
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)
-    adapters = (load or load_adapters)(config)
-    with open_verifier(config) as verifier:
+    adapters = load(config) if load else load_adapters(config, report)
+    with open_verifier(config, report=report) as verifier:
         yield Engine(
             config=config,
             tokenizer=adapters.tokenizer,
@@ -111,7 +115,7 @@ def set_up_torch(config: Config) -> None:
     torch.manual_seed(config.run.rng_seed)
 
 
-def load_adapters(config: Config) -> Adapters:
+def load_adapters(config: Config, report: Report = unheard) -> Adapters:
     """Load the base and build bank, samplers and learner of torch in this process."""
     device = choose_device(config.run.device)
     refuse_what_cannot_fit(config, device)
@@ -120,7 +124,11 @@ def load_adapters(config: Config) -> Adapters:
     bank = build_bank(config, base)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id = pad_token(tokenizer)
-    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id)
+    learner = TorchLearner(
+        bank, config.learn, temperature=solve.temperature, pad_id=pad_id, slots=config.slots, report=report
+    )
+    judged = config.slots.judged
+    played = judged if config.learn.average_plays else {}
 
     usual_stops = choose_format(config).stops
 
@@ -129,8 +137,9 @@ def load_adapters(config: Config) -> Adapters:
         max_new_tokens: int | None = None,
         stops: Sequence[str] | None = None,
         top_p: float = 1.0,
-    ) -> TorchSampler:
-        return TorchSampler(
+        stand_ins: dict[int, int] = judged,
+    ) -> Sampler:
+        made = TorchSampler(
             bank,
             max_new_tokens=max_new_tokens or limits.solve_new_tokens,
             end_tokens=_end_tokens(bank, tokenizer),
@@ -139,14 +148,16 @@ def load_adapters(config: Config) -> Adapters:
             max_rows=solve.max_rows,
             pad_id=pad_id,
             stopper=stop_strings(usual_stops if stops is None else stops, tokenizer),
+            report=report,
         )
+        return StandInSampler(made, stand_ins) if stand_ins else made
 
     return Adapters(
         tokenizer=tokenizer,
         limits=limits,
         store=TorchStore(bank, learner),
-        proposer=sampler(propose.temperature, limits.propose_new_tokens, top_p=propose.top_p),
-        solver=sampler(solve.temperature, top_p=solve.top_p),
+        proposer=sampler(propose.temperature, limits.propose_new_tokens, top_p=propose.top_p, stand_ins=played),
+        solver=sampler(solve.temperature, top_p=solve.top_p, stand_ins=played),
         sampler=sampler,
         learner=learner,
     )
@@ -169,19 +180,49 @@ def choose_device(name: str) -> torch.device:
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the base and its tokenizer: embedded, from a folder or a GGUF file, or by name from the hub."""
     folder = model_source(name)
+    base_shape(name)  # refuses what is no such model before anything is read
     disable_progress_bar()  # it would overwrite our progress display
+    tokenizer = _load_tokenizer(name, folder)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise UserError(f"model.base {name} cannot be loaded: {first}") from None
+        raise _not_loaded(name, error) from None
     return model, tokenizer
 
 
 def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:
     """Return what finds the strings that end a completion, None where the end token does it alone."""
     return StopStrings(stops, lambda tokens: str(tokenizer.decode(list(tokens)))) if stops else None
+
+
+def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        if not Path(folder).is_dir():
+            raise _not_loaded(name, error) from None
+        tokenizer = None
+    if tokenizer is None or len(tokenizer) < 2:
+        raise UserError(
+            f"model.base {name} has no tokenizer that can be read: put its tokenizer.json and tokenizer_config.json "
+            "beside the weights"
+        )
+    if tokenizer.eos_token_id is None:
+        raise UserError(
+            f"the tokenizer of model.base {name} has no end token, so that no text would ever end: set eos_token in "
+            "its tokenizer_config.json"
+        )
+    return tokenizer  # type: ignore[no-any-return]
+
+
+def _not_loaded(name: str, error: Exception) -> UserError:
+    """Say why a base was not loaded: a folder's fault by its own words, a name's by what can be done about it."""
+    if Path(name).is_dir() or base_shape(name) is not None:
+        return UserError(f"model.base {name} cannot be loaded: {str(error).strip().splitlines()[0]}")
+    return UserError(
+        f"model.base {name} is no folder here and not in this machine's cache of the hub, and the hub did not give it: "
+        "check the name and the connection (`hf auth login` for a private model), or give a folder"
+    )
 
 
 def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -33,9 +33,11 @@ def tiny_train(
     ] = None,
 ) -> None:
     """Train an embedded base by its recipe: from nothing, or from the base of an earlier recipe."""
+    from redqueen.run.activity import showing
     from redqueen.tiny.train import train_base
 
-    train_base(out, recipe, steps, device, compiled, lambda line: print(line, flush=True), start)
+    with showing("training the base") as activity:
+        train_base(out, recipe, steps, device, compiled, lambda line: print(line, flush=True), start, activity)
 
 
 @tiny.command("measure")
@@ -48,9 +50,11 @@ def tiny_measure(
     card: Annotated[Path | None, typer.Option(help="Training folder: write the model card into its base/.")] = None,
 ) -> None:
     """Measure what the base can do on fresh generator problems: the figures of its model card."""
+    from redqueen.run.activity import showing
     from redqueen.tiny.measure import measure_base
 
-    figures = measure_base(base, problems, lambda line: print(line, flush=True))
+    with showing("measuring the base") as activity:
+        figures = measure_base(base, problems, lambda line: print(line, flush=True), activity)
     if out:
         out.write_text(json.dumps(figures, indent=2) + "\n")
     if card:
@@ -66,8 +70,10 @@ def tiny_suite(
 ) -> None:
     """Write the generated half of the frozen suite again; the corpus is read as a whole, for what it considered."""
     from redqueen.domains.code.suite import SUITES
+    from redqueen.run.activity import showing
     from redqueen.tiny.held_out import held_out_skeletons, write_suite
     from redqueen.tiny.recipe import Recipe
 
-    number = write_suite(out, Recipe(), held_out_skeletons(SUITES), lambda line: print(line, flush=True))
+    with showing("reading the corpus"):
+        number = write_suite(out, Recipe(), held_out_skeletons(SUITES), lambda line: print(line, flush=True))
     print(f"{number} programs in {out}")

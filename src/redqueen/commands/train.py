@@ -28,21 +28,23 @@ def train(config: Path | None, run_dir: Path | None, overrides: Sequence[str], d
     play_to_report(folder, lambda: start(resolved, folder))
 
 
-def resume(run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False) -> None:
-    """Continue a run that was stopped, from its newest checkpoint."""
+def resume(run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False, overrides: Sequence[str] = ()) -> None:
+    """Continue a run that was stopped, from its newest checkpoint; ``overrides`` may make it longer."""
     from redqueen.run.lifecycle import resume
 
-    play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak))
+    play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak, overrides=overrides))
 
 
 def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     """Let ``play`` bring a run to its end and write its report; leave with exit code 130 when it was stopped before."""
     from redqueen.report.html import write_report
-    from redqueen.run.store import REPORT
+    from redqueen.run.continuation import how_to_go_on
+    from redqueen.run.store import REPORT, load_run_config
 
     try:
         if play():
             print(f"report: {write_report([folder], folder / REPORT)}")
+            print(how_to_go_on(folder, load_run_config(folder)), file=sys.stderr)
             return
     except KeyboardInterrupt:
         pass

@@ -131,7 +131,7 @@ def check(
 ) -> list[Task | Rejection]:
     """Turn candidates into tasks or rejections, in order; ``terms`` are the config's section ``verify``."""
     terms = terms or VerifyConfig()
-    return verifier.drive(_check(candidate, verifier.rules, terms) for candidate in candidates)
+    return verifier.drive([_check(candidate, verifier.rules, terms) for candidate in candidates])
 
 
 def _check(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
@@ -151,7 +151,7 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
         if answer is not None:
             answers.setdefault(task, []).append(answer)
     work = [(task, part) for task, several in answers.items() for part in _parts(task, several)]
-    graded = verifier.drive(_grade(task, part, verifier.rules) for task, part in work)
+    graded = verifier.drive([_grade(task, part, verifier.rules) for task, part in work])
     grades: dict[tuple[Task, str | None], Grade] = {}
     for (task, part), found in zip(work, graded, strict=True):
         grades.update({(task, answer): one for answer, one in zip(part, found, strict=True)})

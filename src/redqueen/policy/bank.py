@@ -296,7 +296,11 @@ def find_targets(model: PreTrainedModel, targets: str | Sequence[str]) -> dict[s
     wanted = [targets] if isinstance(targets, str) else list(targets)
     for target in wanted:
         if not any(_matches(name, target) for name in linear):
-            raise UserError(f"lora_targets names {target!r}, which is no linear layer of the base model")
+            names = sorted({name.rpartition(".")[2] for name in linear})
+            raise UserError(
+                f"population.lora_targets names {target!r}, which is no linear layer of the base model: choose from "
+                f"{', '.join(names)}, or all-linear"
+            )
     return {n: m for n, m in linear.items() if any(_matches(n, target) for target in wanted)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ def base_shape(name: str) -> dict[str, Any] | None:
 
     For a GGUF file it is made of the file's header; nothing is unpacked for that.
 
-    Raises UserError when ``name`` is no folder of a model and cannot be a name on the hub.
+    Raises UserError when ``name`` is no folder of a model and cannot be a name on the hub, and when the model was made
+    for something else than to continue a text.
     """
     if (file := gguf_file(name)) is not None:
         return shape_of(file)
@@ -44,7 +46,7 @@ def base_shape(name: str) -> dict[str, Any] | None:
         path = folder / "config.json"
         if not path.is_file():
             raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
-        return _read(path)
+        return _causal(name, _read(path))
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -52,7 +54,7 @@ def base_shape(name: str) -> dict[str, Any] | None:
         cached = try_to_load_from_cache(name, "config.json")
     except HFValidationError:
         raise _no_folder(name) from None
-    return _read(Path(cached)) if isinstance(cached, str) else None
+    return _causal(name, _read(Path(cached))) if isinstance(cached, str) else None
 
 
 def has_chat_template(name: str) -> bool:
@@ -82,8 +84,25 @@ def _read(path: Path) -> dict[str, Any]:
 
 def refuse_missing_folder(name: str) -> None:
     """Raise UserError for a name that is a path and no hub name (``owner/model``), when no folder is there."""
+    if Path(name).is_file():
+        what = "a GGUF file, whose weights are packed for inference" if name.lower().endswith(".gguf") else "a file"
+        raise UserError(
+            f"model.base {name} is {what}: give the Hugging Face folder that it was made from (config.json, "
+            "safetensors, tokenizer), or its name on the hub"
+        )
     if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).is_dir():
         raise _no_folder(name)
+
+
+def _causal(name: str, shape: dict[str, Any]) -> dict[str, Any]:
+    listed = shape.get("architectures")
+    made_for = [str(one) for one in listed] if isinstance(listed, list) else []
+    if made_for and not any(re.search("CausalLM|LMHead|ConditionalGeneration", one) for one in made_for):
+        raise UserError(
+            f"model.base {name} is a {made_for[0]}, which does not continue a text: give a causal language model of "
+            "type Llama, Qwen2, Qwen3, Mistral, Gemma (1) or Phi"
+        )
+    return shape
 
 
 def _no_folder(name: str) -> UserError:

@@ -22,6 +22,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from redqueen.domains.code.suite import SUITES
 from redqueen.errors import UserError
+from redqueen.timing import Report, unheard
 from redqueen.tiny.attention import PACKED, additive
 from redqueen.tiny.corpus import Batch, Corpus
 from redqueen.tiny.held_out import held_out_skeletons
@@ -75,8 +76,16 @@ class Trainer:
         if read_recipe(self.folder) != self.recipe:
             raise UserError(f"{self.folder}/recipe.json differs from the recipe asked for: choose another --out folder")
 
-    def run(self, report: Callable[[str], None], stop_after_s: float = float("inf"), compiled: bool = False) -> None:
+    def run(
+        self,
+        report: Callable[[str], None],
+        stop_after_s: float = float("inf"),
+        compiled: bool = False,
+        heard: Report = unheard,
+    ) -> None:
         """Train to the end of the recipe, or stop at a checkpoint after ``stop_after_s`` seconds.
+
+        ``report`` gets a line now and then, ``heard`` is told of every step.
 
         ``compiled`` runs the model through torch.compile (a C++ compiler is needed on a CPU): about 1.2 times faster.
         """
@@ -100,6 +109,7 @@ class Trainer:
         losses: list[float] = []
         for batch in loader:
             losses.append(self._step(batch))
+            heard(self.step - rest.indices[0], len(rest), self.tokens_seen - tokens_before)
             now = time.monotonic()
             if now - said > 20 or self.step == recipe.num_steps:
                 speed = (self.tokens_seen - tokens_before) / (now - began)
@@ -202,6 +212,7 @@ def train_base(
     compiled: bool,
     report: Callable[[str], None],
     start: Path | None = None,
+    heard: Report = unheard,
 ) -> None:
     """Train by the recipe of this name in ``folder`` (going on where it was); write the model to ``folder/base``.
 
@@ -217,9 +228,9 @@ def train_base(
     if recipe.continues and start is None:
         start = folder / recipe.continues / "base"
         if not (start / "tokenizer_config.json").exists():  # what is written last
-            train_base(folder / recipe.continues, recipe.continues, None, device, compiled, report)
+            train_base(folder / recipe.continues, recipe.continues, None, device, compiled, report, heard=heard)
     trainer = Trainer(recipe, folder, held_out_skeletons(SUITES), device, start)
-    trainer.run(report, compiled=compiled)
+    trainer.run(report, compiled=compiled, heard=heard)
     report(f"wrote {write_base(folder, folder / 'base')}")
 
 

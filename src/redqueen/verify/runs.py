@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from redqueen.verify.inside import wire
 from redqueen.verify.literals import is_canonical
+from redqueen.verify.words import needs_tree
 
 _CAGE_FAILED_STATUS = 97
 _WARM_BYTES = 12 << 20  # resident in a child that has done nothing yet
@@ -62,7 +63,8 @@ class Job:
     def head(self, nonce: str, inputs: tuple[tuple[str, int], ...] | tuple[str, ...]) -> bytes:
         """What the child reads first: a length, and all but the texts of the inputs."""
         fields = (nonce, self.code, inputs, self.mode == "all", self.entry, self.gated, self.max_output_chars)
-        head = marshal.dumps((*fields, self.loose, self.screened))
+        tree = needs_tree(self.code, self.gated, self.screened)
+        head = marshal.dumps((*fields, self.loose, self.screened, tree))
         return len(head).to_bytes(wire.LENGTH_BYTES, "little") + head
 
 

@@ -12,12 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .syntax import Grouped
 
-TELLING = frozenset({"ascii", "format", "hash", "repr", "str"})
 _OWN_TEXT = frozenset({"__eq__", "__format__", "__getattribute__", "__hash__", "__repr__", "__str__"})
 
 
 def is_shown(function: str, node: ast.AST, nodes: Grouped) -> bool:
-    """Tell whether ``function(node)`` is made of an address. ``function`` is one of ``TELLING`` and the builtin."""
+    """Tell whether ``function(node)`` is made of an address. ``function`` is a builtin, one of ``allowed.TELLING``."""
     kind = type(node)
     if kind in (ast.Lambda, ast.GeneratorExp):
         return True

@@ -125,6 +125,28 @@ SEEDED_ONLY = frozenset(
 """Functions of ``random`` that draw from the shared generator: pure only after ``random.seed(value)``."""
 
 
+TAKE_A_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
+"""Builtins to which an attribute's name is given as a string."""
+
+TELLING = frozenset({"ascii", "format", "hash", "repr", "str"})
+"""Builtins that may tell where an object lies in memory."""
+
+ORDER_NAMES = frozenset({"set", "frozenset", "hash", "globals", "locals", "vars", "getattr", "literal_eval"})
+"""Names through which the order of sets may be seen."""
+
+ORDER_ATTRIBUTES = frozenset(
+    {
+        "intersection", "union", "difference", "symmetric_difference", "literal_eval", "attrgetter", "methodcaller",
+        "__hash__", "__abstractmethods__", "__required_keys__", "__optional_keys__", "__and__", "__or__", "__sub__",
+        "__xor__", "__rand__", "__ror__", "__rsub__", "__rxor__", "and_", "or_", "sub", "xor",
+    }
+)  # fmt: skip
+"""The same for attributes."""
+
+VIEWS = frozenset({"keys", "items"})
+"""Methods of dicts from whose values set operators make sets."""
+
+
 def refused_name(name: str) -> str:
     """Return why a name may stand nowhere, or ""."""
     return f"{name}, which {REFUSED[name]}" if name in REFUSED else ""

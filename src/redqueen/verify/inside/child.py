@@ -43,8 +43,9 @@ class Replies:
     def __init__(self, fd: int, nonce: str) -> None:
         self.fd = fd
         self.nonce = nonce
-        self.memory_record = self.frame("memory", "MemoryError", "")
-        self.end_records = [self.frame("end", detail, "") for detail in ("", "unordered")]
+        begin = nonce.encode()
+        self.memory_record = begin + b" memory MemoryError 0\n\n"
+        self.end_records = begin + b" end - 0\n\n", begin + b" end unordered 0\n\n"
 
     def end(self) -> None:
         """Have the last word, which says whether the program has seen what differs from world to world."""
@@ -66,7 +67,8 @@ class Job:
     """What the judge wrote: the program, where its inputs are and how to run them (see ``runs.Job``)."""
 
     __slots__ = (
-        "code", "entry", "file", "gated", "inputs", "loose", "max_chars", "next_at", "nonce", "screened", "stop_early",
+        "code", "entry", "file", "gated", "inputs", "loose", "max_chars", "needs_tree", "next_at", "nonce", "screened",
+        "stop_early",
     )  # fmt: skip
 
     def __init__(self, head: bytes, file: int = -1) -> None:
@@ -83,6 +85,7 @@ class Job:
             self.max_chars,
             self.loose,
             self.screened,
+            self.needs_tree,
         ) = marshal.loads(head)
 
     def next_input(self, num_bytes: int) -> str:
@@ -100,8 +103,8 @@ def read_head(file: int) -> bytes:
 def run_job(file: int) -> NoReturn:
     """Run the job and leave this process without clean-up (nothing a program registered is ever called)."""
     job = Job(read_head(file), file)
-    if job.gated:
-        worlds.without_clocks(sys.modules)
+    if job.gated and "datetime" in sys.modules:
+        worlds.without_clocks(sys.modules["datetime"])
     replies = Replies(file, job.nonce)
     try:
         code = compile_program(job, replies)
@@ -118,15 +121,14 @@ def run_job(file: int) -> NoReturn:
 
 def compile_program(job: Job, replies: Replies) -> CodeType | None:
     """Parse, screen and compile. On a refusal write its record and return None."""
-    equal.remember_classes(takes_records=job.gated or job.loose)
+    equal.take_records(job.gated or job.loose)
     try:
-        has_main = job.gated and "__name__" in job.code
-        if job.screened and not has_main and not (job.gated and gate.may_need_guard(job.code)):
+        if not job.needs_tree:
             code = syntax.to_code(job.code, _FILE_NAME)
             replies.send("flags")
             return code
         tree = syntax.parse(job.code, _FILE_NAME)
-        if has_main:
+        if job.gated and "__name__" in job.code:
             trim.trim(tree, job.entry)
         nodes = syntax.group(tree)
         refusal = gate.screen(nodes, runtime.GUARD) if job.gated else ""

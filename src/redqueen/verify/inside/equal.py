@@ -35,14 +35,17 @@ _record_base: list[type] = []
 _KEY_TYPES = frozenset(map(id, (str, int, float, bool, type(None))))
 
 
-def remember_classes(takes_records: bool) -> None:
-    """Note the library's classes, if it is there. Called once, before any untrusted code runs.
+def take_records(takes: bool) -> None:
+    """Say whether named tuples count, which are classes of the program's own making.
 
-    ``takes_records``: whether named tuples count, which are classes of the program's own making. They do where the
-    gate has seen the program, and in benchmarks.
+    They do where the gate has seen the program, and in benchmarks.
     """
-    _record_base[:] = [tuple] if takes_records else []  # anew: the zygote has warmed up on a job of its own
-    if "collections" in sys.modules and not _dicts:
+    _record_base[:] = [tuple] if takes else []
+
+
+def remember_classes() -> None:
+    """Note the library's classes, if it is there. Called once in a zygote, which runs no untrusted code."""
+    if "collections" in sys.modules:
         names = vars(sys.modules["collections"])
         _dicts.update(map(id, (names["Counter"], names["defaultdict"], names["OrderedDict"])))
         _lists.add(id(names["deque"]))
@@ -53,7 +56,7 @@ def remember_classes(takes_records: bool) -> None:
             ("UserString", str, "data"),
         ):
             _wrappers[id(names[name])] = kind, held, vars(names[name])["__dict__"].__get__
-    if "re" in sys.modules and not _matches:
+    if "re" in sys.modules:
         _matches.add(id(vars(sys.modules["re"])["Match"]))
 
 

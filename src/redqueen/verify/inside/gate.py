@@ -16,10 +16,15 @@ from .allowed import (
     DEFINABLE,
     GUARDED,
     MODULES,
+    ORDER_ATTRIBUTES,
+    ORDER_NAMES,
     PLAIN_DUNDER_NAMES,
     REFUSED,
     REFUSED_BUILTINS,
     SEEDED_ONLY,
+    TAKE_A_NAME,
+    TELLING,
+    VIEWS,
     is_special,
     refused_attribute,
     refused_name,
@@ -32,8 +37,7 @@ if TYPE_CHECKING:
 
 _ALLOWED_MODULES = frozenset(MODULES)
 _REFUSED = frozenset(REFUSED)
-_TAKE_A_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
-_CALLED_WITH_TEXT = _TAKE_A_NAME | addresses.TELLING
+_CALLED_WITH_TEXT = TAKE_A_NAME | TELLING
 
 
 class _Refused(Exception):
@@ -72,11 +76,6 @@ def screen(nodes: Grouped, guard: str = "") -> str:
         has_clocks = not _CLOCK_MODULES.isdisjoint(imports.used)
         rewrite.guard_attributes(nodes, guard, GUARDED if has_clocks else GUARDED - CLOCK_ATTRIBUTES)
     return ""
-
-
-def may_need_guard(code: str) -> bool:
-    """Tell whether a program that has been screened may name a guarded attribute: then its tree is needed again."""
-    return not code.isascii() or any(name in code for name in GUARDED)
 
 
 class _Imports:
@@ -195,9 +194,9 @@ def _check_call(node: ast.Call, imports: _Imports, nodes: Grouped, bound: set[st
     function = node.func
     if type(function) is ast.Name:
         name = function.id
-        if name in _TAKE_A_NAME and len(node.args) > 1:
+        if name in TAKE_A_NAME and len(node.args) > 1:
             _check_text(node.args[1])
-        is_telling = name in addresses.TELLING and len(node.args) == 1 and name not in bound
+        is_telling = name in TELLING and len(node.args) == 1 and name not in bound
         if is_telling and addresses.is_shown(name, node.args[0], nodes):
             raise _Refused(f"{name} of an object, which tells where it lies in memory")
     elif type(function) is ast.Attribute and function.attr == "format" and type(function.value) is ast.Constant:
@@ -257,15 +256,6 @@ def _has_seed(call: ast.Call) -> bool:
     return bool(values) and not (isinstance(values[0], ast.Constant) and values[0].value is None)
 
 
-_ORDER_NAMES = frozenset({"set", "frozenset", "hash", "globals", "locals", "vars", "getattr", "literal_eval"})
-_ORDER_ATTRIBUTES = frozenset(
-    {
-        "intersection", "union", "difference", "symmetric_difference", "literal_eval", "attrgetter", "methodcaller",
-        "__hash__", "__abstractmethods__", "__required_keys__", "__optional_keys__", "__and__", "__or__", "__sub__",
-        "__xor__", "__rand__", "__ror__", "__rsub__", "__rxor__", "and_", "or_", "sub", "xor",
-    }
-)  # fmt: skip
-_VIEWS = frozenset({"keys", "items"})
 _SET_OPERATORS = (ast.BitAnd, ast.BitOr, ast.Sub, ast.BitXor)
 _READERS = frozenset(
     {
@@ -280,21 +270,21 @@ def uses_hash_order(nodes: Grouped) -> bool:
     """Tell whether sets or hashes may appear, so that agreement under two hash seeds would prove little."""
     if ast.Set in nodes or ast.SetComp in nodes:
         return True
-    if not _ORDER_NAMES.isdisjoint([node.id for node in nodes.get(ast.Name, ())]):
+    if not ORDER_NAMES.isdisjoint([node.id for node in nodes.get(ast.Name, ())]):
         return True
     attributes = {node.attr for node in nodes.get(ast.Attribute, ())}
-    if not _ORDER_ATTRIBUTES.isdisjoint(attributes) or any(map(_orders_by_text, nodes.get(ast.keyword, ()))):
+    if not ORDER_ATTRIBUTES.isdisjoint(attributes) or any(map(_orders_by_text, nodes.get(ast.keyword, ()))):
         return True
-    if any(alias.name in _ORDER_ATTRIBUTES for node in nodes.get(ast.ImportFrom, ()) for alias in node.names):
+    if any(alias.name in ORDER_ATTRIBUTES for node in nodes.get(ast.ImportFrom, ()) for alias in node.names):
         return True
-    if any(name in _VIEWS for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs):
+    if any(name in VIEWS for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs):
         return True
-    return not _VIEWS.isdisjoint(attributes) and _is_set_made_of_views(nodes)
+    return not VIEWS.isdisjoint(attributes) and _is_set_made_of_views(nodes)
 
 
 def _orders_by_text(pair: ast.keyword) -> bool:
     """Whether values are put in order by their texts, which may hold addresses."""
-    return pair.arg == "key" and type(pair.value) is ast.Name and pair.value.id in addresses.TELLING
+    return pair.arg == "key" and type(pair.value) is ast.Name and pair.value.id in TELLING
 
 
 def _is_set_made_of_views(nodes: Grouped) -> bool:
@@ -312,6 +302,6 @@ def _is_set_made_of_views(nodes: Grouped) -> bool:
             read.update([id(argument) for argument in node.args])
     for node in nodes.get(ast.Compare, ()):
         read.update([id(side) for side in node.comparators])
-    views = [node for node in nodes.get(ast.Attribute, ()) if node.attr in _VIEWS]
+    views = [node for node in nodes.get(ast.Attribute, ()) if node.attr in VIEWS]
     called = {id(node.func) for node in nodes.get(ast.Call, ()) if id(node) in read}
     return any(id(view) not in called for view in views)

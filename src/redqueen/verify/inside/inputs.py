@@ -46,6 +46,10 @@ def _collect(*args: object, **kwargs: object) -> Arguments:
     return args, kwargs
 
 
+_NAMES = {"__builtins__": {}, "_collect": _collect, "inf": _INFINITY, **_CONSTRUCTORS}
+"""One dict for all inputs: to make one touches every class in it, and with it a page of memory."""
+
+
 def parse(text: str, literal: bool, backwards: bool = False) -> Arguments | None:
     """Return the arguments, or None when the text is no argument list of plain values.
 
@@ -53,14 +57,17 @@ def parse(text: str, literal: bool, backwards: bool = False) -> Arguments | None
     """
     source = f"_collect({text}\n)"
     try:
-        tree = syntax.parse(source, "<input>", "eval")
-        if not literal:
-            _check_call(tree)
-        if backwards and "{" in text:
-            for node in syntax.group(tree).get(ast.Set, ()):
-                node.elts.reverse()
-        names = {"__builtins__": {}, "_collect": _collect, "inf": _INFINITY, **_CONSTRUCTORS}
-        return eval(syntax.to_code(tree, "<input>", "eval"), names)  # type: ignore[no-any-return]
+        if literal and not (backwards and "{" in text):
+            code = syntax.to_code(source, "<input>", "eval")  # no tree: its nodes would touch many a page of memory
+        else:
+            tree = syntax.parse(source, "<input>", "eval")
+            if not literal:
+                _check_call(tree)
+            if backwards and "{" in text:
+                for node in syntax.group(tree).get(ast.Set, ()):
+                    node.elts.reverse()
+            code = syntax.to_code(tree, "<input>", "eval")
+        return eval(code, _NAMES)  # type: ignore[no-any-return]
     except (*syntax.UNPARSABLE, TypeError, NameError, _NotAllowed):
         return None
 

@@ -6,7 +6,7 @@ import builtins
 import sys
 import time
 
-from . import guards, library, modules, worlds
+from . import equal, guards, library, modules, worlds
 from .allowed import HELPERS, MODULES
 from .guards import Forbidden, forget_violations, violation
 from .rewrite import GUARD
@@ -66,6 +66,7 @@ def program_builtins() -> dict[str, object]:
 
 def prepare() -> None:
     """Make, once in a zygote, what every gated program would have to make for itself."""
+    equal.remember_classes()
     library.guard_library()
     for name in MODULES:
         if name in sys.modules:

@@ -179,7 +179,7 @@ def salt_heap(number: int) -> None:
     """Arrange free memory so that new objects lie at rising addresses in world 0 and at falling ones in world 1, in the
     others in no order, and at places that no two worlds share."""
     for size in range(16, 513, 16):
-        made: list[object] = [_fill(size, i) for i in range(400)]
+        made: list[object] = [_fill(size, i) for i in range(100)]
         made.sort(key=id if number < 2 else _place_in(number), reverse=number % 2 == 1)
         offset = 3 + number * 5
         _kept.append(made[offset::64])  # no pool of memory falls empty, and is then begun afresh
@@ -221,10 +221,9 @@ def _fill(size: int, number: int) -> object:
     return bytes(size - 33)
 
 
-def without_clocks(modules: dict[str, Any]) -> None:
+def without_clocks(datetime: Any) -> None:
     """Take from the classes of ``datetime`` the methods that read the clock, in whatever way they are asked for."""
-    found = modules.get("datetime")
-    for kind, names in ((found.datetime, ("now", "utcnow")), (found.date, ("today",))) if found else ():
+    for kind, names in ((datetime.datetime, ("now", "utcnow")), (datetime.date, ("today",))):
         attributes = attributes_of(kind)
         for name in names:
             attributes.pop(name, None)

@@ -237,7 +237,7 @@ def _warm_up() -> None:
     sink = os.open(os.devnull, os.O_WRONLY)
     file = os.memfd_create("warm-up")
     given = (("literal", 1), ("expression", 3))
-    head = marshal.dumps(("0" * 16, _WARM_UP, given, False, "f", True, 65_536, False, False))
+    head = marshal.dumps(("0" * 16, _WARM_UP, given, False, "f", True, 65_536, False, False, True))
     os.write(file, len(head).to_bytes(wire.LENGTH_BYTES, "little") + head + b"3" + b"'4'")
     for _ in range(_NUM_WARM_UPS):
         job = child.Job(child.read_head(file), file)
