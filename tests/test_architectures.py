@@ -40,7 +40,11 @@ def save(folder: Path, architecture: str, template: str | None) -> Path:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<|end|>")
     tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)
-    shape = CONFIGS[architecture].to_dict() | {"vocab_size": 257, "max_position_embeddings": 4096, "eos_token_id": 256}
+    shape = CONFIGS[architecture].to_dict() | {
+        "vocab_size": 320,  # tokenizers of some architectures add marks of their own
+        "max_position_embeddings": 4096,
+        "eos_token_id": 256,
+    }
     config = AutoConfig.for_model(**{**shape, "bos_token_id": 256, "pad_token_id": 256})
     torch.manual_seed(0)
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
