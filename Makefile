@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN_DIR ?= runs/population-0
 NAME ?= verifier
 
-.PHONY: setup run test test-slow lint reproduce-smoke bench cluster-demo docs docs-serve dist check-dist clean
+.PHONY: setup run test test-slow lint reproduce-smoke smollm2 bench cluster-demo docs docs-serve dist check-dist clean
 
 setup: $(VENV)/.ready
 
@@ -33,6 +33,10 @@ lint: setup
 
 reproduce-smoke: setup
 	$(BIN)/redqueen experiment experiments/smoke.toml
+
+smollm2: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gguf]"
+	$(BIN)/python configs/get_smollm2.py
 
 bench: setup
 	$(BIN)/python bench/$(NAME).py

@@ -14,7 +14,7 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.base_shape import model_source
 
 
 def machine() -> dict[str, object]:
@@ -61,9 +61,9 @@ def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> 
     return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
 
 
-def embedded_model() -> PreTrainedModel:
-    """Load the base that is shipped in the package, in fp32."""
-    return AutoModelForCausalLM.from_pretrained(embedded_folder(), dtype=torch.float32)
+def load_model(base: str) -> PreTrainedModel:
+    """Load a base in fp32: ``embedded``, a model folder, a GGUF file, or a name on the hub."""
+    return AutoModelForCausalLM.from_pretrained(model_source(base), dtype=torch.float32)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

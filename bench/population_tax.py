@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 import torch
-from _shared import embedded_model, interleaved, median_ratio, print_result, print_table
+from _shared import interleaved, load_model, median_ratio, print_result, print_table
 
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
@@ -30,7 +30,8 @@ def build_step(
 ) -> Callable[[], None]:
     """Return one step of a population of ``num_members`` as a job; it notes the seconds of its phases."""
     precision: Precision = options.precision
-    bank = AdapterBank(freeze(embedded_model(), device, precision), num_members, options.rank, 2.0 * options.rank)
+    base = freeze(load_model(options.base), device, precision)
+    bank = AdapterBank(base, num_members, options.rank, 2.0 * options.rank)
     generator = torch.Generator().manual_seed(0)
     vocabulary = bank.base.head.out_features
     requests = []
@@ -57,6 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--members", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 100])
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--base", default="embedded", help="as model.base of a config")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16")
     parser.add_argument("--rank", type=int, default=8, help="lora_rank; the shipped configuration has 8")

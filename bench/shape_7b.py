@@ -5,7 +5,9 @@ matrix rate; peak memory with 8 and with 100 members. Meant for a CUDA machine. 
 of the width and two layers on the CPU, which tries the code and says nothing about speed. Prints a table and, as its
 last line, a JSON object.
 
-    python bench/shape_7b.py [--layers 28] [--repeats 5] [--members 8 100]
+``--dry`` runs the same paths at full shape with tensors that have a device and no data (``_fake_gpu``), on any machine.
+
+    python bench/shape_7b.py [--dry] [--layers 28] [--repeats 5] [--members 8 100]
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from _fake_gpu import decode, fake_base, fake_gpu, learn, skeleton
 from _shared import interleaved, median_ratio, print_result, print_table, synchronise
 from torch import nn
 from transformers import AutoModelForCausalLM, Qwen2Config
@@ -43,10 +46,9 @@ class Sizes:
     micro_batch_tokens: int
 
 
-def build_base(sizes: Sizes, device: str) -> Base:
-    """Make the model with random weights, directly on the device and in bf16."""
+def shape_of(sizes: Sizes) -> Qwen2Config:
     d = sizes.width_divisor
-    config = Qwen2Config(
+    return Qwen2Config(
         vocab_size=152064 // d,
         hidden_size=3584 // d,
         intermediate_size=18944 // d,
@@ -57,6 +59,11 @@ def build_base(sizes: Sizes, device: str) -> Base:
         rope_parameters={"rope_type": "default", "rope_theta": 1e6},
         tie_word_embeddings=False,
     )
+
+
+def build_base(sizes: Sizes, device: str) -> Base:
+    """Make the model with random weights, directly on the device and in bf16."""
+    config = shape_of(sizes)
     torch.manual_seed(0)
     with torch.device(device):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
@@ -139,13 +146,27 @@ def peak_gigabytes(bank: AdapterBank, members: int, sizes: Sizes) -> float | Non
     return torch.cuda.max_memory_allocated() / 1e9
 
 
+def dry(layers: int, members: int, rank: int) -> None:
+    """Run prompts, decoding and an update at full shape without data; raise where a GPU would fail or wait."""
+    with fake_gpu():
+        base = fake_base(skeleton(shape_of(Sizes(layers, 1, 0, 0, 0, 0))))
+        bank = AdapterBank(base, members, rank, 2.0 * rank)
+        decode(bank, prompt_tokens=512, new_tokens=128)
+        print(f"decoding: {members} members and the bare base in one batch, nothing waits for the host")
+        learn(bank, prompt_tokens=512, new_tokens=128, checkpointing=True)
+        print("learning: gradients and one step of every member, on one device")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=28, help="lower where memory is short")
     parser.add_argument("--members", type=int, nargs="+", default=[8, 100], help="bank sizes whose memory is measured")
     parser.add_argument("--rank", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--dry", action="store_true", help="no data, no figures: only whether the GPU's paths run")
     options = parser.parse_args()
+    if options.dry:
+        return dry(options.layers, 8, options.rank)
     if torch.cuda.is_available():
         device, sizes = "cuda", Sizes(options.layers, 1, 512, 128, 32, 16384)
     else:

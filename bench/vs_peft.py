@@ -1,11 +1,11 @@
-"""The engine against PEFT and Hugging Face's ``generate``, on the embedded base, in one run with the same threads.
+"""The engine against PEFT and Hugging Face's ``generate``, on one base, in one run with the same threads.
 
 Eight adapters with the same factors on both sides. Decoding: the engine; PEFT's mixed batch (``adapter_names``); PEFT
 adapter by adapter (``set_adapter``); ``generate`` of the bare base. Training on what was decoded, with one loss and
 optimiser: the engine; the ``set_adapter`` loop; the mixed batch (in eval mode: PEFT refuses it in train mode). Results
 are compared in fp32, then times are taken in ``--precision``. Prints a table and, as its last line, JSON.
 
-    python bench/vs_peft.py [--repeats 5] [--threads 2] [--precision bf16]
+    python bench/vs_peft.py [--base embedded] [--repeats 5] [--threads 2] [--precision bf16]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import peft
 import torch
-from _shared import embedded_model, interleaved, median_ratio, print_result, print_table
+from _shared import interleaved, load_model, median_ratio, print_result, print_table
 from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -55,14 +55,14 @@ class Setting:
 def build(options: argparse.Namespace, precision: Precision) -> Setting:
     """Make the engine and its rivals, all with the same weights and factors."""
     alpha = 2.0 * options.rank
-    bank = AdapterBank(freeze(embedded_model(), precision=precision), options.members, options.rank, alpha)
+    bank = AdapterBank(freeze(load_model(options.base), precision=precision), options.members, options.rank, alpha)
     generator = torch.Generator().manual_seed(0)
     for slot in range(options.members):
         for _, b in bank.factors(slot).values():
             b.normal_(0.0, 0.02, generator=generator)
-    theirs = freeze(embedded_model(), precision=precision)
+    theirs = freeze(load_model(options.base), precision=precision)
     theirs.model.set_attn_implementation("sdpa")
-    bare = freeze(embedded_model(), precision=precision)
+    bare = freeze(load_model(options.base), precision=precision)
     bare.model.set_attn_implementation("sdpa")
     vocabulary = bank.base.head.out_features
     prompts = torch.randint(3, vocabulary, (options.prompts, options.prompt_tokens), generator=generator)
@@ -245,6 +245,7 @@ def differences(s: Setting) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--base", default="embedded", help="as model.base of a config")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16")
     parser.add_argument("--members", type=int, default=8)

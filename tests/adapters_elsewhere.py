@@ -3,6 +3,7 @@
 Everything crosses as plain pickled bytes: no memory is shared, as between two machines.
 """
 
+import json
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -107,7 +108,7 @@ def adapters_elsewhere() -> Iterator[tuple[LoadAdapters, list[Pipe]]]:
             store=StoreElsewhere(pipe),
             proposer=SamplerElsewhere(pipe, "proposer"),
             solver=SamplerElsewhere(pipe, "solver"),
-            sampler=lambda temperature: SamplerElsewhere(pipe, f"{temperature}"),
+            sampler=lambda *wishes: SamplerElsewhere(pipe, json.dumps(wishes)),
             learner=LearnerElsewhere(pipe),
         )
 
@@ -134,7 +135,7 @@ def serve(connection: Connection, config: Config) -> None:
             if method == "hello":
                 answer = adapters.tokenizer, adapters.limits
             else:
-                owner = parts[part] if part in parts else adapters.sampler(float(part))
+                owner = parts[part] if part in parts else adapters.sampler(*json.loads(part))
                 answer = getattr(owner, method)(*arguments)
         except Exception as error:
             answer = error

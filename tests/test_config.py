@@ -39,8 +39,8 @@ def refusal(data: dict[str, Any]) -> str:
 def test_every_shipped_config_loads(path: Path) -> None:
     config = load_config(path)
     assert config.run.name == path.stem
-    kinds = [kind.name for name in config.propose.domains for kind in open_domain(name).kinds]
-    assert list(num_proposals(config.propose)) == kinds
+    kinds = {kind.name for name in config.propose.domains for kind in open_domain(name).kinds}
+    assert kinds - set(num_proposals(config.propose)) <= {"code_f"}, "all kinds, but for one that small models cannot"
 
 
 def test_the_shipped_configs_are_the_four_that_the_readme_names() -> None:

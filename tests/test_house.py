@@ -65,5 +65,6 @@ def defined_in(path: Path) -> set[str]:
             found.add(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+            each = [part for t in targets for part in (t.elts if isinstance(t, ast.Tuple) else [t])]
+            found |= {target.id for target in each if isinstance(target, ast.Name)}
     return found

@@ -63,7 +63,7 @@ def load_config(config: ConfigLike = None, overrides: Mapping[str, Any] | None =
         found = read_config(None if config is None else Path(config))
     if not overrides:
         return found
-    data = found.model_dump(mode="json")
+    data = found.model_dump(mode="json", exclude_unset=True)
     for name, value in overrides.items():
         section, dot, field = name.partition(".")
         if not dot:
@@ -81,9 +81,10 @@ def train(
     Progress is shown on standard error. Raises UserError, with nothing written, for what cannot be played, and
     KeyboardInterrupt when it was stopped; ``resume`` then continues it.
     """
+    from redqueen.fitting import fit_to_base
     from redqueen.run.lifecycle import start
 
-    resolved = load_config(config, overrides)
+    resolved = fit_to_base(load_config(config, overrides)).config
     folder = Path(run_dir) if run_dir else Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
     return _played(folder, start(resolved, folder))
 

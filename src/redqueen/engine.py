@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
-from redqueen.config import EMBEDDED, Config
+from redqueen.config import Config
 from redqueen.domains.prompt_format import PromptFormat, choose_format
 from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
@@ -24,11 +24,12 @@ from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.nouns import ShardNews
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
-from redqueen.policy.base_shape import base_shape, embedded_folder
+from redqueen.policy.base_shape import base_shape, model_source
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.stand_in import StandInSampler
+from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
 from redqueen.timing import Report, unheard
@@ -38,12 +39,21 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
+class MakeSampler(Protocol):
+    """Makes a sampler of the members; what is left out is as the solver has it."""
+
+    def __call__(
+        self, temperature: float, max_new_tokens: int | None = None, stops: Sequence[str] | None = None
+    ) -> Sampler: ...
+
+
 @dataclass(frozen=True)
 class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
-    ``sampler`` makes a solver at another temperature (0 is greedy): what judges members, by their averages if any.
-    ``close`` ends what was started for them; ``news`` tells what happened to their shards since it was last asked.
+    ``sampler`` makes a solver at another temperature (0 is greedy): what judges members, by their averages if any. The
+    cold-start check also asks it for other lengths and stop strings. ``close`` ends what was started for them; ``news``
+    tells what happened to their shards since it was last asked.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -51,7 +61,7 @@ class Adapters:
     store: AdapterStore
     proposer: Sampler
     solver: Sampler
-    sampler: Callable[[float], Sampler]
+    sampler: MakeSampler
     learner: Learner
     close: Callable[[], None] = field(default=lambda: None, kw_only=True)
     news: Callable[[], ShardNews] = field(default=ShardNews, kw_only=True)
@@ -142,15 +152,24 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
     judged = here.judged
     played = judged if config.learn.average_plays else {}
 
-    def sampler(max_new_tokens: int, temperature: float, top_p: float, stand_ins: dict[int, int]) -> Sampler:
+    usual_stops = choose_format(config).stops
+
+    def sampler(
+        temperature: float,
+        max_new_tokens: int | None = None,
+        stops: Sequence[str] | None = None,
+        top_p: float = 1.0,
+        stand_ins: dict[int, int] = judged,
+    ) -> Sampler:
         made = TorchSampler(
             bank,
-            max_new_tokens=max_new_tokens,
+            max_new_tokens=max_new_tokens or limits.solve_new_tokens,
             end_tokens=_end_tokens(bank, tokenizer),
             temperature=temperature,
             top_p=top_p,
             max_rows=solve.max_rows,
             pad_id=pad_id,
+            stopper=stop_strings(usual_stops if stops is None else stops, tokenizer),
             report=report,
         )
         return StandInSampler(made, stand_ins) if stand_ins else made
@@ -159,9 +178,9 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         tokenizer=tokenizer,
         limits=limits,
         store=TorchStore(bank, learner),
-        proposer=sampler(limits.propose_new_tokens, propose.temperature, propose.top_p, played),
-        solver=sampler(limits.solve_new_tokens, solve.temperature, solve.top_p, played),
-        sampler=lambda temperature: sampler(limits.solve_new_tokens, temperature, 1.0, judged),
+        proposer=sampler(propose.temperature, limits.propose_new_tokens, top_p=propose.top_p, stand_ins=played),
+        solver=sampler(solve.temperature, top_p=solve.top_p, stand_ins=played),
+        sampler=sampler,
         learner=learner,
     )
 
@@ -182,8 +201,8 @@ def choose_device(name: str) -> torch.device:
 
 
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load the base and its tokenizer: embedded, from a folder, or by name from the hub."""
-    folder = str(embedded_folder()) if name == EMBEDDED else name
+    """Load the base and its tokenizer: embedded, from a folder or a GGUF file, or by name from the hub."""
+    folder = model_source(name)
     base_shape(name)  # refuses what is no such model before anything is read
     disable_progress_bar()  # it would overwrite our progress display
     tokenizer = _load_tokenizer(name, folder)
@@ -197,7 +216,12 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a base, and no weights."""
     base_shape(name)
-    return _load_tokenizer(name, str(embedded_folder()) if name == EMBEDDED else name)
+    return _load_tokenizer(name, model_source(name))
+
+
+def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:
+    """Return what finds the strings that end a completion, None where the end token does it alone."""
+    return StopStrings(stops, lambda tokens: str(tokenizer.decode(list(tokens)))) if stops else None
 
 
 def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:

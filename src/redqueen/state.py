@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from redqueen.config import Config
+from redqueen.domains.prompt_format import choose_format
 from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
 from redqueen.evolve.fitness import Evidence
@@ -98,7 +99,9 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     dice = Streams(config.run.rng_seed, 0).rng("genes")
     members = [replace(member, genes=founder_genes(genes, factor, dice)) for member in members]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
-    seeds = tuple(open_domain(name).seed for name in config.propose.domains)
+    shown = choose_format(config).shows_examples
+    domains = [open_domain(name) for name in config.propose.domains]
+    seeds = tuple(task for domain in domains for task in (shown and domain.examples) or (domain.seed,))
     buffer, memory = TaskBuffer(config.buffer_places, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)

@@ -187,6 +187,6 @@ def test_prose_is_not_asked_of_the_embedded_base(tmp_path: Path, monkeypatch: py
     pytest.importorskip("math_verify", reason="math-verify is not installed (extra: maths)")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "items.jsonl").write_text('{"question": "1 + 1?", "answer": "#### 2"}\n')
-    with pytest.raises(UserError, match="choose another base"):
+    with pytest.raises(UserError, match="prompt_format=chat"):
         evaluate("base", "gsm8k", tmp_path / "items.jsonl", overrides=SHORT)
     assert [path.name for path in tmp_path.iterdir()] == ["items.jsonl"]

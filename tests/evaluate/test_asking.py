@@ -34,7 +34,7 @@ def test_tasks_are_asked_in_the_format_of_self_play() -> None:
 
 @pytest.mark.parametrize("question", [MATHS, FUNCTION, CONTEST])
 def test_the_compact_format_has_no_words_for_prose(question: Question) -> None:
-    with pytest.raises(UserError, match=r"choose another base by --set model\.base=NAME"):
+    with pytest.raises(UserError, match=r"set model\.prompt_format=chat"):
         prompt_for(question, PromptFormat(FRAMES["compact"]))
 
 

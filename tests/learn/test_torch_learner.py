@@ -326,3 +326,37 @@ def test_a_learner_with_checkpointing_leaves_the_sampler_as_it_was() -> None:
     learner = TorchLearner(bank, LearnConfig(gradient_checkpointing=True))
     learner.gradients(by_member(ROLLOUTS))
     assert sampler.sample([request]) == before
+
+
+def test_at_a_temperature_the_learner_sees_the_samplers_log_probabilities() -> None:
+    """A range of the ratio so narrow that a token whose two log-probabilities differ would be clipped."""
+    bank = tiny_bank("llama")
+    prompt = tokens(5, 6)
+    sampled = TorchSampler(bank, 8, end_tokens=[], temperature=0.6).sample([Request(1, prompt, 4, rng_seed=3)])[0]
+    rollouts = [Rollout(1, prompt, tuple(sampled), (1.0, -1.0, 0.5, -0.5))]
+    config = LearnConfig(old_logprobs="sampler", clip=1e-4)
+    for temperature, fits in ((0.6, True), (1.0, False)):
+        learner = TorchLearner(bank, config, temperature=temperature)
+        _, _, clipped = learner.gradients(by_member(rollouts))
+        assert (clipped.item() == 0) == fits
+
+
+def test_at_a_temperature_the_gradient_is_that_of_the_tempered_distribution() -> None:
+    bank = tiny_bank("qwen2")
+    prompt, written, step = tokens(6, 5), completion(7, 4), 1e-2
+    rollouts = [Rollout(0, prompt, (written,), (1.0,))]
+    gradient = gradients(bank, rollouts, temperature=0.5)[0]
+    direction = gradient / gradient.norm()
+
+    def mean_logprob(change: float) -> float:
+        with torch.no_grad():
+            bank.flat[0] += change * direction
+            ids = torch.tensor([prompt + written.tokens])
+            with bank.routed([0]):
+                logits = bank.base.model(ids).logits[0, len(prompt) - 1 : -1]
+            bank.flat[0] -= change * direction
+            logp = (logits / 0.5).log_softmax(-1)
+        return float(logp[torch.arange(4), list(written.tokens)].mean())
+
+    slope = (mean_logprob(step) - mean_logprob(-step)) / (2 * step)
+    assert -slope == pytest.approx(float(gradient.norm()), rel=0.05), "the loss falls along its gradient"

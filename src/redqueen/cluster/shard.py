@@ -24,6 +24,9 @@ from redqueen.timing import Report, unheard
 
 PROPOSER, SOLVER = "proposer", "solver"
 
+Part = str | tuple[float, int | None, tuple[str, ...] | None]
+"""A sampler of a shard: the proposer, the solver, or what ``Adapters.sampler`` is asked for."""
+
 
 @dataclass(frozen=True)
 class About:
@@ -69,8 +72,8 @@ class Shard:
         bank = self.store.bank
         return About(self.adapters.limits, bank.base.model.name_or_path or "", tuple(bank.shortest_targets()))
 
-    def sample(self, part: str | float, requests: Sequence[Request]) -> list[list[Completion]]:
-        """Sample as the proposer, the solver, or a solver at a temperature."""
+    def sample(self, part: Part, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Sample as the proposer, the solver, or a sampler made for this."""
         return self._sampler(part).sample([replace(request, slot=self.local[request.slot]) for request in requests])
 
     def update(
@@ -129,10 +132,10 @@ class Shard:
         self.load_state(backup.tensors)
         self.num_updates, self.last_stats = backup.num_updates, tuple(backup.stats)
 
-    def _sampler(self, part: str | float) -> Sampler:
-        if part == PROPOSER:
-            return self.adapters.proposer
-        return self.adapters.solver if part == SOLVER else self.adapters.sampler(float(part))
+    def _sampler(self, part: Part) -> Sampler:
+        if isinstance(part, tuple):
+            return self.adapters.sampler(*part)
+        return self.adapters.proposer if part == PROPOSER else self.adapters.solver
 
     def _tick(self, done: int, total: int, tokens: int = 0) -> None:
         self.progress += 1

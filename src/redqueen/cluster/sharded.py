@@ -17,7 +17,7 @@ from torch import Tensor
 
 from redqueen.cluster.fleet import Call, Fleet
 from redqueen.cluster.host import Host
-from redqueen.cluster.shard import PROPOSER, SOLVER, About
+from redqueen.cluster.shard import PROPOSER, SOLVER, About, Part
 from redqueen.config import Config
 from redqueen.engine import Adapters, load_tokenizer
 from redqueen.errors import UserError
@@ -31,7 +31,7 @@ from redqueen.population.peft import plain_config, write_adapter
 class ShardedSampler:
     """Implements ``Sampler``: each request is answered by its member's shard; those to the bare base are shared out."""
 
-    def __init__(self, fleet: Fleet, part: str | float) -> None:
+    def __init__(self, fleet: Fleet, part: Part) -> None:
         self.fleet, self.part = fleet, part
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
@@ -167,13 +167,19 @@ def sharded_adapters(config: Config, host: Host) -> Adapters:
     tokenizer = load_tokenizer(config.model.base)
     fleet = Fleet(config, host)
     about: About = fleet.ask({0: ("about",)})[0]
+
+    def sampler(
+        temperature: float, max_new_tokens: int | None = None, stops: Sequence[str] | None = None
+    ) -> ShardedSampler:
+        return ShardedSampler(fleet, (temperature, max_new_tokens, None if stops is None else tuple(stops)))
+
     return Adapters(
         tokenizer=tokenizer,
         limits=about.limits,
         store=ShardedStore(fleet, config, about),
         proposer=ShardedSampler(fleet, PROPOSER),
         solver=ShardedSampler(fleet, SOLVER),
-        sampler=lambda temperature: ShardedSampler(fleet, temperature),
+        sampler=sampler,
         learner=ShardedLearner(fleet),
         close=fleet.close,
         news=fleet.news,

@@ -18,6 +18,7 @@ import numpy as np
 
 from redqueen.commands.examinees import Examination, open_examination
 from redqueen.domains.prompt_format import completion_text
+from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.asking import prompt_for, read_answer
 from redqueen.evaluate.benchmarks import load_questions
@@ -26,7 +27,7 @@ from redqueen.evaluate.fitness_suite import request_seed
 from redqueen.evaluate.given_answers import summary_of
 from redqueen.evaluate.judging import Judge, JudgeSettings
 from redqueen.evaluate.questions import Question
-from redqueen.nouns import Grade, Request
+from redqueen.nouns import Completion, Grade, Request
 from redqueen.run.activity import showing
 from redqueen.statistics import bootstrap_mean, pass_at_k
 
@@ -121,7 +122,7 @@ def examine(
         groups = engine.sampler(heat).sample(requests)
         begin(f"grading, {mode}")
         read = [
-            (examinee, questions[number], sample, completion, completion_text(engine.tokenizer, completion))
+            (examinee, questions[number], sample, completion, _text(engine, completion))
             for (examinee, number), group in zip(pairs, groups, strict=True)
             for sample, completion in enumerate(group)
         ]
@@ -140,6 +141,10 @@ def examine(
             for sample in range(count)
         ]
     return answers
+
+
+def _text(engine: Engine, completion: Completion) -> str:
+    return completion_text(engine.tokenizer, completion, engine.prompt_format.stops)
 
 
 def results(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:

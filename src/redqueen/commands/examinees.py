@@ -15,6 +15,7 @@ from redqueen.config import Config, load_config, parse_config
 from redqueen.engine import Engine, open_engine
 from redqueen.errors import UserError
 from redqueen.files import read_plain
+from redqueen.fitting import fit_to_base
 from redqueen.nouns import BASE_SLOT
 from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
 from redqueen.population.peft import CONFIG_FILE, read_adapter
@@ -57,13 +58,14 @@ def open_examination(target: str, overrides: Sequence[str], report: Report = unh
     folder = Path(target)
     asked = load_config(None, overrides)
     if target == BASE_NAME:
-        with open_engine(_with(_alone(), asked), report=report) as engine:
+        with open_engine(fit_to_base(_with(_alone(), asked)).config, report=report) as engine:
             yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT),), BASE_NAME)
     elif (folder / CONFIG_FILE).is_file():
         with _open_adapter(folder, asked, report) as found:
             yield found
     elif _holds_model(folder):
-        with open_engine(_with(_alone() | {"model": _model(folder)}, asked), report=report) as engine:
+        whole = fit_to_base(_with(_alone() | {"model": _model(folder)}, asked)).config
+        with open_engine(whole, report=report) as engine:
             name = folder.resolve().name
             yield Examination(engine, (Examinee(name, "base", BASE_SLOT),), name)
     elif (folder / CONFIG).is_file():
@@ -109,7 +111,7 @@ def _open_adapter(folder: Path, asked: Config, report: Report) -> Iterator[Exami
     data = _alone()
     data["population"] |= {"lora_rank": genotype.rank, "lora_alpha": genotype.alpha, "lora_targets": targets}
     data["model"] = _model(asked.model.base if "base" in asked.model.model_fields_set else base_of(adapter))
-    with open_engine(_with(data, asked), report=report) as engine:
+    with open_engine(fit_to_base(_with(data, asked)).config, report=report) as engine:
         engine.store.load(0, genotype)
         name = folder.resolve().name
         yield Examination(engine, (Examinee(name, "adapter", 0),), name)

@@ -20,12 +20,17 @@ def train(
 
     ``cluster`` is the address of a Ray cluster on which the shards of the population shall stand.
     """
-    resolved = load_config(config, overrides)
+    from redqueen.fitting import fit_to_base
+
+    fitted = fit_to_base(load_config(config, overrides))
     if dry_run:
         from redqueen.run.dry_run import plan_text
 
-        print(plan_text(resolved))
+        print(plan_text(fitted))
         return
+    for reason in fitted.reasons:
+        print(reason, file=sys.stderr)
+    resolved = fitted.config
     from redqueen.run.lifecycle import start
 
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"

@@ -42,6 +42,9 @@ class ProposeConfig(Section):
     num_seed_proposals: int = Field(default=16, ge=0)
     """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
     something to refer to beside the identity program; AZR grows a set too."""
+    num_check_proposals: int = Field(default=8, ge=0)
+    """Proposals of each kind by which the cold-start check tells, before step 1, whether the base can begin; 0: no
+    check. Ours: a base that writes nothing valid is found out in a minute and not after days."""
     complete_at_last_input: bool = False
     """A proposal is whole once it holds all inputs that its kind needs; what follows is cut off before it is read or
     learned from. Ours: without it not stopping is free up to the token limit and fatal beyond, so teachers drift into

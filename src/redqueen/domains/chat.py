@@ -24,6 +24,7 @@ class ChatFrame:
     """Implements ``Frame`` for chat and instruct models."""
 
     name = "chat"
+    stops = ()
     begun = ""
 
     def opened(self, prompt: str) -> str:
@@ -46,7 +47,7 @@ class ChatFrame:
         mark, say), the token's second letter is written as an escape: it cannot end the turn then, and inside a
         Python string it still means the same.
         """
-        prompt = _defuse(prompt, _control_tokens(tokenizer))
+        prompt = defuse(prompt, control_tokens(tokenizer))
         if getattr(tokenizer, "chat_template", None):
             turns = [{"role": "user", "content": prompt}]
             prompt = str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
@@ -122,13 +123,13 @@ def last_answer(text: str) -> str | None:
     return found
 
 
-def _control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+def control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     """Return the tokenizer's control tokens, without the marks that our own wording uses."""
     added = (token.content for token in tokenizer.added_tokens_decoder.values() if token.special)
     return sorted({*added, *tokenizer.all_special_tokens} - _OWN_MARKS, key=len, reverse=True)
 
 
-def _defuse(text: str, control_tokens: list[str]) -> str:
+def defuse(text: str, control_tokens: list[str]) -> str:
     for token in control_tokens:
         if len(token) > 1:
             escape = f"\\u{ord(token[1]):04x}" if ord(token[1]) > 255 else f"\\x{ord(token[1]):02x}"

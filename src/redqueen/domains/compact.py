@@ -28,6 +28,7 @@ class CompactFrame:
     """
 
     name = "compact"
+    stops = ()
 
     def __init__(self, begun: str = "") -> None:
         self.begun = begun

@@ -162,7 +162,8 @@ class Domain:
     ``suite`` loads the frozen items of external fitness; ``read_task`` reads a task of a line of ``redqueen grade``
     (ValueError says what is wrong with it); ``refuse`` raises UserError for a config, with the name of a prompt format,
     under which no task of the domain could be valid. ``lessons`` writes what the embedded base is taught of the domain
-    about one freshly drawn problem, every choice from the generator it is given (None: nothing).
+    about one freshly drawn problem, every choice from the generator it is given (None: nothing). ``examples`` are what
+    a buffer begins with instead of the seed where proposals go on from whole examples.
     """
 
     name: str
@@ -172,3 +173,4 @@ class Domain:
     read_task: Callable[[str, str, Mapping[str, object]], Task] = plain_task
     refuse: Callable[[Config, str, Mapping[str, int]], None] = lambda config, format_name, num_proposals: None
     lessons: Callable[[Random], list[Lesson]] | None = None
+    examples: tuple[Task, ...] = ()

@@ -14,6 +14,7 @@ from redqueen.config import EMBEDDED, Config, VerifyConfig
 from redqueen.domains.chat import ChatFrame
 from redqueen.domains.compact import THINK, CompactFrame
 from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.domains.fewshot import FewshotFrame
 from redqueen.domains.registry import kinds, refuse_unasked
 from redqueen.nouns import Completion, Task
 
@@ -42,6 +43,11 @@ class Frame(Protocol):
         ...
 
     @property
+    def stops(self) -> tuple[str, ...]:
+        """Strings that end a completion, beside the tokenizer's end token."""
+        ...
+
+    @property
     def begun(self) -> str:
         """How the prompt begins the answer of a kind that is thought about, "" if it does not."""
         ...
@@ -67,6 +73,8 @@ FRAMES: dict[str, Frame] = {
     "compact": CompactFrame(),
     "compact-forced": CompactFrame(begun=THINK),
     "chat": ChatFrame(),
+    "fewshot": FewshotFrame(),
+    "fewshot-trace": FewshotFrame(traced=True),
 }
 """By the name under which configs choose them."""
 
@@ -82,6 +90,16 @@ class PromptFormat:
     def name(self) -> str:
         """The name under which kinds have their words."""
         return self.frame.name
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Strings that end a completion, beside the tokenizer's end token."""
+        return self.frame.stops
+
+    @property
+    def shows_examples(self) -> bool:
+        """Whether proposals go on from whole examples, so that a buffer should begin with several."""
+        return isinstance(self.frame, FewshotFrame)
 
     def propose(self, kind: str, references: Sequence[Task], given: Task | None) -> str:
         """Write the prompt that asks a teacher for one task of ``kind``.
@@ -143,10 +161,17 @@ def thinking_first(prompt_format: PromptFormat) -> PromptFormat | None:
     return replace(prompt_format, frame=begun[0]) if begun else None
 
 
-def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion) -> str:
+def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion, stops: Sequence[str] = ()) -> str:
     """Decode a completion as the parsers want it: without its end token, but with every other mark left in.
 
-    Special tokens stay visible because a format may use them as think or answer marks.
+    Special tokens stay visible because a format may use them as think or answer marks. Where one of ``stops`` ended the
+    completion its last token is text like any other, and stays.
     """
-    tokens = completion.tokens[:-1] if completion.finished else completion.tokens
+    whole = _decoded(tokenizer, completion.tokens)
+    if not completion.finished or any(stop in whole for stop in stops):
+        return whole
+    return _decoded(tokenizer, completion.tokens[:-1])
+
+
+def _decoded(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> str:
     return str(tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False))

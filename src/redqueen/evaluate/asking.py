@@ -16,8 +16,9 @@ def prompt_for(question: Question, prompt_format: PromptFormat) -> str:
         return prompt_format.solve(question.task)
     if prompt_format.name != "chat":
         raise UserError(
-            f"the prompt format {prompt_format.name} has no words for questions such as {question.id}: choose another "
-            "base by --set model.base=NAME, or one of the suites mini, cruxeval-o, cruxeval-i"
+            f"the prompt format {prompt_format.name} has no words for questions such as {question.id}: set "
+            "model.prompt_format=chat (a base that can chat: --set model.base=NAME), or take one of the suites mini, "
+            "cruxeval-o, cruxeval-i"
         )
     match question:
         case MathsQuestion():

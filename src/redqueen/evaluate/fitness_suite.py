@@ -157,7 +157,7 @@ def _mark(
 ) -> list[_Marked]:
     """Read and grade the completions of each task; one record a task, in order."""
     parsed = [
-        [prompt_format.parse_answer(task.kind, completion_text(tokenizer, one)) for one in group]
+        [prompt_format.parse_answer(task.kind, completion_text(tokenizer, one, prompt_format.stops)) for one in group]
         for task, group in zip(tasks, groups, strict=True)
     ]
     grades = iter(

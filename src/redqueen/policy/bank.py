@@ -144,7 +144,7 @@ class AdapterBank:
         for site in self.sites:
             bound = 1.0 / math.sqrt(site.num_in)  # kaiming_uniform with a = sqrt(5), PEFT's default for lora_A
             row[site.a_slice].uniform_(-bound, bound, generator=generator)
-        self.flat[slot] = row.to(self.flat.device)
+        self.flat[slot].copy_(row)
 
     def genotype(self, slot: int) -> Genotype:
         """Return a copy of a member's factors (fp32, on the CPU)."""
@@ -218,7 +218,7 @@ class AdapterBank:
         if not slots or min(slots) < BASE_SLOT or max(slots) >= self.num_members:
             raise IndexError(f"row slots must be {BASE_SLOT}..{self.num_members - 1} and at least one")
         layout = lay_out(slots, tokens_per_row, self.flat.device)
-        if like is not None and torch.equal(like.layout.slots, layout.slots):
+        if like is not None and like.layout.members == layout.members:
             return Route(layout, like.a, like.b)
         with torch.no_grad():
             active = self.flat.index_select(0, layout.slots.clamp(min=0)).to(self.base.compute_dtype)

@@ -9,7 +9,8 @@ from pathlib import Path
 from redqueen import __version__
 from redqueen.config import EMBEDDED
 from redqueen.files import open_plain
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.base_shape import embedded_folder, model_source
+from redqueen.policy.gguf import gguf_file
 
 EMBEDDED_ID = f"{EMBEDDED}@"
 """How the name of an embedded base begins; the version of redqueen that shipped it follows."""
@@ -30,9 +31,12 @@ class BaseIdentity:
 
 
 def identify_base(base: str) -> BaseIdentity:
-    """Return the identity of ``model.base``: embedded, a folder, or a name on the hub."""
+    """Return the identity of ``model.base``: embedded, a folder or GGUF file (the folder it is unpacked into), or a
+    name on the hub."""
     if base == EMBEDDED:
         return BaseIdentity(f"{EMBEDDED_ID}{__version__}", weights_sha256(embedded_folder()))
+    if gguf_file(base) is not None:
+        base = model_source(base)
     if Path(base).is_dir():
         return BaseIdentity(str(Path(base).resolve()), weights_sha256(Path(base)))
     folder = _cached(base)

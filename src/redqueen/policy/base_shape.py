@@ -9,6 +9,7 @@ from typing import Any
 
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
+from redqueen.policy.gguf import gguf_file, shape_of, unpacked
 
 
 def embedded_folder() -> Path:
@@ -16,19 +17,36 @@ def embedded_folder() -> Path:
     return Path(__file__).parent.parent / "tiny" / "base"
 
 
+def model_source(name: str) -> str:
+    """Return what transformers loads for ``model.base``: a folder or a name on the hub. A GGUF file is unpacked first.
+
+    Raises UserError for a path to nothing, and as ``gguf.unpack`` does.
+    """
+    if name == EMBEDDED:
+        return str(embedded_folder())
+    file = gguf_file(name)
+    if file is not None:
+        return str(unpacked(file))
+    refuse_missing_folder(name)
+    return name
+
+
 def base_shape(name: str) -> dict[str, Any] | None:
     """Return the model's config.json: embedded, in a folder, or in the local cache of the hub (None: not there yet).
+
+    For a GGUF file it is made of the file's header; nothing is unpacked for that.
 
     Raises UserError when ``name`` is no folder of a model and cannot be a name on the hub, and when the model was made
     for something else than to continue a text.
     """
-    folder = embedded_folder() if name == EMBEDDED else Path(name)
+    if (file := gguf_file(name)) is not None:
+        return shape_of(file)
+    folder = Path(model_source(name))
     if folder.is_dir():
         path = folder / "config.json"
         if not path.is_file():
             raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
         return _causal(name, _read(path))
-    refuse_missing_folder(name)
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -37,6 +55,24 @@ def base_shape(name: str) -> dict[str, Any] | None:
     except HFValidationError:
         raise _no_folder(name) from None
     return _causal(name, _read(Path(cached))) if isinstance(cached, str) else None
+
+
+def has_chat_template(name: str) -> bool:
+    """Tell whether the base's tokenizer has a chat template. A GGUF file is taken to have one: most are made to chat.
+
+    Raises as ``base_shape`` does.
+    """
+    if gguf_file(name) is not None:
+        return True
+    folder = Path(model_source(name))
+    if folder.is_dir():
+        found = [folder / "chat_template.jinja", folder / "tokenizer_config.json"]
+    else:
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = [try_to_load_from_cache(name, file) for file in ("chat_template.jinja", "tokenizer_config.json")]
+        found = [Path(path) for path in cached if isinstance(path, str)]
+    return any(path.is_file() and (path.suffix == ".jinja" or "chat_template" in _read(path)) for path in found)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -70,4 +106,6 @@ def _causal(name: str, shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def _no_folder(name: str) -> UserError:
-    return UserError(f"model.base is {name}, and there is no such folder: give a model folder, a hub name, or embedded")
+    return UserError(
+        f"model.base is {name}, and there is no such folder: give a model folder, a GGUF file, a hub name, or embedded"
+    )

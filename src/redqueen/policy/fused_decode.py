@@ -76,6 +76,7 @@ class FusedDecoder:
         self.heads = int(config.num_attention_heads)
         self.embedding = _weight(decoder.embed_tokens)
         self.rotary = cast(nn.Module, decoder.rotary_emb)
+        self._table = (self.embedding.new_zeros(0), self.embedding.new_zeros(0))
         self.norm = _weight(decoder.norm)
         self.names = {module: name for name, module in self.base.model.named_modules()}
         self.layers = [self._read_layer(layer) for layer in cast(nn.ModuleList, decoder.layers)]
@@ -117,10 +118,26 @@ class FusedDecoder:
     ) -> Tensor:
         """Run one token of every row, ``tokens`` and ``positions`` (rows,); return hidden states (rows, width) fp32."""
         x = F.embedding(tokens, self.embedding)
-        cos, sin = self.rotary(x[:, None], positions[:, None])
+        cos, sin = self._turns(x, positions)
         for i, layer in enumerate(self.layers):
             x = self._layer(i, layer, x, cos, sin, cache, layout, deltas[i])
         return F.rms_norm(x, x.shape[-1:], self.norm, self.eps)
+
+    def _turns(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the rotary cosines and sines (rows, 1, head_dim) of ``positions``, from a table made once.
+
+        Kinds of rotary embedding whose angles depend on how long the text is are asked anew each time.
+        """
+        if getattr(self.rotary, "rope_type", "default") != "default":
+            cos, sin = self.rotary(x[:, None], positions[:, None])
+            return cos, sin
+        longest = int(positions.max()) + 1
+        if len(self._table[0]) < longest:
+            size = min(self.base.max_positions, max(256, 2 * longest))
+            cos, sin = self.rotary(x[:, None], torch.arange(size, device=x.device)[None])
+            self._table = (cos[0, :, None].clone(), sin[0, :, None].clone())
+        cos, sin = self._table
+        return cos.index_select(0, positions), sin.index_select(0, positions)
 
     def _layer(
         self,

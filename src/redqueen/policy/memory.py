@@ -109,6 +109,12 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
     )
 
 
+def num_parameters(shape: dict[str, Any]) -> int:
+    """Return how many weights a model of ``shape`` has, tied ones once. No weights are made."""
+    model, _ = _skeleton(shape)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
 def refuse_if_too_large(memory: MemoryPlan, available_bytes: int, where: str) -> None:
     """Raise UserError, with what to lower, when ``memory`` does not fit into ``available_bytes`` of ``where``."""
     if memory.peak_bytes <= available_bytes:

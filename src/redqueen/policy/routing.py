@@ -23,12 +23,13 @@ GATHER_COST_TOKENS = 2  # for each token, where rows must be brought into blocks
 class Layout:
     """Rows in blocks: place p of the blocks (num_blocks * width) holds row ``gather[p]``; row i is at ``scatter[i]``.
 
-    ``slots`` (num_active,): the members present, ascending; ``block_member`` (num_blocks,): which of them a block
-    serves, None when block i serves ``slots[i]``. ``gather`` and ``scatter`` are None when the blocks hold the rows in
-    their order.
+    ``slots`` (num_active,): the members present, ascending, and ``members`` the same on the host, so that nobody waits
+    for a device to compare them; ``block_member`` (num_blocks,): which of them a block serves, None when block i serves
+    ``slots[i]``. ``gather`` and ``scatter`` are None when the blocks hold the rows in their order.
     """
 
     slots: Tensor
+    members: tuple[int, ...]
     block_member: Tensor | None
     gather: Tensor | None
     scatter: Tensor | None
@@ -74,6 +75,7 @@ def lay_out(row_slots: Sequence[int], tokens_per_row: int, device: torch.device)
 
     return Layout(
         slots=on_device(slots),
+        members=tuple(slots.tolist()),
         block_member=None if num_blocks == len(slots) else on_device(block_member),
         gather=None if in_place else on_device(gather),
         scatter=None if in_place else on_device(scatter),

@@ -140,7 +140,7 @@ def _read(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
 ) -> Candidate:
-    text = completion_text(tokenizer, completion)
+    text = completion_text(tokenizer, completion, prompt_format.stops)
     written = Candidate(candidate_id, prompt.teacher.id, student, prompt.kind, text)
     if not completion.finished:
         return replace(written, error="cut off at the token limit")

@@ -6,12 +6,15 @@ import json
 
 from redqueen.config import Config
 from redqueen.domains.registry import num_proposals
+from redqueen.fitting import Fitted
 from redqueen.policy.base_shape import base_shape
 
 
-def plan_text(config: Config) -> str:
+def plan_text(fitted: Fitted) -> str:
     """Return the plan as text. Raises UserError when the base is a folder that is not there."""
-    return "\n".join([*_resolved(config), "", *_work(config), "", *_memory(config)])
+    config = fitted.config
+    reasons = [f"# {reason}" for reason in fitted.reasons]
+    return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *_memory(config)])
 
 
 def _resolved(config: Config) -> list[str]:

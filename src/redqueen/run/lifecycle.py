@@ -23,6 +23,7 @@ from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.cluster_log import write_news
+from redqueen.run.cold_start import check_cold_start
 from redqueen.run.continuation import lengthened, record_lengths, write_lengths
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, catching_signals
@@ -203,6 +204,7 @@ def _begin(session: Session) -> State:
     with clock.phase("propose"):
         state, refused = grow_seed_buffer(state, session.engine)
     with clock.phase("evaluate"):
+        check_cold_start(state, session.engine, session.progress.say)
         examiner = Examiner.of(session.engine)
         session.base_scores = examiner.base()
         control = examiner.control(session.base_scores)

@@ -93,7 +93,7 @@ def _read(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
 ) -> Attempt:
-    text = completion_text(tokenizer, completion)
+    text = completion_text(tokenizer, completion, prompt_format.stops)
     parsed = prompt_format.parse_answer(task.kind, text)
     answer = parsed.answer if completion.finished else None
     return Attempt(task.id, student.id, text, answer, parsed.thought, len(completion.tokens))

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from redqueen.config import Config
-from redqueen.domains.code import prompts_chat, prompts_compact
+from redqueen.domains.code import prompts_chat, prompts_compact, prompts_fewshot
 from redqueen.domains.code.behaviour_class import behaviour_class, size_class
 from redqueen.domains.code.checking import check_program
+from redqueen.domains.code.examples import SEEDS
 from redqueen.domains.code.grading import grade_input, grade_inputs, grade_literal, grade_program
 from redqueen.domains.code.measures import measure
 from redqueen.domains.code.normalise import normalise
@@ -50,7 +51,12 @@ DEDUCTION = TaskKind(
         PAIR,
         "it returns {}",
     ),
-    words={"compact": prompts_compact.DEDUCTION, "chat": prompts_chat.DEDUCTION},
+    words={
+        "compact": prompts_compact.DEDUCTION,
+        "chat": prompts_chat.DEDUCTION,
+        "fewshot": prompts_fewshot.DEDUCTION,
+        "fewshot-trace": prompts_fewshot.TRACED_DEDUCTION,
+    },
     check=check_program,
     grade=grade_literal,
     gold=lambda task: task.outputs[0],
@@ -71,7 +77,12 @@ ABDUCTION = replace(
         PAIR,
         "for example f({})",
     ),
-    words={"compact": prompts_compact.ABDUCTION, "chat": prompts_chat.ABDUCTION},
+    words={
+        "compact": prompts_compact.ABDUCTION,
+        "chat": prompts_chat.ABDUCTION,
+        "fewshot": prompts_fewshot.ABDUCTION,
+        "fewshot-trace": prompts_fewshot.TRACED_ABDUCTION,
+    },
     grade=grade_input,
     grade_all=grade_inputs,
     gold=lambda task: task.inputs[0],
@@ -87,7 +98,12 @@ INDUCTION = replace(
         PAIR,
         "the teacher's program:\n{}",
     ),
-    words={"compact": prompts_compact.INDUCTION, "chat": prompts_chat.INDUCTION},
+    words={
+        "compact": prompts_compact.INDUCTION,
+        "chat": prompts_chat.INDUCTION,
+        "fewshot": prompts_fewshot.INDUCTION,
+        "fewshot-trace": prompts_fewshot.TRACED_INDUCTION,
+    },
     check=partial(check_program, with_pairs=True),
     grade=grade_program,
     gold=lambda task: task.code,
@@ -147,4 +163,4 @@ def _read_pairs(hidden: object) -> list[tuple[str, str]]:
     return pairs
 
 
-CODE = Domain("code", (DEDUCTION, ABDUCTION, INDUCTION), IDENTITY, load_suite, read_task, refuse)
+CODE = Domain("code", (DEDUCTION, ABDUCTION, INDUCTION), IDENTITY, load_suite, read_task, refuse, examples=SEEDS)

@@ -1,0 +1,142 @@
+"""Code tasks as examples to continue, for base and small models.
+
+::
+
+    propose o, i    what is sought, END, (code, f(input), END) ..., def f          -> (...): ..., f(input), END
+    propose f       (code, # message, f(input) ..., END) ..., code, #              -> message, f(input) ..., END
+    solve code_o    (code, f(input) == output, END) ..., code, f(input) ==         -> output END
+    solve code_i    (code, # output, f(input), END) ..., code, # output, f         -> (input) END
+    solve code_f    (# message, f(input) == output ..., code, END) ..., def f      -> (...): ... END
+
+Prompts end where a token ends: tokenizers join a bracket with what follows it. With traces, ``code_o`` and ``code_i``
+have a line of reasoning before the answer. Solving always shows the same examples, so that a task is asked in the same
+words whenever it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from redqueen.config import VerifyConfig
+from redqueen.domains.code.examples import EXAMPLES, SEEDS, TRACES, Trace
+from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.domains.fewshot import ANSWER, END, without_end
+from redqueen.nouns import Task
+
+FEWEST_SHOWN = 4
+"""Programs in a proposal prompt at least: where a buffer has fewer, the first of our own fill up (ours)."""
+
+PAIRED = (0, 2, 6)
+"""The examples with several pairs each that induction shows: long ones, so few."""
+
+NEWLINE = "\n"
+
+MAX_MESSAGE_CHARS = 80
+"""A longer message is left out, as in the compact format: a teacher must not hand over the program in it (ours)."""
+
+
+def _propose_program(sought: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
+    shown = [*references, *SEEDS[: max(0, FEWEST_SHOWN - len(references))]]
+    examples = "".join(f"{_code(task)}\n\n{_call(task)}\n{END}\n" for task in shown)
+    return f"# Find the {sought}.\n{END}\n{examples}def f"
+
+
+def _propose_pairs(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
+    if given is None:
+        raise ValueError("a code_f proposal needs a given program")
+    shown = [
+        f"{_code(task)}\n\n# {task.message}\n" + "".join(f"f({i})\n" for i in task.inputs[: terms.num_inputs]) + END
+        for task in (EXAMPLES[i] for i in PAIRED)
+    ]
+    return "\n".join([*shown, f"{_code(given)}\n\n#"])
+
+
+def _solve_output(task: Task, traced: bool) -> str:
+    shown = [
+        f"{_code(one)}\n\n{_call(one)}{_thought(trace.forward) if traced else ' == '}{one.outputs[0]}\n{END}\n"
+        for one, trace in _examples()
+    ]
+    return "".join(shown) + f"{_code(task)}\n\n{_call(task)}" + ("" if traced else " ==")
+
+
+def _solve_input(task: Task, traced: bool) -> str:
+    shown = [
+        f"{_code(one)}\n\n# {one.outputs[0]}{_thought(trace.back) if traced else NEWLINE}{_call(one)}\n{END}\n"
+        for one, trace in _examples()
+    ]
+    return "".join(shown) + f"{_code(task)}\n\n# {without_end(task.outputs[0])}" + ("" if traced else "\nf")
+
+
+def _solve_program(task: Task) -> str:
+    shown = [_pairs(EXAMPLES[i], task.num_shown) + f"{_code(EXAMPLES[i])}\n{END}\n" for i in PAIRED]
+    return "".join(shown) + _pairs(task, task.num_shown) + "def f"
+
+
+def _examples() -> list[tuple[Task, Trace]]:
+    return [(EXAMPLES[i], trace) for i, trace in TRACES.items()]
+
+
+def _thought(text: str) -> str:
+    return f"\n# {text}{ANSWER}"
+
+
+def _code(task: Task) -> str:
+    return without_end(task.code)
+
+
+def _call(task: Task) -> str:
+    return f"f({without_end(task.inputs[0])})"
+
+
+def _pairs(task: Task, num: int) -> str:
+    message = without_end(task.message) if 0 < len(task.message) <= MAX_MESSAGE_CHARS else ""
+    pairs = zip(task.inputs[:num], task.outputs[:num], strict=True)
+    lines = [f"f({without_end(i)}) == {without_end(o)}\n" for i, o in pairs]
+    return "".join([f"# {message}\n" if message else "", *lines])
+
+
+def _read_program(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
+    """Read the program and the call behind it, which is the last line that begins with ``f(``."""
+    code, call, rest = f"def f{text}".rpartition("\nf(")
+    if not call:
+        return ParsedProposal(error="no call of f")
+    return _proposal(code, [rest])
+
+
+def _proposal(code: str, calls: Sequence[str], message: str = "") -> ParsedProposal:
+    inputs = tuple(call.rpartition(")")[0].strip() for call in calls)
+    if not all(")" in call for call in calls):
+        return ParsedProposal(error="a call that is not closed")
+    return ParsedProposal(code.strip("\n") + "\n", inputs, message)
+
+
+def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
+    message, *calls = text.split("\nf(")
+    if given is None or not calls:
+        return ParsedProposal(error="no given program" if given is None else "no call of f")
+    return _proposal(given.code, calls, message.strip())
+
+
+def _read_input(answer: str) -> str | None:
+    """Read ``f(1, 2)``, with or without the ``f``; models like to repeat the output behind it."""
+    call = answer.strip().removeprefix("f")
+    inside, closed, _ = call.partition(") ==") if ") ==" in call else call.rpartition(")")
+    return inside[1:].strip() if closed and call.startswith("(") else None
+
+
+def _read_answered_program(answer: str) -> str:
+    return f"def f{answer}".strip("\n") + "\n"
+
+
+def _words(traced: bool) -> tuple[Words, Words, Words]:
+    output, source = partial(_solve_output, traced=traced), partial(_solve_input, traced=traced)
+    return (
+        Words(partial(_propose_program, "output"), output, _read_program, str.strip),
+        Words(partial(_propose_program, "input"), source, _read_program, _read_input),
+        Words(_propose_pairs, _solve_program, _read_pairs, _read_answered_program, has_thoughts=False),
+    )
+
+
+DEDUCTION, ABDUCTION, INDUCTION = _words(traced=False)
+TRACED_DEDUCTION, TRACED_ABDUCTION, TRACED_INDUCTION = _words(traced=True)

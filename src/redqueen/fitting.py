@@ -1,0 +1,159 @@
+"""A config fitted to its base: what a user left open follows the base's size, positions and sort, and is said.
+
+The defaults of the sections are the paper's, for seven billion parameters on GPUs. What a config or the command line
+sets is never changed; a run's own config.json has every field, so a run stays what it was. Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from redqueen.config import EMBEDDED, Config, parse_config
+from redqueen.domains.registry import kinds, num_proposals
+from redqueen.policy.base_shape import base_shape, has_chat_template
+from redqueen.policy.gguf import how_read
+
+CHAT_PARAMETERS = 1_000_000_000
+"""Smaller models are asked by examples even when they are chat models: of 48 proposals of a model of 135 million in the
+chat format none was valid, by examples half were (measured)."""
+
+Defaults = Mapping[str, Mapping[str, Any]]
+
+EMBEDDED_DEFAULTS: Defaults = {
+    "population": {"lora_rank": 8, "lora_alpha": 16.0},
+    "propose": {"num_references": 2, "num_per_prompt": 2, "max_new_tokens": 224},
+    "solve": {"max_new_tokens": 320},
+    "verify": {"num_inputs": 8},
+    "learn": {"learning_rate": 2e-3},
+}
+"""As in ``configs/population.toml``."""
+
+BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
+    (
+        4e8,
+        {
+            "population": {"lora_rank": 16, "lora_alpha": 32.0},
+            "solve": {"max_rows": 64},
+            "learn": {"learning_rate": 3e-4, "micro_batch_tokens": 2048},
+        },
+    ),
+    (
+        3e9,
+        {
+            "population": {"lora_rank": 16, "lora_alpha": 32.0},
+            "solve": {"max_rows": 128},
+            "learn": {"learning_rate": 1e-4, "micro_batch_tokens": 8192, "gradient_checkpointing": True},
+        },
+    ),
+    (
+        float("inf"),
+        {
+            "solve": {"max_rows": 256},
+            "learn": {"learning_rate": 2e-5, "micro_batch_tokens": 16384, "gradient_checkpointing": True},
+        },
+    ),
+)
+"""Up to so many parameters: rank and rate (small models bear more), and sizes that fit the machine that suits them."""
+
+BY_FORMAT: Mapping[str, Defaults] = {
+    "fewshot": {
+        "propose": {"num_references": 4, "max_new_tokens": 160, "max_prompt_tokens": 1024},
+        "solve": {"max_new_tokens": 96, "max_prompt_tokens": 1024},
+    },
+    "fewshot-trace": {
+        "propose": {"num_references": 4, "max_new_tokens": 160, "max_prompt_tokens": 1024},
+        "solve": {"max_new_tokens": 256, "max_prompt_tokens": 1024},
+    },
+    "chat": {
+        "propose": {"max_new_tokens": 2048, "max_prompt_tokens": 4096},
+        "solve": {"max_new_tokens": 2048, "max_prompt_tokens": 4096},
+    },
+}
+"""Lengths: an example is short, a conversation thinks first."""
+
+SMALL_TEMPERATURE = 0.7
+"""Of models below ``CHAT_PARAMETERS`` in a few-shot format: at 1 four of 64 proposals were valid, at 0.7 thirty."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A config with nothing left open, and sentences on what was chosen and why."""
+
+    config: Config
+    reasons: tuple[str, ...]
+
+
+def fit_to_base(config: Config) -> Fitted:
+    """Return the config with every field that was left open, and that depends on the base, set to suit it.
+
+    Raises UserError when the base is a path to nothing or cannot be read.
+    """
+    name = config.model.base
+    if name == EMBEDDED:
+        wanted: list[Defaults] = [EMBEDDED_DEFAULTS] if not config.model_fields_set - {"run", "model"} else []
+        chosen, size, reasons = str(config.model.prompt_format), "", []
+    else:
+        parameters = _num_parameters(name)
+        size = f"{parameters / 1e6:,.0f} million parameters" if parameters else "not on this machine yet"
+        chosen, why = _choose_format(config, parameters)
+        reasons = [why, read] if (read := how_read(name)) else [why]
+        by_size = next(defaults for most, defaults in BY_PARAMETERS if (parameters or 7e9) <= most)
+        wanted = [by_size, BY_FORMAT.get(chosen, {}), _temperature(config, chosen, parameters)]
+    data = config.model_dump(mode="json", exclude_unset=True)
+    if chosen != config.model.prompt_format:
+        data.setdefault("model", {})["prompt_format"] = chosen
+    filled = [line for defaults in wanted for line in _fill(data, config, defaults)]
+    if filled:
+        reasons.append(f"left open and fitted to the base ({size or name}): {', '.join(filled)}")
+    return Fitted(parse_config(data, "the config fitted to its base"), tuple(reasons))
+
+
+def _fill(data: dict[str, Any], config: Config, defaults: Defaults) -> list[str]:
+    """Set in ``data`` what the config leaves open; return what was set."""
+    filled = []
+    for section, values in defaults.items():
+        for field, value in values.items():
+            if field not in getattr(config, section).model_fields_set:
+                data.setdefault(section, {})[field] = value
+                filled.append(f"{section}.{field} = {value}")
+    return filled
+
+
+def _choose_format(config: Config, parameters: int | None) -> tuple[str, str]:
+    """Return the prompt format and the sentence that gives the reason."""
+    asked = config.model.prompt_format
+    if asked != "auto":
+        return asked, f"prompt format {asked}, as the config says"
+    without = [name for name in num_proposals(config.propose) if "fewshot" not in kinds()[name].words]
+    if without:
+        return "chat", f"prompt format chat: tasks of the kind {without[0]} have no prompts as examples"
+    if parameters is None:
+        return "chat", "prompt format chat: the base is not on this machine yet, so its size is not known"
+    if parameters < CHAT_PARAMETERS:
+        return "fewshot", (
+            f"prompt format fewshot: a base of {parameters / 1e6:,.0f} million parameters goes on from examples better "
+            "than it follows rules"
+        )
+    if not has_chat_template(config.model.base):
+        return "fewshot", "prompt format fewshot: the base has no chat template, so it was not taught to converse"
+    return "chat", "prompt format chat: the base has a chat template"
+
+
+def _temperature(config: Config, prompt_format: str, parameters: int | None) -> Defaults:
+    """Both roles are sampled at one temperature, so it is chosen only where neither is set."""
+    small = parameters is not None and parameters < CHAT_PARAMETERS and prompt_format.startswith("fewshot")
+    if not small or "temperature" in config.propose.model_fields_set | config.solve.model_fields_set:
+        return {}
+    return {"propose": {"temperature": SMALL_TEMPERATURE}, "solve": {"temperature": SMALL_TEMPERATURE}}
+
+
+def _num_parameters(name: str) -> int | None:
+    """Return how many parameters the base has, None when its shape is not on this machine."""
+    shape = base_shape(name)
+    if shape is None:
+        return None
+    from redqueen.policy.memory import num_parameters  # imports torch
+
+    return num_parameters(shape)

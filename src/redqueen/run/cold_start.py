@@ -1,0 +1,187 @@
+"""The cold-start check: before step 1, is there anything to learn from?
+
+A base of which no proposal is valid, or that solves nothing, gives every member the same reward, and a run of days says
+so only at its end. So the base writes a few proposals of each kind in the chosen format at the chosen temperature, and
+attempts the valid ones. Where too little comes of it, other temperatures and formats are tried, and the best is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from redqueen.config import Config, parse_config
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.registry import kinds, num_proposals
+from redqueen.engine import Engine
+from redqueen.nouns import BASE_SLOT, Individual, Rejection, Task
+from redqueen.policy.protocols import Sampler
+from redqueen.propose.content_filter import check_allowed
+from redqueen.propose.proposing import propose
+from redqueen.propose.too_long import reject_too_long
+from redqueen.solve.solving import grade, solve
+from redqueen.state import State
+from redqueen.streams import Streams
+
+LEAST_FRAC = 0.1
+"""Below this share of valid proposals, or of right attempts, a kind is warned of (ours)."""
+MOST_TASKS = 8
+"""Tasks of a kind that are attempted (ours)."""
+TEMPERATURES = (0.6, 0.8, 1.0)
+"""What is tried when too little is valid (ours)."""
+CHECKER = "check"
+
+
+@dataclass(frozen=True)
+class KindCheck:
+    """What the base made of one kind: proposals written, valid and cut off at the limit; attempts and right ones."""
+
+    kind: str
+    num_proposals: int
+    num_valid: int
+    num_cut_off: int
+    num_attempts: int
+    num_right: int
+
+    @property
+    def valid_frac(self) -> float:
+        """The share of valid proposals."""
+        return self.num_valid / self.num_proposals if self.num_proposals else 0.0
+
+    def line(self) -> str:
+        """Say it in one sentence."""
+        solved = f"{self.num_right} of {self.num_attempts} attempts right" if self.num_attempts else "nothing to solve"
+        cut = f" ({self.num_cut_off} cut off)" if self.num_cut_off else ""
+        return f"cold start, {self.kind}: {self.num_valid} of {self.num_proposals} proposals valid{cut}, {solved}"
+
+
+def check_cold_start(state: State, engine: Engine, say: Callable[[str], None]) -> list[KindCheck]:
+    """Measure the base on each kind of the run and say what came of it, with advice where it is too little.
+
+    Draws from streams of its own and leaves state and engine as they are. Nothing is asked when the config has
+    ``propose.num_check_proposals = 0``.
+    """
+    config = engine.config
+    if not config.propose.num_check_proposals:
+        return []
+    say("checking that the base can begin: a few proposals and attempts of each kind")
+    found = _measure(state, engine, engine.proposer, engine.solver)
+    for one in found:
+        say(one.line())
+    for warning in _warnings(found, config):
+        say(f"warning: {warning}")
+    if any(one.valid_frac < LEAST_FRAC for one in found):
+        say(_advice(state, engine, found, say))
+    return found
+
+
+def _warnings(found: Sequence[KindCheck], config: Config) -> list[str]:
+    lines = []
+    for one in found:
+        if one.valid_frac < LEAST_FRAC:
+            lines.append(
+                f"under {LEAST_FRAC:.0%} of the proposals of {one.kind} are valid: teachers learn little from it"
+            )
+            if 2 * one.num_cut_off > one.num_proposals:
+                lines.append(
+                    f"most are cut off at {config.propose.max_new_tokens} tokens: raise propose.max_new_tokens"
+                )
+        elif one.num_attempts and one.num_right < LEAST_FRAC * one.num_attempts:
+            lines.append(
+                f"under {LEAST_FRAC:.0%} of the attempts at {one.kind} are right: students learn little from it"
+            )
+    return lines
+
+
+def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Callable[[str], None]) -> str:
+    """Try other temperatures and formats; return the sentence that names the best."""
+    config = engine.config
+    chosen = config.propose.temperature, engine.prompt_format.name
+    say("trying other temperatures and prompt formats")
+    asked = list(num_proposals(config.propose))
+    shared = [name for name in FRAMES if all(name in kinds()[kind].words for kind in asked) and name != "compact"]
+    names = [engine.prompt_format.name, *(name for name in shared if name != engine.prompt_format.name)]
+    best, setting = sum(one.num_valid for one in found), chosen
+    for name in names:
+        for temperature in TEMPERATURES:
+            if (temperature, name) == chosen:
+                continue
+            tried = replace(engine, prompt_format=PromptFormat(FRAMES[name], config.verify))
+            stops, limits = tried.prompt_format.stops, engine.limits
+            num_valid = sum(
+                one.num_valid
+                for one in _measure(state, tried, engine.sampler(temperature, limits.propose_new_tokens, stops), None)
+            )
+            say(f"cold start, {name} at temperature {temperature}: {num_valid} proposals valid")
+            if num_valid > best:
+                best, setting = num_valid, (temperature, name)
+    if setting == chosen:
+        return "no setting tried did better: take a larger base, or longer texts (propose.max_new_tokens)"
+    temperature, name = setting
+    return (
+        f"{best} proposals are valid with model.prompt_format = {name} and temperature {temperature} (set "
+        "propose.temperature and solve.temperature)"
+    )
+
+
+def _measure(state: State, engine: Engine, proposer: Sampler, solver: Sampler | None) -> list[KindCheck]:
+    """Have the bare base propose and, with a ``solver``, attempt."""
+    config, limits = _asking(engine.config), engine.limits
+    base = Individual(CHECKER, "both", BASE_SLOT, state.teachers[0].rating)
+    streams = Streams(config.run.rng_seed, 0)
+    proposals = propose(
+        [base],
+        opponents={CHECKER: (CHECKER,)},
+        buffer=state.buffer,
+        config=config.propose,
+        sampler=proposer,
+        prompt_format=engine.prompt_format,
+        tokenizer=engine.tokenizer,
+        streams=streams,
+        max_prompt_tokens=limits.propose_prompt_tokens,
+    )
+    candidates = [p.candidate for p in proposals]
+    judged = check_allowed(candidates, engine.content_filter, engine.verifier, config.verify)
+    judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limits.solve_prompt_tokens)
+    right = _attempt(judged, base, engine, solver, streams) if solver is not None else {}
+    return [
+        KindCheck(
+            kind=kind,
+            num_proposals=sum(c.kind == kind for c in candidates),
+            num_valid=sum(isinstance(v, Task) and v.kind == kind for v in judged),
+            num_cut_off=sum(p.candidate.kind == kind and not p.completion.finished for p in proposals),
+            num_attempts=len(right.get(kind, [])),
+            num_right=sum(right.get(kind, [])),
+        )
+        for kind in num_proposals(config.propose)
+    ]
+
+
+def _attempt(
+    judged: Sequence[Task | Rejection], base: Individual, engine: Engine, solver: Sampler, streams: Streams
+) -> dict[str, list[bool]]:
+    """Return which attempts at the first tasks of each kind were right."""
+    tasks: list[Task] = []
+    for verdict in judged:
+        if isinstance(verdict, Task) and sum(t.kind == verdict.kind for t in tasks) < MOST_TASKS:
+            tasks.append(verdict)
+    sampled = solve(
+        [(task, base) for task in tasks],
+        engine.config.solve.num_attempts,
+        sampler=solver,
+        prompt_format=engine.prompt_format,
+        tokenizer=engine.tokenizer,
+        streams=streams,
+    )
+    right: dict[str, list[bool]] = {}
+    for one in grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer):
+        right.setdefault(one.task.kind, []).extend(o.grade.correct for o in one.outcomes if not o.grade.lost)
+    return right
+
+
+def _asking(config: Config) -> Config:
+    """Return the config with as many proposals of each kind of the run as the check asks for."""
+    wanted = dict.fromkeys(num_proposals(config.propose), config.propose.num_check_proposals)
+    data = config.model_dump(mode="json")
+    data["propose"] |= {"num_of_each_kind": 0, "num_proposals": wanted, "buffer_scope": "shared"}
+    return parse_config(data, "the cold-start check")

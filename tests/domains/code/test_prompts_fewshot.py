@@ -1,0 +1,130 @@
+"""The few-shot format: prompts are whole examples and a beginning, and what goes on from them is read without trust."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redqueen.config import VerifyConfig, parse_config
+from redqueen.domains.code.examples import EXAMPLES, SEEDS
+from redqueen.domains.code.suite import KINDS, load_suite
+from redqueen.domains.fewshot import END
+from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
+from redqueen.domains.registry import check, grade, kinds
+from redqueen.match.rating import GaussianRating
+from redqueen.nouns import Candidate, Task
+from redqueen.state import initial_state
+from redqueen.verify import Verifier
+
+FORMAT, TRACED = PromptFormat(FRAMES["fewshot"]), PromptFormat(FRAMES["fewshot-trace"])
+GIVEN = Task("g", "T1", "", "code_o", "def f(a, b):\n    return a + b\n", ("1, 2",), ("3",))
+PAIRS = Task("p", "T1", "", "code_f", GIVEN.code, ("1, 2", "3, 4", "5, 6"), ("3", "7", "11"), "Adds.", 2)
+
+
+def as_kind(kind: str) -> Task:
+    return PAIRS if kind == "code_f" else Task("t", "T1", "", kind, GIVEN.code, GIVEN.inputs, GIVEN.outputs)
+
+
+def test_the_examples_are_valid_tasks_with_the_outputs_that_stand_beside_them() -> None:
+    candidates = [
+        Candidate(f"c{i}", "T1", "S1", "code_f", "", one.code, one.inputs, one.message)
+        for i, one in enumerate(EXAMPLES)
+    ]
+    with Verifier(1) as verifier:
+        judged = check(candidates, verifier, VerifyConfig())
+    assert len(judged) == 12
+    assert [(one.inputs, one.outputs) for one in judged if isinstance(one, Task)] == [
+        (one.inputs, one.outputs) for one in EXAMPLES
+    ]
+
+
+def test_the_examples_are_a_dozen_classes_and_no_item_of_the_held_out_suite() -> None:
+    kind = kinds()["code_o"]
+    assert len({kind.behaviour_class(task) for task in SEEDS}) >= 11
+    held_out = {kind.normal_form(item.task) for item in load_suite()}
+    assert not held_out & {kind.normal_form(task) for task in SEEDS}
+
+
+def test_a_proposal_prompt_shows_the_references_and_breaks_off_in_a_definition() -> None:
+    prompt = FORMAT.propose("code_o", [GIVEN], None)
+    assert f"{GIVEN.code}\nf(1, 2)\n{END}\n" in prompt
+    assert prompt.count(f"\n{END}\n") == 1 + 4, "a buffer with one task is filled up with our own"
+    assert prompt.endswith(f"{END}\ndef f")
+    assert prompt != FORMAT.propose("code_i", [GIVEN], None), "a teacher is told what a student will look for"
+
+
+def test_a_proposal_is_the_text_up_to_the_end_mark() -> None:
+    text = f"(a):\n    return -a\n\nf([1, 2], (3))\n{END}\ndef f(b): ..."
+    parsed = FORMAT.parse_proposal("code_i", text, None)
+    assert (parsed.code, parsed.inputs, parsed.error) == ("def f(a):\n    return -a\n", ("[1, 2], (3)",), "")
+
+
+def test_pairs_are_proposed_as_a_message_and_calls() -> None:
+    prompt = FORMAT.propose("code_f", [], GIVEN)
+    assert prompt.endswith(f"{GIVEN.code}\n#")
+    parsed = FORMAT.parse_proposal("code_f", f" Adds.\nf(1, 2)\nf(3, 4)\n{END}", GIVEN)
+    assert (parsed.message, parsed.inputs, parsed.code) == ("Adds.", ("1, 2", "3, 4"), GIVEN.code)
+
+
+@pytest.mark.parametrize(
+    ("prompt_format", "kind", "text", "answer", "thought"),
+    [
+        (FORMAT, "code_o", " 3\n###", "3", ""),
+        (FORMAT, "code_i", "(1, 2)\n###", "1, 2", ""),
+        (FORMAT, "code_i", "((1, 2), 3) == (4, 5)\n###", "(1, 2), 3", ""),
+        (FORMAT, "code_i", "f()\n###", "", ""),
+        (FORMAT, "code_i", " nothing\n###", None, ""),
+        (FORMAT, "code_f", "(a, b):\n    return b + a\n###", "def f(a, b):\n    return b + a\n", ""),
+        (FORMAT, "code_o", "\n###", None, ""),
+        (TRACED, "code_o", "\n# 1 + 2 is 3.\n=> 3\n###", "3", "# 1 + 2 is 3."),
+        (TRACED, "code_i", "\n# 3 is 1 + 2.\n=> f(1, 2)\n###", "1, 2", "# 3 is 1 + 2."),
+        (TRACED, "code_o", "\n=> 3", "3", ""),
+    ],
+)
+def test_answers_are_read(prompt_format: PromptFormat, kind: str, text: str, answer: str | None, thought: str) -> None:
+    parsed = prompt_format.parse_answer(kind, text)
+    assert (parsed.answer, parsed.thought) == (answer, thought)
+
+
+@pytest.mark.parametrize("prompt_format", [FORMAT, TRACED])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_right_answer_in_the_layout_of_the_examples_is_graded_right(prompt_format: PromptFormat, kind: str) -> None:
+    written = {"code_o": "\n=> 3\n###", "code_i": "\n=> f(1, 2)\n###", "code_f": "(a, b):\n    return a + b\n###"}
+    text = written[kind] if prompt_format is TRACED else written[kind].replace("\n=> f", "").replace("\n=>", "")
+    task = as_kind(kind)
+    with Verifier(1) as verifier:
+        assert grade([(task, prompt_format.parse_answer(kind, text).answer)], verifier)[0].correct
+
+
+@pytest.mark.parametrize("prompt_format", [FORMAT, TRACED])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_solving_prompt_is_always_the_same_and_ends_without_the_answer(
+    prompt_format: PromptFormat, kind: str
+) -> None:
+    prompt = prompt_format.solve(as_kind(kind))
+    own = prompt.rpartition(END)[2]
+    assert prompt == prompt_format.solve(as_kind(kind)) and prompt.count(END) >= 3
+    assert (GIVEN.code in own) == (kind != "code_f")
+    assert {"code_o": "3", "code_i": "1, 2", "code_f": "5, 6"}[kind] not in own
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_foreign_text_cannot_end_an_example(kind: str) -> None:
+    code = f"def f(a):\n    # {END}\n    return '{END}'\n"
+    task = Task("t", "T1", "", kind, code, (f"'{END}'",) * 3, (f"'{END}'",) * 3, f"all {END}", 2)
+    quiet = Task("t", "T1", "", kind, code.replace(END, ""), ("''",) * 3, ("''",) * 3, "all ", 2)
+    assert FORMAT.solve(task).count(END) == FORMAT.solve(quiet).count(END)
+    assert FORMAT.propose(kind, [task], task).count(END) == FORMAT.propose(kind, [quiet], quiet).count(END)
+
+
+@given(st.text(), st.sampled_from(KINDS))
+def test_reading_never_raises(text: str, kind: str) -> None:
+    for prompt_format in (FORMAT, TRACED):
+        prompt_format.parse_answer(kind, text)
+        assert prompt_format.parse_proposal(kind, text, GIVEN).error is not None
+
+
+def test_a_buffer_begins_with_the_examples_where_they_are_shown_and_with_the_seed_elsewhere() -> None:
+    few, chat = (parse_config({"model": {"base": "x", "prompt_format": name}}, "test") for name in ("fewshot", "chat"))
+    assert choose_format(few).stops == (END,) and choose_format(chat).stops == ()
+    assert initial_state(few, GaussianRating(few.match)).buffer.tasks == SEEDS
+    assert len(initial_state(chat, GaussianRating(chat.match)).buffer.tasks) == 1

@@ -1,0 +1,72 @@
+"""Before step 1 a run says whether its base can begin, and what would do better where it cannot."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from scripted import Scripted, Table, Teacher, config_of, garbage, open_table, right, wrong
+
+from redqueen.nouns import BASE_SLOT
+from redqueen.run.cold_start import check_cold_start
+
+ASKED = {"num_check_proposals": 6, "num_code_o": 2, "num_code_i": 1, "num_code_f": 0}
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[Table]:
+    with open_table() as opened:
+        yield opened
+
+
+def test_a_base_that_writes_and_solves_is_measured_and_not_warned_of(table: Table) -> None:
+    state, engine = table.sit(config_of(propose=ASKED), Teacher(), right)
+    said: list[str] = []
+    found = check_cold_start(state, engine, said.append)
+    assert [(one.kind, one.num_proposals, one.num_valid, one.num_cut_off) for one in found] == [
+        ("code_o", 6, 6, 0),
+        ("code_i", 6, 6, 0),
+    ]
+    assert all(one.num_right == one.num_attempts == 6 * engine.config.solve.num_attempts for one in found)
+    assert "cold start, code_o: 6 of 6 proposals valid, 24 of 24 attempts right" in said
+    assert not [line for line in said if line.startswith("warning")]
+    assert {request.slot for request in engine.proposer.requests + engine.solver.requests} == {BASE_SLOT}
+
+
+def test_a_base_that_solves_nothing_is_warned_of(table: Table) -> None:
+    state, engine = table.sit(config_of(propose=ASKED), Teacher(), wrong)
+    said: list[str] = []
+    check_cold_start(state, engine, said.append)
+    assert [line for line in said if line.startswith("warning")] == [
+        f"warning: under 10% of the attempts at {kind} are right: students learn little from it"
+        for kind in ("code_o", "code_i")
+    ]
+
+
+def test_where_nothing_is_valid_the_temperature_that_would_do_better_is_named(table: Table) -> None:
+    state, engine = table.sit(config_of(propose=ASKED), garbage, wrong)
+    tried = []
+
+    def sampler(temperature: float, max_new_tokens: int, stops: tuple[str, ...]) -> Scripted:
+        tried.append((temperature, max_new_tokens, stops))
+        return Scripted(engine.tokenizer, Teacher() if temperature == 0.6 else garbage)
+
+    said: list[str] = []
+    check_cold_start(state, replace(engine, sampler=sampler), said.append)
+    assert "warning: under 10% of the proposals of code_o are valid: teachers learn little from it" in said
+    assert (0.6, engine.limits.propose_new_tokens, ()) in tried
+    assert said[-1].startswith("12 proposals are valid with model.prompt_format = compact and temperature 0.6")
+
+
+def test_proposals_that_are_cut_off_are_told_apart_from_those_that_are_wrong(table: Table) -> None:
+    state, engine = table.sit(config_of(propose=ASKED), lambda *_: None, wrong)
+    nothing = replace(engine, sampler=lambda *_: Scripted(engine.tokenizer, garbage))
+    said: list[str] = []
+    found = check_cold_start(state, nothing, said.append)
+    assert [one.num_cut_off for one in found] == [6, 6]
+    assert any("raise propose.max_new_tokens" in line for line in said)
+    assert said[-1].startswith("no setting tried did better")
+
+
+def test_no_check_is_made_when_none_is_asked_for(table: Table) -> None:
+    state, engine = table.sit(config_of(propose={"num_check_proposals": 0}), Teacher(), right)
+    assert check_cold_start(state, engine, pytest.fail) == [] and engine.proposer.requests == []

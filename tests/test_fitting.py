@@ -1,0 +1,108 @@
+"""A config is fitted to its base: only what was left open, with a reason, and never for a run that has every field."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny_models import CONFIGS
+
+from redqueen.commands.train import train
+from redqueen.config import Config, load_config, parse_config
+from redqueen.errors import UserError
+from redqueen.fitting import fit_to_base
+
+LLAMA = {
+    "model_type": "llama",
+    "vocab_size": 1000,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 512,
+}
+BILLIONS = LLAMA | {"vocab_size": 128000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 20}
+
+
+def folder(path: Path, shape: dict[str, object], template: bool = True) -> Path:
+    path.mkdir()
+    (path / "config.json").write_text(json.dumps(shape))
+    (path / "tokenizer_config.json").write_text(json.dumps({"chat_template": "x"} if template else {}))
+    return path
+
+
+def config_on(path: Path, **sections: dict[str, object]) -> Config:
+    return parse_config({**sections, "model": {"base": str(path), **sections.get("model", {})}}, "test")
+
+
+@pytest.mark.parametrize(
+    ("shape", "template", "chosen", "why"),
+    [
+        (LLAMA, True, "fewshot", "goes on from examples better than it follows rules"),
+        (BILLIONS, True, "chat", "has a chat template"),
+        (BILLIONS, False, "fewshot", "has no chat template"),
+    ],
+)
+def test_auto_chooses_a_format_and_says_why(
+    tmp_path: Path, shape: dict[str, object], template: bool, chosen: str, why: str
+) -> None:
+    fitted = fit_to_base(config_on(folder(tmp_path / "base", shape, template)))
+    assert fitted.config.model.prompt_format == chosen
+    assert why in fitted.reasons[0]
+
+
+def test_the_embedded_base_keeps_its_own_format_and_a_given_one_is_kept(tmp_path: Path) -> None:
+    assert fit_to_base(Config()).config.model.prompt_format == "auto"
+    asked = config_on(folder(tmp_path / "base", LLAMA), model={"prompt_format": "chat"})
+    assert fit_to_base(asked).config.model.prompt_format == "chat"
+
+
+def test_a_small_base_gets_a_smaller_rank_shorter_texts_and_a_lower_temperature(tmp_path: Path) -> None:
+    fitted = fit_to_base(config_on(folder(tmp_path / "base", LLAMA))).config
+    assert (fitted.population.lora_rank, fitted.solve.max_rows) == (16, 64)
+    assert fitted.propose.max_new_tokens < 200 and fitted.propose.temperature == fitted.solve.temperature == 0.7
+    large = fit_to_base(config_on(folder(tmp_path / "large", BILLIONS))).config
+    assert (large.population.lora_rank, large.propose.temperature, large.learn.gradient_checkpointing) == (32, 1, True)
+
+
+def test_what_a_config_sets_is_never_changed(tmp_path: Path) -> None:
+    asked = config_on(
+        folder(tmp_path / "base", LLAMA), population={"lora_rank": 3}, solve={"temperature": 1.0}, learn={"clip": 0.3}
+    )
+    fitted = fit_to_base(asked)
+    assert (fitted.config.population.lora_rank, fitted.config.population.lora_alpha) == (3, 32.0)
+    assert fitted.config.propose.temperature == 1.0, "one policy, one temperature"
+    assert fitted.config.learn.clip == 0.3
+    assert "population.lora_rank" not in fitted.reasons[-1] and "population.lora_alpha" in fitted.reasons[-1]
+
+
+def test_the_config_of_a_run_is_left_as_it_is(tmp_path: Path) -> None:
+    whole = config_on(folder(tmp_path / "base", LLAMA), model={"prompt_format": "chat"}).model_dump(mode="json")
+    old = parse_config(whole, "config.json")
+    assert fit_to_base(old).config == old
+
+
+def test_the_shipped_configs_of_the_embedded_base_are_left_as_they_are() -> None:
+    for name in ("population", "single", "smoke"):
+        config = load_config(Path(__file__).parents[1] / "configs" / f"{name}.toml")
+        assert fit_to_base(config).config == config
+
+
+def test_a_base_that_is_not_here_yet_is_fitted_as_the_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    fitted = fit_to_base(parse_config({"model": {"base": "nobody/there"}}, "test"))
+    assert fitted.config.model.prompt_format == "chat" and fitted.config.population.lora_rank == 32
+    assert "not on this machine yet" in fitted.reasons[0]
+
+
+def test_the_plan_prints_the_reasons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = folder(tmp_path / "base", CONFIGS["qwen2"].to_dict())
+    train(None, None, [f"model.base={base}"], dry_run=True)
+    printed = capsys.readouterr().out
+    assert "# prompt format fewshot: a base of 0 million parameters goes on from examples" in printed
+    assert 'prompt_format = "fewshot"' in printed and "# left open and fitted to the base" in printed
+
+
+def test_a_base_that_is_nowhere_is_refused() -> None:
+    with pytest.raises(UserError, match="there is no such folder"):
+        fit_to_base(parse_config({"model": {"base": "./nowhere"}}, "test"))
