@@ -1,12 +1,16 @@
 """What a teacher of the compact format writes is held to the assignment that it wrote first."""
 
+import pytest
 from lesson_check import COMPACT, drawn_lessons, is_proposal
 
+from redqueen.config import parse_config
 from redqueen.domains.compact import EOS, IN
 from redqueen.domains.logic.deduction import solve
 from redqueen.domains.logic.kinds import LOGIC, PUZZLE
 from redqueen.domains.logic.language import read_puzzle
 from redqueen.domains.logic.mending import held_to
+from redqueen.domains.prompt_format import choose_format
+from redqueen.errors import UserError
 
 
 def test_a_clue_that_is_false_of_the_assignment_is_struck():
@@ -40,3 +44,11 @@ def test_what_lessons_write_is_left_as_it_is():
         if is_proposal(lesson):
             text = lesson.completions[0][-1][0].removesuffix(EOS)
             assert COMPACT.parse_proposal(PUZZLE.name, text, None).code == text.split(IN)[1]
+
+
+def test_a_run_without_the_solver_is_refused_before_it_begins(monkeypatch):
+    config = parse_config({"propose": {"domains": ["logic"]}}, "test")
+    choose_format(config)
+    monkeypatch.setattr("redqueen.domains.logic.kinds.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"redqueen\[logic\]"):
+        choose_format(config)
