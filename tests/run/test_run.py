@@ -191,7 +191,8 @@ def test_external_fitness_is_written_for_the_base_first_and_for_the_students_at_
     last = {m["student"] for m in rows(journal, "match") if m["step"] == STEPS[-1]}
     assert {(e["step"], e["individual"]) for e in whole} == {
         (0, "base"),
-        *((STEPS[-1], name) for name in (*last, "students", "change")),
+        (0, "control"),
+        *((STEPS[-1], name) for name in (*last, "students", "change", "product")),
     }
     assert {e["mode"] for e in whole} == {"sampled", "greedy"}
     assert {e["num_items"] for e in whole} == {12}
