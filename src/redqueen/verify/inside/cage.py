@@ -81,8 +81,10 @@ def enter_zygote_cage(libc: ctypes.PyDLL, leave_out: Set[str]) -> bool:
 
 def close_descriptors(libc: ctypes.PyDLL, keep: int) -> None:
     """Close every descriptor of this process but ``keep``, however many there are."""
-    os.closerange(0, keep)
-    if libc.syscall(_CLOSE_RANGE, keep + 1, _LAST_DESCRIPTOR, 0) != 0:  # before Linux 5.9
+    below = libc.syscall(_CLOSE_RANGE, 0, keep - 1, 0)
+    above = libc.syscall(_CLOSE_RANGE, keep + 1, _LAST_DESCRIPTOR, 0)
+    if below != 0 or above != 0:  # before Linux 5.9
+        os.closerange(0, keep)
         os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
 
 
@@ -106,20 +108,27 @@ class Stillness:
 
 
 class ChildCage:
-    """The calls that close the cage around one child, prepared before the fork so that little is left to do after."""
+    """The calls that close the cage around one child, prepared before the fork: what a child does, it does on pages that
+    it first has to copy."""
 
     def __init__(
-        self, libc: ctypes.PyDLL, cpu_ms: int, address_bytes: int, bpf: bytes, leave_out: Set[str], zygote_pid: int
+        self,
+        libc: ctypes.PyDLL,
+        cpu_ms: int,
+        address_bytes: int,
+        max_file_bytes: int,
+        bpf: bytes,
+        leave_out: Set[str],
+        zygote_pid: int,
     ) -> None:
         """``address_bytes`` is all the address space the child may have, ``bpf`` the filter ("" for none)."""
         self.zygote_pid = zygote_pid
-        self.limits_files = "rlimits" not in leave_out
-        self.setrlimit = libc.setrlimit
         self.die_with_zygote: _Step = (libc.prctl, (_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
         self.steps: list[_Step] = []
         if "rlimits" not in leave_out:
             cpu_s = cpu_ms // 1000 + 1
             for kind, soft, hard in (
+                (_RLIMIT_FSIZE, max_file_bytes, max_file_bytes),
                 (_RLIMIT_AS, address_bytes, address_bytes),
                 (_RLIMIT_CPU, cpu_s, cpu_s + 1),
                 (_RLIMIT_NPROC, 0, 0),
@@ -131,15 +140,12 @@ class ChildCage:
         if "seccomp" not in leave_out and bpf:
             self.steps.append(seccomp.installation(bpf, libc))
 
-    def close(self, max_file_bytes: int) -> bool:
+    def close(self) -> bool:
         """Close the cage around this process. Returns False when a protection did not take."""
         call, arguments = self.die_with_zygote
         call(*arguments)
         if os.getppid() != self.zygote_pid:  # it died between the fork and the line above
             os._exit(0)
-        file_limit = struct.pack("@LL", max_file_bytes, max_file_bytes)
-        if self.limits_files and self.setrlimit(_RLIMIT_FSIZE, file_limit) != 0:
-            return False
         for call, arguments in self.steps:  # noqa: SIM110 (the last one forbids whatever a generator might need)
             if call(*arguments) != 0:
                 return False

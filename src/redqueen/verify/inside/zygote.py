@@ -93,18 +93,26 @@ class Zygote:
             self.base_bytes = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         self.cages: dict[tuple[object, ...], cage.ChildCage] = {}
 
-    def cage_for(self, cpu_ms: int, memory_bytes: int, also_leave_out: frozenset[str], talks: bool) -> cage.ChildCage:
+    def cage_for(
+        self,
+        cpu_ms: int,
+        memory_bytes: int,
+        max_file_bytes: int = 0,
+        also_leave_out: frozenset[str] = _NONE,
+        talks: bool = False,
+    ) -> cage.ChildCage:
         """The prepared cage for these limits; prepared once, since most jobs have the same."""
-        key = (cpu_ms, memory_bytes, also_leave_out, talks)
+        key = (cpu_ms, memory_bytes, max_file_bytes, also_leave_out, talks)
         if key not in self.cages:
             if len(self.cages) > 64:
                 self.cages.clear()
             bpf = self.talking_bpf if talks else self.bpf
             space = self.base_bytes + memory_bytes
-            self.cages[key] = cage.ChildCage(self.libc, cpu_ms, space, bpf, self.leave_out | also_leave_out, self.pid)
+            left_out = self.leave_out | also_leave_out
+            self.cages[key] = cage.ChildCage(self.libc, cpu_ms, space, max_file_bytes, bpf, left_out, self.pid)
         return self.cages[key]
 
-    def fork_child(self, child_cage: cage.ChildCage, fd: int, max_file_bytes: int = 0) -> int:
+    def fork_child(self, child_cage: cage.ChildCage, fd: int) -> int:
         """Fork. In the parent return the process id; in the child keep nothing open but ``fd``, as ``wire.REPLY_FD``,
         close the cage and return 0.
 
@@ -119,7 +127,7 @@ class Zygote:
             if fd != wire.REPLY_FD:
                 os.dup2(fd, wire.REPLY_FD)
             cage.close_descriptors(self.libc, wire.REPLY_FD)
-            if not child_cage.close(max_file_bytes):
+            if not child_cage.close():
                 os._exit(_CAGE_FAILED_STATUS)
         return pid
 
@@ -180,8 +188,8 @@ class Zygote:
         if fd < 0:
             raise OSError("no room for the job's descriptor")
         talks = request.want == wire.CONVERSE
-        child_cage = self.cage_for(request.cpu_ms, request.memory_bytes, _NONE, talks)
-        pid = self.fork_child(child_cage, fd, request.max_file_bytes)
+        child_cage = self.cage_for(request.cpu_ms, request.memory_bytes, request.max_file_bytes, talks=talks)
+        pid = self.fork_child(child_cage, fd)
         if pid == 0:
             (roles.play_role if talks else child.run_job)(wire.REPLY_FD)
         if talks:
