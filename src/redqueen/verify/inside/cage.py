@@ -37,6 +37,7 @@ _RLIMIT_MEMLOCK, _RLIMIT_AS, _RLIMIT_MSGQUEUE = 8, 9, 12
 LOOK_MS = 40
 """How often a running child is looked at."""
 _NUM_STILL = 10
+_ECHILD = 10
 _CLOSE_RANGE, _LAST_DESCRIPTOR = 436, 0xFFFFFFFF
 
 
@@ -88,6 +89,27 @@ def close_descriptors(libc: ctypes.PyDLL, keep: int) -> None:
         os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
 
 
+class Waiter:
+    """Waits for a child's end (``os.wait4`` would need the ``resource`` module, one more library in every fork)."""
+
+    def __init__(self, libc: ctypes.PyDLL) -> None:
+        self._wait4 = libc.wait4
+        self._status = ctypes.c_int()
+        self._usage = (ctypes.c_long * 18)()
+        self._arguments = ctypes.byref(self._status), 0, ctypes.byref(self._usage)
+
+    def wait(self, pid: int) -> tuple[int, int, int]:
+        """Wait until the child has ended. Returns its wait status, its CPU time (us) and its largest memory (KiB).
+
+        A signal's handler runs in between.
+        """
+        while self._wait4(pid, *self._arguments) != pid:
+            if ctypes.get_errno() == _ECHILD:  # not: other than EINTR, since the handler leaves errors of its own
+                raise OSError("no such child")
+        user_s, user_us, system_s, system_us, peak_kb = self._usage[:5]
+        return self._status.value, (user_s + system_s) * 1_000_000 + user_us + system_us, peak_kb
+
+
 class Stillness:
     """Tells a process that sleeps from one that computes or waits for a core."""
 
@@ -108,8 +130,7 @@ class Stillness:
 
 
 class ChildCage:
-    """The calls that close the cage around one child, prepared before the fork: what a child does, it does on pages that
-    it first has to copy."""
+    """The calls that close the cage around one child, prepared before the fork: a child copies each page it touches."""
 
     def __init__(
         self,

@@ -12,8 +12,6 @@ import codecs
 import gc
 import marshal
 import os
-import resource  # noqa: F401 (wait4 looks for it when the first child ends)
-import select
 import sys
 import time
 import warnings
@@ -24,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_IDLE_POLL_MS = 1_000
 _CAGE_FAILED_STATUS = 97
 _NUM_WARM_UPS = 30
 _NONE: frozenset[str] = frozenset()
@@ -78,13 +75,10 @@ class Zygote:
         self.leave_out = leave_out
         self.libc = cage.load_libc()
         self.requests = wire.RequestReader(self.libc, control)
+        self.waiter = cage.Waiter(self.libc)
         self.pid = os.getpid()
         self.judge_pid = os.getppid()
         self.has_namespaces = False
-        self.poller = select.poll()
-        self.poller.register(control, select.POLLIN)
-        self.hang_up = select.poll()
-        self.hang_up.register(control, 0)
         self.watched: _Watched | None = None
         arch = seccomp.machine()
         self.bpf = seccomp.build_filter(arch, wire.REPLY_FD) if arch else b""
@@ -139,13 +133,12 @@ class Zygote:
         start_s = time.monotonic()
         self.watched = _Watched(pid, start_s + wall_ms / 1000, talks)
         _signal.setitimer(_signal.ITIMER_REAL, cage.LOOK_MS / 1000, cage.LOOK_MS / 1000)
-        _, status, usage = os.wait4(pid, 0)
+        status, cpu_us, peak_kb = self.waiter.wait(pid)
         _signal.setitimer(_signal.ITIMER_REAL, 0)
         stopped = self.watched.stopped
         self.watched = None
-        cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
         wall_us = int((time.monotonic() - start_s) * 1e6)
-        return wire.ReplyHeader(0, 0, status, stopped, cpu_us, wall_us, usage.ru_maxrss)
+        return wire.ReplyHeader(0, 0, status, stopped, cpu_us, wall_us, peak_kb)
 
     def look(self, *_: object) -> None:
         """The timer's handler: stop the child if it must be.
@@ -160,13 +153,12 @@ class Zygote:
             child.stop(wire.HIT_WALL)
         elif not child.talks and child.stillness.look():
             child.stop(wire.ASLEEP)
-        for _fd, event in self.poller.poll(0) if child.talks else self.hang_up.poll(0):
-            request = self.requests.receive() if event & select.POLLIN else None
-            if request is None:  # the judge is gone
-                os.kill(child.pid, cage.SIGKILL)
-                os._exit(0)
-            if request[0].want == wire.STOP:
-                child.stop(wire.ASLEEP)
+        request = self.requests.receive(waits=False) if child.talks else wire.NOTHING
+        if request is None or os.getppid() != self.judge_pid:  # the judge is gone
+            os.kill(child.pid, cage.SIGKILL)
+            os._exit(0)
+        if request[0].want == wire.STOP:
+            child.stop(wire.ASLEEP)
 
     def serve(self) -> None:
         """Answer jobs until the judge hangs up."""
@@ -204,13 +196,12 @@ class Zygote:
 
     def next_request(self) -> tuple[wire.RequestHeader, int]:
         """Wait for the next request; leave quietly when the judge is gone."""
-        while not self.poller.poll(_IDLE_POLL_MS):
-            if os.getppid() != self.judge_pid:
+        while True:
+            request = self.requests.receive()
+            if request is None or os.getppid() != self.judge_pid:
                 os._exit(0)
-        request = self.requests.receive()
-        if request is None:
-            os._exit(0)
-        return request
+            if request is not wire.NOTHING:
+                return request
 
 
 def _import_all(names: list[str]) -> None:
