@@ -60,6 +60,16 @@ def was_seen() -> bool:
     return _World.was_seen
 
 
+def is_running() -> bool:
+    """Whether a gated program is running."""
+    return _World.is_running
+
+
+def number_and_pair() -> tuple[int, int]:
+    """Which world this process is, and which pair of worlds it belongs to."""
+    return _World.number, _World.pair
+
+
 def watch(is_running: bool) -> None:
     """A gated program begins, or ends."""
     _World.is_running = is_running

@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 
-from . import allowed, cage, child, guards, roles, runtime, seccomp, wire, worlds
+from . import allowed, cage, child, guards, roles, runtime, seccomp, texts, wire, worlds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -272,6 +272,7 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     sys.unraisablehook = lambda _: None  # the interpreter's own would open files to quote from
     _import_all(modules if world % 2 == 0 else modules[::-1])
     worlds.enter(world)
+    texts.enter()
     _warm_up()
     gc.collect()
     gc.disable()
