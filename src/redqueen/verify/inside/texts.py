@@ -7,6 +7,8 @@ program that was given such a text runs in further worlds, each with numbers of 
 
 from __future__ import annotations
 
+import _thread
+import _weakref
 import ctypes
 
 from . import worlds
@@ -42,9 +44,10 @@ def enter() -> None:
 
     begun = coroutine()
     begun.close()
-    shown = (object, type(enter), type(len), type((1).__add__), type(_ for _ in ()), type(begun), type(generator()))
+    functions = (type(enter), type(len), type((1).__add__), type(_ for _ in ()), type(begun), type(generator()))
+    others = (type((lambda: begun).__closure__[0]), memoryview, _thread.RLock, _weakref.ref)  # type: ignore[index]
     ours = _slot_of(_Model).value
-    for kind in (*shown, memoryview):
+    for kind in (object, *functions, *others):
         original = kind.__dict__["__repr__"]
         native = _slot_of(kind).value
         worlds.attributes_of(kind)["__repr__"] = _shown(original)
@@ -81,13 +84,18 @@ def _shown(original: Text) -> Text:
 
 
 def _elsewhere(text: str) -> str:
-    before, mark, after = text.rpartition(_MARK)
-    digits = after.partition(">")[0].partition(",")[0]
-    if not mark or not digits:
-        return text
+    """The text with another address in place of each."""
+    first, *parts = text.split(_MARK)
+    return first + "".join([_MARK + _moved(part) for part in parts])
+
+
+def _moved(part: str) -> str:
+    digits = part[: len(part) - len(part.lstrip("0123456789abcdef"))]
+    if not digits:
+        return part
     worlds.note()
     number, pair = worlds.number_and_pair()
     place = (_numbers.setdefault(digits, len(_numbers)) + 1) * (_STEP + 2 * pair) % (1 << _NUM_BITS)
     if number % 2:
         place = (1 << _NUM_BITS) - 1 - place
-    return f"{before}{mark}{place << 4:012x}{after[len(digits) :]}"
+    return f"{place << 4:012x}{part[len(digits) :]}"

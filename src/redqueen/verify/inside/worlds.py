@@ -124,10 +124,13 @@ def _ordered(original: Callable[[Any], Iterator[object]], length: Callable[[Any]
         if not _World.is_running or length(items) < 2:
             return original(items)
         listed = [*original(items)]
-        if {*map(id, map(type, listed))} <= _NUMBERS:
+        are_numbers = {*map(id, map(type, listed))} <= _NUMBERS
+        if are_numbers and not any(map(operator.ne, listed, listed)):
             return original(items)
         _World.was_seen = True
-        if _World.pair > 1 or len(listed) > _MAX_SORTED or not _sort(listed):
+        if are_numbers:
+            listed.sort(key=_is_nan)  # the hash of nan is its address
+        elif _World.pair > 1 or len(listed) > _MAX_SORTED or not _sort(listed):
             return original(items)
         if _World.pair == 1:
             listed.append(listed.pop(0))
@@ -137,6 +140,10 @@ def _ordered(original: Callable[[Any], Iterator[object]], length: Callable[[Any]
         return map(_second, zip(original(items), listed))  # noqa: B905
 
     return iterate
+
+
+def _is_nan(number: float) -> bool:
+    return number != number
 
 
 def _sort(listed: list[Any]) -> bool:
@@ -183,6 +190,16 @@ def hash_of(value: object) -> int:
         return native
     stable = int.from_bytes(text.encode("utf-8", "surrogatepass"), "little") * (2 * _World.pair + 1) % _MODULUS
     return ~stable if _World.number % 2 else stable
+
+
+_places: dict[int, int] = {}
+
+
+def place_of(value: object) -> int:
+    """In place of ``id``, where the order of objects shows: when the object was first asked for, or its complement."""
+    _World.was_seen = True
+    place = _places.setdefault(id(value), len(_places))
+    return ~place if _World.number % 2 else place
 
 
 def salt_heap(number: int) -> None:
