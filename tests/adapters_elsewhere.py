@@ -15,7 +15,7 @@ from torch import Tensor
 
 from redqueen.config import Config
 from redqueen.engine import Adapters, LoadAdapters, load_adapters, set_up_torch
-from redqueen.nouns import Completion, Request, Rollout, UpdateStats
+from redqueen.nouns import Completion, Request, Rollout, Tuning, UpdateStats
 from redqueen.population.genotype import Genotype
 
 
@@ -53,6 +53,9 @@ class StoreElsewhere:
     def reset(self, slot: int, rng_seed: int) -> None:
         self.pipe.ask("store", "reset", slot, rng_seed)
 
+    def forget(self, slot: int) -> None:
+        self.pipe.ask("store", "forget", slot)
+
     def publish(self, slot: int, folder: Path) -> Path:
         return self.pipe.ask("store", "publish", slot, folder)
 
@@ -80,8 +83,8 @@ class LearnerElsewhere:
 
     pipe: Pipe
 
-    def update(self, rollouts: Sequence[Rollout]) -> list[UpdateStats]:
-        return self.pipe.ask("learner", "update", list(rollouts))
+    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
+        return self.pipe.ask("learner", "update", list(rollouts), tunings)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -
         (["--set", "evolve.operators=['M1', 'M99']"], "M99"),
         (["--set", "learn.estimator=ppo"], "learn.estimator"),
         (["--set", "nonsense"], "write it as section.field=value"),
-        (["--set", "population.lora_targets=['no_such_module']"], "no_such_module"),
+        (["--set", "population.lora_targets=['no_such_module']"], "choose from down_proj, gate_proj, k_proj"),
     ],
     ids=lambda value: value[1].split("=")[0] if isinstance(value, list) else "",
 )
@@ -101,8 +101,41 @@ def test_asking_for_a_device_that_is_not_there_is_refused(tmp_path: Path) -> Non
     assert not (tmp_path / "run").exists()
 
 
-def test_a_config_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert "no config file at" in refusal(redqueen("train", tmp_path / "no.toml"))
+def test_a_config_file_that_is_not_there_is_named_with_the_presets_that_are(tmp_path: Path) -> None:
+    line = refusal(redqueen("train", tmp_path / "no.toml"))
+    assert f"no config file at {tmp_path / 'no.toml'}" in line and "paper-7b, population, single, smoke" in line
+    assert "did you mean smoke?" in refusal(redqueen("train", "smok", "--dry-run"))
+
+
+def test_a_preset_is_named_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = redqueen("train", "smoke", "--dry-run")
+    assert code == 0 and 'name = "smoke"' in out
+    (tmp_path / "smoke").write_text('[run]\nname = "mine"\n')
+    assert 'name = "mine"' in redqueen("train", "smoke", "--dry-run")[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("run.steps=3", "num_steps"),
+        ("learn.lr=1", ""),
+        ("populaton.single=true", "population"),
+        ("run.seed=1", "rng_seed"),
+    ],
+)
+def test_a_misspelt_field_is_answered_with_the_one_that_was_meant(asked: str, meant: str) -> None:
+    line = refusal(redqueen("train", "--set", asked, "--dry-run"))
+    assert (f"(did you mean {meant}?)" in line) == bool(meant)
+
+
+def test_a_runs_config_and_an_experiment_are_told_from_each_other(tmp_path: Path) -> None:
+    line = refusal(redqueen("experiment", CONFIGS / "smoke.toml"))
+    assert f"holds the config of one run, not an experiment: `redqueen train {CONFIGS / 'smoke.toml'}` plays it" in line
+    plan = CONFIGS.parent / "experiments" / "smoke.toml"
+    assert f"holds an experiment, not the config of a run: `redqueen experiment {plan}`" in refusal(
+        redqueen("train", plan, "--dry-run")
+    )
 
 
 @pytest.mark.parametrize("command", ["resume", "report", "diff", "export"])
@@ -145,7 +178,8 @@ def test_a_living_member_is_exported_as_a_whole_peft_folder(quick_run: Path, tmp
     assert (out / "adapter_model.safetensors").is_file()
     adapter = json.loads((out / "adapter_config.json").read_text())
     assert (adapter["r"], adapter["lora_alpha"]) == (2, 4.0)
-    assert (Path(adapter["base_model_name_or_path"]) / "model.safetensors").is_file()
+    assert adapter["base_model_name_or_path"] == f"embedded@{__version__}"
+    assert (out / "base" / "model.safetensors").is_file()
 
 
 def test_runs_are_compared_by_their_journals(quick_run: Path, tmp_path: Path) -> None:

@@ -1,3 +1,53 @@
-"""redqueen: population-based asymmetric self-play for post-training language models."""
+"""redqueen: population-based asymmetric self-play for post-training language models.
+
+What is offered here is found when it is first asked for, so that ``import redqueen`` itself imports nothing else.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Config",
+    "Member",
+    "Run",
+    "UserError",
+    "Verifier",
+    "breed",
+    "load_config",
+    "load_member",
+    "program_reward_fn",
+    "resume",
+    "reward_fn",
+    "task_rows",
+    "train",
+]
+
+if TYPE_CHECKING:
+    from redqueen.api import Member, Run, breed, load_config, load_member, resume, train
+    from redqueen.config import Config
+    from redqueen.errors import UserError
+    from redqueen.rewards import program_reward_fn, reward_fn, task_rows
+    from redqueen.verify import Verifier
+
+_HOMES = {
+    "Config": "redqueen.config",
+    "UserError": "redqueen.errors",
+    "Verifier": "redqueen.verify",
+    "reward_fn": "redqueen.rewards",
+    "task_rows": "redqueen.rewards",
+    "program_reward_fn": "redqueen.rewards",
+}
+"""Where a name is defined; all others are in ``redqueen.api``."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'redqueen' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES.get(name, "redqueen.api")), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from redqueen import __version__
+from redqueen.commands import completion
 from redqueen.commands.tiny import tiny
 from redqueen.errors import UserError
 
@@ -24,7 +25,7 @@ app.add_typer(tiny, name="tiny")
 
 RunDir = Annotated[Path, typer.Argument(help="A run directory, as `redqueen train` made it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Kind = Annotated[str, typer.Option(help="Only tasks of this kind.")]
+Kind = Annotated[str, typer.Option(help="Only tasks of this kind.", autocompletion=completion.kinds)]
 MinSolved = Annotated[float | None, typer.Option(help="Least share of right attempts, 0 to 1.")]
 MaxSolved = Annotated[float | None, typer.Option(help="Greatest share of right attempts, 0 to 1.")]
 Workers = Annotated[int, typer.Option(help="Programs at a time.")]
@@ -34,7 +35,11 @@ TrustHooks = Annotated[
     bool, typer.Option("--trust-hooks", help="Import the hook that the run folder's config names: that runs its code.")
 ]
 AllowWeak = Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")]
-Overrides = Annotated[list[str] | None, typer.Option("--set", help="section.field=value; may be repeated.")]
+Cluster = Annotated[str | None, typer.Option("--cluster", help="A Ray cluster for the shards: HOST:PORT, or auto.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="section.field=value; may be repeated.", autocompletion=completion.fields),
+]
 
 
 def main() -> None:
@@ -84,23 +89,44 @@ def _options(
 
 @app.command()
 def train(
-    config: Annotated[Path | None, typer.Argument(help="A TOML file, for example configs/population.toml.")] = None,
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file, or a preset such as smoke.", autocompletion=completion.presets)
+    ] = None,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Folder to make; default runs/NAME-SEED.")] = None,
     set_: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
+    cluster: Cluster = None,
 ) -> None:
     """Play a run from its beginning to its report."""
     from redqueen.commands import train as command
 
-    command.train(config, run_dir, set_ or [], dry_run)
+    command.train(config, run_dir, set_ or [], dry_run, cluster)
 
 
 @app.command()
-def resume(run_dir: RunDir, trust_hooks: TrustHooks = False, allow_weak: AllowWeak = False) -> None:
-    """Continue a run that was stopped, from its newest checkpoint."""
+def init(
+    preset: Annotated[
+        str, typer.Argument(help="Whose values; default: none's.", autocompletion=completion.presets)
+    ] = "",
+) -> None:
+    """Print a config with every field explained: `redqueen init smoke > my.toml`."""
+    from redqueen.commands.init import config_text
+
+    print(config_text(preset), end="")
+
+
+@app.command()
+def resume(
+    run_dir: RunDir,
+    trust_hooks: TrustHooks = False,
+    allow_weak: AllowWeak = False,
+    set_: Overrides = None,
+    cluster: Cluster = None,
+) -> None:
+    """Continue a run from its newest checkpoint, also beyond its end: --set run.num_steps=400."""
     from redqueen.commands import train as command
 
-    command.resume(run_dir, trust_hooks, allow_weak)
+    command.resume(run_dir, trust_hooks, allow_weak, set_ or [], cluster)
 
 
 @app.command()
@@ -108,7 +134,9 @@ def report(
     run_dirs: Annotated[list[Path], typer.Argument(help="One run directory, or several to compare.")],
     out: Annotated[Path | None, typer.Option("--out", help="File to write; default: report.html in the first.")] = None,
     format_: Annotated[str, typer.Option("--format", help="html or md; for a table csv or parquet.")] = "",
-    table: Annotated[str, typer.Option("--table", help="Write this table of the journals instead, e.g. task.")] = "",
+    table: Annotated[
+        str, typer.Option("--table", help="Write this table instead, e.g. task.", autocompletion=completion.tables)
+    ] = "",
 ) -> None:
     """Write the report of one or several runs, or export one table of their journals."""
     from redqueen.commands import report as command
@@ -205,7 +233,10 @@ def play(
 @app.command()
 def export(
     run_dir: RunDir,
-    member: Annotated[str, typer.Option("--member", help="A member of the newest checkpoint, for example S1.")],
+    member: Annotated[
+        str,
+        typer.Option("--member", help="A member of the newest checkpoint, e.g. S1.", autocompletion=completion.members),
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder to make.")],
     merge: Annotated[bool, typer.Option("--merge", help="Write a whole model, the adapter merged into it.")] = False,
 ) -> None:
@@ -241,11 +272,14 @@ def dashboard(
 
 
 @app.command()
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    as_json: AsJson = False,
+    copy: Annotated[bool, typer.Option("--copy", help="Print one block to paste into a bug report.")] = False,
+) -> None:
     """Show what this machine offers: versions, cores, CUDA, the sandbox's protections, the embedded base."""
     from redqueen.commands.doctor import doctor as command
 
-    command(as_json)
+    command(as_json, copy)
 
 
 @app.command()
@@ -286,7 +320,9 @@ def operators(as_json: AsJson = False) -> None:
 
 @app.command()
 def breed(
-    operator: Annotated[str, typer.Option(help="An id from `redqueen operators`.")],
+    operator: Annotated[
+        str, typer.Option(help="An id from `redqueen operators`.", autocompletion=completion.operators)
+    ],
     parents: Annotated[list[Path], typer.Option(help="PEFT folders: repeat the flag for two parents.")],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
     space: Annotated[str, typer.Option(help="delta or factor.")] = "delta",
@@ -315,16 +351,20 @@ def retention(
 @app.command()
 def evaluate(
     target: Annotated[
-        str, typer.Argument(help="A run directory, a PEFT folder, or the word base. Not needed with --answers.")
+        str,
+        typer.Argument(help="A run directory, a PEFT or model folder, or the word base. Not needed with --answers."),
     ] = "",
     suite: Annotated[
-        str, typer.Option(help="mini, cruxeval-o, humaneval, math500... (an unknown one lists all).")
+        str,
+        typer.Option(help="mini, humaneval, math500... (an unknown one lists all).", autocompletion=completion.suites),
     ] = "",
     data: Annotated[Path | None, typer.Option(help="The suite's items as a local file; default: the hub.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,
     samples: Annotated[int, typer.Option(help="Answers an item for pass@k, besides the greedy one.")] = 0,
     temperature: Annotated[float, typer.Option(help="Temperature of these samples.")] = 0.8,
-    out: Annotated[Path | None, typer.Option(help="File for the answers, JSON lines.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the answers, JSON lines; default: inside a run, else none.")
+    ] = None,
     answers: Annotated[Path | None, typer.Option(help='Grade these, JSON lines {"id", "answer"}, no model.')] = None,
     set_: Overrides = None,
 ) -> None:

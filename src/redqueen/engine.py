@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,14 +21,17 @@ from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
+from redqueen.nouns import ShardNews
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
-from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
+from redqueen.policy.base_shape import base_shape, embedded_folder
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
+from redqueen.policy.stand_in import StandInSampler
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
+from redqueen.timing import Report, unheard
 from redqueen.verify.opening import open_verifier
 
 if TYPE_CHECKING:
@@ -38,7 +42,8 @@ if TYPE_CHECKING:
 class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
-    ``sampler`` makes a solver at another temperature (0 is greedy): what evaluation uses.
+    ``sampler`` makes a solver at another temperature (0 is greedy): what judges members, by their averages if any.
+    ``close`` ends what was started for them; ``news`` tells what happened to their shards since it was last asked.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -48,6 +53,8 @@ class Adapters:
     solver: Sampler
     sampler: Callable[[float], Sampler]
     learner: Learner
+    close: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    news: Callable[[], ShardNews] = field(default=ShardNews, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -66,10 +73,11 @@ LoadAdapters = Callable[[Config], Adapters]
 
 
 @contextmanager
-def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[Engine]:
+def open_engine(config: Config, load: LoadAdapters | None = None, report: Report = unheard) -> Iterator[Engine]:
     """Build the engine that the config asks for; the verifier's processes end with the context.
 
-    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``).
+    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``). ``report`` is told
+    how far sampling, judging and learning are.
     Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox is available, or a constant
     of evolution or a rule of the content filter is wrong.
     """
@@ -77,8 +85,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
     prompt_format = choose_format(config)
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)
-    adapters = (load or load_adapters)(config)
-    with open_verifier(config) as verifier:
+    adapters = load(config) if load else load_adapters(config, report)
+    with closing(adapters), open_verifier(config, report=report) as verifier:
         yield Engine(
             config=config,
             tokenizer=adapters.tokenizer,
@@ -88,6 +96,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None) -> Iterator[En
             solver=adapters.solver,
             sampler=adapters.sampler,
             learner=adapters.learner,
+            close=adapters.close,
+            news=adapters.news,
             prompt_format=prompt_format,
             verifier=verifier,
             rating=GaussianRating(config.match),
@@ -101,19 +111,39 @@ def set_up_torch(config: Config) -> None:
     torch.manual_seed(config.run.rng_seed)
 
 
-def load_adapters(config: Config) -> Adapters:
-    """Load the base and build bank, samplers and learner of torch in this process."""
+@dataclass(frozen=True)
+class LoadedBase:
+    """The frozen base and its tokenizer, which any number of banks in this process may stand on."""
+
+    base: Base
+    tokenizer: PreTrainedTokenizerBase
+
+
+def load_frozen(config: Config) -> LoadedBase:
+    """Load the base that the config names and freeze it. Raises UserError when memory cannot hold the run."""
     device = choose_device(config.run.device)
     refuse_what_cannot_fit(config, device)
     model, tokenizer = load_base(config.model.base)
-    base = freeze(model, device, config.model.precision)
-    bank = build_bank(config, base)
+    return LoadedBase(freeze(model, device, config.model.precision), tokenizer)
+
+
+def load_adapters(config: Config, report: Report = unheard) -> Adapters:
+    """Load the base and build bank, samplers and learner of torch in this process."""
+    return build_adapters(config, load_frozen(config), range(config.num_adapters), report)
+
+
+def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], report: Report) -> Adapters:
+    """Build bank, samplers and learner for these slots, which are numbered from 0 here."""
+    base, tokenizer = loaded.base, loaded.tokenizer
+    bank, here = build_bank(config, base, slots), config.slots.part(slots)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id = pad_token(tokenizer)
-    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id)
+    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id, slots=here, report=report)
+    judged = here.judged
+    played = judged if config.learn.average_plays else {}
 
-    def sampler(max_new_tokens: int, temperature: float, top_p: float) -> TorchSampler:
-        return TorchSampler(
+    def sampler(max_new_tokens: int, temperature: float, top_p: float, stand_ins: dict[int, int]) -> Sampler:
+        made = TorchSampler(
             bank,
             max_new_tokens=max_new_tokens,
             end_tokens=_end_tokens(bank, tokenizer),
@@ -121,24 +151,27 @@ def load_adapters(config: Config) -> Adapters:
             top_p=top_p,
             max_rows=solve.max_rows,
             pad_id=pad_id,
+            report=report,
         )
+        return StandInSampler(made, stand_ins) if stand_ins else made
 
     return Adapters(
         tokenizer=tokenizer,
         limits=limits,
         store=TorchStore(bank, learner),
-        proposer=sampler(limits.propose_new_tokens, propose.temperature, propose.top_p),
-        solver=sampler(limits.solve_new_tokens, solve.temperature, solve.top_p),
-        sampler=lambda temperature: sampler(limits.solve_new_tokens, temperature, 1.0),
+        proposer=sampler(limits.propose_new_tokens, propose.temperature, propose.top_p, played),
+        solver=sampler(limits.solve_new_tokens, solve.temperature, solve.top_p, played),
+        sampler=lambda temperature: sampler(limits.solve_new_tokens, temperature, 1.0, judged),
         learner=learner,
     )
 
 
-def build_bank(config: Config, base: Base) -> AdapterBank:
-    """Return a bank of founders for the population and the hall of fame of the config."""
+def build_bank(config: Config, base: Base, slots: Sequence[int] | None = None) -> AdapterBank:
+    """Return a bank of founders for these slots (None: all) of the population and the hall of fame of the config."""
     population = config.population
+    slots = range(config.num_adapters) if slots is None else slots
     rank, alpha, targets = population.lora_rank, population.lora_alpha, population.lora_targets
-    return AdapterBank(base, config.num_adapters, rank, alpha, targets, config.run.rng_seed)
+    return AdapterBank(base, len(slots), rank, alpha, targets, config.run.rng_seed, slots)
 
 
 def choose_device(name: str) -> torch.device:
@@ -151,15 +184,50 @@ def choose_device(name: str) -> torch.device:
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the base and its tokenizer: embedded, from a folder, or by name from the hub."""
     folder = str(embedded_folder()) if name == EMBEDDED else name
-    refuse_missing_folder(name)
+    base_shape(name)  # refuses what is no such model before anything is read
     disable_progress_bar()  # it would overwrite our progress display
+    tokenizer = _load_tokenizer(name, folder)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise UserError(f"model.base {name} cannot be loaded: {first}") from None
+        raise _not_loaded(name, error) from None
     return model, tokenizer
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a base, and no weights."""
+    base_shape(name)
+    return _load_tokenizer(name, str(embedded_folder()) if name == EMBEDDED else name)
+
+
+def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        if not Path(folder).is_dir():
+            raise _not_loaded(name, error) from None
+        tokenizer = None
+    if tokenizer is None or len(tokenizer) < 2:
+        raise UserError(
+            f"model.base {name} has no tokenizer that can be read: put its tokenizer.json and tokenizer_config.json "
+            "beside the weights"
+        )
+    if tokenizer.eos_token_id is None:
+        raise UserError(
+            f"the tokenizer of model.base {name} has no end token, so that no text would ever end: set eos_token in "
+            "its tokenizer_config.json"
+        )
+    return tokenizer  # type: ignore[no-any-return]
+
+
+def _not_loaded(name: str, error: Exception) -> UserError:
+    """Say why a base was not loaded: a folder's fault by its own words, a name's by what can be done about it."""
+    if Path(name).is_dir() or base_shape(name) is not None:
+        return UserError(f"model.base {name} cannot be loaded: {str(error).strip().splitlines()[0]}")
+    return UserError(
+        f"model.base {name} is no folder here and not in this machine's cache of the hub, and the hub did not give it: "
+        "check the name and the connection (`hf auth login` for a private model), or give a folder"
+    )
 
 
 def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:

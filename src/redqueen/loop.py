@@ -16,7 +16,9 @@ from redqueen.engine import Engine
 from redqueen.evolve.behaviour import Matrix, behaviour_distances
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
-from redqueen.learn.credit import Credit, assign_credit, solve_fracs
+from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
+from redqueen.learn.followers import renew_references
+from redqueen.learn.schedule import tunings
 from redqueen.match import payoff
 from redqueen.match.pairing import pair, with_hall_of_fame
 from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task, UpdateStats
@@ -182,9 +184,12 @@ def update(
     """
     tasks, solved = valid(judged), solve_fracs(answered)
     pressures = task_memory.pressures(state.memory, tasks, solved)
-    credit = assign_credit(proposals, judged, answered, engine.config.learn, pressures)
+    config = engine.config.learn
+    credit = assign_credit(proposals, judged, answered, config, pressures, state.baselines)
     living = {i.slot: i.id for i in state.individuals}
-    stats = engine.learner.update([r for r in credit.rollouts if r.slot in living])
+    tuned = tunings(state.individuals, state.step + 1, config, engine.config.run.num_steps)
+    stats = engine.learner.update([r for r in credit.rollouts if r.slot in living], tuned)
+    renew_references(engine.store, engine.config.slots, state.step + 1, config)
 
     games = score_games(matches, judged, answered)
     scores = [(g.match.teacher, g.match.student, g.solve_frac) for g in games if g.solve_frac is not None]
@@ -196,7 +201,9 @@ def update(
         buffer=state.buffer.add(tasks),
         payoff=payoff.record(state.payoff, scores),
         scores=payoff.add_latest(state.scores, living.values(), scores, window),
+        rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, answered), window),
         memory=task_memory.remember(state.memory, tasks, solved),
+        baselines=credit.baselines,
         broken=state.broken | {living[s.slot] for s in stats if not s.ok},
     )
     return state, Update(tuple(games), pressures, credit, tuple(stats))
@@ -208,7 +215,7 @@ def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Ev
     last = state.step == engine.config.run.num_steps  # a child born now would be evaluated before it has learned
     if state.step % config.every_steps or last:
         return state, Evolution()
-    fitness = internal_fitness(state.individuals, state.scores, state.step, config, engine.rating)
+    fitness = internal_fitness(state.individuals, state.evidence, state.step, config, engine.rating)
     hall, admitted = admit_fittest(
         state.hall, state.individuals, fitness=fitness, broken=state.broken, step=state.step, store=engine.store
     )
@@ -256,6 +263,8 @@ def _with_newborns(state: State, newborns: Sequence[Newborn]) -> State:
         individuals=individuals,
         payoff=payoff.keep_only(state.payoff, living | past),
         memory=task_memory.keep_only(state.memory, living | past),
+        baselines=state.baselines.keep_only(living | past),
         scores={name: values for name, values in state.scores.items() if name in living},
+        rewards={name: values for name, values in state.rewards.items() if name in living},
         broken=state.broken & living,
     )

@@ -178,8 +178,20 @@ class Rollout:
 
 
 @dataclass(frozen=True)
+class Tuning:
+    """What one member is stepped with: the learning rate, and the weight of its entropy in the loss."""
+
+    learning_rate: float
+    entropy_weight: float = 0.0
+
+
+@dataclass(frozen=True)
 class UpdateStats:
-    """What one optimiser step of one member did. ``grad_norm`` is before clipping; ``ok`` False: not stepped."""
+    """What one update of one member did. ``grad_norm`` is before clipping; ``ok`` False: it was not finite.
+
+    ``kl`` is the mean divergence from the reference in nats a token that was run (0 without a reference). ``stepped``
+    False: the gradient is kept until enough groups have spoken, or there was none.
+    """
 
     slot: int
     loss: float
@@ -187,6 +199,8 @@ class UpdateStats:
     clip_frac: float
     num_tokens: int
     ok: bool = True
+    kl: float = 0.0
+    stepped: bool = True
 
 
 @dataclass(frozen=True)
@@ -205,3 +219,22 @@ class Birth:
     """``delta`` or ``factor``: what the operator acted on; ``none`` for a slot that was reset to the base."""
     layer_changes: dict[str, float] = field(default_factory=dict)
     """The relative change of each adapted module, by its name."""
+
+
+@dataclass(frozen=True)
+class ShardEvent:
+    """What happened to a shard of the population: it was ``opened``, ``lost`` or ``moved``, where, why, in seconds."""
+
+    shard: int
+    what: str
+    node: str
+    detail: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class ShardNews:
+    """What happened to the shards in a step, and the bytes that travelled, by purpose."""
+
+    events: tuple[ShardEvent, ...] = ()
+    moved_bytes: dict[str, int] = field(default_factory=dict)

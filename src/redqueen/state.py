@@ -10,6 +10,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from redqueen.config import Config
 from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
+from redqueen.evolve.fitness import Evidence
+from redqueen.learn.baselines import Baselines
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
 from redqueen.nouns import Individual
@@ -23,8 +25,9 @@ class State:
     """The state after ``step`` steps.
 
     ``broken`` are members whose last update was not finite: the next to leave. ``scores`` are each member's payoffs in
-    its latest games, in order of time: a student's solve rate, a teacher's complement of it. ``memory`` is which
-    classes of task were posed, ``hall`` the frozen past members.
+    its latest games, in order of time: a student's solve rate, a teacher's complement of it; ``rewards`` its mean
+    rewards of the latest steps, ``baselines`` the teachers' running ones. ``memory`` is which classes of task were
+    posed, ``hall`` the frozen past members.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -37,6 +40,13 @@ class State:
     scores: dict[str, tuple[float, ...]] = field(default_factory=dict)
     memory: TaskMemory = field(default_factory=TaskMemory)
     hall: HallOfFame = field(default_factory=HallOfFame)
+    baselines: Baselines = field(default_factory=Baselines)
+    rewards: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> Evidence:
+        """What fitness may be read from."""
+        return Evidence(self.scores, self.rewards)
 
     @property
     def teachers(self) -> tuple[Individual, ...]:
@@ -80,7 +90,7 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
         members += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
     payoff = PayoffMatrix(config.match.payoff_decay_frac)
     seeds = tuple(open_domain(name).seed for name in config.propose.domains)
-    buffer, memory = TaskBuffer(config.propose.buffer_capacity, seeds), TaskMemory(config.propose.class_decay_frac)
+    buffer, memory = TaskBuffer(config.buffer_places, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall)
 

@@ -1,10 +1,23 @@
-"""A clock for phases: how long each took, and who wants to know which one runs now."""
+"""A clock for phases: how long each took, and who wants to know which one runs now and how far it is."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
+
+
+class Report(Protocol):
+    """Is told between batches how far a phase is; it may raise, which ends the work there and then."""
+
+    def __call__(self, done: int, total: int, tokens: int = 0) -> None:
+        """``done`` of ``total`` items (0: nobody knows how many) are done, with ``tokens`` read or written so far."""
+        ...
+
+
+def unheard(done: int, total: int, tokens: int = 0) -> None:
+    """The report to nobody."""
 
 
 class Clock:

@@ -149,7 +149,7 @@ def changed(folder: Path, parent: Path, **config: object) -> Path:
 
 def test_adapters_of_another_base_are_not_crossed(parents: list[Path], tmp_path: Path) -> None:
     other = changed(tmp_path / "other", parents[1], base_model_name_or_path="somebody/else")
-    refused("base_model_name_or_path", tmp_path, "X2", [parents[0], other])
+    refused("only adapters of one base can be crossed", tmp_path, "X2", [parents[0], other])
 
 
 def test_what_is_no_plain_lora_adapter_is_refused(parents: list[Path], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from command_line import redqueen, redqueen_afresh
 from task_run import write_task_run
 
-from redqueen import cli
+from redqueen import __version__, cli
 from redqueen.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -29,17 +29,51 @@ def test_help_is_quick_since_it_imports_nothing_that_is_slow_to_import() -> None
     assert done.stderr.split() == [] and "train" in done.stdout
 
 
-def test_the_shell_completes_commands_and_options() -> None:
-    def complete(words: str, at: int) -> list[str]:
-        env = {"_REDQUEEN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
-        program = "import sys; sys.argv[0] = 'redqueen'; " + MAIN
-        done = subprocess.run(
-            [sys.executable, "-c", program], env={**os.environ, **env}, capture_output=True, text=True, check=False
-        )
-        return done.stdout.split()
+def complete(words: str) -> list[str]:
+    """What the shell is offered for the last word of a line."""
+    env = {"_REDQUEEN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    program = "import sys; sys.argv[0] = 'redqueen'; " + MAIN
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **env}, capture_output=True, text=True, check=False
+    )
+    return done.stdout.split()
 
-    assert complete("redqueen res", 1) == ["resume"]
-    assert complete("redqueen replay --ju", 2) == ["--judge"]
+
+def test_the_shell_completes_commands_and_options() -> None:
+    assert complete("redqueen res") == ["resume"]
+    assert complete("redqueen replay --ju") == ["--judge"]
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("redqueen train sm", ["smoke"]),
+        ("redqueen init pop", ["population"]),
+        ("redqueen train --set run.num_s", ["run.num_steps="]),
+        ("redqueen breed --operator lin", ["linear_0_5"]),
+        ("redqueen evaluate base --suite human", ["humaneval", "humaneval+"]),
+        ("redqueen play RUN --kind code_f", ["code_f"]),
+        ("redqueen report RUN --table tas", ["task"]),
+        ("redqueen export RUN --member S", ["S1"]),
+        ("redqueen export nowhere --member S", []),
+    ],
+)
+def test_the_shell_completes_values(words: str, offered: list[str], tmp_path: Path) -> None:
+    folder = write_task_run(tmp_path / "small")
+    assert complete(words.replace("RUN", str(folder))) == offered
+
+
+def test_the_package_is_a_command_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "redqueen", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"redqueen {__version__}\n"
+
+
+def test_the_doctor_writes_one_block_for_a_bug_report_that_names_nobody() -> None:
+    _, out, _ = redqueen("doctor", "--copy")
+    lines = out.strip().splitlines()
+    assert (lines[0], lines[-1]) == ("```text", "```") and lines[1].startswith("system: Linux")
+    assert any(line.startswith("ok   redqueen: ") for line in lines)
+    assert str(Path.home()) not in out and str(ROOT) not in out
 
 
 def test_commands_that_only_read_the_journal_import_no_torch(tmp_path: Path) -> None:

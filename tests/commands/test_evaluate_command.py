@@ -16,6 +16,7 @@ from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import TaskQuestion
 from redqueen.nouns import Grade, Task
 from redqueen.policy.bank import BASE_SLOT
+from redqueen.policy.base_identity import identify_base
 
 SHORT = ("solve.max_new_tokens=24", "run.num_threads=1", "verify.num_workers=1", "run.device=cpu")
 ITEMS = [
@@ -65,7 +66,7 @@ def test_the_base_answers_greedily_and_several_times_and_every_answer_is_kept(da
 
 def test_a_fresh_adapter_in_a_peft_folder_answers_as_its_base_does(alone: Engine, data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "adapter"
-    write_member(alone.store.bank, 0, folder, str(embedded()))
+    write_member(alone.store.bank, 0, folder, identify_base(str(embedded())))
     questions = load_questions("cruxeval-o", data)
     with open_examination(str(folder), SHORT) as examination, Judge() as judge:
         assert examination.examinees == (Examinee("adapter", "adapter", 0),)

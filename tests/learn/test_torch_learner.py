@@ -11,7 +11,7 @@ from redqueen.config import LearnConfig
 from redqueen.errors import UserError
 from redqueen.learn.batches import by_member
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Completion, Request, Rollout
+from redqueen.nouns import Completion, Request, Rollout, Tuning
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.torch_sampler import TorchSampler
 
@@ -182,6 +182,86 @@ def test_with_the_samplers_logprobs_the_ratio_is_clipped() -> None:
         [Rollout(0, stale.prompt, (far_below,), (1.0,))]
     )
     assert stats.clip_frac == 1.0 and stats.grad_norm == 0.0 and stats.loss == pytest.approx(-1.2)
+
+
+def test_the_penalties_gradient_is_that_of_plain_autograd() -> None:
+    bank = tiny_bank()
+    with torch.no_grad():
+        for _, b in bank.factors(2).values():
+            b.normal_(0.0, 0.2, generator=torch.Generator().manual_seed(3))
+    expected, kl = penalised_gradient(bank, 2, kl_weight=0.3, entropy_weight=0.2)
+    for options in ({}, {"logit_chunk_tokens": 3, "micro_batch_tokens": 40}):
+        learner = TorchLearner(bank, LearnConfig(kl_weight=0.3).model_copy(update=micro(options)), **chunk(options))
+        learner.tunings = {2: Tuning(1e-3, entropy_weight=0.2)}
+        got, sums = learner.gradients(by_member([r for r in ROLLOUTS if r.slot == 2]))
+        assert (got[0] - expected).norm() / expected.norm() < 1e-4
+        assert float(sums[2, 0]) == pytest.approx(kl, rel=1e-4)
+
+
+def micro(options: dict) -> dict:
+    return {name: value for name, value in options.items() if name == "micro_batch_tokens"}
+
+
+def chunk(options: dict) -> dict:
+    return {name: value for name, value in options.items() if name == "logit_chunk_tokens"}
+
+
+def penalised_gradient(
+    bank: AdapterBank, slot: int, kl_weight: float, entropy_weight: float
+) -> tuple[torch.Tensor, float]:
+    """By plain autograd: policy gradient + kl_weight D(member || base) - entropy_weight H, mean over all tokens."""
+    factors = {n: (a.clone().requires_grad_(), b.clone().requires_grad_()) for n, (a, b) in bank.factors(slot).items()}
+    own = [r for r in ROLLOUTS if r.slot == slot]
+    num_tokens = sum(len(c.tokens) for r in own for c in r.completions)
+    weights = {
+        f"{n}.weight": bank.base.model.get_submodule(n).weight + bank.scale * b @ a for n, (a, b) in factors.items()
+    }
+    loss, strayed = torch.zeros(()), 0.0
+    for r in own:
+        for c, advantage in zip(r.completions, r.advantages, strict=True):
+            if advantage == 0.0:
+                continue
+            ids, at = torch.tensor([r.prompt + c.tokens]), slice(len(r.prompt) - 1, -1)
+            p = torch.func.functional_call(bank.base.model, weights, (ids,)).logits[0, at].log_softmax(-1)
+            with torch.no_grad():
+                q = bank.base.model(ids).logits[0, at].log_softmax(-1)
+            kl = (p.exp() * (p - q)).sum()
+            drawn = p[torch.arange(len(c.tokens)), list(c.tokens)].sum()
+            loss = loss + (-advantage * drawn + kl_weight * kl + entropy_weight * (p.exp() * p).sum()) / num_tokens
+            strayed += float(kl)
+    loss.backward()
+    return torch.cat([f.grad.flatten() for pair in factors.values() for f in pair]), strayed
+
+
+def test_a_member_is_stepped_with_its_own_learning_rate() -> None:
+    bank = tiny_bank()
+    before = bank.flat.clone()
+    TorchLearner(bank).update(ROLLOUTS, {0: Tuning(1e-2), 2: Tuning(0.0)})
+    assert float((bank.flat[0] - before[0]).abs().max()) == pytest.approx(1e-2, rel=1e-3)  # AdamW's first step
+    assert torch.equal(bank.flat[2], before[2])
+
+
+def test_two_halves_that_waited_make_the_step_of_the_whole() -> None:
+    apart, whole = tiny_bank(), tiny_bank()
+    config = LearnConfig(min_informative_groups=2, learning_rate=1e-2)
+    learner = TorchLearner(apart, config)
+    halves = [[r] for r in ROLLOUTS if r.slot == 2]
+    first, second = (learner.update(half)[0] for half in halves)
+    assert (first.stepped, second.stepped) == (False, True)
+    TorchLearner(whole, config).update([r for half in halves for r in half])
+    torch.testing.assert_close(apart.flat[2], whole.flat[2], rtol=0.0, atol=1e-4)
+    assert learner.state_dict()["2.step"].item() == 1.0
+
+
+def test_what_waits_is_restored_exactly() -> None:
+    one, other = tiny_bank(), tiny_bank()
+    config = LearnConfig(min_informative_groups=3)
+    learner, restored = TorchLearner(one, config), TorchLearner(other, config)
+    learner.update(ROLLOUTS)
+    restored.load_state(learner.state_dict())
+    for each in (learner, restored):
+        assert all(stats.stepped for stats in each.update(ROLLOUTS))
+    assert torch.equal(one.flat, other.flat)
 
 
 def test_waves_of_members_give_the_same_step_as_all_at_once() -> None:

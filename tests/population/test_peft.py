@@ -14,6 +14,7 @@ from redqueen.commands.export import write_member
 from redqueen.errors import UserError
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
+from redqueen.policy.base_identity import BaseIdentity
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import CONFIG_FILE, WEIGHTS_FILE, read_adapter
 
@@ -40,7 +41,7 @@ def saved_by_peft(folder: Path, **options: object) -> torch.Tensor:
 @pytest.mark.parametrize("architecture", CONFIGS)
 def test_an_exported_member_gives_the_same_logits_in_peft(architecture: str, tmp_path: Path) -> None:
     bank = tiny_bank(architecture)
-    write_member(bank, 1, tmp_path / "member", "somewhere/base")
+    write_member(bank, 1, tmp_path / "member", BaseIdentity("somewhere/base", ""))
     model = PeftModel.from_pretrained(tiny_model(architecture), tmp_path / "member").eval()
     with torch.no_grad():
         theirs = model(TOKENS).logits
@@ -63,7 +64,7 @@ def test_an_adapter_of_another_alpha_gives_the_same_logits_here(tmp_path: Path) 
 
 def test_export_and_import_give_the_very_same_factors(tmp_path: Path) -> None:
     bank = tiny_bank()
-    write_member(bank, 2, tmp_path, "base")
+    write_member(bank, 2, tmp_path, BaseIdentity("base", ""))
     back = read_adapter(tmp_path).genotype
     bank.load(0, back)
     assert back.alpha == bank.alpha
@@ -73,7 +74,7 @@ def test_export_and_import_give_the_very_same_factors(tmp_path: Path) -> None:
 def test_modules_that_share_an_ending_with_others_are_named_in_full(tmp_path: Path) -> None:
     base = freeze(tiny_model())
     bank = AdapterBank(base, 1, rank=2, targets=["layers.0.self_attn.q_proj"])
-    write_member(bank, 0, tmp_path, "base")
+    write_member(bank, 0, tmp_path, BaseIdentity("base", ""))
     config = json.loads((tmp_path / CONFIG_FILE).read_text())
     assert config["target_modules"] == ["model.layers.0.self_attn.q_proj"]
 
@@ -99,7 +100,7 @@ def test_what_is_more_than_plain_lora_is_refused_by_name(options: dict, field: s
 def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"adapter_config.json: No such file"):
         read_adapter(tmp_path)
-    write_member(tiny_bank(), 0, tmp_path, "base")
+    write_member(tiny_bank(), 0, tmp_path, BaseIdentity("base", ""))
     (tmp_path / WEIGHTS_FILE).write_bytes(b"not safetensors")
     with pytest.raises(UserError, match=r"adapter_model.safetensors cannot be read"):
         read_adapter(tmp_path)
@@ -113,7 +114,7 @@ def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
 
 def test_a_stored_half_precision_is_kept_and_loaded_with_another_alpha_as_in_full_precision(tmp_path: Path) -> None:
     bank = tiny_bank()
-    write_member(bank, 1, tmp_path, "base")
+    write_member(bank, 1, tmp_path, BaseIdentity("base", ""))
     save_file({k: v.bfloat16() for k, v in load_file(tmp_path / WEIGHTS_FILE).items()}, tmp_path / WEIGHTS_FILE)
     stored = read_adapter(tmp_path).genotype
     assert {part.dtype for pair in stored.factors.values() for part in pair} == {torch.bfloat16}
@@ -125,7 +126,7 @@ def test_a_stored_half_precision_is_kept_and_loaded_with_another_alpha_as_in_ful
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_broken_adapter_is_refused(value: float, tmp_path: Path) -> None:
-    write_member(tiny_bank(), 1, tmp_path, "base")
+    write_member(tiny_bank(), 1, tmp_path, BaseIdentity("base", ""))
     tensors = load_file(tmp_path / WEIGHTS_FILE)
     list(tensors.values())[-1][0, 0] = value
     save_file(tensors, tmp_path / WEIGHTS_FILE)
@@ -134,7 +135,7 @@ def test_a_broken_adapter_is_refused(value: float, tmp_path: Path) -> None:
 
 
 def test_a_file_with_something_beside_the_factors_or_half_of_them_is_refused(tmp_path: Path) -> None:
-    write_member(tiny_bank(), 1, tmp_path, "base")
+    write_member(tiny_bank(), 1, tmp_path, BaseIdentity("base", ""))
     tensors = load_file(tmp_path / WEIGHTS_FILE)
     save_file({**tensors, "base_model.model.lm_head.weight": torch.ones(2, 2)}, tmp_path / WEIGHTS_FILE)
     with pytest.raises(UserError, match=r"lm_head\.weight is no LoRA factor"):

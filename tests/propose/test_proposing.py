@@ -1,6 +1,7 @@
 """Writing proposals: how many, from which prompts, with which references, and what is made of the texts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from scripted import Scripted, Teacher, config_of, garbage
@@ -11,7 +12,7 @@ from redqueen.domains.code.kinds import IDENTITY
 from redqueen.domains.code.prompts_compact import NEW
 from redqueen.domains.compact import IN, REF
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.nouns import Individual, Rating, Task
+from redqueen.nouns import Completion, Individual, Rating, Task
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.proposing import Proposal, propose
@@ -145,3 +146,52 @@ def test_no_kind_needs_to_be_asked_for_but_one(tokenizer: PreTrainedTokenizerBas
     proposals = write(Scripted(tokenizer, Teacher()), SEEDED, num_code_o=0, num_code_i=0, num_code_f=1)
     assert [p.candidate.kind for p in proposals] == ["code_f", "code_f"]
     assert isinstance(config_of().propose, ProposeConfig)
+
+
+def inputs(*values: object) -> str:
+    return "".join(f"{IN}{value}" for value in values)
+
+
+def induction(tokenizer: PreTrainedTokenizerBase, text: str | None, **changes: object) -> Proposal:
+    sampler = Scripted(tokenizer, lambda prompt, slot, sample: text)
+    numbers = {"num_code_o": 0, "num_code_i": 0, "num_code_f": 1, "num_per_prompt": 1, **changes}
+    return write(sampler, SEEDED, **numbers)[0]
+
+
+def test_what_follows_the_last_input_is_neither_read_nor_learned_from(tokenizer: PreTrainedTokenizerBase) -> None:
+    ten = "add" + inputs(*range(10))
+    endless = ten + inputs(*range(10, 40))
+    plain = induction(tokenizer, endless)
+    assert len(plain.candidate.inputs) == 40
+    cut = induction(tokenizer, endless, complete_at_last_input=True)
+    assert (cut.candidate.inputs, cut.candidate.message, cut.candidate.error) == (
+        tuple(map(str, range(10))), "add", "",
+    )  # fmt: skip
+    written = str(tokenizer.decode(list(cut.completion.tokens)))
+    assert written == ten + IN and len(cut.completion.logprobs) == len(cut.completion.tokens)
+    assert cut.completion.finished and cut.completion.tokens == plain.completion.tokens[: len(cut.completion.tokens)]
+
+
+def test_a_proposal_that_is_whole_is_not_cut_off_by_the_token_limit(tokenizer: PreTrainedTokenizerBase) -> None:
+    class Endless(Scripted):
+        def _write(self, request: object, sample: int) -> Completion:
+            return replace(super()._write(request, sample), finished=False)
+
+    sampler = Endless(tokenizer, lambda prompt, slot, sample: "add" + inputs(*range(30)))
+    numbers = {"num_code_o": 0, "num_code_i": 0, "num_code_f": 1, "num_per_prompt": 1}
+    assert write(sampler, SEEDED, **numbers)[0].candidate.error == "cut off at the token limit"
+    assert write(sampler, SEEDED, **numbers, complete_at_last_input=True)[0].candidate.error == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add" + inputs(*[1] * 30),  # one input again and again
+        "add" + inputs(*range(10)),  # the last one is not closed: it may go on
+        "add" + inputs("open(", *range(20)),  # what comes first is no input
+        "add",
+    ],
+)
+def test_a_proposal_that_is_never_whole_is_left_as_it_is(tokenizer: PreTrainedTokenizerBase, text: str) -> None:
+    one, other = (induction(tokenizer, text, complete_at_last_input=switch) for switch in (False, True))
+    assert one == other

@@ -6,6 +6,7 @@ import pytest
 from synthetic_run import build_run
 
 from redqueen.journal import Journal, read
+from redqueen.policy.base_identity import BaseIdentity
 from redqueen.report.model_card import model_card
 from redqueen.run.store import JOURNAL
 
@@ -25,29 +26,29 @@ def living_child(run_dir: Path, role: str) -> tuple[str, list[str]]:
 
 def test_it_names_the_parents_the_rating_and_the_scores_with_intervals(run_dir: Path) -> None:
     child, parents = living_child(run_dir, "student")
-    card = model_card(run_dir, child, "owner/base", "out", merged=False, step=20)
+    card = model_card(run_dir, child, BaseIdentity("owner/base", "a" * 64), merged=False, step=20)
     assert card.splitlines()[0] == "---" and 'base_model: "owner/base"' in card
     assert all(f"| {parent} |" in card for parent in parents)
     assert "standard deviation" in card and "rating points after step 20" in card
     assert "| the base |" in card and f"| {child} |" in card and " % to " in card
-    assert 'PeftModel.from_pretrained(base, "out")' in card
+    assert "PeftModel.from_pretrained(base, folder)" in card and f"`{'a' * 64}`" in card
 
 
 def test_a_merged_model_loads_by_itself_and_a_local_base_is_no_hub_name(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "student")
-    card = model_card(run_dir, child, "/models/base", "out", merged=True, step=20)
+    card = model_card(run_dir, child, BaseIdentity("/models/base", ""), merged=True, step=20)
     assert "library_name: transformers" in card and "base_model:" not in card
-    assert 'AutoModelForCausalLM.from_pretrained("out")' in card and "PeftModel" not in card
+    assert "AutoModelForCausalLM.from_pretrained(folder)" in card and "PeftModel" not in card
 
 
 def test_what_came_after_the_checkpoint_is_not_in_it(run_dir: Path) -> None:
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         founder = next(i["id"] for i in read.individuals(journal) if i["role"] == "student" and i["born_step"] == 0)
-    card = model_card(run_dir, founder, "owner/base", "out", merged=False, step=3)
+    card = model_card(run_dir, founder, BaseIdentity("owner/base", "a" * 64), merged=False, step=3)
     assert "rating points after step 3" in card and "| 20 |" not in card
 
 
 def test_a_teacher_without_scores_shows_those_of_the_base_alone(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "teacher")
-    card = model_card(run_dir, child, "owner/base", "out", merged=False, step=20)
+    card = model_card(run_dir, child, BaseIdentity("owner/base", "a" * 64), merged=False, step=20)
     assert "a teacher of the run" in card and "| the base |" in card

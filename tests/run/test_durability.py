@@ -46,6 +46,9 @@ class Interrupting:
             self.moments.pop(0)
             os.kill(os.getpid(), signal.SIGINT)
 
+    def work(self, done: int, total: int, tokens: int = 0) -> None:
+        pass
+
     def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
         pass
 
@@ -59,7 +62,7 @@ def progress(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Interrupting]:
 
     def install(*moments: tuple[int, str]) -> Interrupting:
         shown = Interrupting(moments)
-        monkeypatch.setattr(run, "open_progress", lambda num_steps: shown)
+        monkeypatch.setattr(run, "open_progress", lambda schedule: shown)
         return shown
 
     return install

@@ -37,6 +37,16 @@ def test_a_step_is_dropped_only_while_no_adapter_has_changed() -> None:
         request.enter(phase)
 
 
+def test_a_phase_is_cut_between_batches_only_where_no_adapter_changes() -> None:
+    request = StopRequest(asked=True)
+    for phase in ("propose", "verify", "solve", "evaluate"):
+        StopRequest(asked=False).between_batches(phase)
+        with pytest.raises(Stopped):
+            request.between_batches(phase)
+    for phase in ("load", "learn", "evolve", "checkpoint"):
+        request.between_batches(phase)
+
+
 def test_outside_the_main_thread_nothing_is_caught_and_nothing_breaks() -> None:
     seen: list[bool] = []
 

@@ -4,12 +4,24 @@ import io
 import os
 import pty
 import re
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from redqueen.nouns import Individual, Rating
-from redqueen.run.progress import LineProgress, LiveProgress, Pace, SideRating, open_progress, step_line, summarise
+from redqueen.run import activity as activity_module
+from redqueen.run.activity import Activity, Work, showing
+from redqueen.run.progress import (
+    LineProgress,
+    LiveProgress,
+    Pace,
+    Schedule,
+    SideRating,
+    open_progress,
+    step_line,
+    summarise,
+)
 
 METRICS = {"solve/rate": 0.4321, "propose/valid_frac": 0.925, "solve/thought_frac": 0.2}
 MEMBERS = [
@@ -57,6 +69,97 @@ def test_the_time_left_follows_the_last_ten_steps() -> None:
     for step_s in [100.0] + [2.0] * 10:
         pace.add(step_s)
     assert pace.left_s(5) == 10.0
+
+
+def test_evaluations_to_come_are_part_of_the_time_left() -> None:
+    pace = Pace()
+    pace.expect(30.0)
+    pace.add(10.0)
+    assert pace.left_s(4, 2) == 4 * 10.0 + 2 * 30.0  # by what the base's evaluation took
+    pace.add(30.0, evaluation_s=20.0)
+    assert pace.left_s(3, 2) == 3 * 10.0 + 2 * 20.0
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "left"),
+    [
+        (Schedule(10), 0, 1),
+        (Schedule(10), 10, 0),
+        (Schedule(10, 4), 0, 3),
+        (Schedule(10, 4), 4, 2),
+        (Schedule(8, 4), 4, 1),
+    ],
+)
+def test_evaluations_are_counted_with_the_last_one(schedule: Schedule, step: int, left: int) -> None:
+    played = [s for s in range(step + 1, schedule.num_steps + 1)]
+    every = schedule.evaluate_every
+    assert left == sum(s == schedule.num_steps or (bool(every) and s % every == 0) for s in played)
+    assert schedule.evaluations_after(step) == left
+
+
+def test_the_bases_evaluation_in_step_0_tells_what_the_students_will_cost() -> None:
+    stream = io.StringIO()
+    times = ticking(0.0, 0.0, 10.0, 15.0, 20.0, 28.0)
+    with LineProgress(Schedule(3, 0, 4), stream, times) as progress:
+        progress.phase(0, "evaluate")  # from 10 s to 15 s: 5 s for the base, so 20 s for four students
+        progress.phase(1, "match")
+        progress.finish_step(1, METRICS, MEMBERS)
+    assert stream.getvalue().strip().endswith("8.0 s  36 s left")
+
+
+def test_work_is_told_by_items_speed_and_time_left() -> None:
+    work = Work("evaluating", 100.0, 300, 1200, 5000)
+    assert work.text(110.0) == "evaluating  300/1,200 (25 %)  500 tokens/s  30 s left"
+    assert Work("verifying", 100.0, 40, 0).text(110.0) == "verifying  40 done"
+    assert Work("loading the base", 100.0).text(175.0) == "loading the base  1 min 15 s"
+    assert Work("learning", 100.0, 8, 8, 80).text(104.0) == "learning  8/8 (100 %)  20 tokens/s"
+
+
+def test_another_call_of_the_same_phase_is_measured_from_its_own_beginning() -> None:
+    activity = Activity(ticking(0.0, 0.0, 60.0, 70.0))
+    activity.begin("evaluating")
+    activity(100, 100, 900)
+    activity(0, 40, 0)
+    activity(20, 40, 100)
+    assert activity.text() == "evaluating  20/40 (50 %)  10 tokens/s  10 s left"
+
+
+def test_a_pipe_hears_of_the_present_phase_whenever_ten_seconds_are_over() -> None:
+    stream = io.StringIO()
+    progress = LineProgress(7, stream)
+    for phase, words in (("load", "loading the base"), ("propose", "proposing"), ("checkpoint", "saving")):
+        progress.phase(0, phase)
+        progress.beat()
+        assert stream.getvalue().splitlines()[-1] == f"step 0/7  {words}"
+    progress.phase(0, "evaluate")
+    progress.work(3, 12)
+    progress.beat()
+    assert stream.getvalue().splitlines()[-1].startswith("step 0/7  evaluating  3/12 (25 %)")
+
+
+def test_lines_come_by_themselves_while_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_module, "SECONDS_BETWEEN_LINES", 0.01)
+    stream = Waiting()
+    with showing("measuring", stream) as activity:
+        activity(1, 2)
+        stream.written.wait(30)
+    assert "measuring  1/2 (50 %)" in stream.getvalue()
+    num_lines = len(stream.getvalue())
+    assert threading.active_count() == len([t for t in threading.enumerate() if t.name != "progress"])
+    assert len(stream.getvalue()) == num_lines
+
+
+class Waiting(io.StringIO):
+    """A stream that lets the test wait for the first line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text: str) -> int:
+        num_written = super().write(text)
+        self.written.set()
+        return num_written
 
 
 def test_what_is_said_cannot_command_the_terminal() -> None:
@@ -110,9 +213,11 @@ def test_a_terminal_gets_the_block_with_phase_numbers_and_time_left(
         progress.phase(1, "propose")
         progress.finish_step(1, METRICS, MEMBERS)
         progress.phase(2, "solve")
+        progress.work(30, 120, 4000)
         progress.say("[bold]fell back[/bold] \x1b[2J")
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_all(reading))
-    assert "step 2/20" in shown and "solving" in shown and "left" in shown
+    assert "step 2/20  solving" in shown and "left in all" in shown
+    assert "30/120 (25 %)" in shown and "tokens/s" in shown
     assert "solved 43 %" in shown and "valid 92 %" in shown and "thought 20 %" in shown
     assert "teachers 26.5 (best 29.0)" in shown and "students 23.5 (best 23.5)" in shown
     assert "[bold]fell back[/bold] ␛[2J" in shown

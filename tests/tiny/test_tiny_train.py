@@ -106,5 +106,5 @@ def test_a_recipe_that_does_not_exist_is_refused_with_the_names_of_those_that_do
 def test_the_shipped_recipe_is_the_default_and_the_thinking_one_differs_in_what_it_teaches_alone() -> None:
     assert RECIPES["shipped"] == Recipe()
     habits = {name: recipe.teaching().think_habit_frac for name, recipe in RECIPES.items()}
-    assert habits == {"shipped": 0.12, "thinking": 0.97}
+    assert habits == {"shipped": 0.12, "thinking": 0.97, "everyday": 0.97}
     assert dataclasses.replace(RECIPES["thinking"], think_habit_frac=0.12, input_proposal_frac=0.2) == Recipe()

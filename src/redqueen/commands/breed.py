@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from redqueen.commands.adapter_base import base_name, base_sha256, same_base
 from redqueen.errors import UserError
 from redqueen.evolve.operators import OPERATORS, Operator, apply, constants_of, find
 from redqueen.evolve.variation import SPACES, Space
 from redqueen.files import making_folder
 from redqueen.population.peft import Adapter, read_adapter, write_adapter
 
-_MUST_AGREE = ("base_model_name_or_path", "r", "lora_alpha")
+_MUST_AGREE = ("r", "lora_alpha")
 
 
 def breed_folders(
@@ -52,7 +53,7 @@ def breed_folders(
     }
     try:
         with making_folder(out) as aside:
-            write_adapter(aside, adapters[0].config, child.genotype)
+            write_adapter(aside, adapters[0].config, child.genotype, base_sha256(adapters[0]))
             (aside / "breeding.json").write_text(json.dumps(record, indent=2) + "\n")
     except OSError as error:
         raise UserError(f"--out {out}: cannot be written ({error.strerror}); choose another place") from error
@@ -124,8 +125,13 @@ def _check_fit(one: Adapter, other: Adapter) -> None:
         if (first or None) != (second or None):
             raise UserError(
                 f"--parents: {name} is {first!r} in {one.folder} and {second!r} in {other.folder}; "
-                "only adapters of the same rank, alpha and base can be crossed"
+                "only adapters of the same rank and alpha can be crossed"
             )
+    if not same_base(one, other):
+        raise UserError(
+            f"--parents: {one.folder} was trained on the base {_shown_base(one)} and {other.folder} on "
+            f"{_shown_base(other)}; only adapters of one base can be crossed"
+        )
     differ = sorted(one.genotype.factors.keys() ^ other.genotype.factors.keys())
     if differ:
         raise UserError(
@@ -134,3 +140,8 @@ def _check_fit(one: Adapter, other: Adapter) -> None:
     for name, pair in one.genotype.factors.items():
         if any(x.shape != y.shape for x, y in zip(pair, other.genotype.factors[name], strict=True)):
             raise UserError(f"--parents: {name} has another size in {other.folder} than in {one.folder}: another base")
+
+
+def _shown_base(adapter: Adapter) -> str:
+    sha256 = base_sha256(adapter)
+    return f"{base_name(adapter)!r}" + (f" (weights {sha256[:12]})" if sha256 else "")

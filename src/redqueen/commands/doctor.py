@@ -19,9 +19,14 @@ from redqueen.policy.base_shape import embedded_folder
 Line = tuple[str, str, bool]
 
 
-def doctor(as_json: bool) -> None:
-    """Print one line for each thing a run depends on; exit code 1 when one of them is not as needed."""
+def doctor(as_json: bool, copy: bool = False) -> None:
+    """Print one line for each thing a run depends on; exit code 1 when one of them is not as needed.
+
+    ``copy``: as one block of Markdown, for a bug report; it names no folder and no user.
+    """
     healthy, lines = True, []
+    if copy:
+        print(f"```text\nsystem: {platform.system()} {platform.release()} {platform.machine()}")
     for name, value, ok in examine():
         lines.append({"name": name, "value": value, "ok": ok})
         if not as_json:
@@ -29,6 +34,8 @@ def doctor(as_json: bool) -> None:
         healthy &= ok
     if as_json:
         print(json.dumps(lines))
+    if copy:
+        print("```")
     if not healthy:
         raise typer.Exit(1)
 

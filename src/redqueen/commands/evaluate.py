@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from redqueen.evaluate.given_answers import summary_of
 from redqueen.evaluate.judging import Judge, JudgeSettings
 from redqueen.evaluate.questions import Question
 from redqueen.nouns import Grade, Request
+from redqueen.run.activity import showing
 from redqueen.statistics import bootstrap_mean, pass_at_k
 
 BEST_NOTE = "selected on the test items"
@@ -66,33 +67,43 @@ def evaluate(
 ) -> dict[str, Any]:
     """Examine ``target`` on ``suite``; write the answers to ``out`` and return the results as plain values.
 
-    Greedy always; ``num_samples`` answers at ``temperature`` besides, for pass@k at k = 1, 2, 4... up to
+    Without ``out`` the answers of a run's members are kept in the run, and those of others are not. Greedy always;
+    ``num_samples`` answers at ``temperature`` besides, for pass@k at k = 1, 2, 4... up to
     ``num_samples``. Raises UserError, with nothing written, when something asked for is not there.
     """
     if num_samples < 0 or not 0 < temperature <= 10:
         raise UserError("--samples must be at least 0 and --temperature above 0 and at most 10")
     questions = load_questions(suite, data, limit)
     if not target:
-        raise UserError("nothing to evaluate: name a run directory, a PEFT folder or the word base, or give --answers")
-    with open_examination(target, overrides) as examination:
+        raise UserError(
+            "nothing to evaluate: name a run directory, a PEFT or model folder, or the word base, or give --answers"
+        )
+    with showing("loading the base") as activity, open_examination(target, overrides, activity) as examination:
         path = out or _default_path(target, suite, examination.where)
-        if path.exists():
+        if path is not None and path.exists():
             raise UserError(f"{path} exists already: give another --out, or delete it")
         verify = examination.engine.config.verify
         with Judge(JudgeSettings(verify.num_workers, verify.allow_weak)) as judge:
             judge.grade([(questions[0], "")])  # a missing grader should be reported before any answer is sampled
-            answers = examine(examination, questions, judge, num_samples, temperature)
-    _write(path, answers)
-    return {"suite": suite, "target": target, "answers": str(path), **results(answers, questions, num_samples)}
+            answers = examine(examination, questions, judge, num_samples, temperature, activity.begin)
+    if path is not None:
+        _write(path, answers)
+    kept = None if path is None else str(path)
+    return {"suite": suite, "target": target, "answers": kept, **results(answers, questions, num_samples)}
 
 
 def examine(
-    examination: Examination, questions: Sequence[Question], judge: Judge, num_samples: int, temperature: float
+    examination: Examination,
+    questions: Sequence[Question],
+    judge: Judge,
+    num_samples: int,
+    temperature: float,
+    begin: Callable[[str], None] = lambda words: None,
 ) -> list[Answer]:
     """Return everybody's graded answers: greedy ones, then ``num_samples`` sampled ones a question.
 
     Each mode is one call of the sampler, with all examinees' rows in one batch. A question whose prompt the base has
-    no positions for gets no answer (verdict ``too-large``).
+    no positions for gets no answer (verdict ``too-large``). ``begin`` is told in words what begins.
     """
     engine = examination.engine
     prompts = [engine.prompt_format.encode(engine.tokenizer, prompt_for(q, engine.prompt_format)) for q in questions]
@@ -106,7 +117,9 @@ def examine(
             Request(examinee.slot, prompts[number], count, request_seed(EVALUATION_SEED, examinee.slot, number))
             for examinee, number in pairs
         ]
+        begin(f"answering, {mode}")
         groups = engine.sampler(heat).sample(requests)
+        begin(f"grading, {mode}")
         read = [
             (examinee, questions[number], sample, completion, completion_text(engine.tokenizer, completion))
             for (examinee, number), group in zip(pairs, groups, strict=True)
@@ -211,7 +224,7 @@ def table(found: dict[str, Any]) -> str:
             f"worst {facts['worst']['name']} {_percent(facts['worst']['score'])}, "
             f"best {facts['best']['name']} {_percent(facts['best']['score'])} ({BEST_NOTE})"
         )
-    return "\n".join([*lines, f"  answers: {found['answers']}"])
+    return "\n".join([*lines, f"  answers: {found['answers'] or 'not kept; --out FILE keeps them'}"])
 
 
 def _percent(share: float | None) -> str:
@@ -222,10 +235,9 @@ def _range(interval: Sequence[float] | None) -> str:
     return "" if interval is None else f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
 
 
-def _default_path(target: str, suite: str, where: str) -> Path:
-    """Return where answers go unless told: into the run, else into ``evaluations`` here."""
-    name = f"{suite}-{where}.jsonl"
-    return Path(target) / "evaluations" / name if where.startswith("step-") else Path("evaluations") / name
+def _default_path(target: str, suite: str, where: str) -> Path | None:
+    """Return where answers go unless told: into the run they are of, else nowhere."""
+    return Path(target) / "evaluations" / f"{suite}-{where}.jsonl" if where.startswith("step-") else None
 
 
 def _write(path: Path, answers: Sequence[Answer]) -> None:

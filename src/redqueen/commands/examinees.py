@@ -1,23 +1,27 @@
-"""Who is evaluated: the members of a run, the adapter in a PEFT folder, or the bare base; loaded into one engine."""
+"""Who is evaluated: a run's members, the adapter in a PEFT folder, a whole model or the bare base, in one engine."""
 
 from __future__ import annotations
 
 import filecmp
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from redqueen.commands.adapter_base import base_of
 from redqueen.config import Config, load_config, parse_config
 from redqueen.engine import Engine, open_engine
 from redqueen.errors import UserError
+from redqueen.files import read_plain
 from redqueen.nouns import BASE_SLOT
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
 from redqueen.population.peft import CONFIG_FILE, read_adapter
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.store import CHECKPOINTS, CONFIG, load_run_config
 from redqueen.state import state_from_plain
+from redqueen.timing import Report, unheard
 
 BASE_NAME = "base"
 """The word for the bare base on the command line, and its name in results."""
@@ -42,38 +46,47 @@ class Examination:
 
 
 @contextmanager
-def open_examination(target: str, overrides: Sequence[str]) -> Iterator[Examination]:
-    """Load a target: a run directory, a PEFT folder, or the word ``base``.
+def open_examination(target: str, overrides: Sequence[str], report: Report = unheard) -> Iterator[Examination]:
+    """Load a target: a run directory, a PEFT folder, a Hugging Face model folder, or the word ``base``.
 
     Of a run, all members of its newest checkpoint are evaluated, and the bare base. ``overrides``
-    are ``section.field=value``. Raises UserError when it is none of the three or cannot be loaded.
+    are ``section.field=value``; ``report`` is told how far answering is.
+
+    Raises UserError when it is none of the four or cannot be loaded.
     """
     folder = Path(target)
     asked = load_config(None, overrides)
     if target == BASE_NAME:
-        with open_engine(_with(_alone(), asked)) as engine:
+        with open_engine(_with(_alone(), asked), report=report) as engine:
             yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT),), BASE_NAME)
     elif (folder / CONFIG_FILE).is_file():
-        with _open_adapter(folder, asked) as found:
+        with _open_adapter(folder, asked, report) as found:
             yield found
+    elif _holds_model(folder):
+        with open_engine(_with(_alone() | {"model": _model(folder)}, asked), report=report) as engine:
+            name = folder.resolve().name
+            yield Examination(engine, (Examinee(name, "base", BASE_SLOT),), name)
     elif (folder / CONFIG).is_file():
-        with _open_run(folder, asked) as found:
+        with _open_run(folder, asked, report) as found:
             yield found
     else:
+        if folder.is_file():
+            refuse_missing_folder(target)
         raise UserError(
-            f"{target} is neither a run directory (with {CONFIG}) nor a PEFT folder (with {CONFIG_FILE}): give one of "
-            f"these, or the word {BASE_NAME}"
+            f"{target} is neither a run directory nor a PEFT folder (with {CONFIG_FILE}) nor a model folder (with "
+            f"{CONFIG}): give one of these, or the word {BASE_NAME} (a model on the hub: {BASE_NAME} --set "
+            "model.base=owner/name)"
         )
 
 
 @contextmanager
-def _open_run(folder: Path, asked: Config) -> Iterator[Examination]:
+def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examination]:
     config = _with(_own_words_only(load_run_config(folder)), asked)
     checkpoint = Checkpoint.latest_valid(folder / CHECKPOINTS)
     if checkpoint is None:
         raise UserError(f"{folder} has no checkpoint yet: there is no member to evaluate")
     state = state_from_plain(checkpoint.state["state"])
-    with open_engine(config) as engine:
+    with open_engine(config, report=report) as engine:
         engine.store.load_state(checkpoint.tensors)
         members = [Examinee(i.id, i.role, i.slot) for i in state.individuals]
         yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *members), f"step-{state.step:06d}")
@@ -89,21 +102,30 @@ def _own_words_only(config: Config) -> dict[str, Any]:
 
 
 @contextmanager
-def _open_adapter(folder: Path, asked: Config) -> Iterator[Examination]:
+def _open_adapter(folder: Path, asked: Config, report: Report) -> Iterator[Examination]:
     adapter = read_adapter(folder)
     genotype, described = adapter.genotype, adapter.config
     targets = described.get("target_modules") or "all-linear"
-    own_base = folder / "base"
-    base = str(own_base) if own_base.is_dir() else described.get("base_model_name_or_path") or ""
     data = _alone()
     data["population"] |= {"lora_rank": genotype.rank, "lora_alpha": genotype.alpha, "lora_targets": targets}
-    data["model"] = {"base": base}
-    if _is_embedded(Path(base)):
-        data["model"]["prompt_format"] = "compact"
-    with open_engine(_with(data, asked)) as engine:
+    data["model"] = _model(asked.model.base if "base" in asked.model.model_fields_set else base_of(adapter))
+    with open_engine(_with(data, asked), report=report) as engine:
         engine.store.load(0, genotype)
         name = folder.resolve().name
         yield Examination(engine, (Examinee(name, "adapter", 0),), name)
+
+
+def _holds_model(folder: Path) -> bool:
+    """Tell whether a folder's config.json is that of a Hugging Face model; a run's has sections and no model_type."""
+    try:
+        return isinstance(json.loads(read_plain(folder / CONFIG)).get("model_type"), str)
+    except (OSError, UserError, ValueError, AttributeError, RecursionError):
+        return False
+
+
+def _model(base: Path | str) -> dict[str, Any]:
+    """Return the section ``model`` for a base; a copy of the embedded one is asked in its own notation."""
+    return {"base": str(base)} | ({"prompt_format": "compact"} if _is_embedded(Path(base)) else {})
 
 
 def _is_embedded(folder: Path) -> bool:

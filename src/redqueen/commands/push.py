@@ -17,12 +17,10 @@ from huggingface_hub.utils import validate_repo_id
 from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.files import open_plain
+from redqueen.policy.base_identity import OWN_BASE
 
 CONFIGS = ("adapter_config.json", "config.json")
 """One of them, with weights beside it, makes a folder an exported adapter or model."""
-
-BASE = "base"
-"""The folder beside an adapter of the embedded base that holds that base."""
 
 KNOWN = re.compile(
     r"README\.md|LICENSE(\.txt|\.md)?|NOTICE|adapter_config\.json|adapter_model\.safetensors|breeding\.json"
@@ -87,7 +85,7 @@ def _files_of(folder: Path) -> tuple[list[str], list[str]]:
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: make one with `redqueen export`")
     sent, left_out = [], []
-    for inside in ("", BASE):
+    for inside in ("", OWN_BASE):
         place = folder / inside
         if inside and (place.is_symlink() or not place.is_dir()):
             continue
@@ -96,7 +94,7 @@ def _files_of(folder: Path) -> tuple[list[str], list[str]]:
                 name = f"{inside}/{entry.name}" if inside else entry.name
                 if entry.is_file(follow_symlinks=False) and KNOWN.fullmatch(entry.name):
                     sent.append(name)
-                elif name != BASE or entry.is_symlink():
+                elif name != OWN_BASE or entry.is_symlink():
                     left_out.append(name)
     if not any(name in sent for name in CONFIGS) or not any(re.fullmatch(r"[^/]*\.safetensors", name) for name in sent):
         raise UserError(f"{folder} holds no exported member (an adapter or a model): make one with `redqueen export`")

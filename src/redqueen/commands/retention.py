@@ -19,6 +19,7 @@ from redqueen.experiment.retention.settings import FULL, QUICK, RetentionSetting
 from redqueen.experiment.retention.tasks import TaskSource
 from redqueen.experiment.retention.trial import PARENTS, SCORES, Bench, play_trial, work_of_step
 from redqueen.policy.base_shape import embedded_folder
+from redqueen.run.activity import showing
 from redqueen.run.store import RunLock
 
 PLAN = "plan.json"
@@ -39,7 +40,8 @@ def measure_retention(out: Path, num_seeds: int, quick: bool, num_threads: int, 
     base_sha256 = hashlib.sha256((embedded_folder() / "model.safetensors").read_bytes()).hexdigest()
     _check_folder(out, settings, base_sha256)
     entries = lineup()
-    with open_engine(engine_config(settings, len(PARENTS) + len(entries), num_threads)) as engine:
+    config = engine_config(settings, len(PARENTS) + len(entries), num_threads)
+    with showing("measuring retention") as activity, open_engine(config, report=activity) as engine:
         _claim(out, settings, base_sha256)
         with RunLock(out):
             source = TaskSource(engine, settings.kinds, settings.levels, settings.num_held_out)

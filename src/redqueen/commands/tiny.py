@@ -14,15 +14,30 @@ tiny = typer.Typer(help="The embedded base model: train it again, measure what i
 @tiny.command("train")
 def tiny_train(
     out: Annotated[Path, typer.Option(help="Folder for weights, tokenizer and checkpoints; goes on where it was.")],
-    recipe: Annotated[str, typer.Option(help="shipped, or thinking: a base that thinks by habit.")] = "shipped",
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help="shipped; thinking: a base that thinks by habit; everyday: one that goes on from the shipped one's "
+            "weights in a wider world."
+        ),
+    ] = "shipped",
     steps: Annotated[int | None, typer.Option(help="Optimiser steps, if not the recipe's.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     compiled: Annotated[bool, typer.Option(help="Use torch.compile (needs a C++ compiler): faster.")] = False,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            help="For a recipe that continues another: a folder with a finished base of that one, or `embedded`. "
+            "Default: the other is trained first, in a folder of its name inside --out."
+        ),
+    ] = None,
 ) -> None:
-    """Train an embedded base from nothing, by its recipe."""
+    """Train an embedded base by its recipe: from nothing, or from the base of an earlier recipe."""
+    from redqueen.run.activity import showing
     from redqueen.tiny.train import train_base
 
-    train_base(out, recipe, steps, device, compiled, lambda line: print(line, flush=True))
+    with showing("training the base") as activity:
+        train_base(out, recipe, steps, device, compiled, lambda line: print(line, flush=True), start, activity)
 
 
 @tiny.command("measure")
@@ -35,9 +50,11 @@ def tiny_measure(
     card: Annotated[Path | None, typer.Option(help="Training folder: write the model card into its base/.")] = None,
 ) -> None:
     """Measure what the base can do on fresh generator problems: the figures of its model card."""
+    from redqueen.run.activity import showing
     from redqueen.tiny.measure import measure_base
 
-    figures = measure_base(base, problems, lambda line: print(line, flush=True))
+    with showing("measuring the base") as activity:
+        figures = measure_base(base, problems, lambda line: print(line, flush=True), activity)
     if out:
         out.write_text(json.dumps(figures, indent=2) + "\n")
     if card:
@@ -53,8 +70,10 @@ def tiny_suite(
 ) -> None:
     """Write the generated half of the frozen suite again; the corpus is read as a whole, for what it considered."""
     from redqueen.domains.code.suite import SUITES
+    from redqueen.run.activity import showing
     from redqueen.tiny.held_out import held_out_skeletons, write_suite
     from redqueen.tiny.recipe import Recipe
 
-    number = write_suite(out, Recipe(), held_out_skeletons(SUITES), lambda line: print(line, flush=True))
+    with showing("reading the corpus"):
+        number = write_suite(out, Recipe(), held_out_skeletons(SUITES), lambda line: print(line, flush=True))
     print(f"{number} programs in {out}")

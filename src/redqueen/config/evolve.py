@@ -29,10 +29,11 @@ class EvolveConfig(Section):
     """Parent selection. Paper: the fittest survivors. The other rules are ours."""
     tournament_size: int = Field(default=2, ge=1)
     """Contestants of a tournament. Ours: the mildest."""
-    fitness: Literal["rating", "payoff"] = "rating"
-    """What selection reads. Paper: the rating's lower confidence bound. The mean of late payoffs is ours."""
+    fitness: Literal["rating", "payoff", "reward"] = "rating"
+    """What selection reads. Paper: the rating's lower confidence bound. The mean of late payoffs is ours, and so is the
+    mean of late rewards: a payoff counts a task that nobody solves as the teacher's win, its reward does not."""
     payoff_window: int = Field(default=10, ge=1)
-    """Latest games in a member's mean payoff. Ours: about a generation's."""
+    """Latest games in a member's mean payoff, latest steps in its mean reward. Ours: about a generation's."""
     protected_steps: int = Field(default=0, ge=0)
     """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours."""
     replacement: Literal["worst_fraction", "steady_state", "crowding"] = "worst_fraction"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from redqueen.config.section import Section
 
@@ -16,6 +16,52 @@ class LearnConfig(Section):
     """How rewards become advantages. Paper: REINFORCE++ with a group baseline. ``trr_pp`` is AZR's."""
     learning_rate: float = Field(default=2e-5, gt=0)
     """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Steps over which the learning rate rises from 0 to its full size; 0: at once. Ours: moments of the first steps
+    rest on little."""
+    decay: Literal["constant", "linear", "cosine"] = "constant"
+    """How the learning rate falls between ``decay_from_step`` and ``decay_to_step``. Ours: readers name no schedule; a
+    constant one lost over 300 steps what it had taught."""
+    decay_from_step: int = Field(default=0, ge=0)
+    """The last step with the full learning rate. Ours."""
+    decay_to_step: int = Field(default=0, ge=0)
+    """The step from which on the learning rate stays at its floor; 0: the run's last. Ours: a run that ends by tokens
+    has to name it."""
+    decay_floor_frac: float = Field(default=0.05, ge=0, le=1)
+    """Share of the learning rate that is left at the end of the decay. Ours: a twentieth, so that nobody stands still
+    while its opponents move."""
+    teacher_rate_factor: float = Field(default=1.0, ge=0)
+    """Times the learning rate for teachers; the single agent takes 1. Ours: a teacher's step rests on fewer samples
+    than a student's, and AdamW makes it as large."""
+    student_rate_factor: float = Field(default=1.0, ge=0)
+    """Times the learning rate for students; the single agent takes 1. Ours: as above."""
+    min_informative_groups: int = Field(default=0, ge=0)
+    """A member's gradients are gathered over steps until so many groups with unequal rewards have spoken, and then it
+    is stepped once; 0: stepped at every step. Ours: AdamW's step is as large when a batch says next to nothing."""
+    drop_dead_groups: bool = False
+    """Leave groups of equal rewards out before advantages are whitened. Ours: their zeros shrink the spread, so the
+    fewer groups speak the louder each one is made; the papers whiten over all."""
+    kl_weight: float = Field(default=0.0, ge=0)
+    """Weight of the divergence from ``kl_to`` in the loss, a nat a token; 0: none. Paper: none."""
+    kl_to: Literal["base", "reference"] = "base"
+    """What the divergence is measured from: the bare base, or a frozen copy of the member of some steps ago, which
+    needs an adapter slot for each member. Ours: ProRL resets its reference, REINFORCE++ has a fixed one."""
+    reference_every_steps: int = Field(default=0, ge=0)
+    """Steps between resets of the reference to the member as it is; 0: never, so that founders keep the base. Ours."""
+    reference_resets_moments: bool = False
+    """Forget the optimiser's moments when the reference is reset. Ours: as ProRL does."""
+    entropy_weight: float = Field(default=0.0)
+    """Weight of the next token's entropy in the loss, taken off it, a nat a token; below 0 it sharpens. Paper: none."""
+    average_decay_frac: float = Field(default=0.0, ge=0, lt=1)
+    """Share of a member's averaged factors kept at each of its steps; 0: no average. The average is what is judged:
+    scored, probed, exported. Ours: late steps are mostly noise around one direction, and a mean takes it out."""
+    average_plays: bool = False
+    """Sample from the averages too; the recorded log-probabilities must then count. Ours: a control."""
+    teacher_baseline: Literal["group", "running"] = "group"
+    """What a teacher's reward is compared with: its proposals of the kind in this step, or a running mean of them over
+    its steps. Ours: a group that is wholly invalid has no gradient under the first, and nothing leads out of it."""
+    baseline_decay_frac: float = Field(default=0.9, ge=0, lt=1)
+    """Share of a running baseline kept each step. Ours: ten steps' memory."""
     train_teachers: bool = True
     """False freezes the proposing role. Ours: a control."""
     train_students: bool = True
@@ -50,3 +96,18 @@ class LearnConfig(Section):
     """Times the share of a task's class among recent tasks, taken off the teacher's reward. Ours: as above."""
     size_guard_frac: float = Field(default=0.0, ge=0, le=1)
     """Share of the hardness explained by size alone that a teacher is not paid for. Ours: as above."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> LearnConfig:
+        if 0 < self.decay_to_step <= self.decay_from_step:
+            raise ValueError("decay_to_step must be above decay_from_step, or 0 for the run's last step")
+        if self.average_plays and not self.average_decay_frac:
+            raise ValueError("average_plays needs averages: set average_decay_frac above 0")
+        if self.average_plays and self.old_logprobs != "sampler":
+            raise ValueError('average_plays needs old_logprobs = "sampler": what plays is not what learns')
+        return self
+
+    @property
+    def has_references(self) -> bool:
+        """Whether each member needs an adapter slot for its reference."""
+        return self.kl_weight > 0 and self.kl_to == "reference"

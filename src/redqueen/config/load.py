@@ -8,15 +8,18 @@ from typing import Any
 
 from pydantic import ValidationError, model_validator
 
+from redqueen.config.cluster import ClusterConfig
 from redqueen.config.evaluate import EvaluateConfig
 from redqueen.config.evolve import EvolveConfig
 from redqueen.config.learn import LearnConfig
 from redqueen.config.match import MatchConfig
 from redqueen.config.model import ModelConfig
 from redqueen.config.population import PopulationConfig
+from redqueen.config.presets import did_you_mean, find_config
 from redqueen.config.propose import ProposeConfig
 from redqueen.config.run import RunConfig
 from redqueen.config.section import Section
+from redqueen.config.slots import Slots
 from redqueen.config.solve import SolveConfig
 from redqueen.config.verify import VerifyConfig
 from redqueen.errors import UserError
@@ -36,6 +39,7 @@ class Config(Section):
     learn: LearnConfig = LearnConfig()
     evolve: EvolveConfig = EvolveConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
+    cluster: ClusterConfig = ClusterConfig()
 
     @model_validator(mode="after")
     def _something_to_propose(self) -> Config:
@@ -44,6 +48,11 @@ class Config(Section):
             raise ValueError("propose and solve must have equal temperature and top_p: the learner knows one policy")
         if self.population.single and self.match.hall_of_fame_frac > 0:
             raise ValueError("match.hall_of_fame_frac needs two roles: the single agent has no opponents, set it to 0")
+        if self.cluster.num_shards > self.population.num_members:
+            raise ValueError(
+                f"cluster.num_shards is {self.cluster.num_shards}, and there are {self.population.num_members} members "
+                "to divide: lower it"
+            )
         return self
 
     @property
@@ -52,17 +61,33 @@ class Config(Section):
         return 2 * self.match.hall_of_fame_size if self.match.hall_of_fame_frac > 0 else 0
 
     @property
+    def buffer_places(self) -> int:
+        """Tasks that the buffer holds at most."""
+        teachers = self.population.num_teachers if self.propose.buffer_per_teacher else 1
+        return self.propose.buffer_capacity * teachers
+
+    @property
+    def slots(self) -> Slots:
+        """Where each sort of adapter lies in the bank."""
+        averages = self.learn.average_decay_frac > 0
+        return Slots.of(
+            self.population.num_members, self.num_hall_places, self.learn.has_references, averages, spare=False
+        )
+
+    @property
     def num_adapters(self) -> int:
-        """Adapters in the bank: the population and the hall of fame."""
-        return self.population.num_members + self.num_hall_places
+        """Adapters in the bank: the population, the hall of fame, and what follows the members."""
+        return self.slots.num_adapters
 
 
 def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
-    """Read a TOML file (None: all defaults) and apply ``section.field=value`` overrides.
+    """Read a TOML file or a preset by its name (None: all defaults) and apply ``section.field=value`` overrides.
 
     Raises UserError naming the file and field, with what is wrong and what would be right.
     """
-    data = {} if path is None else read_toml(path, "config", "configs/population.toml")
+    data = {} if path is None else read_toml(find_config(path), "config", "my.toml")
+    if path is not None and {"experiment", "arm"} <= data.keys():
+        raise UserError(f"{path} holds an experiment, not the config of a run: `redqueen experiment {path}` plays it")
     for override in overrides:
         apply_override(data, override)
     return parse_config(data, "the defaults" if path is None else str(path))
@@ -83,9 +108,11 @@ def _explain(fault: Any) -> str:
     if fault["type"] == "extra_forbidden":
         section = Config.model_fields.get(str(fault["loc"][0]))
         if len(fault["loc"]) == 1 or section is None:
-            return f"there is no section {place}; the sections are {', '.join(Config.model_fields)}"
+            meant = did_you_mean(place, list(Config.model_fields))
+            return f"there is no section {place}{meant}; the sections are {', '.join(Config.model_fields)}"
         known = section.annotation.model_fields if section.annotation else {}
-        return f"there is no field {place}; {fault['loc'][0]} has {', '.join(known)}"
+        meant = did_you_mean(str(fault["loc"][1]), list(known))
+        return f"there is no field {place}{meant}; {fault['loc'][0]} has {', '.join(known)}"
     message = fault["msg"].removeprefix("Value error, ")
     shown = f" (got {fault['input']!r})" if fault["type"] != "value_error" else ""
     return f"{place}: {message[0].lower()}{message[1:]}{shown}"

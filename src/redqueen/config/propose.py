@@ -33,11 +33,18 @@ class ProposeConfig(Section):
     """Longest proposal prompt, in tokens; references that do not fit are left out. AZR: 6144."""
     buffer_capacity: int = Field(default=1024, ge=8)
     """Tasks remembered for references; the oldest leave. Ours: AZR keeps the oldest, so later ones are not shown."""
+    buffer_per_teacher: bool = False
+    """Give the buffer ``buffer_capacity`` places for each teacher. Ours: otherwise four teachers turn it over four
+    times as fast as one, and everybody is shown what was written last."""
     buffer_scope: Literal["shared", "per_teacher"] = "shared"
     """Whether all teachers draw references from one buffer. Ours: what one teacher finds, all can build on."""
     num_seed_proposals: int = Field(default=16, ge=0)
     """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
     something to refer to beside the identity program; AZR grows a set too."""
+    complete_at_last_input: bool = False
+    """A proposal is whole once it holds all inputs that its kind needs; what follows is cut off before it is read or
+    learned from. Ours: without it not stopping is free up to the token limit and fatal beyond, so teachers drift into
+    texts that are cut off."""
     reject_duplicates: bool = True
     """Refuse a task whose program (up to names) and inputs are in the buffer or were proposed this step. Ours: without
     it a teacher can repeat one program for ever."""

@@ -39,7 +39,8 @@ class Words:
     ``propose`` writes the prompt that asks a teacher for one task: ``references`` are earlier tasks of the domain to
     differ from, ``given`` the task that the proposal is about (None unless the kind ``needs_given``). ``solve`` shows
     nothing that gives the answer away. The readers get what stands outside the format's thinking; ``has_thoughts``
-    tells whether a student thinks about such a task at all.
+    tells whether a student thinks about such a task at all. ``is_whole`` tells whether a teacher's text holds a whole
+    proposal already, whatever may still follow; True for a text is True for every longer one.
     """
 
     propose: Callable[[Sequence[Task], Task | None, VerifyConfig], str]
@@ -47,6 +48,7 @@ class Words:
     read_proposal: Callable[[str, Task | None, VerifyConfig], ParsedProposal]
     read_answer: Callable[[str], str | None]
     has_thoughts: bool = True
+    is_whole: Callable[[str, Task | None, VerifyConfig], bool] = lambda text, given, terms: False
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,10 @@ class PromptFormat:
         """Read a teacher's text; never raises."""
         return self._words(kind).read_proposal(self.frame.outside(text), given, self.terms)
 
+    def is_whole(self, kind: str, text: str, given: Task | None) -> bool:
+        """Tell whether a teacher's text holds a whole proposal already, so that what follows it does not count."""
+        return self._words(kind).is_whole(self.frame.outside(text), given, self.terms)
+
     def parse_answer(self, kind: str, text: str) -> ParsedAnswer:
         """Read a student's text, without what the prompt has begun; never raises."""
         answer, thought = self.frame.answer(self._begun(kind) + text)

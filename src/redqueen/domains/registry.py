@@ -12,6 +12,9 @@ from typing import Protocol
 from redqueen.config import Config, ProposeConfig, VerifyConfig
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind
+from redqueen.domains.logic.kinds import LOGIC
+from redqueen.domains.maths.kinds import MATHS
+from redqueen.domains.proofs.kinds import PROOFS
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.guard import VERDICT, guarded_jobs
@@ -28,7 +31,12 @@ class JobRunner(Protocol):
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]: ...
 
 
-DOMAINS: dict[str, Domain] = {CODE.name: CODE}
+DOMAINS: dict[str, Domain] = {
+    CODE.name: CODE,
+    MATHS.name: MATHS,
+    LOGIC.name: LOGIC,
+    PROOFS.name: PROOFS,
+}
 
 
 def kinds() -> dict[str, TaskKind]:
@@ -123,7 +131,7 @@ def check(
 ) -> list[Task | Rejection]:
     """Turn candidates into tasks or rejections, in order; ``terms`` are the config's section ``verify``."""
     terms = terms or VerifyConfig()
-    return verifier.drive(_check(candidate, verifier.rules, terms) for candidate in candidates)
+    return verifier.drive([_check(candidate, verifier.rules, terms) for candidate in candidates])
 
 
 def _check(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
@@ -143,7 +151,7 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
         if answer is not None:
             answers.setdefault(task, []).append(answer)
     work = [(task, part) for task, several in answers.items() for part in _parts(task, several)]
-    graded = verifier.drive(_grade(task, part, verifier.rules) for task, part in work)
+    graded = verifier.drive([_grade(task, part, verifier.rules) for task, part in work])
     grades: dict[tuple[Task, str | None], Grade] = {}
     for (task, part), found in zip(work, graded, strict=True):
         grades.update({(task, answer): one for answer, one in zip(part, found, strict=True)})

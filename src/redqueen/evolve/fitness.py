@@ -1,4 +1,4 @@
-"""Internal fitness: what selection reads. Ratings or recent payoff, with an optional shelter for the young.
+"""Internal fitness: what selection reads. Ratings, late payoffs or rewards, with an optional shelter for the young.
 
 It is relative: it moves as the opponents move, and says nothing about a benchmark. External fitness, the score on held
 out suites, is reported and never selected on.
@@ -7,6 +7,7 @@ out suites, is reported and never selected on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from redqueen.config import EvolveConfig
@@ -14,39 +15,46 @@ from redqueen.match.rating import STANDARD, RatingSystem
 from redqueen.nouns import Individual
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of members, by id, in order of time: payoffs of late games, mean rewards of late steps."""
+
+    payoffs: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    rewards: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
 def internal_fitness(
     individuals: Sequence[Individual],
-    payoffs: Mapping[str, Sequence[float]],
+    evidence: Evidence,
     step: int,
     config: EvolveConfig,
     rating: RatingSystem = STANDARD,
 ) -> dict[str, float]:
-    """Fitness by id, as the config asks for it; each role is measured among its own.
-
-    ``payoffs`` are the members' payoffs in order of time; ``step`` tells their ages.
-    """
+    """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` tells their ages."""
     fitness: dict[str, float] = {}
     for role in dict.fromkeys(member.role for member in individuals):
         members = [member for member in individuals if member.role == role]
         if config.fitness == "rating":
             values = {member.id: rating.fitness(member.rating) for member in members}
         else:
-            values = by_payoff({m.id: payoffs.get(m.id, ()) for m in members}, config.payoff_window)
+            late = evidence.payoffs if config.fitness == "payoff" else evidence.rewards
+            values = by_late_mean({m.id: late.get(m.id, ()) for m in members}, config.payoff_window)
         fitness |= age_protected(values, members, step, config.protected_steps)
     return fitness
 
 
-def by_payoff(payoffs: Mapping[str, Sequence[float]], num_matches: int) -> dict[str, float]:
-    """Fitness by id: the mean of the last ``num_matches`` >= 1 payoffs, given in order of time.
+def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[str, float]:
+    """Fitness by id: the mean of the last ``num_kept`` >= 1 numbers, given in order of time.
 
-    A payoff is a number in [0, 1]: a student's solve rate, a teacher's 1 - s. A member without any gets the mean of the
-    others (0.5 when no member has any). Unlike a rating it does not ask who the opponent was. Ground: ours.
+    A payoff is in [0, 1]: a student's solve rate, a teacher's 1 - s. A reward is in [-1, 1]. A member without any
+    number gets the mean of the others (0.5 when no member has any). Unlike a rating it does not ask who the opponent
+    was. Ground: ours.
     """
-    if num_matches < 1:
-        raise ValueError("the payoff window must hold at least one match")
-    means = {name: fmean(values[-num_matches:]) for name, values in payoffs.items() if values}
+    if num_kept < 1:
+        raise ValueError("the window must hold at least one number")
+    means = {name: fmean(values[-num_kept:]) for name, values in series.items() if values}
     unknown = fmean(means.values()) if means else 0.5
-    return {name: means.get(name, unknown) for name in payoffs}
+    return {name: means.get(name, unknown) for name in series}
 
 
 def age_protected(

@@ -121,6 +121,11 @@ def load_experiment(path: Path) -> Experiment:
     Raises UserError naming the file, the arm and the field, with what is wrong and what would be right.
     """
     data = read_toml(path, "experiment", "experiments/smoke.toml")
+    if "experiment" not in data and data.keys() & Config.model_fields.keys():
+        raise UserError(
+            f"{path} holds the config of one run, not an experiment: `redqueen train {path}` plays it, and an "
+            "experiment names it as its base beside the tables [experiment] and [[arm]]"
+        )
     try:
         file = _File.model_validate(data)
     except ValidationError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stderr, redirect_stdout
@@ -24,6 +24,7 @@ from redqueen.experiment.plan import Experiment, Planned
 from redqueen.files import read_plain
 from redqueen.journal import Journal, read
 from redqueen.report.html import write_report
+from redqueen.run.activity import SECONDS_BETWEEN_LINES
 from redqueen.run.ending import is_over, spent_so_far
 from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, LOCK, REPORT
 
@@ -196,7 +197,10 @@ def _play_in_parallel(
                 log = folder / LOGS / f"{planned.folder}.log"
                 playing[pool.submit(_play_quietly, config, folder / planned.folder, log)] = planned
                 say(f"begun: {planned.arm}, seed {planned.seed} (see {log})")
-            for future in wait(playing, return_when=FIRST_COMPLETED).done:
+            ended = wait(playing, SECONDS_BETWEEN_LINES, FIRST_COMPLETED).done
+            if not ended:
+                say(f"{_played(folder, playing.values())}{_left(plan, folder, jobs, recorded)}")
+            for future in ended:
                 planned = playing.pop(future)
                 future.result()
                 num_done += 1
@@ -210,6 +214,20 @@ def _play_in_parallel(
     finally:
         stopping.set()
         pool.shutdown(cancel_futures=True)
+
+
+def _played(folder: Path, playing: Iterable[Planned]) -> str:
+    """Say how far each run is by its journal, which its process is writing."""
+    told = []
+    for planned in playing:
+        path = folder / planned.folder / JOURNAL
+        try:
+            with Journal.open(path, read_only=True) as journal:
+                step = read.last_step(journal)
+        except UserError:
+            step = None  # it has none yet, or is just making it
+        told.append(f"{planned.folder} step {0 if step is None else step}/{planned.config.run.num_steps}")
+    return f"playing {', '.join(told)}"
 
 
 def _may_begin(plan: Experiment, planned: Planned, unfinished: set[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +13,7 @@ from redqueen.errors import UserError
 from redqueen.journal.connection import Patience, naming_the_journal, restrain, restrain_reader
 from redqueen.journal.known import check_schema, statements
 from redqueen.journal.opening import open_to_read, open_to_write, refuse_leftovers, writing_here
-from redqueen.journal.records import RunRecord
+from redqueen.journal.records import EvaluationRecord, RunRecord
 from redqueen.journal.schema import APPLICATION_ID, SCHEMA_VERSION
 from redqueen.journal.steps import SqlValue, StepWriter, json_text
 from redqueen.journal.values import check_rows
@@ -153,6 +153,20 @@ class Journal:
         """Add wall-clock seconds by phase to a step that is stored already (its checkpoint comes after its commit)."""
         with naming_the_journal(self.path), self._transaction():
             StepWriter(self.connection, step).add_timings(seconds)
+
+    def set_evaluations(self, step: int, records: Iterable[EvaluationRecord]) -> None:
+        """Give a stored step its evaluation, which a stop had cut short, instead of what it has."""
+        with naming_the_journal(self.path), self._transaction():
+            self.connection.execute("DELETE FROM evaluation WHERE step = ?", (step,))
+            StepWriter(self.connection, step).add_evaluations(records)
+
+    def lengthen(self, config: Mapping[str, object], metrics: Mapping[str, float], step: int) -> None:
+        """Give the run's record another config, and note what became of it as metrics of ``step``, in one piece."""
+        with naming_the_journal(self.path), self._transaction():
+            self.connection.execute("UPDATE run SET config = ?", (json_text(config),))
+            names = [(step, name) for name in metrics]
+            self.connection.executemany("DELETE FROM metric WHERE step = ? AND name = ?", names)
+            StepWriter(self.connection, step).add_metrics(metrics)
 
     def query(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
         """Run a SELECT and return its rows as plain dicts, every value checked against its column.

@@ -21,12 +21,28 @@ ROW_TOKENS = 64
 
 @dataclass(frozen=True)
 class MemberData:
-    """One member's rollouts of one step. ``num_tokens`` counts all its completion tokens, learned from or not."""
+    """One member's rollouts of one step.
+
+    ``num_tokens`` counts all its completion tokens, learned from or not, ``num_run`` those that are learned from;
+    ``num_informative`` the prompts with a completion to learn from.
+    """
 
     slot: int
     rollouts: tuple[Rollout, ...]
     num_tokens: int
-    has_signal: bool
+    num_run: int
+    num_informative: int
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether there is anything to learn from."""
+        return self.num_informative > 0
+
+    @property
+    def num_tokens_run(self) -> int:
+        """Tokens of the completions that are learned from: those whose advantage is not 0."""
+        pairs = ((a, c) for r in self.rollouts for a, c in zip(r.advantages, r.completions, strict=True))
+        return sum(len(completion.tokens) for advantage, completion in pairs if advantage != 0.0)
 
 
 @dataclass(frozen=True)
@@ -104,10 +120,17 @@ def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:
     members = []
     for slot, own in sorted(found.items()):
         num_tokens = sum(len(c.tokens) for r in own for c in r.completions)
-        # Also true of an advantage that is not a number: its member must be run, found broken and reported.
-        signal = any(a != 0.0 and c.tokens for r in own for a, c in zip(r.advantages, r.completions, strict=True))
-        members.append(MemberData(slot, tuple(own), num_tokens, signal))
+        run = [_tokens_to_run(rollout) for rollout in own]
+        members.append(MemberData(slot, tuple(own), num_tokens, sum(run), sum(tokens > 0 for tokens in run)))
     return members
+
+
+def _tokens_to_run(rollout: Rollout) -> int:
+    """Tokens of the completions with an advantage.
+
+    An advantage that is not a number counts too: its member must be run, found broken and reported.
+    """
+    return sum(len(c.tokens) for a, c in zip(rollout.advantages, rollout.completions, strict=True) if a != 0.0)
 
 
 def batches_of(

@@ -6,12 +6,16 @@ Plain arithmetic on records: nothing here knows a tensor of the model.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
 
 from redqueen.config import LearnConfig
 from redqueen.learn.advantage import advantages
+from redqueen.learn.baselines import Baselines
 from redqueen.learn.reward import pressed_reward, student_reward, teacher_reward
 from redqueen.nouns import Rejection, Rollout, Task
 from redqueen.propose.proposing import Proposal
@@ -24,13 +28,14 @@ from redqueen.verify import well_formed
 class Credit:
     """What was earned. ``proposal_rewards[i]`` and ``proposal_advantages[i]`` belong to proposal i (None: no sample);
     ``attempt_rewards[j][a]`` and ``attempt_advantages[j][a]`` to attempt a of ``answered[j]``. ``rollouts`` feed the
-    learner."""
+    learner; ``baselines`` are the teachers' after this step."""
 
     proposal_rewards: tuple[float | None, ...]
     proposal_advantages: tuple[float | None, ...]
     attempt_rewards: tuple[tuple[float | None, ...], ...]
     attempt_advantages: tuple[tuple[float | None, ...], ...]
     rollouts: tuple[Rollout, ...]
+    baselines: Baselines = field(default_factory=Baselines)
 
 
 def solve_fracs(answered: Sequence[Answered]) -> dict[str, float]:
@@ -51,19 +56,42 @@ def assign_credit(
     answered: Sequence[Answered],
     config: LearnConfig,
     pressures: Mapping[str, Pressure] | None = None,
+    baselines: Baselines | None = None,
 ) -> Credit:
     """Reward every proposal and attempt and estimate advantages, per adapter and role.
 
-    ``pressures`` (by task id) are what the config's counter-pressures read; without them there are none.
+    ``pressures`` (by task id) are what the config's counter-pressures read; without them there are none. ``baselines``
+    are the teachers' as they were before the step.
     """
     rewards = _proposal_rewards(judged, answered, config, pressures or {})
-    proposal_advantages = _proposal_advantages(proposals, rewards, config)
+    proposal_advantages, baselines = _proposal_advantages(proposals, rewards, config, baselines or Baselines())
     attempt_rewards = tuple(_attempt_rewards(one) for one in answered)
     attempt_advantages = _attempt_advantages(answered, attempt_rewards, config)
     rollouts = _proposal_rollouts(proposals, proposal_advantages) if config.train_teachers else []
     if config.train_students:
         rollouts += _attempt_rollouts(answered, attempt_advantages)
-    return Credit(tuple(rewards), tuple(proposal_advantages), attempt_rewards, attempt_advantages, tuple(rollouts))
+    return Credit(
+        tuple(rewards), tuple(proposal_advantages), attempt_rewards, attempt_advantages, tuple(rollouts), baselines
+    )
+
+
+def earned(credit: Credit, proposals: Sequence[Proposal], answered: Sequence[Answered]) -> dict[str, tuple[float, ...]]:
+    """Return every reward of the step by the member that earned it; the single agent has those of both roles."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for proposal, reward in zip(proposals, credit.proposal_rewards, strict=True):
+        if reward is not None:
+            found[proposal.candidate.teacher].append(reward)
+    for one, rewards in zip(answered, credit.attempt_rewards, strict=True):
+        found[one.student.id] += [reward for reward in rewards if reward is not None]
+    return {name: tuple(rewards) for name, rewards in found.items() if rewards}
+
+
+def add_latest_rewards(
+    latest: Mapping[str, tuple[float, ...]], ids: Iterable[str], earned: Mapping[str, Sequence[float]], num_kept: int
+) -> dict[str, tuple[float, ...]]:
+    """Return each one's mean rewards of its last ``num_kept`` steps, in order, for those in ``ids``."""
+    means = {name: (fmean(rewards),) for name, rewards in earned.items()}
+    return {name: (*latest.get(name, ()), *means.get(name, ()))[-num_kept:] for name in ids}
 
 
 def _proposal_rewards(
@@ -89,22 +117,31 @@ def _proposal_rewards(
 
 
 def _proposal_advantages(
-    proposals: Sequence[Proposal], rewards: Sequence[float | None], config: LearnConfig
-) -> list[float | None]:
+    proposals: Sequence[Proposal], rewards: Sequence[float | None], config: LearnConfig, baselines: Baselines
+) -> tuple[list[float | None], Baselines]:
     """A teacher's group is its proposals of one kind in this step (ours)."""
-    groups: dict[tuple[int, str], list[int]] = defaultdict(list)
+    groups: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for i, proposal in enumerate(proposals):
         if rewards[i] is not None:
-            groups[proposal.slot, proposal.candidate.kind].append(i)
+            groups[proposal.candidate.teacher][proposal.candidate.kind].append(i)
     result: list[float | None] = [None] * len(proposals)
-    for slot in sorted({slot for slot, _ in groups}):
-        own = [(kind, indices) for (owner, kind), indices in groups.items() if owner == slot]
-        values = [[rewards[i] or 0.0 for i in indices] for _, indices in own]
-        estimated = advantages(config.estimator, values, [kind for kind, _ in own])
-        for (_, indices), group in zip(own, estimated, strict=True):
-            for i, value in zip(indices, group, strict=True):
+    for teacher, own in groups.items():
+        earned = {kind: np.array([rewards[i] for i in indices], dtype=np.float64) for kind, indices in own.items()}
+        if config.teacher_baseline == "running":
+            estimated = baselines.advantages(teacher, earned)
+            baselines = baselines.updated(teacher, earned, config.baseline_decay_frac)
+        else:
+            estimated = _within_groups(earned, config)
+        for kind, indices in own.items():
+            for i, value in zip(indices, estimated[kind].tolist(), strict=True):
                 result[i] = value
-    return result
+    return result, baselines
+
+
+def _within_groups(earned: Mapping[str, NDArray[np.float64]], config: LearnConfig) -> dict[str, NDArray[np.float64]]:
+    values = [group.tolist() for group in earned.values()]
+    estimated = advantages(config.estimator, values, list(earned), config.drop_dead_groups)
+    return {kind: np.array(group) for kind, group in zip(earned, estimated, strict=True)}
 
 
 def _attempt_rewards(answered: Answered) -> tuple[float | None, ...]:
@@ -120,7 +157,7 @@ def _attempt_advantages(
     for slot in sorted({one.student.slot for one in answered}):
         own = [j for j, one in enumerate(answered) if one.student.slot == slot]
         values = [[rewards[j][a] or 0.0 for a in answered[j].kept] for j in own]
-        estimated = advantages(config.estimator, values, [answered[j].task.kind for j in own])
+        estimated = advantages(config.estimator, values, [answered[j].task.kind for j in own], config.drop_dead_groups)
         for j, group in zip(own, estimated, strict=True):
             for a, value in zip(answered[j].kept, group, strict=True):
                 result[j][a] = value

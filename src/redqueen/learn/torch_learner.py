@@ -8,17 +8,22 @@ first over each completion), so a long wrong answer weighs more than a short one
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from redqueen.config import LearnConfig
+from redqueen.config.slots import Slots
 from redqueen.errors import UserError
 from redqueen.learn.batches import Batch, MemberData, batches_of, by_member
+from redqueen.learn.followers import Followers
+from redqueen.learn.gathering import PREFIX, Gathering
+from redqueen.learn.penalties import divergence, entropy
 from redqueen.learn.policy_loss import clipped_surrogate
-from redqueen.nouns import Rollout, UpdateStats
+from redqueen.nouns import Rollout, Tuning, UpdateStats
 from redqueen.policy.bank import AdapterBank
+from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()
 
@@ -27,7 +32,9 @@ class TorchLearner:
     """Steps the members of ``bank`` by policy gradients, as the section ``learn`` of the config says.
 
     ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
-    whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all).
+    whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all). ``slots``
+    say where references and averages lie, if there are any. ``report`` is told of the completions' tokens as they are
+    learned from.
     """
 
     def __init__(
@@ -39,15 +46,20 @@ class TorchLearner:
         pad_id: int = 0,
         members_at_once: int = 0,
         logit_chunk_tokens: int = 4096,
+        slots: Slots | None = None,
+        report: Report = unheard,
     ) -> None:
         self.bank, self.base, self.config = bank, bank.base, config
+        self.followers, self.gathering = Followers(bank, slots), Gathering(config.min_informative_groups)
         self.temperature, self.pad_id = temperature or 1.0, pad_id
+        self.tunings: dict[int, Tuning] = {}
         self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
+        self.report = report
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
-        # skips the members that have no gradient.
+        # skips the members that have no gradient. One group a member, since each has its own learning rate.
         self.members = [nn.Parameter(bank.flat[slot]) for slot in range(bank.num_members)]
         self.optimiser = torch.optim.AdamW(
-            self.members,
+            [{"params": [member]} for member in self.members],
             lr=config.learning_rate,
             betas=(config.beta1, config.beta2),
             weight_decay=config.weight_decay,
@@ -58,14 +70,17 @@ class TorchLearner:
             enable = getattr(bank.base.model, "activation_checkpointing_enable", None)
             (enable or bank.base.model.gradient_checkpointing_enable)({"use_reentrant": False})
 
-    def update(self, rollouts: Sequence[Rollout]) -> list[UpdateStats]:
+    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
         """Take one step for every member with rollouts; one record a member, by ascending slot.
 
-        A member whose advantages are all zero has nothing to learn and is not stepped (momentum alone must not move
-        it); it is reported with loss and gradient 0. A member whose loss or gradient is not finite is left unstepped
-        too, and reported with ``ok=False``.
+        ``tunings`` by slot; a member that is not named has the config's. A member whose advantages are all zero has
+        nothing to learn and is not stepped (momentum alone must not move it); it is reported with loss and gradient 0.
+        A member whose loss or gradient is not finite is left unstepped too, and reported with ``ok=False``; one that
+        waits for more groups with ``stepped=False``.
         """
         members = by_member(rollouts)
+        plain = Tuning(self.config.learning_rate, self.config.entropy_weight)
+        self.tunings = {m.slot: (tunings or {}).get(m.slot, plain) for m in members}
         at_once = self.members_at_once or max(1, len(members))
         stats: list[UpdateStats] = []
         for start in range(0, len(members), at_once):
@@ -73,77 +88,146 @@ class TorchLearner:
         return stats
 
     def _update_wave(self, members: list[MemberData]) -> list[UpdateStats]:
-        gradients, losses, clipped = self.gradients(members)
-        norms = torch.linalg.vector_norm(gradients, dim=1)
-        scales = (self.config.max_grad_norm / norms.clamp(min=1e-12)).clamp(max=1.0)
-        norm_values, loss_values, clip_values = norms.tolist(), losses.tolist(), clipped.tolist()
-        stats = []
+        gradients, sums = self.gradients(members)
+        norms = torch.linalg.vector_norm(gradients, dim=1).tolist()
+        losses, clipped, strayed = sums.tolist()
+        stats, stepped = [], []
         for i, member in enumerate(members):
-            ok = math.isfinite(norm_values[i]) and math.isfinite(loss_values[i])
-            if ok and member.has_signal:
-                self.members[member.slot].grad = gradients[i].mul_(scales[i])
-            clip_frac = clip_values[i] / member.num_tokens if member.num_tokens else 0.0
-            stats.append(UpdateStats(member.slot, loss_values[i], norm_values[i], clip_frac, member.num_tokens, ok))
+            ok = math.isfinite(norms[i]) and math.isfinite(losses[i])
+            if ok and member.has_signal and self._set_gradient(member, gradients[i]):
+                stepped.append(member.slot)
+            clip_frac = clipped[i] / member.num_tokens if member.num_tokens else 0.0
+            kl = strayed[i] / max(1, member.num_run)
+            moved = member.slot in stepped
+            stats.append(
+                UpdateStats(member.slot, losses[i], norms[i], clip_frac, member.num_tokens, ok, kl, stepped=moved)
+            )
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
+        self.followers.average(stepped, self.config.average_decay_frac)
         return stats
 
-    def gradients(self, members: Sequence[MemberData]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return gradients (n, parameters) fp32, losses (n,) and numbers of clipped tokens (n,), without stepping."""
+    def _set_gradient(self, member: MemberData, gradient: Tensor) -> bool:
+        """Hand a member's gradient, clipped on its own norm, to the optimiser; False: it waits for more groups."""
+        whole = self.gathering.add(member.slot, gradient, member.num_tokens, member.num_informative)
+        if whole is None:
+            return False
+        norm = torch.linalg.vector_norm(whole)
+        self.members[member.slot].grad = whole.mul_((self.config.max_grad_norm / norm.clamp(min=1e-12)).clamp(max=1.0))
+        self.optimiser.param_groups[member.slot]["lr"] = self.tunings[member.slot].learning_rate
+        return True
+
+    def gradients(self, members: Sequence[MemberData]) -> tuple[Tensor, Tensor]:
+        """Return gradients (n, parameters) and sums (3, n), fp32, without stepping.
+
+        The sums are each member's loss, its number of clipped tokens, and its divergence from the reference over all
+        its tokens that were run.
+        """
         device = self.base.device
         gradients = torch.zeros(len(members), self.bank.num_parameters, device=device)
-        losses, clipped = torch.zeros(len(members), device=device), torch.zeros(len(members), device=device)
+        sums = torch.zeros(3, len(members), device=device)
         place = {member.slot: i for i, member in enumerate(members)}
         place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)
         place_of[list(place)] = torch.tensor(list(place.values()))
         place_of = place_of.to(device)
+        learned, total = 0, sum(member.num_tokens_run for member in members)
         self.base.model.train(self.config.gradient_checkpointing)
         for batch in batches_of(members, self.config.micro_batch_tokens, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
+            reference = self._reference_hidden(batch) if self.config.kl_weight else None
             route = self.bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
             with self.bank.routed(route), self.base.autocast():
-                hidden = self.base.hidden(batch.tokens, batch.positions, tree=batch.tree)
-                predicting = hidden.reshape(-1, hidden.shape[-1])[batch.source]
-                signal = self._hidden_gradient(predicting.detach(), batch, place_of[batch.slot], losses, clipped)
+                predicting = self._predicting(batch)
+                signal = self._hidden_gradient(predicting.detach(), reference, batch, place_of[batch.slot], sums)
                 predicting.backward(signal)
             slots = sorted(set(batch.owners))
             self.bank.collect_gradients(route, gradients, [place[slot] for slot in slots])
+            learned += len(batch.target)
+            self.report(learned, total, learned)
         self.base.model.eval()
-        return gradients, losses, clipped
+        return gradients, sums
+
+    def _predicting(self, batch: Batch) -> Tensor:
+        """Return the hidden states (n, width) that predict the batch's completion tokens, as it is routed now."""
+        hidden = self.base.hidden(batch.tokens, batch.positions, tree=batch.tree)
+        return hidden.reshape(-1, hidden.shape[-1])[batch.source]
+
+    @torch.no_grad()
+    def _reference_hidden(self, batch: Batch) -> Tensor:
+        """Return the same hidden states (n, width) of what each row's member is held to."""
+        owners = [self.followers.reference(slot) for slot in batch.owners]
+        route = self.bank.route(owners, tokens_per_row=batch.tokens.shape[1])
+        with self.bank.routed(route), self.base.autocast():
+            return self._predicting(batch)
 
     def _hidden_gradient(
-        self, hidden: Tensor, batch: Batch, member_of: Tensor, losses: Tensor, clipped: Tensor
+        self, hidden: Tensor, reference: Tensor | None, batch: Batch, member_of: Tensor, sums: Tensor
     ) -> Tensor:
         """Return d loss / d ``hidden`` (n, width) chunk by chunk, so that few logits exist; add up the statistics."""
         gradient = torch.empty_like(hidden)
+        entropy_weights = self._entropy_weights(batch)
         for chunk in _chunks(len(hidden), self.logit_chunk_tokens):
             leaf = hidden[chunk].requires_grad_()
-            logits = self.base.logits(leaf) / self.temperature
-            new = torch.log_softmax(logits, dim=-1).gather(1, batch.target[chunk, None])[:, 0]
+            log_p = torch.log_softmax(self.base.logits(leaf) / self.temperature, dim=-1)
+            new = log_p.gather(1, batch.target[chunk, None])[:, 0]
             old = new.detach() if self.config.old_logprobs == "recompute" else batch.old_logprobs[chunk]
             token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)
+            if reference is not None:
+                log_q = torch.log_softmax(self.base.logits(reference[chunk]) / self.temperature, dim=-1)
+                strayed = divergence(log_p, log_q)
+                token_loss = token_loss + self.config.kl_weight * strayed
+                sums[2].index_add_(0, member_of[chunk], strayed.detach())
+            if entropy_weights is not None:
+                token_loss = token_loss - entropy_weights[chunk] * entropy(log_p)
             weighted = token_loss * batch.weights[chunk]
             (gradient[chunk],) = torch.autograd.grad(weighted.sum(), leaf)
-            losses.index_add_(0, member_of[chunk], weighted.detach())
-            clipped.index_add_(0, member_of[chunk], held.float())
+            sums[0].index_add_(0, member_of[chunk], weighted.detach())
+            sums[1].index_add_(0, member_of[chunk], held.float())
         return gradient
+
+    def _entropy_weights(self, batch: Batch) -> Tensor | None:
+        """Return the weight of each token's entropy (n,), or None where no member has any."""
+        weights = torch.zeros(self.bank.num_members, device=self.base.device)
+        for slot, tuning in self.tunings.items():
+            weights[slot] = tuning.entropy_weight
+        return weights[batch.slot] if bool(weights.any()) else None
 
     # Optimiser state -------------------------------------------------------------------------------------------
 
     def reset(self, slot: int) -> None:
-        """Forget a member's moments and step count (a newborn's optimiser state)."""
+        """Begin anew with the member that is in ``slot`` now: no moments, no steps, its followers as itself."""
+        self.forget(slot)
+        self.gathering.forget(slot)
+        self.followers.restart(slot)
+
+    def forget(self, slot: int) -> None:
+        """Forget a member's moments and step count."""
         self.optimiser.state.pop(self.members[slot], None)
 
     def inherit(self, slot: int, parent_slot: int) -> None:
         """Give ``slot`` a copy of its parent's moments and step count."""
-        state = self.optimiser.state.get(self.members[parent_slot])
+        self.set_moments(slot, self.moments(parent_slot))
+
+    def moments(self, slot: int) -> dict[str, Tensor]:
+        """Return a copy of a member's moments and step count by name; nothing when it was never stepped."""
+        state = self.optimiser.state.get(self.members[slot], {})
+        return {name: value.detach().clone() for name, value in state.items()}
+
+    def set_moments(self, slot: int, moments: Mapping[str, Tensor]) -> None:
+        """Give a member moments and a step count; with none it has those of a newborn."""
         self.reset(slot)
-        if state:
-            self.optimiser.state[self.members[slot]] = {name: value.clone() for name, value in state.items()}
+        if moments:
+            self.optimiser.state[self.members[slot]] = {n: self._placed(n, value) for n, value in moments.items()}
+
+    def _placed(self, name: str, value: Tensor) -> Tensor:
+        # A fused AdamW on the CPU counts steps there; elsewhere the count is on the device.
+        stays = name == "step" and self.base.device.type == "cpu"
+        return value.to(value.device if stays else self.base.device, copy=True)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return moments and step counts as ``<slot>.step``, ``<slot>.exp_avg``, ``<slot>.exp_avg_sq`` (fp32)."""
-        return {
+        """Return moments and step counts as ``<slot>.step``, ``<slot>.exp_avg``, ``<slot>.exp_avg_sq`` (fp32), and the
+        gradients that wait."""
+        return self.gathering.state_dict() | {
             f"{slot}.{name}": value.detach().clone()
             for slot, member in enumerate(self.members)
             for name, value in self.optimiser.state.get(member, {}).items()
@@ -152,7 +236,10 @@ class TorchLearner:
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Restore what ``state_dict`` returned. Raises UserError when it belongs to another population."""
         self.optimiser.state.clear()
+        self.gathering.load_state(state, self.base.device)
         for key, value in state.items():
+            if key.startswith(PREFIX):
+                continue
             slot_text, name = key.split(".", 1)
             slot = int(slot_text)
             if slot >= len(self.members) or (name != "step" and value.shape != self.members[slot].shape):
@@ -160,8 +247,7 @@ class TorchLearner:
                     "the optimiser state belongs to a population of another size or lora_rank; "
                     "resume with the configuration stored beside the run"
                 )
-            where = value.device if name == "step" and self.base.device.type == "cpu" else self.base.device
-            self.optimiser.state[self.members[slot]][name] = value.to(where, copy=True)
+            self.optimiser.state[self.members[slot]][name] = self._placed(name, value)
 
 
 def _chunks(total: int, size: int) -> Iterator[slice]:

@@ -46,6 +46,10 @@ class TorchStore:
         self.bank.reset(slot, rng_seed)
         self.learner.reset(slot)
 
+    def forget(self, slot: int) -> None:
+        """Drop a member's moments and step count; its factors stay."""
+        self.learner.forget(slot)
+
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter; its folder's name ends with a hash of its factors, so none is reused."""
         digest = hashlib.sha256(self.bank.flat[slot].cpu().numpy().tobytes()).hexdigest()[:16]

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from redqueen.nouns import Completion, Request, Rollout, UpdateStats
+from redqueen.nouns import Completion, Request, Rollout, Tuning, UpdateStats
 from redqueen.population.genotype import Genotype
 
 
@@ -36,8 +36,10 @@ class Sampler(Protocol):
 class Learner(Protocol):
     """Steps the members of the population on what they wrote."""
 
-    def update(self, rollouts: Sequence[Rollout]) -> list[UpdateStats]:
+    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
         """Take one optimiser step for every member that has rollouts; one record a member, by ascending slot.
+
+        ``tunings`` say with what, by slot; a member that is not named has the config's.
 
         A member without rollouts is not stepped; one whose loss or gradient is not finite is left as it was and
         reported with ``ok=False``.
@@ -65,6 +67,10 @@ class AdapterStore(Protocol):
 
     def reset(self, slot: int, rng_seed: int) -> None:
         """Make ``slot`` a founder, drawn from (``rng_seed``, slot) alone: it acts as the base, and has no moments."""
+        ...
+
+    def forget(self, slot: int) -> None:
+        """Drop a member's moments and step count; its factors stay."""
         ...
 
     def publish(self, slot: int, folder: Path) -> Path:

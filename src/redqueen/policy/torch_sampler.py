@@ -23,6 +23,7 @@ from redqueen.policy.draw import draw
 from redqueen.policy.fused_decode import Deltas, FusedDecoder, can_fuse
 from redqueen.policy.step_graph import StepGraph
 from redqueen.policy.stop_strings import StopStrings
+from redqueen.timing import Report, unheard
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class TorchSampler:
     ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``top_p`` in (0, 1], ``end_tokens`` end a
     completion (and belong to it), and so do the strings of ``stopper``; ``max_rows`` are decoded at a time,
     ``prefill_tokens`` of prompts are read at a time. ``cuda_graphs``: record decoding steps where the base is on a GPU.
-    ``stats`` describes the last call.
+    ``stats`` describes the last call; ``report`` is told of each call's completions and new tokens as they come.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class TorchSampler:
         pad_id: int = 0,
         stopper: StopStrings | None = None,
         cuda_graphs: bool = True,
+        report: Report = unheard,
     ) -> None:
         if max_new_tokens < 1 or max_rows < 1:
             raise UserError("max_new_tokens and max_rows must be at least 1")
@@ -74,6 +76,7 @@ class TorchSampler:
         self.max_rows, self.prefill_tokens, self.pad_id = max_rows, prefill_tokens, pad_id
         self.end_tokens = torch.tensor(sorted(set(end_tokens)), dtype=torch.int64, device=self.base.device)
         self.stopper = stopper
+        self.report = report
         self.fused = FusedDecoder(bank) if can_fuse(self.base) else None
         on_cpu = self.base.device.type == "cpu"
         self.cuda_graphs = cuda_graphs and not on_cpu
@@ -101,8 +104,10 @@ class TorchSampler:
         route = last_route = None  # the last one is kept for its factors, which change only when members come or go
         graph: StepGraph | None = None
         num_steps = self.steps_between_looks
-        steps = rows_run = 0
+        steps = rows_run = written = 0
+        total = sum(job.count for job in queue)
         while True:
+            self.report(total - sum(job.count for job in queue) - decoding.num_alive, total, written)
             ended = decoding.num_rows - decoding.num_alive
             if queue and (decoding.num_alive == 0 or ended >= 0.25 * decoding.num_rows):
                 decoding.collect(found)
@@ -129,6 +134,7 @@ class TorchSampler:
                 graph.run() if graph else self._decode_one(decoding, route)
             steps += num_steps
             rows_run += num_steps * decoding.num_rows
+            written += num_steps * decoding.num_alive
             decoding.look(self.stopper, num_steps)
         decoding.collect(found)
         new = sum(len(c.tokens) for c in found.values())

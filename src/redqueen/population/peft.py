@@ -7,12 +7,13 @@ modules, trained biases...) is refused, because running or breeding such an adap
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -24,6 +25,9 @@ CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
 MAX_WEIGHTS_BYTES = 64 << 30
 """Largest adapter that is read."""
+
+BASE_SHA256 = "base_sha256"
+"""The entry in the metadata of the weights that says which base they were trained on."""
 
 _PREFIX = "base_model.model."
 _SUFFIXES = (".lora_A.weight", ".lora_B.weight")
@@ -49,11 +53,15 @@ _REFUSED: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True)
 class Adapter:
-    """An adapter as it lies on disk: its folder, its ``adapter_config.json`` as read, and its factors."""
+    """An adapter as it lies on disk: its folder, its ``adapter_config.json`` as read, and its factors.
+
+    ``base_sha256`` is the hash of the base's weights that an export keeps with the adapter's, "" in others.
+    """
 
     folder: Path
     config: dict[str, Any]
     genotype: Genotype
+    base_sha256: str = ""
 
 
 def read_adapter(folder: Path | str) -> Adapter:
@@ -65,6 +73,7 @@ def read_adapter(folder: Path | str) -> Adapter:
     path, config = folder / WEIGHTS_FILE, _read_config(folder / CONFIG_FILE)
     try:
         genotype = Genotype(_pair_up(path, _read_tensors(path)), float(config["lora_alpha"]))
+        base_sha256 = _read_base_sha256(path)
     except ValueError as error:
         raise UserError(f"{path}: {error}; save the adapter again") from error
     if genotype.rank != config["r"]:
@@ -73,11 +82,14 @@ def read_adapter(folder: Path | str) -> Adapter:
         )
     if not is_finite(genotype):
         raise UserError(f"{path} holds NaN or infinity: the adapter is broken, choose another")
-    return Adapter(folder, config, genotype)
+    return Adapter(folder, config, genotype, base_sha256)
 
 
-def write_adapter(folder: Path | str, config: Mapping[str, Any], genotype: Genotype) -> None:
-    """Write the two files of an adapter into ``folder`` (made if need be; files there are replaced)."""
+def write_adapter(folder: Path | str, config: Mapping[str, Any], genotype: Genotype, base_sha256: str = "") -> None:
+    """Write the two files of an adapter into ``folder`` (made if need be; files there are replaced).
+
+    ``base_sha256``, the hash of the base's weights, is kept in the metadata of the adapter's, wherever they go.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {
@@ -85,7 +97,8 @@ def write_adapter(folder: Path | str, config: Mapping[str, Any], genotype: Genot
         for name, pair in genotype.factors.items()
         for part, suffix in zip(pair, _SUFFIXES, strict=True)
     }
-    save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    metadata = {"format": "pt"} | ({BASE_SHA256: base_sha256} if base_sha256 else {})
+    save_file(tensors, folder / WEIGHTS_FILE, metadata=metadata)
     (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
@@ -144,6 +157,12 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         ) from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} cannot be read ({error}); save the adapter again") from error
+
+
+def _read_base_sha256(path: Path) -> str:
+    with safe_open(path, "pt") as file:
+        found = (file.metadata() or {}).get(BASE_SHA256, "")
+    return found if re.fullmatch("[0-9a-f]{64}", found) else ""
 
 
 def _pair_up(path: Path, tensors: dict[str, Tensor]) -> dict[str, Factors]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -65,6 +66,8 @@ def propose(
         for completion in group:
             candidate_id = f"{streams.step}-{prompt.teacher.id}-{len(proposals)}"
             student = ",".join(opponents[prompt.teacher.id])
+            if config.complete_at_last_input:
+                completion = _up_to_whole(prompt, completion, prompt_format, tokenizer)
             candidate = _read(prompt, completion, candidate_id, student, prompt_format, tokenizer)
             proposals.append(Proposal(candidate, prompt.teacher.slot, prompt.request.prompt, completion))
     return proposals
@@ -103,6 +106,26 @@ def _prompts(
             )
             prompts.append(_Prompt(teacher, kind, given, request))
     return prompts
+
+
+def _up_to_whole(
+    prompt: _Prompt, completion: Completion, prompt_format: PromptFormat, tokenizer: PreTrainedTokenizerBase
+) -> Completion:
+    """Cut a completion behind the token with which the proposal was whole, as if sampling had stopped there.
+
+    That token then ends the completion, as an end token would. (``entropy`` stays that of the whole.)
+    """
+
+    def whole(num_tokens: int) -> bool:
+        first = replace(completion, tokens=completion.tokens[:num_tokens], finished=False)
+        return prompt_format.is_whole(prompt.kind, completion_text(tokenizer, first), prompt.given)
+
+    lengths = range(1, len(completion.tokens) + 1)
+    at = bisect_left(lengths, True, key=whole)
+    if at == len(lengths):
+        return completion
+    num = lengths[at]
+    return replace(completion, tokens=completion.tokens[:num], logprobs=completion.logprobs[:num], finished=True)
 
 
 def _read(

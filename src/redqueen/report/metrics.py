@@ -130,6 +130,18 @@ METRICS: dict[str, Metric] = {
     "learn/student/clip_frac": Metric(
         "Clipped, students", SHARE, "Share of tokens whose probability moved beyond the clip range."
     ),
+    "learn/teacher/kl": Metric(
+        "Divergence, teachers", "nats a token", "How far teachers are from their reference, over tokens learned from."
+    ),
+    "learn/student/kl": Metric(
+        "Divergence, students", "nats a token", "How far students are from their reference, over tokens learned from."
+    ),
+    "learn/teacher/stepped_frac": Metric(
+        "Stepped, teachers", SHARE, "Share of the teachers with samples that were stepped: the others wait for more."
+    ),
+    "learn/student/stepped_frac": Metric(
+        "Stepped, students", SHARE, "Share of the students with samples that were stepped: the others wait for more."
+    ),
     "evolve/births": Metric("Births", "individuals", "How many members were replaced by a child in this step."),
 }
 

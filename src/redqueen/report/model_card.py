@@ -10,6 +10,7 @@ from redqueen import __version__
 from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE
 from redqueen.journal.write import Row
+from redqueen.policy.base_identity import EMBEDDED_ID, OWN_BASE, BaseIdentity
 from redqueen.report.markdown import literal, table
 from redqueen.run.store import JOURNAL
 
@@ -18,21 +19,23 @@ MAX_ANCESTORS = 40
 LOAD_ADAPTER = """from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+folder = "."  # where this card is; of a repository on the hub: huggingface_hub.snapshot_download("owner/name")
 base = AutoModelForCausalLM.from_pretrained({base})
 tokenizer = AutoTokenizer.from_pretrained({base})
-model = PeftModel.from_pretrained(base, {folder})"""
+model = PeftModel.from_pretrained(base, folder)"""
 
 LOAD_MERGED = """from transformers import AutoModelForCausalLM, AutoTokenizer
 
-model = AutoModelForCausalLM.from_pretrained({folder})
-tokenizer = AutoTokenizer.from_pretrained({folder})"""
+folder = "."  # the folder that this card is in, or its name on the hub
+model = AutoModelForCausalLM.from_pretrained(folder)
+tokenizer = AutoTokenizer.from_pretrained(folder)"""
 
 
-def model_card(run_dir: Path, member: str, base: str, folder_name: str, merged: bool, step: int) -> str:
+def model_card(run_dir: Path, member: str, base: BaseIdentity, merged: bool, step: int) -> str:
     """Return the card of ``member`` as it was after ``step`` (the checkpoint's), as markdown with a YAML head.
 
-    ``base`` is what the adapter loads on (a hub name or a path), ``folder_name`` the name of the exported folder. Ids
-    and names are shown literally; nothing in the card was written by a model.
+    Its code holds wherever the folder is moved. Ids and names are shown literally; nothing in the card was written by
+    a model.
     """
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         run = read.run_record(journal)
@@ -47,14 +50,15 @@ def model_card(run_dir: Path, member: str, base: str, folder_name: str, merged: 
     one = members[member]
     role = {"teacher": "teacher", "student": "student", "both": "teacher and student"}[one["role"]]
     parts = [
-        _head(base, merged),
+        _head(base.name, merged),
         f"# {literal(member)}, a {role} of the run {literal(run.name)}",
         f"A member of a population ({literal(run.arm)}, seed {run.rng_seed}) trained by redqueen {__version__} in "
         "asymmetric self-play: teachers write programming tasks, students solve them, a sandboxed verifier judges. "
         f"This is its state after step {step}. "
-        + ("The adapter is merged into the base." if merged else f"A LoRA adapter for {_code(base)}."),
+        + ("The adapter is merged into the base." if merged else f"A LoRA adapter for {_code(base.name)}.")
+        + (f" The base's weights have the SHA-256 {_code(base.sha256)}." if base.sha256 else ""),
         "## Load it",
-        "```python\n" + _loading(base, folder_name, merged) + "\n```",
+        "```python\n" + _loading(base.name, merged) + "\n```",
         "## Rating",
         _rating_text(ratings),
         "## Lineage",
@@ -77,9 +81,11 @@ def _head(base: str, merged: bool) -> str:
     return "\n".join(["---", *lines, "tags:", "- redqueen", "- self-play", *([] if merged else ["- lora"]), "---"])
 
 
-def _loading(base: str, folder_name: str, merged: bool) -> str:
-    text = LOAD_MERGED if merged else LOAD_ADAPTER
-    return text.format(base=json.dumps(base), folder=json.dumps(folder_name))
+def _loading(base: str, merged: bool) -> str:
+    if merged:
+        return LOAD_MERGED
+    own = base.startswith(EMBEDDED_ID)
+    return LOAD_ADAPTER.format(base=f'f"{{folder}}/{OWN_BASE}"' if own else json.dumps(base))
 
 
 def _rating_text(ratings: Sequence[Row]) -> str:

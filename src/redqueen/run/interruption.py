@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-NOTICE = b"\nstopping after this phase, with a checkpoint; once more stops at once\n"
+NOTICE = b"\nstopping as soon as nothing is lost by it, with a checkpoint; once more stops at once\n"
 
 BEFORE_LEARNING = frozenset({"match", "propose", "verify", "solve", "learn"})
 """Phases at whose beginning the step has not changed any adapter yet, so that the step can be dropped."""
 
+CUT = (BEFORE_LEARNING - {"match", "learn"}) | {"evaluate"}
+"""Phases that can be cut between batches: in the others an adapter changes, or they are over at once."""
+
 
 class Stopped(Exception):
-    """The step was dropped because a stop was requested; adapters and state are as they were before the step."""
+    """A phase was cut because a stop was requested; adapters and state are as they were before the phase."""
 
 
 @dataclass
@@ -30,6 +33,11 @@ class StopRequest:
     def enter(self, phase: str) -> None:
         """Raise Stopped when a stop was requested and a step that is about to enter ``phase`` can be dropped."""
         if self.asked and phase in BEFORE_LEARNING:
+            raise Stopped
+
+    def between_batches(self, phase: str) -> None:
+        """Raise Stopped when a stop was requested and ``phase`` can be cut in the middle."""
+        if self.asked and phase in CUT:
             raise Stopped
 
 

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from redqueen.cluster.opening import adapters_here
 from redqueen.config import Config
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner, base_records, student_records
 from redqueen.evaluate.fitness_suite import Score
-from redqueen.journal import CandidateRecord, Journal, RunRecord, StepWriter
+from redqueen.journal import CandidateRecord, Journal, RunRecord
+from redqueen.journal.records import EvaluationRecord
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
+from redqueen.run.cluster_log import write_news
+from redqueen.run.continuation import lengthened, record_lengths, write_lengths
 from redqueen.run.ending import Spent, is_over, spent_so_far
-from redqueen.run.interruption import Stopped, StopRequest, catching_signals
-from redqueen.run.progress import LineProgress, LiveProgress, open_progress
+from redqueen.run.interruption import Stopped, catching_signals
+from redqueen.run.preflight import check_prompts
+from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
+from redqueen.run.reporting import Reporter
 from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.store import (
     CHECKPOINTS,
@@ -45,74 +52,103 @@ class Session:
     folder: Path
     engine: Engine
     journal: Journal
-    progress: LineProgress | LiveProgress
+    reporter: Reporter
     tracker: Tracker
-    stop_request: StopRequest
     base_scores: list[Score] | None = None
     """The base's score for each item; a resumed process computes it again."""
+    evaluation_owed: bool = False
+    """Whether the evaluation of the last step was cut: it is made up for before the next step."""
+
+    @property
+    def progress(self) -> LineProgress | LiveProgress:
+        return self.reporter.progress
 
     def clock(self, step: int) -> Clock:
         """Return a clock for one step; at each phase it updates the progress display and obeys a request to stop."""
-
-        def enter(phase: str) -> None:
-            self.stop_request.enter(phase)
-            self.progress.phase(step, phase)
-
-        return Clock(enter)
+        return Clock(partial(self.reporter.enter, step))
 
 
 def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> bool:
     """Play a new run in ``folder``; return whether it reached its end (False: it was stopped and may be resumed).
 
-    ``load``: see ``open_engine``. The first Ctrl-C (or SIGTERM) stops the run after the phase with a
+    ``load``: see ``open_engine``. The first Ctrl-C (or SIGTERM) stops the run between two batches with a
     checkpoint; a second one raises KeyboardInterrupt at once. Raises UserError, with nothing written, when the folder
-    exists or the engine cannot be built.
+    exists, the engine cannot be built or the base has no room for what it would be asked.
     """
     if folder.exists():
         raise UserError(
             f"{folder} exists already: choose another --run-dir, or continue it: `redqueen resume {folder}`"
         )
     require_tracker(config)
-    with open_engine(config, load) as engine:
+    with _reporting(config) as reporter, open_engine(config, load or adapters_here(reporter), reporter) as engine:
+        check_prompts(engine)
         make_run_folder(folder, config)
         with RunLock(folder):
-            return _play_anew(folder, engine)
+            return _play_anew(folder, engine, reporter)
 
 
-def resume(folder: Path, trust_hooks: bool = False, allow_weak: bool = False, load: LoadAdapters | None = None) -> bool:
+def resume(
+    folder: Path,
+    trust_hooks: bool = False,
+    allow_weak: bool = False,
+    load: LoadAdapters | None = None,
+    overrides: Sequence[str] = (),
+) -> bool:
     """Continue the run in ``folder`` from its newest valid checkpoint; return whether it reached its end.
 
     A run that was killed before its first checkpoint starts over. Damaged checkpoints are skipped and named. The folder
     is untrusted: without ``trust_hooks`` a hook that its config names is refused and not imported; without
-    ``allow_weak`` the sandbox cannot be weakened by its config; links in it are refused.
+    ``allow_weak`` the sandbox cannot be weakened by its config; links in it are refused. ``overrides`` such as
+    ``run.num_steps=400`` let a run go on beyond its end, see ``run/continuation.py``.
     """
     refuse_links(folder)
-    config = trusted_config(load_run_config(folder), folder, trust_hooks, allow_weak)
+    asked = lengthened(load_run_config(folder), overrides)
+    config = trusted_config(asked, folder, trust_hooks, allow_weak)
     require_tracker(config)
-    with RunLock(folder), open_engine(config, load) as engine:
+    with (
+        RunLock(folder),
+        _reporting(config) as reporter,
+        open_engine(config, load or adapters_here(reporter), reporter) as engine,
+    ):
         checkpoints = folder / CHECKPOINTS
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
+        if overrides:
+            write_lengths(folder, asked, checkpoint.step if checkpoint else 0)
         if checkpoint is None:
             remove_journal(folder)
-            return _play_anew(folder, engine, "there is no checkpoint yet: starting over")
+            return _play_anew(folder, engine, reporter, "there is no checkpoint yet: starting over")
         state = _load_checkpoint(checkpoint, engine, checkpoints)
         with (
             Journal.open(folder / JOURNAL) as journal,
-            _session(folder, engine, journal, str(checkpoint.state.get("tracker", "")), state.step) as session,
+            _session(
+                folder, engine, journal, reporter, str(checkpoint.state.get("tracker", "")), state.step
+            ) as session,
         ):
             for sentence in checkpoint.skipped:
                 session.progress.say(f"{sentence} Going on from the checkpoint of step {checkpoint.step}.")
             journal.truncate_after(checkpoint.step)
             remove_after(checkpoints, checkpoint.step)
+            record_lengths(journal, config, checkpoint.step)
             journal.add_session(time.time(), checkpoint.step)
-            return _play(session, state)
+            session.evaluation_owed = bool(checkpoint.state.get("evaluation_owed"))
+            return _make_up(session, state) and _play(session, state)
 
 
-def _play_anew(folder: Path, engine: Engine, remark: str = "") -> bool:
+@contextmanager
+def _reporting(config: Config) -> Iterator[Reporter]:
+    """Show progress from the loading of the base on."""
+    schedule = Schedule(config.run.num_steps, config.evaluate.every_steps, config.population.num_students)
+    with open_progress(schedule) as progress:
+        reporter = Reporter(progress)
+        reporter.enter(0, "load")
+        yield reporter
+
+
+def _play_anew(folder: Path, engine: Engine, reporter: Reporter, remark: str = "") -> bool:
     """Play a run from its beginning in a folder that holds its config and no journal."""
     with (
         Journal.create(folder / JOURNAL, _run_record(engine.config)) as journal,
-        _session(folder, engine, journal) as session,
+        _session(folder, engine, journal, reporter) as session,
     ):
         if remark:
             session.progress.say(remark)
@@ -147,14 +183,13 @@ def _run_record(config: Config) -> RunRecord:
 
 @contextmanager
 def _session(
-    folder: Path, engine: Engine, journal: Journal, tracker_id: str = "", after_step: int = -1
+    folder: Path, engine: Engine, journal: Journal, reporter: Reporter, tracker_id: str = "", after_step: int = -1
 ) -> Iterator[Session]:
     with (
         open_tracker(engine.config, folder, tracker_id, after_step) as tracker,
-        open_progress(engine.config.run.num_steps) as progress,
-        catching_signals() as stop_request,
+        catching_signals() as reporter.stop_request,
     ):
-        yield Session(folder, engine, journal, progress, tracker, stop_request)
+        yield Session(folder, engine, journal, reporter, tracker)
 
 
 def _begin(session: Session) -> State:
@@ -172,6 +207,7 @@ def _begin(session: Session) -> State:
         writer.add_evaluations(base_records(session.base_scores))
         writer.add_timings(clock.take())
     _save(session, state)
+    _tell_news(session, 0)
     return state
 
 
@@ -195,9 +231,10 @@ def _play(session: Session, state: State) -> bool:
             warned = record_health(writer, session.journal, session.engine, before.individuals, state)
             if last or _evaluation_due(config, state.step):
                 with clock.phase("evaluate"):
-                    _evaluate(session, writer, state)
+                    writer.add_evaluations(_evaluation(session, state))
             writer.add_timings(report.seconds | clock.take())
         session.progress.finish_step(report.step, metrics, state.individuals)
+        _tell_news(session, report.step)
         for warning in warned:
             session.progress.say(f"step {report.step}: {warning}")
         session.tracker.log(report.step, finite_only(metrics))
@@ -206,11 +243,21 @@ def _play(session: Session, state: State) -> bool:
                 _save(session, state)
             saved = state.step
             session.journal.add_timings(state.step, clock.take())
-        if session.stop_request.asked:
+        if session.reporter.stop_request.asked:
             break
     if saved < state.step:
         _save(session, state)
-    return _is_over(config, state, spent)
+    return _is_over(config, state, spent) and not session.evaluation_owed
+
+
+def _tell_news(session: Session, step: int) -> None:
+    news = session.engine.news()
+    write_news(session.folder, step, news)
+    for event in news.events:
+        if event.what != "opened":
+            session.progress.say(
+                f"step {step}: shard {event.shard} {event.what} ({event.node}) {event.detail}".rstrip()
+            )
 
 
 def _is_over(config: Config, state: State, spent: Spent) -> bool:
@@ -227,14 +274,36 @@ def _evaluation_due(config: Config, step: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def _evaluate(session: Session, writer: StepWriter, state: State) -> None:
+def _evaluation(session: Session, state: State) -> list[EvaluationRecord]:
+    """Return the students' external fitness after a step; none, and it is owed, when a stop has cut it."""
     examiner = Examiner.of(session.engine)
-    base = session.base_scores = session.base_scores or examiner.base()
-    writer.add_evaluations(student_records(state.students, examiner.members(state.students), base, examiner.items))
+    try:
+        base = session.base_scores = session.base_scores or examiner.base()
+        scores = examiner.members(state.students)
+    except Stopped:
+        session.evaluation_owed = True
+        return []
+    session.evaluation_owed = False
+    return student_records(state.students, scores, base, examiner.items)
+
+
+def _make_up(session: Session, state: State) -> bool:
+    """Evaluate what is owed before anything is played; False when that was cut again."""
+    if not session.evaluation_owed:
+        return True
+    with session.clock(state.step).phase("evaluate"):
+        records = _evaluation(session, state)
+    if session.evaluation_owed:
+        return False
+    session.journal.set_evaluations(state.step, records)
+    _save(session, state)
+    return True
 
 
 def _save(session: Session, state: State) -> None:
     run, tensors = session.engine.config.run, session.engine.store.state_dict()
-    plain = {"state": state_to_plain(state), "tracker": session.tracker.id}
+    plain: dict[str, object] = {"state": state_to_plain(state), "tracker": session.tracker.id}
+    if session.evaluation_owed:
+        plain |= {"evaluation_owed": True}
     folder = session.folder / CHECKPOINTS
     Checkpoint.save(folder, state.step, tensors, plain, run.num_checkpoints_kept, run.milestone_every_steps)

@@ -103,4 +103,6 @@ def _learning_metrics(report: StepReport, individuals: Sequence[Individual]) -> 
             metrics[f"learn/{role}/loss"] = mean(u.loss for u in stats)
             metrics[f"learn/{role}/grad_norm"] = mean(u.grad_norm for u in stats)
             metrics[f"learn/{role}/clip_frac"] = mean(u.clip_frac for u in stats)
+            metrics[f"learn/{role}/kl"] = mean(u.kl for u in stats)
+            metrics[f"learn/{role}/stepped_frac"] = mean(float(u.stepped) for u in stats)
     return metrics

@@ -1,12 +1,13 @@
-"""Live progress in the terminal: one changing block on a terminal, one plain line a step everywhere else."""
+"""Live progress in the terminal: one changing block on a terminal; everywhere else a plain line a step, and one every
+ten seconds between."""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -18,11 +19,13 @@ from rich.text import Text
 
 from redqueen.display import NOTHING, duration, visible
 from redqueen.nouns import Individual, Role
+from redqueen.run.activity import Activity, every_ten_seconds, is_terminal
 
 NUM_STEPS_FOR_PACE = 10
-"""The time left is told from the mean duration of this many last steps."""
+"""The time left is told from the mean duration of this many last steps, and as many evaluations."""
 
 PHASE_WORDS = {
+    "load": "loading the base",
     "match": "matching",
     "propose": "proposing",
     "verify": "verifying",
@@ -93,58 +96,137 @@ def step_line(summary: StepSummary, num_steps: int, left_s: float | None) -> str
 
 
 class Pace:
-    """Tells the time left from how long the last steps took."""
+    """Tells the time left from how long the last steps and the last evaluations took."""
 
     def __init__(self) -> None:
-        self._durations_s: deque[float] = deque(maxlen=NUM_STEPS_FOR_PACE)
+        self._steps_s: deque[float] = deque(maxlen=NUM_STEPS_FOR_PACE)
+        self._evaluations_s: deque[float] = deque(maxlen=NUM_STEPS_FOR_PACE)
+        self._expected_s = 0.0
 
-    def add(self, step_s: float) -> None:
-        self._durations_s.append(step_s)
+    def add(self, step_s: float, evaluation_s: float = 0.0) -> None:
+        """A step took ``step_s``, of which ``evaluation_s`` were an evaluation (0: there was none)."""
+        self._steps_s.append(step_s - evaluation_s)
+        if evaluation_s:
+            self._evaluations_s.append(evaluation_s)
 
-    def left_s(self, num_steps_left: int) -> float | None:
+    def expect(self, evaluation_s: float) -> None:
+        """Count on this for an evaluation, as long as none has been seen."""
+        self._expected_s = evaluation_s
+
+    def left_s(self, num_steps_left: int, num_evaluations_left: int = 0) -> float | None:
         """Return the seconds left, or None before the first step is done."""
-        return sum(self._durations_s) / len(self._durations_s) * num_steps_left if self._durations_s else None
+        if not self._steps_s:
+            return None
+        known = self._evaluations_s
+        evaluation_s = sum(known) / len(known) if known else self._expected_s
+        return sum(self._steps_s) / len(self._steps_s) * num_steps_left + evaluation_s * num_evaluations_left
 
 
-class LineProgress:
-    """One line a step: for files, pipes, ``NO_COLOR`` and CI."""
+@dataclass(frozen=True)
+class Schedule:
+    """How many steps there will be, after which of them students are evaluated (0: the last alone), and how many."""
 
-    def __init__(self, num_steps: int, stream: TextIO, clock: Callable[[], float] = time.monotonic):
-        self.num_steps, self._stream, self._clock = num_steps, stream, clock
-        self._pace, self._since = Pace(), clock()
+    num_steps: int
+    evaluate_every: int = 0
+    num_students: int = 1
+
+    def evaluations_after(self, step: int) -> int:
+        """Return how many evaluations are still to come."""
+        if step >= self.num_steps:
+            return 0
+        every = self.evaluate_every
+        return 1 + ((self.num_steps - 1) // every - step // every if every else 0)
+
+
+class _Steps:
+    """What both displays keep: the steps' durations, what is being done, and the time left."""
+
+    def __init__(self, schedule: Schedule | int, clock: Callable[[], float]) -> None:
+        self.schedule = Schedule(schedule) if isinstance(schedule, int) else schedule
+        self.activity = Activity()
+        self._clock, self._pace, self._since = clock, Pace(), clock()
+        self._evaluating_since: float | None = None
+        self._evaluation_s = 0.0
+
+    @property
+    def num_steps(self) -> int:
+        return self.schedule.num_steps
+
+    def phase(self, step: int, phase: str) -> None:
+        """A phase begins."""
+        self._end_evaluation()
+        if phase == "evaluate":
+            self._evaluating_since = self._clock()
+        if step and phase == "match":
+            self._end_start()
+        self.activity.begin(f"step {step}/{self.num_steps}  {PHASE_WORDS.get(phase, phase)}")
+
+    def work(self, done: int, total: int, tokens: int = 0) -> None:
+        """So much of the phase is done."""
+        self.activity(done, total, tokens)
+
+    def left_s(self, step: int) -> float | None:
+        """Return the seconds left after ``step``, the evaluations among them."""
+        return self._pace.left_s(self.num_steps - step, self.schedule.evaluations_after(step))
+
+    def _finish(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> StepSummary:
+        self._end_evaluation()
+        now = self._clock()
+        self._pace.add(now - self._since, self._evaluation_s)
+        summary = summarise(step, metrics, members, now - self._since)
+        self._since, self._evaluation_s = now, 0.0
+        return summary
+
+    def _end_evaluation(self) -> None:
+        if self._evaluating_since is not None:
+            self._evaluation_s += self._clock() - self._evaluating_since
+            self._evaluating_since = None
+
+    def _end_start(self) -> None:
+        """Step 0 is no step to judge the pace by, but its evaluation of the base tells what one of a student costs."""
+        if self._evaluation_s:
+            self._pace.expect(self._evaluation_s * self.schedule.num_students)
+            self._since, self._evaluation_s = self._clock(), 0.0
+
+
+class LineProgress(_Steps):
+    """One line a step, and one every ten seconds between: for files, pipes, ``NO_COLOR`` and CI."""
+
+    def __init__(self, schedule: Schedule | int, stream: TextIO, clock: Callable[[], float] = time.monotonic):
+        super().__init__(schedule, clock)
+        self._stream, self._beating = stream, ExitStack()
 
     def __enter__(self) -> LineProgress:
         self._since = self._clock()
+        self._beating.enter_context(every_ten_seconds(self.beat))
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._beating.close()
         self._stream.flush()
 
-    def phase(self, step: int, phase: str) -> None:
-        """A phase begins: nothing to say in lines."""
+    def beat(self) -> None:
+        """Ten seconds are over: print how far the present phase is."""
+        self.say(self.activity.text())
 
     def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
         """A step is done: print its line."""
-        now = self._clock()
-        self._pace.add(now - self._since)
-        summary = summarise(step, metrics, members, now - self._since)
-        self._since = now
-        self.say(step_line(summary, self.num_steps, self._pace.left_s(self.num_steps - step)))
+        self.say(step_line(self._finish(step, metrics, members), self.num_steps, self.left_s(step)))
 
     def say(self, text: str) -> None:
         """Print a line of its own."""
-        print(visible(text, one_line=True), file=self._stream, flush=True)
+        self._stream.write(f"{visible(text, one_line=True)}\n")  # in one piece: the other thread may write too
+        self._stream.flush()
 
 
-class LiveProgress:
+class LiveProgress(_Steps):
     """One block that changes in place: for a terminal."""
 
-    def __init__(self, num_steps: int, console: Console, clock: Callable[[], float] = time.monotonic):
-        self.num_steps, self._console, self._clock = num_steps, console, clock
-        self._pace, self._since = Pace(), clock()
-        self._step, self._phase = 0, ""
+    def __init__(self, schedule: Schedule | int, console: Console, clock: Callable[[], float] = time.monotonic):
+        super().__init__(schedule, clock)
+        self._console = console
         self._summary: StepSummary | None = None
-        self._live = Live(self.block(), console=console, refresh_per_second=4, transient=False)
+        self._live = Live(get_renderable=self.block, console=console, refresh_per_second=4, transient=False)
 
     def __enter__(self) -> LiveProgress:
         self._since = self._clock()
@@ -152,21 +234,13 @@ class LiveProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.update(self.block(), refresh=True)
+        self._live.refresh()
         self._live.stop()
-
-    def phase(self, step: int, phase: str) -> None:
-        """A phase begins: name it."""
-        self._step, self._phase = step, phase
-        self._live.update(self.block())
 
     def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
         """A step is done: show its numbers and the time left."""
-        now = self._clock()
-        self._pace.add(now - self._since)
-        self._summary = summarise(step, metrics, members, now - self._since)
-        self._since, self._step, self._phase = now, step, ""
-        self._live.update(self.block())
+        self._summary = self._finish(step, metrics, members)
+        self.activity.begin(f"step {step}/{self.num_steps}")
 
     def say(self, text: str) -> None:
         """Print a line of its own above the block."""
@@ -175,26 +249,25 @@ class LiveProgress:
     def block(self) -> Group:
         """Return what is on the screen now."""
         num_done = 0 if self._summary is None else self._summary.step
-        left_s = self._pace.left_s(self.num_steps - num_done)
+        left_s = self.left_s(num_done)
         head = Table.grid(padding=(0, 2))
         head.add_row(
-            Text(f"step {self._step}/{self.num_steps}", style="bold"),
             ProgressBar(total=max(1, self.num_steps), completed=num_done, width=30),
-            Text(PHASE_WORDS.get(self._phase, self._phase), style="cyan"),
-            Text("" if left_s is None else f"{duration(left_s)} left", style="dim"),
+            Text("" if left_s is None else f"{duration(left_s)} left in all", style="dim"),
+            Text(visible(self.activity.text(), one_line=True), style="cyan"),
         )
         return Group(head, _numbers(self._summary)) if self._summary is not None else Group(head)
 
 
-def open_progress(num_steps: int, stream: TextIO | None = None) -> LineProgress | LiveProgress:
+def open_progress(schedule: Schedule | int, stream: TextIO | None = None) -> LineProgress | LiveProgress:
     """Return the progress that suits the stream (standard error by default), to be used in a ``with`` block.
 
     A terminal gets the changing block; anything else, and a terminal under ``NO_COLOR`` or ``TERM=dumb``, plain lines.
     """
     stream = sys.stderr if stream is None else stream
-    if stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-        return LiveProgress(num_steps, Console(file=stream))
-    return LineProgress(num_steps, stream)
+    if is_terminal(stream):
+        return LiveProgress(schedule, Console(file=stream))
+    return LineProgress(schedule, stream)
 
 
 def _numbers(summary: StepSummary) -> Table:

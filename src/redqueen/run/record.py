@@ -61,7 +61,7 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
 def record_ratings(writer: StepWriter, state: State, engine: Engine) -> None:
     """The single agent plays against itself and has no rating."""
     rated = [i for i in state.individuals if i.role != "both"]
-    fitness = internal_fitness(rated, state.scores, state.step, engine.config.evolve, engine.rating)
+    fitness = internal_fitness(rated, state.evidence, state.step, engine.config.evolve, engine.rating)
     writer.add_ratings((i, fitness[i.id]) for i in rated)
 
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from redqueen.tiny.worlds import BASIC, WORLDS
+
 CURVE_POINTS = 16
 
 
 def write_card(folder: Path, recipe: dict[str, Any], progress: dict[str, Any], figures: dict[str, Any]) -> Path:
     """Write ``README.md`` into a model folder; ``figures`` come from ``measure.measure_base``."""
     path = folder / "README.md"
-    path.write_text("\n".join([_head(progress), _recipe(recipe), _curve(progress), _figures(figures)]))
+    path.write_text("\n".join([_head(recipe, progress), _recipe(recipe), _curve(progress), _figures(figures)]))
     return path
 
 
-def _head(progress: dict[str, Any]) -> str:
+def _head(recipe: dict[str, Any], progress: dict[str, Any]) -> str:
+    earlier = recipe.get("continues")
+    origin = f"from the finished weights of the recipe `{earlier}`" if earlier else "from nothing"
     return f"""# The embedded base
 
 A causal language model of 2.9 million parameters (Qwen3 architecture, fp16 on disk) that writes and runs small Python
-programs. It was trained from nothing by `redqueen tiny train` on programs written by redqueen's own generator, and on
-nothing else: {progress["tokens_seen"] / 1e6:.1f} million tokens in {progress["step"]:,} steps. The programs of the
+programs. It was trained {origin} by `redqueen tiny train` on what redqueen's own generators write, and on nothing
+else: {progress["tokens_seen"] / 1e6:.1f} million tokens in {progress["step"]:,} steps. The programs of the
 held-out suite were kept out of its corpus, up to renaming. Licence: MIT.
 
 It is meant for self-play on a laptop. A solver may write a trace of the execution before it answers; how often it does
@@ -53,6 +57,17 @@ def _figures(figures: dict[str, Any]) -> str:
         f"{figures['attempts']} attempts each at temperature 1 (greedy: one); 95 % intervals from a bootstrap over "
         "problems.",
         "",
+        *_world(figures),
+    ]
+    for world in WORLDS.values():
+        if world is not BASIC and world.name in figures:
+            lines += [f"### On problems of the {world.name} world", "", *_world(figures[world.name])]
+    return "\n".join(lines)
+
+
+def _world(figures: dict[str, Any]) -> list[str]:
+    """Return the tables of one world."""
+    lines = [
         "| | valid | distinct programs | proposals |",
         "|---|---|---|---|",
     ]
@@ -73,8 +88,7 @@ def _figures(figures: dict[str, Any]) -> str:
         cells = [_passes(figures[kind]["habit by level"].get(level)) for kind in ("code_o", "code_i", "code_f")]
         lines.append(f"| habit, level {level} | {' | '.join(cells)} |")
     constructs = ", ".join(f"{name} {count}" for name, count in figures["propose"]["constructs"].items())
-    lines += ["", f"Valid code_o and code_i proposals that use each construct: {constructs}.", ""]
-    return "\n".join(lines)
+    return [*lines, "", f"Valid code_o and code_i proposals that use each construct: {constructs}.", ""]
 
 
 def _passes(cell: dict[str, float] | None) -> str:

@@ -7,8 +7,9 @@ answers at once, so reinforcement can find out that thinking pays; a base that t
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -21,10 +22,12 @@ from redqueen.domains.code.prompts_compact import ANSWER, NEW
 from redqueen.domains.compact import BOS, END_THINK, EOS, IN, MSG, OUT, REF, THINK
 from redqueen.domains.domain import Lesson
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
+from redqueen.tiny.mixture import Tally, lessons_of
 from redqueen.tiny.packing import Group, Pack, pack
-from redqueen.tiny.problems import Problem, fresh_input, write_problem
+from redqueen.tiny.problems import NUM_INPUTS, Problem, fresh_input, write_problem
 from redqueen.tiny.thought_traces import PROGRAM_ERRORS, TooMuch, instrument, run
 from redqueen.tiny.tokenizer import pieces_of
+from redqueen.tiny.worlds import BASIC, WORLDS, World
 
 INDUCTION_FRAC, HARD_INDUCTION_FRAC = 0.8, 0.4
 """Chance that a problem up to level 3, and above, is used for induction too."""
@@ -34,6 +37,8 @@ PROGRAM_WEIGHT = 0.8
 HINT_FRAC = 0.75
 NUM_SHOWN = 5
 IDENTITY = "def f(x):\n    return x"
+
+BASIC_ALONE: Mapping[str, float] = {BASIC.name: 1.0}
 
 Segment = tuple[str, float]
 """A stretch of text and the weight of its tokens in the loss."""
@@ -45,13 +50,21 @@ class Teaching:
 
     think_habit_frac: float = 0.12
     input_proposal_frac: float = 0.2
+    num_proposed_inputs: int = NUM_INPUTS
 
 
 class Author:
-    """Writes samples; every choice comes from ``rng``."""
+    """Writes samples of one world; every choice comes from ``rng``."""
 
-    def __init__(self, rng: Random, held_out: Set[str] = frozenset(), teaching: Teaching = Teaching()) -> None:
+    def __init__(
+        self,
+        rng: Random,
+        held_out: Set[str] = frozenset(),
+        teaching: Teaching = Teaching(),
+        world: World = BASIC,
+    ) -> None:
         self.rng = rng
+        self.world = world
         self.held_out = held_out
         self.teaching = teaching
 
@@ -62,7 +75,7 @@ class Author:
     def problem(self, level: int) -> Problem:
         """Write one problem of this level, drawing until one is useful."""
         while True:
-            problem = write_problem(self.rng, level, self.held_out)
+            problem = write_problem(self.rng, level, self.held_out, self.teaching.num_proposed_inputs, self.world)
             if problem is not None:
                 return problem
 
@@ -119,9 +132,11 @@ class Author:
         if others and self.rng.random() < 0.5:
             k = self.rng.choice(others)
             return problem.inputs[k], problem.runs[k].trace
-        text = fresh_input(self.rng, problem.types)
+        text = fresh_input(self.rng, problem.types, self.world)
+        bounds = self.world.bounds
         try:
-            run_ = run(instrument(problem.code), eval(f"({text},)"))  # our own text, just written
+            # our own text, just written
+            run_ = run(instrument(problem.code, bounds.detailed), eval(f"({text},)"), bounds)
         except (TooMuch, *PROGRAM_ERRORS):
             return None
         return (text, run_.trace) if run_.result != target else None
@@ -140,7 +155,7 @@ class Author:
         references = []
         for _ in range(r.choices((1, 2, 3), (2, 5, 1))[0]):
             if r.random() < 0.06:
-                references.append((IDENTITY, fresh_input(r, ("int",))))
+                references.append((IDENTITY, fresh_input(r, ("int",), self.world)))
                 continue
             other = self.problem(min(5, max(1, problem.level + r.choice((-1, 0, 0, 0, 0, 1)))))
             references.append((other.code, other.inputs[0]))
@@ -152,7 +167,7 @@ class Author:
         return Lesson(BOS, (tuple(segments),))
 
     def input_proposal(self, problem: Problem) -> Lesson:
-        """A given program to a hint and ten inputs."""
+        """A given program to a hint and inputs."""
         inputs = "".join(IN + i for i in problem.inputs)
         return Lesson(f"{BOS}{problem.code}{NEW['code_f']}", (((f"{problem.message}{inputs}{EOS}", PROGRAM_WEIGHT),),))
 
@@ -188,6 +203,7 @@ class Corpus(Dataset[Batch]):
         row_tokens: int,
         held_out: Set[str] = frozenset(),
         teaching: Teaching = Teaching(),
+        mixture: Mapping[str, float] = BASIC_ALONE,
     ) -> None:
         self.tokenizer = tokenizer
         self.rng_seed = rng_seed
@@ -196,6 +212,7 @@ class Corpus(Dataset[Batch]):
         self.row_tokens = row_tokens
         self.held_out = held_out
         self.teaching = teaching
+        self.mixture = mixture
 
     def __len__(self) -> int:
         return self.num_batches
@@ -203,24 +220,37 @@ class Corpus(Dataset[Batch]):
     def __getitem__(self, index: int) -> Batch:
         if index >= self.num_batches:
             raise IndexError(index)
-        author = Author(Random(f"corpus/{self.rng_seed}/{index}"), self.held_out, self.teaching)
+        write = self._writers(Random(f"corpus/{self.rng_seed}/{index}"))
+        tally = Tally(self.mixture)
         groups: list[Group] = []
         weights: list[list[list[float]]] = []
         room = int(self.num_rows * self.row_tokens * 0.96)  # what first fit fills
         while room > 0:
-            for sample in author.samples():
+            name = tally.furthest_behind()
+            for sample in write[name]():
                 encoded = self._encode(sample)
                 if encoded is None:
                     continue
                 groups.append(encoded[0])
                 weights.append(encoded[1])
-                room -= len(encoded[0].prompt) + sum(map(len, encoded[0].completions))
+                size = len(encoded[0].prompt) + sum(map(len, encoded[0].completions))
+                tally.add(name, size)
+                room -= size
         packed = pack(groups, self.row_tokens, int(self.tokenizer.pad_token_id))  # type: ignore[arg-type]
         flat = [
             weights[g][c][o]
             for g, c, o in zip(packed.group.tolist(), packed.completion.tolist(), packed.offset.tolist(), strict=True)
         ]
         return Batch(packed, torch.from_numpy(np.asarray(flat, dtype=np.float32)))
+
+    def _writers(self, rng: Random) -> dict[str, Callable[[], list[Lesson]]]:
+        """Return what writes the next samples of each source of the mixture, all drawing from ``rng``."""
+        return {
+            name: Author(rng, self.held_out, self.teaching, WORLDS[name]).samples
+            if name in WORLDS
+            else partial(lessons_of(name), rng)
+            for name in self.mixture
+        }
 
     def _encode(self, sample: Lesson) -> tuple[Group, list[list[float]]] | None:
         """Tokenize a sample without the branches that do not fit a row; None when none does."""

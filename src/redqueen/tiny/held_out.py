@@ -66,7 +66,14 @@ def considered_skeletons(recipe: Recipe, held_out: Set[str], report: Callable[[s
     asked = _Asked(held_out)
     tokenizer = build_recipe_tokenizer(recipe, asked)
     corpus = Corpus(
-        tokenizer, recipe.rng_seed, recipe.num_steps, recipe.num_rows, recipe.row_tokens, asked, recipe.teaching()
+        tokenizer,
+        recipe.rng_seed,
+        recipe.num_steps,
+        recipe.num_rows,
+        recipe.row_tokens,
+        asked,
+        recipe.teaching(),
+        recipe.mixture,
     )
     for index in range(recipe.num_steps):
         corpus[index]

@@ -47,17 +47,19 @@ class _Flow:
                 inner = context | _loads(test)
                 self.block(body, inner)
                 self.block(orelse, inner)
-            case ast.While(test=test, body=body):
-                self.block(body, context | _loads(test) | _exits(body))
-            case ast.For(target=target, iter=source, body=body):
+            case ast.While(test=test, body=body, orelse=orelse):
+                self.block([*body, *orelse], context | _loads(test) | _exits(body))
+            case ast.For(target=target, iter=source, body=body, orelse=orelse):
                 self.bind(_stores(target), _loads(source) | context)
-                self.block(body, context | _loads(source) | _exits(body))
+                self.block([*body, *orelse], context | _loads(source) | _exits(body))
             case ast.Assign(targets=[target], value=value):
                 self.bind(_stores(target), _loads(value) | _loads(target) | context)
             case ast.AugAssign(target=target, value=value):
                 self.bind(_stores(target), _loads(value) | _loads(target) | context)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)), args=args)):
                 self.bind({name}, {n for a in args for n in _loads(a)} | context)
+            case ast.Delete(targets=[target]):
+                self.bind(_stores(target), _loads(target) | context)
 
     def bind(self, names: set[str], reads: set[str] | frozenset[str]) -> None:
         for name in names:

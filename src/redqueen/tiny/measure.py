@@ -24,9 +24,11 @@ from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.buffer import program_key
 from redqueen.statistics import bootstrap_mean, pass_at_k
 from redqueen.streams import Streams
+from redqueen.timing import Report, unheard
 from redqueen.tiny.corpus import NUM_SHOWN, Author
 from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.problems import Problem
+from redqueen.tiny.worlds import BASIC, WORLDS
 from redqueen.verify import Verifier
 from redqueen.verify.literals import canonical, canonical_args
 
@@ -47,22 +49,40 @@ class Bench:
     verifier: Verifier
 
 
-def measure_base(folder: Path | None, num_problems: int, report: Callable[[str], None]) -> dict[str, Any]:
-    """Return all figures; ``report`` gets one line for each. ``num_problems`` are drawn as the generator does."""
+def measure_base(
+    folder: Path | None, num_problems: int, report: Callable[[str], None], heard: Report = unheard
+) -> dict[str, Any]:
+    """Return all figures; ``report`` gets one line for each. ``num_problems`` are drawn of each world.
+
+    Those of the basic world stand at the top, those of every other under its name. ``heard`` is told of each call's
+    completions and of the judge's as they come.
+    """
     model, tokenizer = load_base(str(folder) if folder else "embedded")
-    bank = AdapterBank(freeze(model, "cpu", "bf16"), 1, rank=1)
+    bank, end = AdapterBank(freeze(model, "cpu", "bf16"), 1, rank=1), [tokenizer.eos_token_id]
     samplers = {
-        mode: TorchSampler(bank, MAX_NEW_TOKENS, [tokenizer.eos_token_id], temperature, pad_id=tokenizer.pad_token_id)
+        mode: TorchSampler(bank, MAX_NEW_TOKENS, end, temperature, pad_id=tokenizer.pad_token_id, report=heard)
         for mode, temperature in (("sampled", 1.0), ("greedy", 0.0))
     }
-    author = Author(Random(MEASURE_SEED), held_out_skeletons(SUITES))
-    problems = [author.problem(author.level()) for _ in range(num_problems)]
     figures: dict[str, Any] = {"problems": num_problems, "attempts": NUM_ATTEMPTS}
-    with Verifier(workers=2) as verifier:
+    with Verifier(workers=2, report=heard) as verifier:
         bench = Bench(samplers, tokenizer, verifier)
-        figures["propose"] = measure_proposals(bench, author, report)
-        for kind in KINDS:
-            figures[kind] = measure_solving(bench, kind, problems, report)
+        for world in WORLDS.values():
+            seed = MEASURE_SEED if world is BASIC else f"{MEASURE_SEED}/{world.name}"
+            author = Author(Random(seed), held_out_skeletons(SUITES), world=world)
+            found = measure_world(bench, author, num_problems, report)
+            figures.update(found if world is BASIC else {world.name: found})
+    return figures
+
+
+def measure_world(
+    bench: Bench, author: Author, num_problems: int, report: Callable[[str], None]
+) -> dict[str, dict[str, Any]]:
+    """Return the figures of one world: of proposals after its programs, and of each kind of task on its problems."""
+    problems = [author.problem(author.level()) for _ in range(num_problems)]
+    lines: Callable[[str], None] = lambda line: report(f"{author.world.name}: {line}")  # noqa: E731
+    figures = {"propose": measure_proposals(bench, author, lines)}
+    for kind in KINDS:
+        figures[kind] = measure_solving(bench, kind, problems, lines)
     return figures
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from random import Random
 
 from redqueen.domains.code.prompts_compact import MOST_INPUTS
-from redqueen.tiny.generator import write_program
 from redqueen.tiny.liveness import dead_names
 from redqueen.tiny.thought_traces import PROGRAM_ERRORS, Run, TooMuch, instrument, run
-from redqueen.tiny.values import Type, write_value
+from redqueen.tiny.values import Type
+from redqueen.tiny.worlds import BASIC, World
 
 NUM_INPUTS = MOST_INPUTS
-MAX_CODE_CHARS = 420
+MAX_CODE_CHARS = BASIC.max_code_chars
 MAX_HINT_WORDS = 8
 WASTE_FRAC = 0.06
 """Programs with code that cannot reach the result are kept this often: real code has some."""
@@ -47,30 +47,34 @@ class Problem:
 
 
 def write_problem(
-    rng: Random, level: int, held_out: Set[str] = frozenset(), num_inputs: int = NUM_INPUTS
+    rng: Random,
+    level: int,
+    held_out: Set[str] = frozenset(),
+    num_inputs: int = NUM_INPUTS,
+    world: World = BASIC,
 ) -> Problem | None:
-    """Write one problem of this level, or None when the draw gave no useful program.
+    """Write one problem of this level in a world, or None when the draw gave no useful program.
 
     Useful: parses, wastes nothing (every variable is read), runs on the inputs within the tracing bounds, and its
     results differ between inputs. ``held_out`` holds skeletons (see :func:`skeleton`) that must not be used.
     """
-    code, types = write_program(rng, level)
-    if len(code) > MAX_CODE_CHARS or _SELF_COMPARISON.search(code):
+    code, types = world.write_program(rng, level)
+    if len(code) > world.max_code_chars or _SELF_COMPARISON.search(code):
         return None
     tree = ast.parse(code)
     if (_wasteful(tree) and rng.random() > WASTE_FRAC) or (held_out and skeleton(code) in held_out):
         return None
-    compiled = instrument(code)
+    compiled = instrument(code, world.bounds.detailed)
     found: dict[str, Run] = {}
     failures = 0
     while len(found) < num_inputs and failures < num_inputs:
-        values = tuple(write_value(rng, t) for t in types)
+        values = tuple(world.write_value(rng, t) for t in types)
         text = ", ".join(repr(v) for v in values)
         if text in found:
             failures += 1
             continue
         try:
-            found[text] = run(compiled, values)
+            found[text] = run(compiled, values, world.bounds)
         except TooMuch:
             failures += 1
         except PROGRAM_ERRORS:
@@ -84,16 +88,16 @@ def write_problem(
     return Problem(level, code, types, tuple(found), tuple(found.values()), _message(tree, types, results[0]))
 
 
-def fresh_input(rng: Random, types: tuple[Type, ...]) -> str:
+def fresh_input(rng: Random, types: tuple[Type, ...], world: World = BASIC) -> str:
     """Return the text of a random argument list for these types."""
-    return ", ".join(repr(write_value(rng, t)) for t in types)
+    return ", ".join(repr(world.write_value(rng, t)) for t in types)
 
 
 def _wasteful(tree: ast.Module) -> bool:
     """Tell whether a variable cannot reach the result (a loop may ignore its counter), or a helper is never called."""
     helpers = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)} - {"f"}
     called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    return bool(helpers - called) or not dead_names(tree) <= {"i", "j", "k", "v", "c", "ch"}
+    return bool(helpers - called) or not dead_names(tree) <= {"i", "j", "k", "v", "c", "ch", "_"}
 
 
 def _message(tree: ast.Module, types: tuple[Type, ...], result: str) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from redqueen.tiny.corpus import Author, Teaching
 from redqueen.tiny.generator import LEVELS
+from redqueen.tiny.mixture import lessons_of, words_of
 from redqueen.tiny.tokenizer import build_tokenizer, build_vocabulary
+from redqueen.tiny.worlds import WORLDS
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,56 @@ class Recipe:
     think_habit_frac: float = 0.12
     """Share of code_o and code_i answers that open with a thought, as the weight of the first token teaches it."""
     input_proposal_frac: float = 0.2
-    """Chance that a problem is used to teach a code_f proposal (a message and ten inputs) too."""
+    """Chance that a problem is used to teach a code_f proposal (a message and inputs) too."""
+    num_proposed_inputs: int = 10
+    """Inputs of such a proposal. The verifier takes the first ten that differ, so a few more forgive repetitions."""
+    mixture: dict[str, float] = field(default_factory=lambda: {"basic": 1.0})
+    """Share of the corpus' tokens (relative weight) by source: a world of programs (``basic``, ``everyday``), or the
+    name of a domain that brings lessons. A batch is filled by whoever is furthest behind its share."""
+    continues: str = ""
+    """Name of the recipe whose finished weights this one begins with; "": from nothing."""
 
     def teaching(self) -> Teaching:
         """Return the fields that say how the corpus teaches."""
-        return Teaching(self.think_habit_frac, self.input_proposal_frac)
+        return Teaching(self.think_habit_frac, self.input_proposal_frac, self.num_proposed_inputs)
 
 
 RECIPES: dict[str, Recipe] = {
     "shipped": Recipe(),
     "thinking": Recipe(think_habit_frac=0.97, input_proposal_frac=0.4),
+    "everyday": Recipe(
+        think_habit_frac=0.97,
+        input_proposal_frac=0.4,
+        num_proposed_inputs=12,
+        mixture={"basic": 0.27, "everyday": 0.48, "maths": 0.09, "logic": 0.08, "proofs": 0.08},
+        continues="shipped",
+        num_steps=1_000,
+        num_rows=32,
+        row_tokens=320,
+        muon_lr=3e-3,
+        adamw_lr=3e-3,
+    ),
 }
-"""By name: the one of the shipped weights, and one whose base thinks by habit and practises code_f proposals."""
+"""By name: the one of the shipped weights; one whose base thinks by habit and practises code_f proposals; and one that
+goes on from the shipped weights with both habits, in a wider world."""
 
 
 def build_recipe_tokenizer(recipe: Recipe, held_out: Set[str]) -> PreTrainedTokenizerFast:
-    """Read the vocabulary off freshly generated programs and return the tokenizer."""
-    author = Author(Random(f"vocabulary/{recipe.rng_seed}"), held_out)
-    problems = [author.problem(LEVELS[i % len(LEVELS)]) for i in range(recipe.vocabulary_programs)]
-    return build_tokenizer(build_vocabulary([p.code for p in problems], [p.message for p in problems], min_count=30))
+    """Read the vocabulary off freshly written programs and lessons of the mixture and return the tokenizer."""
+    programs: list[str] = []
+    others: list[str] = []
+    rng = Random(f"vocabulary/{recipe.rng_seed}")
+    for name in recipe.mixture:
+        if name in WORLDS:
+            author = Author(rng, held_out, world=WORLDS[name])
+            problems = [author.problem(LEVELS[i % len(LEVELS)]) for i in range(recipe.vocabulary_programs)]
+            programs += [p.code for p in problems]
+            others += [p.message for p in problems]
+        else:
+            write = lessons_of(name)
+            lessons = [lesson for _ in range(recipe.vocabulary_programs // 5) for lesson in write(rng)]
+            others += [text for lesson in lessons for text in words_of(lesson)]
+    return build_tokenizer(build_vocabulary(programs, others, min_count=30))
 
 
 def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:

@@ -24,6 +24,11 @@ MAX_TEXT_CHARS = 32
 MAX_ITEMS = 8
 MAX_INT = 999
 
+MUTATORS = frozenset(("pop", "popitem", "setdefault"))
+"""Methods that change what they are called on and are called for their value."""
+SHOWN_CALLS = frozenset(("len", "sum", "min", "max", "sorted", "str", "int", "abs", "list", "dict", "ord"))
+"""Functions whose value a detailed trace shows where they stand inside an expression."""
+
 PROGRAM_ERRORS = (LookupError, ValueError, ArithmeticError, TypeError, AttributeError, NameError, RuntimeError)
 """What a generated program may raise on an unlucky input."""
 
@@ -55,6 +60,24 @@ class TooMuch(Exception):
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """How large a run may be, and whether its trace shows the values of calls inside expressions (``detailed``).
+
+    ``events`` and ``trace_chars`` bound the trace; ``text_chars``, ``items`` and ``largest`` every value in it.
+    """
+
+    events: int = MAX_EVENTS
+    trace_chars: int = MAX_TRACE_CHARS
+    text_chars: int = MAX_TEXT_CHARS
+    items: int = MAX_ITEMS
+    largest: int = MAX_INT
+    detailed: bool = False
+
+
+NARROW = Bounds()
+
+
+@dataclass(frozen=True)
 class Run:
     """What one call gave: the result's repr and the trace."""
 
@@ -65,6 +88,9 @@ class Run:
 class _Instrument(ast.NodeTransformer):
     """Insert a call after each binding, around each branch test and around each returned value."""
 
+    def __init__(self, detailed: bool) -> None:
+        self.detailed = detailed
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         entry = "_argument" if node.name == "f" else "_note"
         node.body = _notes([a.arg for a in node.args.args], entry) + self._block(node.body)
@@ -73,14 +99,19 @@ class _Instrument(ast.NodeTransformer):
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         result: list[ast.stmt] = []
         for statement in body:
+            changed = _called_on(statement)
+            if self.detailed:
+                changed += _show_calls(statement)
             match statement:
                 case ast.For():
                     statement.body = _notes(_names(statement.target)) + self._block(statement.body)
+                    statement.orelse = self._block(statement.orelse)
                 case ast.While():
-                    statement.test = _tested(statement.test)
+                    statement.test = _tested(statement.test, self.detailed)
                     statement.body = self._block(statement.body)
+                    statement.orelse = self._block(statement.orelse)
                 case ast.If():
-                    statement.test = _tested(statement.test)
+                    statement.test = _tested(statement.test, self.detailed)
                     statement.body = self._block(statement.body)
                     statement.orelse = self._block(statement.orelse)
                 case ast.Return(value=value) if value is not None:
@@ -96,9 +127,72 @@ class _Instrument(ast.NodeTransformer):
                     result += _notes(_names(target))
                 case ast.AugAssign(target=target):
                     result += _notes(_names(target))
-                case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-                    result += _notes([name])
+                case ast.Delete(targets=targets):
+                    result += _notes([n for t in targets if isinstance(t, ast.Subscript) for n in _root(t)])
+            result += _notes(list(dict.fromkeys(changed)))
         return result
+
+
+def _called_on(statement: ast.stmt) -> list[str]:
+    """Return the name of what a statement that is a method call changes."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=target))):
+            return _root(target)
+    return []
+
+
+class _ShowCalls(ast.NodeTransformer):
+    """Hand the value of every call inside an expression to ``_step``; what runs many times over is left alone."""
+
+    def __init__(self) -> None:
+        self.changed: list[str] = []
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.parts(node)
+        match node.func:
+            case ast.Attribute(attr=name):
+                return _call("_step", ast.Constant(f".{name}"), node)
+            case ast.Name(id=name) if name in SHOWN_CALLS:
+                return _call("_step", ast.Constant(name), node)
+        return node
+
+    def parts(self, node: ast.Call) -> None:
+        """Show the calls in what a call is about and in its arguments, and remember what it changes."""
+        match node.func:
+            case ast.Attribute(value=ast.Name(id=name), attr=method) if method in MUTATORS:
+                self.changed.append(name)
+            case ast.Attribute():
+                node.func.value = self.visit(node.func.value)
+        node.args = [self.visit(argument) for argument in node.args]
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        return node
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp) -> ast.expr:
+        node.generators[0].iter = self.visit(node.generators[0].iter)
+        return node
+
+    visit_ListComp = visit_GeneratorExp = visit_DictComp = visit_SetComp = _comprehension
+
+
+def _show_calls(statement: ast.stmt) -> list[str]:
+    """Show the calls inside a statement's expression, the outermost not where the statement itself is noted.
+
+    Returns the names of what such a call changes.
+    """
+    shower = _ShowCalls()
+    match statement:
+        case ast.For(iter=source):
+            statement.iter = shower.visit(source)
+        case (
+            ast.Assign(value=ast.Call() as call)
+            | ast.Return(value=ast.Call() as call)
+            | ast.Expr(value=ast.Call() as call)
+        ):
+            shower.parts(call)
+        case ast.Assign(value=value) | ast.AugAssign(value=value) | ast.Return(value=ast.expr() as value):
+            statement.value = shower.visit(value)
+    return [] if isinstance(statement, ast.Return | ast.For | ast.Expr) else shower.changed
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:
@@ -109,9 +203,15 @@ def _notes(names: list[str], function: str = "_note") -> list[ast.stmt]:
     return [ast.Expr(_call(function, ast.Constant(n), ast.Name(n, ast.Load()))) for n in names]
 
 
-def _tested(test: ast.expr) -> ast.expr:
-    """Wrap a branch test; a single comparison hands over both sides, to be written with their values."""
+def _tested(test: ast.expr, detailed: bool = False) -> ast.expr:
+    """Wrap a branch test; a single comparison hands over both sides, to be written with their values.
+
+    ``detailed``: so does each part of an ``and`` or ``or`` that is looked at.
+    """
     match test:
+        case ast.BoolOp(values=values) if detailed:
+            test.values = [_tested(value, True) for value in values]
+            return test
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
             return _call("_compare", ast.Constant(COMPARISONS[type(op)]), left, right)
     return _call("_test", test)
@@ -139,14 +239,25 @@ def _names(target: ast.expr) -> list[str]:
             return [name]
         case ast.Tuple(elts=elements):
             return list(dict.fromkeys(n for e in elements for n in _names(e)))
-        case ast.Subscript(value=ast.Name(id=name)):
-            return [name]
+        case ast.Subscript():
+            return _root(target)
     return []
 
 
-def instrument(code: str) -> CodeType:
-    """Compile ``code`` with its notes. Raises SyntaxError."""
-    tree = ast.fix_missing_locations(_Instrument().visit(ast.parse(code)))
+def _root(node: ast.expr) -> list[str]:
+    """Return the name of the variable that a chain of calls, attributes and subscripts begins with, if one does."""
+    while not isinstance(node, ast.Name):
+        match node:
+            case ast.Subscript(value=inner) | ast.Attribute(value=inner) | ast.Call(func=inner):
+                node = inner
+            case _:
+                return []
+    return [node.id]
+
+
+def instrument(code: str, detailed: bool = False) -> CodeType:
+    """Compile ``code`` with its notes, those of a ``detailed`` trace if asked for. Raises SyntaxError."""
+    tree = ast.fix_missing_locations(_Instrument(detailed).visit(ast.parse(code)))
     return compile(tree, "<generated>", "exec")
 
 
@@ -156,7 +267,8 @@ class _Recorder:
     Whether a run is too much is judged on its plain ``events`` (bindings, T or F, results); ``thought`` is the trace.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
         self.events: list[str] = []
         self.thought: list[str] = []
         self.working = ""
@@ -170,13 +282,14 @@ class _Recorder:
             "_test": self.test,
             "_compare": self.compare,
             "_result": self.result,
+            "_step": self.step,
         }
 
     def argument(self, name: str, value: object) -> None:
-        self.thought.append(f"{name}={bounded_repr(value)}")
+        self.thought.append(f"{name}={self.text(value)}")
 
     def note(self, name: str, value: object) -> None:
-        self._record(f"{name}={bounded_repr(value)}", f"{name}={self._take_working()}{bounded_repr(value)}")
+        self._record(f"{name}={self.text(value)}", f"{name}={self._take_working()}{self.text(value)}")
 
     def worked(self, text: str, *values: tuple[str, object]) -> None:
         known = dict(values)
@@ -191,18 +304,26 @@ class _Recorder:
     def compare(self, sign: str, left: object, right: object) -> bool:
         value = bool(COMPARE[sign](left, right))
         verdict = "T" if value else "F"
-        self._record(verdict, f"{bounded_repr(left)} {sign} {bounded_repr(right)}:{verdict}")
+        self._record(verdict, f"{self.text(left)} {sign} {self.text(right)}:{verdict}")
         return value
 
     def result(self, value: object) -> object:
-        self.events.append(f"r={bounded_repr(value)}")
-        self.thought.append(f"r={self._take_working()}{bounded_repr(value)}")
+        self.events.append(f"r={self.text(value)}")
+        self.thought.append(f"r={self._take_working()}{self.text(value)}")
         return value
+
+    def step(self, name: str, value: object) -> object:
+        if isinstance(value, (bool, int, str, list, tuple, dict)):
+            self._record(f"{name}={self.text(value)}", f"{name}={self.text(value)}")
+        return value
+
+    def text(self, value: object) -> str:
+        return bounded_repr(value, self.bounds)
 
     def _record(self, event: str, thought: str) -> None:
         self.events.append(event)
         self.thought.append(thought)
-        if len(self.events) > MAX_EVENTS:
+        if len(self.events) > self.bounds.events:
             raise TooMuch
 
     def _take_working(self) -> str:
@@ -214,42 +335,42 @@ def _operand(value: object) -> str:
     return f"({value})" if isinstance(value, int) and value < 0 else str(value)
 
 
-def run(code: CodeType, arguments: tuple[object, ...]) -> Run:
+def run(code: CodeType, arguments: tuple[object, ...], bounds: Bounds = NARROW) -> Run:
     """Call the instrumented ``f``. Raises TooMuch, or whatever the program raises."""
-    recorder = _Recorder()
+    recorder = _Recorder(bounds)
     scope = recorder.scope()
     exec(code, scope)  # trusted: written by our own generator
     f = scope["f"]
     assert callable(f)
     value = f(*arguments)
-    if len(";".join(recorder.events)) > MAX_TRACE_CHARS:
+    if len(";".join(recorder.events)) > bounds.trace_chars:
         raise TooMuch
-    return Run(bounded_repr(value), ";".join(recorder.thought))
+    return Run(bounded_repr(value, bounds), ";".join(recorder.thought))
 
 
-def bounded_repr(value: object) -> str:
+def bounded_repr(value: object, bounds: Bounds = NARROW) -> str:
     """Return ``repr(value)``. Raises TooMuch for a value that is no plain literal or not small."""
-    _check(value)
+    _check(value, bounds)
     text = repr(value)
-    if len(text) > MAX_TEXT_CHARS:
+    if len(text) > bounds.text_chars:
         raise TooMuch
     return text
 
 
-def _check(value: object) -> None:
+def _check(value: object, bounds: Bounds = NARROW) -> None:
     match value:
         case bool() | None:
             return
         case int():
-            if abs(value) > MAX_INT:
+            if abs(value) > bounds.largest:
                 raise TooMuch
         case str():
-            if len(value) > MAX_TEXT_CHARS:
+            if len(value) > bounds.text_chars:
                 raise TooMuch
         case list() | tuple() | dict():
-            if len(value) > MAX_ITEMS:
+            if len(value) > bounds.items:
                 raise TooMuch
             for item in value:
-                _check(item)
+                _check(item, bounds)
         case _:
             raise TooMuch

@@ -1,4 +1,7 @@
-"""Train the embedded base from nothing: resumable, deterministic on one machine, a few hours of two cores at most."""
+"""Train an embedded base, from nothing or from an earlier one: resumable, deterministic on one machine.
+
+It takes a few hours of two cores at most.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,13 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from redqueen.domains.code.suite import SUITES
 from redqueen.errors import UserError
+from redqueen.timing import Report, unheard
+from redqueen.tiny.attention import PACKED, additive
 from redqueen.tiny.corpus import Batch, Corpus
 from redqueen.tiny.held_out import held_out_skeletons
+from redqueen.tiny.mixture import check_mixture
 from redqueen.tiny.recipe import RECIPES, Recipe, build_model, build_recipe_tokenizer
+from redqueen.tiny.start import begin_with
 
 CHECKPOINT_EVERY_S = 120.0
 
@@ -29,7 +36,10 @@ CHECKPOINT_EVERY_S = 120.0
 class Trainer:
     """Owns the model, its two optimisers and the position in the corpus."""
 
-    def __init__(self, recipe: Recipe, folder: Path, held_out: Set[str], device: str = "cpu") -> None:
+    def __init__(
+        self, recipe: Recipe, folder: Path, held_out: Set[str], device: str = "cpu", start: Path | None = None
+    ) -> None:
+        """``start``: the folder of the finished weights to begin with, for a recipe that continues another."""
         self.recipe = recipe
         self.folder = folder
         self.held_out = held_out
@@ -47,6 +57,7 @@ class Trainer:
             (folder / "recipe.json").write_text(json.dumps(dataclasses.asdict(recipe), indent=2))
         torch.manual_seed(recipe.rng_seed)
         self.model = build_model(recipe, self.tokenizer)
+        self.model.config._attn_implementation = PACKED
         cast(torch.nn.Module, self.model).to(self.device)
         hidden = [p for n, p in self.model.named_parameters() if p.ndim == 2 and "embed" not in n]
         others = [p for n, p in self.model.named_parameters() if p.ndim != 2 or "embed" in n]
@@ -56,14 +67,25 @@ class Trainer:
         self.adamw = torch.optim.AdamW(others, lr=recipe.adamw_lr, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
         if (folder / "progress.json").exists():
             self._load()
+        elif recipe.continues:
+            if start is None:
+                raise UserError(f"the recipe continues {recipe.continues}: --start must name the folder of such a base")
+            begin_with(self.model, self.tokenizer, start, RECIPES[recipe.continues].sharpness)
 
     def _check_recipe(self) -> None:
-        known = json.loads((self.folder / "recipe.json").read_text())
-        if known != json.loads(json.dumps(dataclasses.asdict(self.recipe))):
+        if read_recipe(self.folder) != self.recipe:
             raise UserError(f"{self.folder}/recipe.json differs from the recipe asked for: choose another --out folder")
 
-    def run(self, report: Callable[[str], None], stop_after_s: float = float("inf"), compiled: bool = False) -> None:
+    def run(
+        self,
+        report: Callable[[str], None],
+        stop_after_s: float = float("inf"),
+        compiled: bool = False,
+        heard: Report = unheard,
+    ) -> None:
         """Train to the end of the recipe, or stop at a checkpoint after ``stop_after_s`` seconds.
+
+        ``report`` gets a line now and then, ``heard`` is told of every step.
 
         ``compiled`` runs the model through torch.compile (a C++ compiler is needed on a CPU): about 1.2 times faster.
         """
@@ -78,6 +100,7 @@ class Trainer:
             recipe.row_tokens,
             self.held_out,
             recipe.teaching(),
+            recipe.mixture,
         )
         rest = Subset(corpus, range(self.step, recipe.num_steps))
         loader = DataLoader(rest, batch_size=None, num_workers=1, prefetch_factor=8)
@@ -86,6 +109,7 @@ class Trainer:
         losses: list[float] = []
         for batch in loader:
             losses.append(self._step(batch))
+            heard(self.step - rest.indices[0], len(rest), self.tokens_seen - tokens_before)
             now = time.monotonic()
             if now - said > 20 or self.step == recipe.num_steps:
                 speed = (self.tokens_seen - tokens_before) / (now - began)
@@ -162,7 +186,7 @@ def batch_loss(model: Qwen3ForCausalLM, batch: Batch, device: torch.device) -> T
     with torch.autocast(device.type, torch.bfloat16):
         hidden = model.model(
             input_ids=tokens,
-            attention_mask=pack.mask().to(device),
+            attention_mask=additive(pack.mask().to(device), torch.bfloat16),
             position_ids=pack.positions.to(device),
             use_cache=False,
         ).last_hidden_state
@@ -181,20 +205,46 @@ def save_model(model: Qwen3ForCausalLM, path: Path) -> None:
 
 
 def train_base(
-    folder: Path, name: str, num_steps: int | None, device: str, compiled: bool, report: Callable[[str], None]
+    folder: Path,
+    name: str,
+    num_steps: int | None,
+    device: str,
+    compiled: bool,
+    report: Callable[[str], None],
+    start: Path | None = None,
+    heard: Report = unheard,
 ) -> None:
-    """Train by the recipe of this name in ``folder`` (going on where it was); write the model to ``folder/base``."""
+    """Train by the recipe of this name in ``folder`` (going on where it was); write the model to ``folder/base``.
+
+    A recipe that continues another begins with the base in ``start``; without it the other is trained first, by its
+    whole recipe, in a folder of its name inside ``folder``.
+    """
     if name not in RECIPES:
         raise UserError(f"--recipe {name}: there is no such recipe; choose one of {', '.join(RECIPES)}")
     recipe = RECIPES[name] if num_steps is None else dataclasses.replace(RECIPES[name], num_steps=num_steps)
-    trainer = Trainer(recipe, folder, held_out_skeletons(SUITES), device)
-    trainer.run(report, compiled=compiled)
+    check_mixture(recipe.mixture, f"the recipe {name}")
+    if start is not None and not recipe.continues:
+        raise UserError(f"--start: the recipe {name} begins from nothing; leave --start out")
+    if recipe.continues and start is None:
+        start = folder / recipe.continues / "base"
+        if not (start / "tokenizer_config.json").exists():  # what is written last
+            train_base(folder / recipe.continues, recipe.continues, None, device, compiled, report, heard=heard)
+    trainer = Trainer(recipe, folder, held_out_skeletons(SUITES), device, start)
+    trainer.run(report, compiled=compiled, heard=heard)
     report(f"wrote {write_base(folder, folder / 'base')}")
+
+
+def read_recipe(folder: Path) -> Recipe:
+    """Read the recipe of a training folder. Raises UserError when it is of another version of the project."""
+    try:
+        return Recipe(**json.loads((folder / "recipe.json").read_text()))
+    except TypeError:
+        raise UserError(f"{folder}/recipe.json has fields that are unknown here: choose another --out folder") from None
 
 
 def write_base(folder: Path, out: Path) -> Path:
     """Write the newest weights of a training folder as a Hugging Face model folder in fp16; return it."""
-    recipe = Recipe(**json.loads((folder / "recipe.json").read_text()))
+    recipe = read_recipe(folder)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = build_model(recipe, tokenizer)
     model.load_state_dict(load_file(folder / "checkpoint.safetensors"), strict=False)

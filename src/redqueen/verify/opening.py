@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redqueen.config import Config
+from redqueen.timing import Report, unheard
 from redqueen.verify.records import Limits
 from redqueen.verify.verifier import Verifier
 
@@ -11,8 +12,11 @@ WEAK_REMEDY = (
 )
 
 
-def open_verifier(config: Config, num_workers: int | None = None) -> Verifier:
-    """Start a verifier with the config's limits; ``num_workers`` instead of the config's when given."""
+def open_verifier(config: Config, num_workers: int | None = None, report: Report = unheard) -> Verifier:
+    """Start a verifier with the config's limits; ``num_workers`` instead of the config's when given.
+
+    ``report`` is told how much of each call is judged.
+    """
     verify = config.verify
     return Verifier(
         workers=num_workers or verify.num_workers,
@@ -20,4 +24,5 @@ def open_verifier(config: Config, num_workers: int | None = None) -> Verifier:
         num_seeds=verify.num_hash_seeds,
         allow_weak=verify.allow_weak,
         weak_remedy=WEAK_REMEDY,
+        report=report,
     )

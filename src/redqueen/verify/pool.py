@@ -14,11 +14,12 @@ import secrets
 import selectors
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from redqueen.errors import UserError
+from redqueen.timing import Report, unheard
 from redqueen.verify.inside import wire
 from redqueen.verify.runs import MAX_REPLY_BYTES, Job, Run, read_run
 from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
@@ -55,10 +56,13 @@ _Over = tuple[_Pending, Run]
 class Pool:
     """Zygotes under different hash seeds, of which at most ``workers`` are busy at a time."""
 
-    def __init__(self, workers: int, num_seeds: int, first_kind: str, settings: ZygoteSettings) -> None:
+    def __init__(
+        self, workers: int, num_seeds: int, first_kind: str, settings: ZygoteSettings, report: Report = unheard
+    ) -> None:
         self.workers = workers
         self.first_kind = first_kind
         self.settings = settings
+        self.report = report
         self.zygotes: dict[_Place, ZygoteHandle] = {}
         self.waiting: collections.deque[_Pending] = collections.deque()
         self.sent: dict[_Place, collections.deque[tuple[int, _Pending]]] = {}
@@ -101,7 +105,7 @@ class Pool:
         with self._lock:
             self._failures, self._retry_at_s = 0, 0.0  # starts that failed for lack of memory are tried again
             try:
-                return self._drive(iter(work))
+                return self._drive(iter(work), len(work) if isinstance(work, Sized) else 0)
             finally:
                 self._abandon()
 
@@ -111,7 +115,7 @@ class Pool:
         for place in [place for place, queue in self.sent.items() if queue]:
             self._dismiss(place)
 
-    def _drive(self, work: Iterator[Jobs[Answer]]) -> list[Answer]:
+    def _drive(self, work: Iterator[Jobs[Answer]], total: int) -> list[Answer]:
         answers: dict[int, Answer] = {}
         open_work: dict[int, Jobs[Answer]] = {}
         num_started = 0
@@ -129,6 +133,7 @@ class Pool:
                 break
             for pending, run in [*self._dispatch(), *self._wait()]:
                 self._advance(open_work, pending.index, run, answers)
+            self.report(len(answers), total)
         return [answers[index] for index in range(num_started)]
 
     def _advance(

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 
 from redqueen.errors import UserError
+from redqueen.timing import Report, unheard
 from redqueen.verify.guard import VERDICT, guarded_jobs
 from redqueen.verify.pool import Answer, Jobs, Pool
 from redqueen.verify.programs import Rules, verify_program
@@ -26,7 +27,7 @@ class Verifier:
     ``workers``: programs at a time (cores to use). ``num_seeds``: hash seeds a program must agree under (eight at the
     least where sets appear). ``allow_weak`` runs even where no system-call filter can be had. ``gated`` False leaves
     the static gate out. ``settings`` is for the cage's own tests; ``warn`` False leaves the warning of weakness to the
-    caller. Raises UserError where no sandbox can be had.
+    caller. ``report`` is told how much of each call is done. Raises UserError where no sandbox can be had.
     """
 
     def __init__(
@@ -39,13 +40,14 @@ class Verifier:
         settings: ZygoteSettings | None = None,
         warn: bool = True,
         weak_remedy: str = "allow_weak = True",
+        report: Report = unheard,
     ) -> None:
         if not sys.platform.startswith("linux"):
             raise UserError(_NO_LINUX)
         if workers < 1 or num_seeds < 1:
             raise UserError("a verifier needs workers >= 1 and num_seeds >= 1")
         self.limits = limits or Limits()
-        self._pool = Pool(workers, num_seeds, "plain" if gated else "full", settings or ZygoteSettings())
+        self._pool = Pool(workers, num_seeds, "plain" if gated else "full", settings or ZygoteSettings(), report)
         self._pool.start()
         observed = self._pool.observed()
         self.protection = protection_level(observed)

@@ -18,6 +18,8 @@ from redqueen.config import VerifyConfig
 from redqueen.domains.compact import ASKED, IN, MSG, OUT, REF, has_mark, without_marks
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.nouns import Task
+from redqueen.verify.calls import distinct_calls
+from redqueen.verify.literals import LiteralError, canonical_args
 
 KINDS = ("code_o", "code_i", "code_f")
 ANSWER, NEW = dict(zip(KINDS, ASKED[:3], strict=True)), dict(zip(KINDS, ASKED[3:], strict=True))
@@ -80,10 +82,27 @@ def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedPro
     return ParsedProposal(given.code, tuple(i.strip() for i in inputs), message.strip())
 
 
+def _pairs_are_whole(text: str, given: Task | None, terms: VerifyConfig) -> bool:
+    """Whether as many distinct inputs as the kind needs are closed, each by the mark of the next."""
+    calls: list[str] = []
+    for closed in text.split(IN)[1:-1]:
+        try:
+            calls.append(canonical_args(closed.strip()))
+        except LiteralError:
+            return False
+        if given is not None and len(calls) >= terms.num_inputs:
+            calls = distinct_calls(given.code, calls)
+            if len(calls) == terms.num_inputs:
+                return True
+    return False
+
+
 def _read_answered_program(answer: str) -> str:
     return answer.strip("\n") + "\n"
 
 
 DEDUCTION = Words(partial(_propose_program, "code_o"), _solve_output, _read_program, str.strip)
 ABDUCTION = Words(partial(_propose_program, "code_i"), _solve_input, _read_program, str.strip)
-INDUCTION = Words(_propose_pairs, _solve_program, _read_pairs, _read_answered_program, has_thoughts=False)
+INDUCTION = Words(
+    _propose_pairs, _solve_program, _read_pairs, _read_answered_program, has_thoughts=False, is_whole=_pairs_are_whole
+)

@@ -1,0 +1,6 @@
+"""``python -m redqueen``: the command line, where the script ``redqueen`` is not on the path."""
+
+from redqueen.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,262 @@
+"""redqueen from Python: play runs, read them, breed adapters and load members. ``import redqueen`` offers all of it.
+
+Nothing here does anything that the command line does not; mistakes are the same ``UserError``, in terms of arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from redqueen.config import Config, parse_config
+from redqueen.config import load_config as read_config
+from redqueen.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from redqueen.journal import Journal
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ConfigLike = Config | Mapping[str, Any] | str | Path | None
+"""A config, its sections as plain values, a TOML file, a preset's name, or None for the defaults."""
+
+
+def in_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """Let the errors of a function speak of arguments and calls where the command line speaks of flags."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except UserError as error:
+            raise UserError(_argued(str(error))) from None
+
+    return call
+
+
+def _argued(text: str) -> str:
+    text = re.sub(r"`redqueen (train|resume|breed)\b[^`]*`", r"`redqueen.\1(...)`", text)
+    text = text.replace("--set ", "overrides: ")
+    return re.sub(r"--([a-z][a-z-]+)", lambda found: found[1].replace("-", "_"), text)
+
+
+@in_arguments
+def load_config(config: ConfigLike = None, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Return a whole config: from a preset's name, a TOML file, plain values, or the defaults.
+
+    ``overrides`` are values by ``"section.field"``. Raises UserError naming the field and what would be right.
+    """
+    if isinstance(config, Config):
+        found = config
+    elif isinstance(config, Mapping):
+        found = parse_config({name: dict(fields) for name, fields in config.items()}, "config")
+    else:
+        found = read_config(None if config is None else Path(config))
+    if not overrides:
+        return found
+    data = found.model_dump(mode="json")
+    for name, value in overrides.items():
+        section, dot, field = name.partition(".")
+        if not dot:
+            raise UserError(f'overrides: write {name!r} as "section.field", for example "run.num_steps"')
+        data.setdefault(section, {})[field] = value
+    return parse_config(data, "overrides")
+
+
+@in_arguments
+def train(
+    config: ConfigLike = None, run_dir: str | Path | None = None, overrides: Mapping[str, Any] | None = None
+) -> Run:
+    """Play a run from its beginning to its report and return it; its folder is ``run_dir`` (runs/NAME-SEED).
+
+    Progress is shown on standard error. Raises UserError, with nothing written, for what cannot be played, and
+    KeyboardInterrupt when it was stopped; ``resume`` then continues it.
+    """
+    from redqueen.run.lifecycle import start
+
+    resolved = load_config(config, overrides)
+    folder = Path(run_dir) if run_dir else Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
+    return _played(folder, start(resolved, folder))
+
+
+@in_arguments
+def resume(
+    run_dir: str | Path, num_steps: int | None = None, trust_hooks: bool = False, allow_weak: bool = False
+) -> Run:
+    """Continue a run from its newest checkpoint; with ``num_steps`` also beyond the end that it had.
+
+    The folder is untrusted: see ``redqueen.run.lifecycle.resume``. Raises as ``train`` does.
+    """
+    from redqueen.run import lifecycle
+
+    overrides = [] if num_steps is None else [f"run.num_steps={num_steps}"]
+    return _played(Path(run_dir), lifecycle.resume(Path(run_dir), trust_hooks, allow_weak, overrides=overrides))
+
+
+def _played(folder: Path, to_its_end: bool) -> Run:
+    from redqueen.report.html import write_report
+    from redqueen.run.store import REPORT
+
+    if not to_its_end:
+        raise KeyboardInterrupt(f"{folder} was stopped; redqueen.resume({str(folder)!r}) continues it")
+    write_report([folder], folder / REPORT)
+    return Run(folder)
+
+
+class Records(list[dict[str, Any]]):
+    """Plain records, one dict each; ``frame()`` makes a table of them where pandas is installed."""
+
+    def frame(self) -> pandas.DataFrame:
+        """Return the records as a data frame, one row each. Raises UserError without pandas."""
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            raise UserError("a data frame needs the package pandas: pip install pandas") from None
+        return pandas.DataFrame(list(self))
+
+
+class Run:
+    """A run directory, to be read; also while another process plays it. Nothing in it is changed or executed.
+
+    Text that a model wrote (of tasks and attempts) is untrusted.
+    """
+
+    def __init__(self, run_dir: str | Path) -> None:
+        """Raises UserError when there is no run in the folder."""
+        from redqueen.run.store import load_run_config
+
+        self.folder = Path(run_dir)
+        self.config = load_run_config(self.folder)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+    @property
+    def num_steps(self) -> int:
+        """Steps in the journal, step 0 apart."""
+        from redqueen.journal import read
+
+        return self._read(read.last_step) or 0
+
+    def metrics(self) -> Records:
+        """Return one record a step: ``step``, and every metric by its name (None: not defined in that step)."""
+        from redqueen.journal import read
+
+        steps: dict[int, dict[str, Any]] = {}
+        for name, series in self._read(read.metric_series).items():
+            for step, value in series:
+                steps.setdefault(step, {"step": step})[name] = value
+        return Records(steps[step] for step in sorted(steps))
+
+    def members(self) -> Records:
+        """Return one record a member, past and present, in the order of birth.
+
+        ``id``, ``role``, ``slot``, ``born_step``, ``left_step`` (None: still there), ``operator``, ``parents``, and
+        the last rating: ``mu``, ``sigma`` (rating points), ``fitness``; None where a member has none.
+        """
+        from redqueen.journal import read
+
+        parents = {row["child"]: named for row, named in self._read(read.births)}
+        rated = {row["individual"]: row for row in self._read(read.ratings)}
+        nothing: dict[str, Any] = {}
+        return Records(
+            {**row, "parents": parents.get(row["id"], [])}
+            | {name: rated.get(row["id"], nothing).get(name) for name in ("mu", "sigma", "fitness")}
+            for row in self._read(read.individuals)
+        )
+
+    def tasks(self, kind: str = "", step: int | None = None) -> Records:
+        """Return the valid tasks in the order of proposal, of one kind or step if it is named.
+
+        ``inputs`` and ``outputs`` are lists of literals; ``solve_frac`` (0..1) is None without judged attempts.
+        """
+        from redqueen.journal.values import json_of
+
+        asked = "SELECT * FROM task WHERE (? = '' OR kind = ?) AND (? IS NULL OR step = ?) ORDER BY seq"
+        rows = self._read(lambda journal: journal.query(asked, (kind, kind, step, step)))
+        return Records(
+            row
+            | {name: json_of(row, name) for name in ("inputs", "outputs")}
+            | {"solve_frac": row["num_correct"] / row["num_attempts"] if row["num_attempts"] else None}
+            for row in rows
+        )
+
+    def attempts(self, task: str) -> Records:
+        """Return all attempts at the task of this id: text, answer, thought, verdict, reward, advantage..."""
+        asked = "SELECT a.* FROM attempt a JOIN task t ON a.task = t.seq WHERE t.id = ? ORDER BY a.seq"
+        return Records(self._read(lambda journal: journal.query(asked, (task,))))
+
+    def evaluations(self) -> Records:
+        """Return external fitness, one record for each step, member, stratum, kind and mode; see the journal's page."""
+        from redqueen.journal import read
+
+        return Records(self._read(read.evaluations))
+
+    def _read(self, ask: Callable[[Journal], T]) -> T:
+        from redqueen.journal import Journal
+        from redqueen.run.store import JOURNAL
+
+        with closing(Journal.open(self.folder / JOURNAL, read_only=True)) as journal:
+            return ask(journal)
+
+
+@in_arguments
+def breed(
+    operator: str,
+    parents: Sequence[str | Path],
+    out: str | Path,
+    space: str = "delta",
+    seed: int = 0,
+    fitness: Sequence[float] | None = None,
+) -> dict[str, Any]:
+    """Make a child of PEFT folders in the folder ``out``; return what was done, as ``breeding.json`` there says it.
+
+    ``operator``: an id of ``redqueen operators``; ``space``: delta or factor; ``fitness``: one number a parent.
+    Raises UserError for what does not fit, with nothing written.
+    """
+    from redqueen.commands.breed import breed_folders
+
+    return breed_folders(operator, [Path(parent) for parent in parents], space, seed, fitness, Path(out))
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member as a whole model: the base with the adapter's effect added to its weights, and the tokenizer."""
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+@in_arguments
+def load_member(source: str | Path, member: str = "") -> Member:
+    """Load a member of a run (its newest checkpoint) by its id, or whatever `redqueen export` or PEFT wrote.
+
+    ``source``: a run directory with ``member``, or an adapter's or a model's folder without. Raises UserError when
+    there is none, or no such member.
+    """
+    from redqueen.commands.adapter_base import base_of
+    from redqueen.commands.export import merged, open_member
+    from redqueen.engine import load_base
+    from redqueen.population.peft import CONFIG_FILE, read_adapter
+
+    folder = Path(source)
+    if member:
+        config, bank, slot, _ = open_member(folder, member)
+        return Member(member, *merged(config.model.base, bank.genotype(slot)))
+    if (folder / CONFIG_FILE).is_file():
+        adapter = read_adapter(folder)
+        return Member(folder.resolve().name, *merged(base_of(adapter), adapter.genotype))
+    if (folder / "journal.sqlite").is_file():
+        alive = ", ".join(row["id"] for row in Run(folder).members() if row["left_step"] is None)
+        raise UserError(f"{folder} is a run: name one of its members, member={alive.split(', ')[0]!r} (of {alive})")
+    return Member(folder.resolve().name, *load_base(str(folder)))

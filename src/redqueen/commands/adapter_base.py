@@ -1,0 +1,50 @@
+"""The base of an adapter in a folder: where it is on this machine, and the hash that says whether two are one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from redqueen.config import EMBEDDED
+from redqueen.errors import UserError
+from redqueen.policy.base_identity import EMBEDDED_ID, OWN_BASE, weights_sha256
+from redqueen.policy.base_shape import embedded_folder
+from redqueen.population.peft import Adapter
+
+
+def base_name(adapter: Adapter) -> str:
+    """Return the name of the base as the adapter's config gives it, "" if it gives none."""
+    return str(adapter.config.get("base_model_name_or_path") or "")
+
+
+def base_of(adapter: Adapter) -> str:
+    """Return what ``model.base`` must be for an adapter: the base beside it, the embedded one, a path or a hub name.
+
+    Raises UserError when it names none, or an embedded base that is not the one of this version.
+    """
+    if (adapter.folder / OWN_BASE).is_dir():
+        return str(adapter.folder / OWN_BASE)
+    name = base_name(adapter)
+    if not name:
+        raise UserError(f"{adapter.folder} does not say which base it was trained on: --set model.base=NAME says it")
+    if name.startswith(EMBEDDED_ID):
+        if adapter.base_sha256 not in ("", weights_sha256(embedded_folder())):
+            raise UserError(
+                f"{adapter.folder} was trained on {name}, whose weights are others than those of this version: "
+                f"install that version, or put its base beside the adapter as {adapter.folder / OWN_BASE}"
+            )
+        return EMBEDDED
+    return name
+
+
+def base_sha256(adapter: Adapter) -> str:
+    """Return the hash of the weights that an adapter was trained on; "" when nothing here tells it."""
+    if adapter.base_sha256:
+        return adapter.base_sha256
+    folders = [adapter.folder / OWN_BASE, *([Path(base_name(adapter))] if base_name(adapter) else [])]
+    return next((weights_sha256(folder) for folder in folders if folder.is_dir()), "")
+
+
+def same_base(one: Adapter, other: Adapter) -> bool:
+    """Tell whether two adapters belong to one base: by the hashes of its weights, else by its name."""
+    first, second = base_sha256(one), base_sha256(other)
+    return first == second if first and second else base_name(one) == base_name(other)

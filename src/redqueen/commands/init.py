@@ -1,0 +1,42 @@
+"""``redqueen init``: a config file to begin with, every field with what its docstring says as a comment."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from redqueen.config import Config, load_config
+
+WIDTH = 110
+
+
+def config_text(preset: str) -> str:
+    """Return a whole config as TOML, with the values of a preset ("": the defaults).
+
+    Raises UserError, naming the presets, when there is none of this name.
+    """
+    config = load_config(Path(preset) if preset else None)
+    named = f"the preset {preset}" if preset else "the defaults"
+    lines = [f"# A run of redqueen with the values of {named}. Remove what you do not change: `redqueen train FILE`."]
+    for section, field in Config.model_fields.items():
+        values = getattr(config, section)
+        lines += ["", *_comment((field.annotation.__doc__ or "").split("\n\n")[0]), f"[{section}]"]
+        for name, about in type(values).model_fields.items():
+            lines += ["", *_comment(about.description or ""), f"{name} = {_toml(values.model_dump(mode='json')[name])}"]
+    return "\n".join(lines) + "\n"
+
+
+def _comment(text: str) -> list[str]:
+    plain = " ".join(text.replace("``", "`").split())
+    return textwrap.wrap(plain, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+
+
+def _toml(value: Any) -> str:
+    """Write a plain value as TOML; there is no field whose value is None."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)

@@ -1,0 +1,46 @@
+"""Puzzles in the compact format of the embedded base.
+
+::
+
+    solve      BOS puzzle ASK logic_puzzle OUT                        ->  [THINK steps /THINK] A = 2, B = 1 EOS
+    propose    BOS REF assignment IN puzzle ... NEW logic_puzzle OUT  ->  assignment IN puzzle EOS
+
+A teacher writes the assignment that it has in mind first, so that each clue can be true of it; it is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from redqueen.config import VerifyConfig
+from redqueen.domains.compact import IN, REF, asked, has_mark, new, without_marks
+from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.nouns import Task
+
+KIND = "logic_puzzle"
+
+
+def reference(puzzle: str, answer: str) -> str:
+    """Return an earlier task, or a new one, as a teacher writes it."""
+    return f"{without_marks(answer)}{IN}{without_marks(puzzle)}"
+
+
+def _propose(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
+    return "".join(REF + reference(task.code, task.outputs[0]) for task in references) + new(KIND)
+
+
+def _solve(task: Task) -> str:
+    return without_marks(task.code) + asked(KIND)
+
+
+def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
+    """Read what stands behind the last IN: the puzzle; what stands before it is the teacher's own."""
+    plan, _, puzzle = text.rpartition(IN)
+    if has_mark(plan) or has_mark(puzzle):
+        return ParsedProposal(error="a mark where text should be")
+    if not puzzle.strip():
+        return ParsedProposal(error="no puzzle")
+    return ParsedProposal(code=puzzle.strip())
+
+
+WORDS = Words(_propose, _solve, _read_proposal, str.strip)

@@ -1,0 +1,32 @@
+"""The learning rate of each member at each step: warm-up times decay times the factor of its role.
+
+At step s of the run, counted from 1: warm-up is min(1, s / warmup_steps). Decay is 1 up to ``decay_from_step`` and the
+floor f from ``decay_to_step`` on; between them, with t the share of the way, linear 1 - (1 - f) t and cosine
+f + (1 - f) (1 + cos(pi t)) / 2. Ground: ours (common practice); nothing is stored, so a resumed run has the same rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from redqueen.config import LearnConfig
+from redqueen.nouns import Individual, Tuning
+
+
+def rate_frac(step: int, config: LearnConfig, num_steps: int) -> float:
+    """Return the share in [0, 1] of the learning rate that holds at ``step`` (from 1) of a run of ``num_steps``."""
+    warm = min(1.0, step / config.warmup_steps) if config.warmup_steps else 1.0
+    if config.decay == "constant":
+        return warm
+    start, end = config.decay_from_step, config.decay_to_step or num_steps
+    way = min(1.0, max(0.0, (step - start) / max(1, end - start)))
+    left = 1.0 - way if config.decay == "linear" else (1.0 + math.cos(math.pi * way)) / 2.0
+    return warm * (config.decay_floor_frac + (1.0 - config.decay_floor_frac) * left)
+
+
+def tunings(individuals: Sequence[Individual], step: int, config: LearnConfig, num_steps: int) -> dict[int, Tuning]:
+    """Return what each member is stepped with at ``step``, by slot."""
+    rate = config.learning_rate * rate_frac(step, config, num_steps)
+    factors = {"teacher": config.teacher_rate_factor, "student": config.student_rate_factor, "both": 1.0}
+    return {i.slot: Tuning(rate * factors[i.role], config.entropy_weight) for i in individuals}

@@ -1,0 +1,142 @@
+"""The verifier as a reward for other trainers: functions in the form that TRL's trainers call, and rows to train on.
+
+Such a function is called with ``prompts``, ``completions`` and, by name, the other columns of the data set as lists of
+equal length; it returns one reward each, None where the judge had trouble of its own (no sample). It needs no torch.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from redqueen.config import Config
+from redqueen.domains.chat import fenced_blocks, split_thought
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.registry import grade
+from redqueen.errors import UserError
+from redqueen.learn.reward import student_reward
+from redqueen.nouns import Task
+from redqueen.verify import well_formed
+from redqueen.verify.opening import open_verifier
+from redqueen.verify.unit_tests import UnitTest, UnitTester
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Reward = Callable[..., list[float | None]]
+COLUMNS = ("kind", "code", "inputs", "outputs", "message", "num_shown")
+"""What a row says of its task, by the fields of ``redqueen.nouns.Task``."""
+
+
+def task_rows(tasks: Iterable[Task | Mapping[str, Any]], prompt_format: str = "chat") -> list[dict[str, Any]]:
+    """Return rows to train on: ``prompt`` and the columns that ``reward_fn`` reads.
+
+    ``tasks``: as ``Run.tasks()`` returns them, or of your own. With ``prompt_format`` "chat" a prompt is one user turn,
+    with "compact" (the embedded base's notation) it is text. Raises UserError for an unknown format or kind.
+    """
+    form, rows = _format(prompt_format), []
+    for given in tasks:
+        task = given if isinstance(given, Task) else _task(given)
+        text = form.solve(task)
+        prompt = [{"role": "user", "content": text}] if form.name == "chat" else text
+        columns = {name: getattr(task, name) for name in COLUMNS}
+        rows.append({"prompt": prompt} | columns | {"inputs": list(task.inputs), "outputs": list(task.outputs)})
+    return rows
+
+
+def reward_fn(
+    prompt_format: str = "chat", tokenizer: PreTrainedTokenizerBase | None = None, config: Config | None = None
+) -> Reward:
+    """Return a reward for answers to the tasks of ``task_rows``: 1 right, -0.5 wrong, -1 unreadable (as students earn).
+
+    ``tokenizer`` is needed where the format's marks are special tokens, which trainers leave out of the text (the
+    embedded base's are). ``config``: its section ``verify`` sets workers and limits. The sandbox starts at the first
+    call and ends with the function. Raises UserError where there is none.
+    """
+    form = _format(prompt_format)
+    sandbox: list[Any] = []
+
+    def redqueen_reward(
+        prompts: Sequence[Any] = (),
+        completions: Sequence[Any] = (),
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        **columns: Sequence[Any],
+    ) -> list[float | None]:
+        missing = [name for name in ("kind", "code", "inputs", "outputs") if name not in columns]
+        if missing:
+            raise UserError(f"the data set has no column {missing[0]}: make its rows by redqueen.task_rows")
+        if not sandbox:
+            sandbox.append(open_verifier(config or Config()))
+            weakref.finalize(redqueen_reward, sandbox[0].close)
+        known = [name for name in COLUMNS if name in columns]
+        tasks = [_task({name: columns[name][i] for name in known}) for i in range(len(completions))]
+        texts = [_text(one) for one in completions]
+        if completion_ids is not None and tokenizer is not None:
+            texts = [_decoded(tokenizer, ids) for ids in completion_ids]
+        answers = [form.parse_answer(task.kind, text).answer for task, text in zip(tasks, texts, strict=True)]
+        grades = grade(list(zip(tasks, answers, strict=True)), sandbox[0])
+        return [None if one.lost else student_reward(one, well_formed(one)) for one in grades]
+
+    return redqueen_reward
+
+
+def program_reward_fn(workers: int = 2) -> Reward:
+    """Return a reward for programs by unit tests: 1 when all pass, else 0, in the manner of HumanEval and MBPP.
+
+    Reads the columns ``tests`` (Python with assertions, which are trusted) and ``entry`` (the name of the function that
+    they call ``candidate``). The program is the completion's last fenced block, or all of it.
+    """
+    tester: list[UnitTester] = []
+
+    def tests_reward(
+        prompts: Sequence[Any] = (), completions: Sequence[Any] = (), **columns: Sequence[Any]
+    ) -> list[float | None]:
+        missing = [name for name in ("tests", "entry") if name not in columns]
+        if missing:
+            raise UserError(f"the data set has no column {missing[0]}: the assertions, and the name of the function")
+        if not tester:
+            tester.append(UnitTester(workers=workers))
+            weakref.finalize(tests_reward, tester[0].__exit__)
+        units = [
+            UnitTest(str(i), _program(_text(one)), tests, entry=entry)
+            for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True))
+        ]
+        return [None if one.lost else float(one.correct) for one in tester[0].grade(units)]
+
+    return tests_reward
+
+
+def _format(name: str) -> PromptFormat:
+    if name not in FRAMES:
+        raise UserError(f"prompt_format {name!r} is unknown: choose one of {', '.join(FRAMES)}")
+    return PromptFormat(FRAMES[name])
+
+
+def _task(row: Mapping[str, Any]) -> Task:
+    known = {field.name for field in fields(Task)}
+    plain = {name: value for name, value in row.items() if name in known}
+    texts = {name: tuple(map(str, plain.get(name, ()))) for name in ("inputs", "outputs")}
+    return Task(**{"id": "", "teacher": "", "student": "", **plain, **texts})
+
+
+def _text(completion: Any) -> str:
+    """Return a completion's text: itself, or the content of its last turn."""
+    if isinstance(completion, str):
+        return completion
+    return str(completion[-1].get("content") or "") if completion else ""
+
+
+def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
+    """Decode with every mark left in, up to the end token."""
+    tokens = list(ids)
+    if tokenizer.eos_token_id in tokens:
+        tokens = tokens[: tokens.index(tokenizer.eos_token_id)]
+    return str(tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+
+def _program(text: str) -> str:
+    outside = split_thought(text)[0]
+    blocks = [body for label, body in fenced_blocks(outside) if label in ("", "python", "py", "python3")]
+    return blocks[-1] if blocks else outside

@@ -1,0 +1,28 @@
+"""The reporter that is handed down into a run's engine: it shows how far work is, and lets it be stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from redqueen.run.interruption import StopRequest
+from redqueen.run.progress import LineProgress, LiveProgress
+
+
+@dataclass
+class Reporter:
+    """Implements ``redqueen.timing.Report``: told between batches, it updates the display and obeys a stop."""
+
+    progress: LineProgress | LiveProgress
+    stop_request: StopRequest = field(default_factory=StopRequest)
+    _phase: str = ""
+
+    def enter(self, step: int, phase: str) -> None:
+        """A phase begins. Raises Stopped when a stop was asked for and the step can be dropped."""
+        self._phase = phase
+        self.stop_request.enter(phase)
+        self.progress.phase(step, phase)
+
+    def __call__(self, done: int, total: int, tokens: int = 0) -> None:
+        """So much of the phase is done. Raises Stopped when a stop was asked for and the phase can be cut here."""
+        self.progress.work(done, total, tokens)
+        self.stop_request.between_batches(self._phase)

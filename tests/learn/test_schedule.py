@@ -1,0 +1,55 @@
+"""The learning rate of each step, worked out by hand."""
+
+import pytest
+
+from redqueen.config import LearnConfig, parse_config
+from redqueen.errors import UserError
+from redqueen.learn.schedule import rate_frac, tunings
+from redqueen.nouns import Individual, Rating
+
+
+def fracs(steps: tuple[int, ...], num_steps: int = 120, **fields: object) -> list[float]:
+    return [rate_frac(step, LearnConfig(**fields), num_steps) for step in steps]
+
+
+def test_without_a_schedule_the_rate_is_the_same_at_every_step() -> None:
+    assert fracs((1, 60, 120)) == [1.0, 1.0, 1.0]
+
+
+def test_the_warm_up_rises_by_equal_parts_to_the_full_rate() -> None:
+    assert fracs((1, 2, 4, 5), warmup_steps=4) == [0.25, 0.5, 1.0, 1.0]
+
+
+def test_linear_decay_is_full_up_to_its_start_half_way_in_the_middle_and_at_the_floor_at_its_end() -> None:
+    got = fracs((1, 20, 70, 120, 200), decay="linear", decay_from_step=20, decay_floor_frac=0.1)
+    assert got == pytest.approx([1.0, 1.0, 0.1 + 0.9 * 0.5, 0.1, 0.1])
+
+
+def test_cosine_decay_is_slow_at_both_ends() -> None:
+    # At a third of the way cos(pi / 3) = 1/2, so 3/4 of the height is left; at two thirds 1/4.
+    got = fracs((0, 40, 60, 80, 120), decay="cosine", decay_floor_frac=0.2)
+    assert got == pytest.approx([1.0, 0.2 + 0.8 * 0.75, 0.6, 0.2 + 0.8 * 0.25, 0.2])
+
+
+def test_the_decay_may_end_before_the_run() -> None:
+    got = fracs((50, 100, 101), decay="linear", decay_to_step=100, decay_floor_frac=0.0)
+    assert got == pytest.approx([0.5, 0.0, 0.0])
+
+
+def test_warm_up_and_decay_are_multiplied() -> None:
+    assert fracs((5,), 10, warmup_steps=10, decay="linear", decay_floor_frac=0.0) == [0.25]
+
+
+def test_each_role_has_its_own_factor_and_the_single_agent_none() -> None:
+    members = [Individual(name, role, slot, Rating(25, 8)) for slot, (name, role) in enumerate(ROLES)]
+    config = LearnConfig(learning_rate=0.1, warmup_steps=2, teacher_rate_factor=0.5, student_rate_factor=2.0)
+    found = tunings(members, 1, config, num_steps=10)
+    assert {slot: t.learning_rate for slot, t in found.items()} == pytest.approx({0: 0.025, 1: 0.1, 2: 0.05})
+
+
+ROLES = (("T1", "teacher"), ("S1", "student"), ("A1", "both"))
+
+
+def test_a_decay_that_ends_before_it_begins_is_refused() -> None:
+    with pytest.raises(UserError, match="decay_to_step must be above decay_from_step"):
+        parse_config({"learn": {"decay_from_step": 20, "decay_to_step": 20}}, "test")

@@ -1,0 +1,63 @@
+"""A run that is over goes on: the journal says where and how far, also when it is killed on the way."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import redqueen
+
+from redqueen.commands.train import resume as resume_command
+from redqueen.errors import UserError
+from redqueen.journal import Journal, diff, read
+from redqueen.run.continuation import lengthened, record_lengths
+from redqueen.run.lifecycle import resume
+from redqueen.run.store import JOURNAL, load_run_config
+
+
+@pytest.fixture
+def over(quick_run: Path, tmp_path: Path) -> Path:
+    """A copy of a run that has played its four steps."""
+    return shutil.copytree(quick_run, tmp_path / "over")
+
+
+def test_it_plays_on_to_the_new_end_and_the_journal_tells_of_it(over: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    resume_command(over, overrides=["run.num_steps=6"])
+    assert load_run_config(over).run.num_steps == 6
+    with Journal.open(over / JOURNAL, read_only=True) as journal:
+        assert read.last_step(journal) == 6
+        assert read.metric_series(journal)["run/num_steps"] == [(4, 6.0)]
+        assert read.run_record(journal).config["run"]["num_steps"] == 6  # type: ignore[index]
+        assert [row["after_step"] for row in journal.query("SELECT * FROM session ORDER BY seq")] == [None, 4]
+    assert f"redqueen resume {over} --set run.num_steps=12" in capsys.readouterr().err
+
+
+def test_a_continuation_that_dies_before_its_record_is_recorded_by_the_next_resume(over: Path, tmp_path: Path) -> None:
+    whole = shutil.copytree(over, tmp_path / "whole")
+    resume(whole, overrides=["run.num_steps=5"])
+    path = over / "config.json"  # as it lies when the process died right after writing it
+    path.write_text(path.read_text().replace('"num_steps": 4', '"num_steps": 5'))
+    resume(over)
+    assert diff(whole / JOURNAL, over / JOURNAL) is None
+
+
+def test_recording_twice_is_recording_once(over: Path) -> None:
+    config = lengthened(load_run_config(over), ["run.num_steps=9"])
+    with Journal.open(over / JOURNAL) as journal:
+        record_lengths(journal, config, 4)
+        record_lengths(journal, config, 4)
+        assert read.metric_series(journal)["run/num_steps"] == [(4, 9.0)]
+
+
+def test_a_run_that_is_over_says_how_it_goes_on(over: Path) -> None:
+    code, out, err = redqueen("resume", over)
+    assert code == 0 and out.startswith("report: ")
+    assert f"is over after its 4 steps; it goes on with: redqueen resume {over} --set run.num_steps=8" in err
+
+
+def test_nothing_but_the_length_may_change(over: Path) -> None:
+    before = (over / "config.json").read_text()
+    with pytest.raises(UserError, match=r"only run\.num_steps, run\.max_tokens, run\.max_seconds may change"):
+        resume(over, overrides=["learn.learning_rate=1"])
+    with pytest.raises(UserError, match=r"has played 4 steps: give more"):
+        resume(over, overrides=["run.num_steps=3"])
+    assert (over / "config.json").read_text() == before

@@ -1,0 +1,101 @@
+"""A real run with every switch of the learner on: each is at work, and resuming it changes nothing."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redqueen.config import Config, load_config
+from redqueen.journal import Journal, diff
+from redqueen.learn.gathering import PREFIX
+from redqueen.learn.torch_store import FACTORS, MOMENTS
+from redqueen.run.checkpoint import Checkpoint, list_checkpoints
+from redqueen.run.lifecycle import resume, start
+from redqueen.run.store import CHECKPOINTS, JOURNAL
+
+QUICK = Path(__file__).parents[1] / "quick.toml"
+OPTIONS = (
+    "run.num_steps=5",
+    "run.checkpoint_every_steps=1",
+    "run.num_checkpoints_kept=9",
+    "propose.complete_at_last_input=true",
+    "propose.buffer_per_teacher=true",
+    "learn.warmup_steps=2",
+    "learn.decay=cosine",
+    "learn.teacher_rate_factor=0.5",
+    "learn.min_informative_groups=2",
+    "learn.drop_dead_groups=true",
+    "learn.kl_weight=0.1",
+    "learn.kl_to=reference",
+    "learn.reference_every_steps=4",
+    "learn.reference_resets_moments=true",
+    "learn.entropy_weight=0.01",
+    "learn.average_decay_frac=0.5",
+    "learn.teacher_baseline=running",
+    "evolve.fitness=reward",
+)
+
+
+def options() -> Config:
+    return load_config(QUICK, OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("learner") / "run"
+    start(options(), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def journal(run: Path) -> Iterator[Journal]:
+    with Journal.open(run / JOURNAL, read_only=True) as opened:
+        yield opened
+
+
+def checkpoint(folder: Path, step: int) -> Checkpoint:
+    return Checkpoint.load(dict(list_checkpoints(folder / CHECKPOINTS))[step])
+
+
+def test_members_have_references_and_averages_beside_them_in_the_checkpoint(run: Path) -> None:
+    assert [list(part) for part in (options().slots.references, options().slots.averages)] == [
+        [4, 5, 6, 7], [8, 9, 10, 11],
+    ]  # fmt: skip
+    flat = checkpoint(run, 3).tensors[FACTORS]
+    assert flat.shape[0] == 12
+    assert checkpoint(run, 4).tensors[FACTORS][4:8].equal(checkpoint(run, 4).tensors[FACTORS][:4])  # renewed
+    moved = ~(flat[:4] == flat[8:12]).all(dim=1)
+    assert bool(moved.any()), "no average trails its member"
+
+
+def test_members_wait_for_groups_and_are_held_to_their_references(run: Path, journal: Journal) -> None:
+    values = {
+        name: [row["value"] for row in journal.query("SELECT value FROM metric WHERE name = ?", (name,))]
+        for name in ("learn/teacher/stepped_frac", "learn/student/stepped_frac", "learn/teacher/kl", "learn/student/kl")
+    }
+    stepped = values["learn/teacher/stepped_frac"] + values["learn/student/stepped_frac"]
+    assert min(stepped) < 1.0 and max(stepped) > 0.0
+    assert max(values["learn/teacher/kl"] + values["learn/student/kl"]) > 0.0
+    waiting = [name for s in range(1, 6) for name in checkpoint(run, s).tensors if f"{MOMENTS}{PREFIX}" in name]
+    assert waiting
+
+
+def test_the_state_remembers_what_teachers_have_earned(run: Path) -> None:
+    state = checkpoint(run, 3).state["state"]
+    assert set(state["baselines"]["by_teacher"]) == {i["id"] for i in state["individuals"] if i["role"] == "teacher"}
+    assert all(-1 <= reward <= 1 for rewards in state["rewards"].values() for reward in rewards)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_run_cut_off_after_a_checkpoint_goes_on_as_if_it_had_never_been(run: Path, tmp_path: Path, step: int) -> None:
+    folder = tmp_path / "cut"
+    shutil.copytree(run, folder)
+    for at, path in list_checkpoints(folder / CHECKPOINTS):
+        if at > step:
+            shutil.rmtree(path)
+    resume(folder)
+    assert diff(run / JOURNAL, folder / JOURNAL) is None
+    first, second = checkpoint(run, 5), checkpoint(folder, 5)
+    assert first.state == second.state and first.tensors.keys() == second.tensors.keys()
+    assert all(tensor.equal(second.tensors[name]) for name, tensor in first.tensors.items())

@@ -1,0 +1,158 @@
+"""redqueen from Python: what ``import redqueen`` brings in, and that it plays, reads, breeds and loads."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import redqueen
+from redqueen.commands.export import export_member
+from redqueen.engine import load_base
+
+QUICK = Path(__file__).parent / "quick.toml"
+PROBE = """
+import sys
+before = set(sys.modules)
+import redqueen
+{more}
+heavy = {{"torch", "transformers", "numpy", "pydantic", "typer", "rich", "jinja2", "safetensors", "sqlite3"}}
+new = sys.modules.keys() - before
+print(sorted(heavy & new), sorted(name for name in new if name.startswith("redqueen.")))
+"""
+
+
+def imported(more: str = "") -> str:
+    command = [sys.executable, "-c", PROBE.format(more=more)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    assert imported() == "[] []"
+
+
+def test_looking_at_what_it_offers_imports_nothing_either() -> None:
+    assert imported("assert {'Config', 'train', 'Run', 'reward_fn'} <= set(dir(redqueen))") == "[] []"
+
+
+def test_the_verifier_and_reading_a_run_need_no_torch() -> None:
+    assert "torch" not in imported("redqueen.Verifier; redqueen.Run; redqueen.reward_fn; redqueen.Config")
+
+
+def test_everything_that_is_offered_is_there_and_nothing_else_is() -> None:
+    for name in redqueen.__all__:
+        assert getattr(redqueen, name).__doc__
+    with pytest.raises(AttributeError, match="has no attribute 'trian'"):
+        redqueen.trian  # noqa: B018
+
+
+def test_the_package_is_typed() -> None:
+    assert (Path(redqueen.__file__).parent / "py.typed").is_file()
+
+
+# Configs ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_config_is_read_from_a_preset_a_file_plain_values_or_made() -> None:
+    assert redqueen.load_config("smoke").run.name == "smoke"
+    assert redqueen.load_config(QUICK).run.name == "quick"
+    assert redqueen.load_config({"run": {"num_steps": 3}}) == redqueen.Config(run={"num_steps": 3})
+    assert redqueen.load_config() == redqueen.Config()
+    assert redqueen.load_config("smoke", {"run.num_steps": 9, "evolve.operators": ["M1"]}).evolve.operators == ("M1",)
+
+
+def test_mistakes_are_told_in_terms_of_arguments(quick_run: Path, tmp_path: Path) -> None:
+    def told(call: object, *arguments: object, **more: object) -> str:
+        with pytest.raises(redqueen.UserError) as caught:
+            call(*arguments, **more)  # type: ignore[operator]
+        assert "--" not in str(caught.value)
+        return str(caught.value)
+
+    assert "did you mean num_steps?" in told(redqueen.load_config, "smoke", {"run.steps": 9})
+    assert 'as "section.field"' in told(redqueen.load_config, "smoke", {"steps": 9})
+    assert "choose another run_dir, or continue it: `redqueen.resume(...)`" in told(redqueen.train, QUICK, quick_run)
+    assert told(redqueen.breed, "X1", [tmp_path], tmp_path / "out").startswith("parents: X1 takes 2")
+    assert told(redqueen.load_member, quick_run, "S9").startswith("member S9 does not live in")
+    assert "is a run: name one of its members, member='T" in told(redqueen.load_member, quick_run)
+    assert "has played 4 steps" in told(redqueen.resume, shutil.copytree(quick_run, tmp_path / "run"), num_steps=1)
+    assert "is no run directory" in told(redqueen.Run, tmp_path)
+
+
+# Runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_played_and_goes_on(tmp_path: Path) -> None:
+    small = {"run.num_steps": 1, "evaluate.max_items": 3}
+    run = redqueen.train(QUICK, tmp_path / "run", small)
+    assert (run.num_steps, run.config.run.num_steps) == (1, 1) and (run.folder / "report.html").is_file()
+    assert redqueen.resume(run.folder, num_steps=2).num_steps == 2
+
+
+@pytest.fixture(scope="module")
+def run(quick_run: Path) -> redqueen.Run:
+    return redqueen.Run(quick_run)
+
+
+def test_metrics_are_one_record_a_step(run: redqueen.Run) -> None:
+    records = run.metrics()
+    assert [record["step"] for record in records] == [1, 2, 3, 4]
+    assert all(0 <= record["propose/valid_frac"] <= 1 for record in records)
+
+
+def test_members_are_told_with_parents_and_ratings(run: redqueen.Run) -> None:
+    members = {record["id"]: record for record in run.members()}
+    assert {"T1", "T2", "S1", "S2"} <= members.keys()
+    born = [record for record in members.values() if record["born_step"]]
+    assert born and all(set(record["parents"]) <= members.keys() and record["parents"] for record in born)
+    assert all(record["mu"] > 0 for record in members.values())
+
+
+def test_tasks_and_attempts_are_plain_records(run: redqueen.Run) -> None:
+    tasks = run.tasks()
+    assert tasks and json.loads(json.dumps(tasks)) == tasks
+    assert isinstance(tasks[0]["inputs"], list) and {task["step"] for task in run.tasks(step=2)} <= {2}
+    assert {task["kind"] for task in run.tasks(kind="code_o")} <= {"code_o"}
+    attempts = run.attempts(tasks[0]["id"])
+    assert len(attempts) == 3 and sum(a["correct"] for a in attempts) == tasks[0]["num_correct"]
+    assert tasks[0]["solve_frac"] == tasks[0]["num_correct"] / tasks[0]["num_attempts"]
+    assert {record["individual"] for record in run.evaluations()} >= {"base", "students"}
+
+
+def test_records_become_a_frame_where_pandas_is(run: redqueen.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "pandas", None)
+        with pytest.raises(redqueen.UserError, match="needs the package pandas"):
+            run.metrics().frame()
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = run.metrics().frame()
+    assert list(frame["step"]) == [1, 2, 3, 4] and "propose/valid_frac" in frame.columns
+
+
+# Members ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_member_is_loaded_from_its_run_its_adapter_and_its_merged_model_alike(
+    quick_run: Path, run: redqueen.Run, tmp_path: Path
+) -> None:
+    name = next(r["id"] for r in run.members() if r["role"] == "student" and r["left_step"] is None)
+    export_member(quick_run, name, tmp_path / "adapter")
+    export_member(quick_run, name, tmp_path / "merged", merge=True)
+    sources = [(quick_run, name), (tmp_path / "adapter", ""), (tmp_path / "merged", "")]
+    members = [redqueen.load_member(*source) for source in sources]
+    assert [member.name for member in members] == [name, "adapter", "merged"]
+    tokens = torch.arange(5, 37)[None]
+    with torch.no_grad():
+        first, *others = [member.model(tokens).logits for member in members]
+        base = load_base("embedded")[0](tokens).logits
+    assert all(torch.equal(first, other) for other in others) and not torch.equal(first, base)
+
+
+def test_adapters_breed(quick_run: Path, run: redqueen.Run, tmp_path: Path) -> None:
+    alive = [r["id"] for r in run.members() if r["role"] == "student" and r["left_step"] is None]
+    parents = [export_member(quick_run, name, tmp_path / name) for name in alive]
+    told = redqueen.breed("X2", parents, tmp_path / "child", seed=3)
+    assert (told["operator"], told["seed"]) == ("X2", 3)
+    assert redqueen.load_member(tmp_path / "child").name == "child"
