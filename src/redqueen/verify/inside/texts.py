@@ -50,6 +50,8 @@ def enter() -> None:
     for kind in (object, *functions, *others):
         original = kind.__dict__["__repr__"]
         native = _slot_of(kind).value
+        if native != ctypes.c_void_p.from_address(id(original) + worlds.D_WRAPPED).value:
+            raise OSError(f"this interpreter keeps {kind.__name__}.__repr__ elsewhere")
         worlds.attributes_of(kind)["__repr__"] = _shown(original)
         for heir in _heirs(kind):
             if _slot_of(heir).value == native:
@@ -64,8 +66,9 @@ def _slot_of(kind: type) -> ctypes.c_void_p:
 def _heirs(kind: type) -> list[type]:
     """The type and all that are made of it."""
     found = [kind]
-    for heir in found:
-        found += [other for other in type.__subclasses__(heir) if other not in found]
+    for known in found:
+        heirs: list[type] = type.__subclasses__(known)
+        found += [heir for heir in heirs if heir not in found]
     return found
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Where things lie in CPython's type and slot wrapper objects on a 64-bit machine.
-_TP_ITER, _D_WRAPPED = 216, 48
+_TP_ITER, D_WRAPPED = 216, 48
 _NUMBERS = frozenset(map(id, (int, bool, float)))  # by id: to hash or compare a class asks its metaclass
 _SORTED_BY_THEMSELVES = ({str}, {bytes})
 _MAX_SORTED = 4_096  # elements: more are left in the order of the hash seed, which is dear enough to go through
@@ -111,7 +111,7 @@ def _hook(kind: type, wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Any
     """
     original = kind.__dict__["__iter__"]
     slot = ctypes.c_void_p.from_address(id(kind) + _TP_ITER)
-    if slot.value != ctypes.c_void_p.from_address(id(original) + _D_WRAPPED).value:
+    if slot.value != ctypes.c_void_p.from_address(id(original) + D_WRAPPED).value:
         raise OSError(f"this interpreter keeps {kind.__name__}.__iter__ elsewhere")
     attributes_of(kind)["__iter__"] = wrap(original)
     slot.value = ctypes.c_void_p.from_address(id(_Iterable) + _TP_ITER).value
@@ -142,7 +142,7 @@ def _ordered(original: Callable[[Any], Iterator[object]], length: Callable[[Any]
     return iterate
 
 
-def _is_nan(number: float) -> bool:
+def _is_nan(number: object) -> bool:
     return number != number
 
 
