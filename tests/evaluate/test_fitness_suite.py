@@ -21,7 +21,7 @@ from redqueen.verify.programs import Rules
 
 FORMAT = PromptFormat(FRAMES["compact"])
 NUM_SAMPLES = 4
-ALWAYS, NEVER, SILENT, ONCE_OF_FOUR, DEDUCES, THINKS = range(6)
+ALWAYS, NEVER, SILENT, ONCE_OF_FOUR, DEDUCES, THINKS, CUT_OFF = range(7)
 
 
 def function(name: str, level: int, code: str, rule: str) -> Function:
@@ -58,13 +58,16 @@ class ScriptedSampler:
         tasks = {FORMAT.encode(self.tokenizer, FORMAT.solve(item.task)): item.task for item in ITEMS}
         self.asked += requests
         return [
-            [self.complete(self.text(one.slot, tasks[one.prompt], number)) for number in range(one.num_samples)]
+            [
+                self.complete(self.text(one.slot, tasks[one.prompt], number), finished=one.slot != CUT_OFF)
+                for number in range(one.num_samples)
+            ]
             for one in requests
         ]
 
     def text(self, slot: int, task: Task, number: int) -> str:
         right, wrong = right_answer(task), wrong_answer(task)
-        if slot == ALWAYS:
+        if slot in (ALWAYS, CUT_OFF):
             return right
         if slot == ONCE_OF_FOUR:
             return right if number == 1 else wrong
@@ -74,9 +77,9 @@ class ScriptedSampler:
             return f"{THINK}hm{END_THINK}{right}" if self.temperature == 0 or number == 0 else wrong
         return wrong if slot == NEVER else ""
 
-    def complete(self, text: str) -> Completion:
-        tokens = tuple(self.tokenizer(text + EOS, add_special_tokens=False)["input_ids"])
-        return Completion(tokens, (0.0,) * len(tokens), 0.0, finished=True)
+    def complete(self, text: str, finished: bool) -> Completion:
+        tokens = tuple(self.tokenizer(text + EOS * finished, add_special_tokens=False)["input_ids"])
+        return Completion(tokens, (0.0,) * len(tokens), 0.0, finished)
 
 
 def losing_wrong_deductions(task: Task, answer: str, rules: Rules) -> Grade:
@@ -137,6 +140,13 @@ def test_one_right_sample_of_four_scores_a_quarter(tokenizer: PreTrainedTokenize
     sampled, greedy = run([ONCE_OF_FOUR], tokenizer, verifier)
     assert sampled.item_means == (0.25,) * 9
     assert greedy.item_means == (0.0,) * 9
+
+
+def test_an_answer_that_was_cut_off_is_none_however_right_it_looks(
+    tokenizer: PreTrainedTokenizerFast, verifier: Verifier
+) -> None:
+    sampled, greedy = run([CUT_OFF], tokenizer, verifier)
+    assert (sampled.overall.mean, greedy.overall.mean, sampled.num_lost) == (0, 0, 0)
 
 
 def test_cells_cover_every_stratum_suite_and_kind(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:

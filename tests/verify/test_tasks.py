@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from redqueen.domains import registry
+from redqueen.domains.code.measures import measure
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify import Verifier, well_formed
 
@@ -62,6 +63,13 @@ def test_an_invalid_candidate_is_rejected_with_one_reason(wrong: Candidate, reas
     found = check(verifier, wrong)[0]
     assert isinstance(found, Rejection)
     assert (found.reason, found.candidate) == (reason, wrong)
+
+
+def test_a_program_is_as_deep_as_its_measured_tree(verifier: Verifier) -> None:
+    codes = ["def f(x):\n    return " + "-" * num_signs + "x" for num_signs in (996, 997)]
+    assert [measure(code).ast_depth for code in codes] == [1_000, 1_001]
+    deepest, deeper = check(verifier, *[candidate("code_o", code, "1") for code in codes])
+    assert isinstance(deepest, Task) and isinstance(deeper, Rejection) and deeper.reason == "too-large"
 
 
 def test_a_candidate_near_the_cpu_limit_is_no_task(verifier: Verifier) -> None:

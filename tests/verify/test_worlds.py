@@ -44,10 +44,22 @@ SEEN = {
     "a bit of a hash": ("def f(x):\n    return hash(x) & 1", "'abc'"),
     "the order of hashes": ("def f(x):\n    return hash(x) < hash('b')", "'a'"),
     "the hash of a tuple": ("def f(x):\n    return hash((x, 1)) & 1", "'a'"),
+    "numbers that are none": (
+        "def f(x):\n    x.add(float('nan'))\n    return [v == v for v in x]", "{1.0, 2.0, 3.0}"),
+    "the order in which pprint shows what has none": (
+        "import pprint\nclass A:\n    def __init__(self, n): self.n = n\n    def __repr__(self): return self.n\n"
+        "def f(x):\n    made = [A(str(i)) for i in range(300)]\n    return pprint.pformat({made[150]: 1, made[290]: 2})", "1"),
+    "how much memory there is": (
+        "def f(x):\n    held = []\n    try:\n        while True:\n            held.append(bytearray(1 << 23))\n"
+        "    except MemoryError:\n        n = len(held)\n        held.clear()\n        return n", "1"),
+    "how far a doubling gets": (
+        "def f(x):\n    n = 1\n    try:\n        while n < 1 << 40:\n            bytearray(n)\n            n *= 2\n"
+        "    except MemoryError:\n        return n", "1"),
     "the hash of nothing": ("def f(x):\n    return hash(x) & 1", "None"),
     "a hash by its slot": ("def f(x):\n    return str.__hash__(x)", "'abc'"),
     "a function's text": ("def f(x):\n    return str([f, x][0])", "1"),
     "an object's text": ("def f(x):\n    return repr(object())", "1"),
+    "a bit of an object's text": ("def f(x):\n    return f'{object()}'[-3] < '8'", "1"),
     "the order of two objects' hashes": (OBJECTS + "    return hash(a) < hash(b)", "1"),
     "the order of two objects' texts": (OBJECTS + "    return str(a) < str(b)", "1"),
     "the order of two functions": (
@@ -140,13 +152,45 @@ def test_no_way_of_asking_finds_a_clock_or_the_interpreter_behind_a_module(
     assert result.verdict in ("forbidden", "error") or result.outputs == ("None",), result
 
 
+SHOWN = {
+    "an object": "object()", "one of a class": "A()", "a function": "[f][0]", "a generator": "(i for i in x)",
+    "a method": "A().m", "a builtin method": "x.append", "a slot": "x.__len__", "an iterator": "iter(x)",
+    "a map": "map(len, x)", "a view of memory": "memoryview(b'ab')", "what an exception holds": "ValueError(object())",
+    "what a list holds": "[A()]", "a part of a function": "functools.partial(f, 1)", "a cell": "types.CellType(3)",
+    "a generator of numbers": "random.Random(3)", "a lock": "functools.cached_property(f).lock",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", SHOWN)
+def test_no_bit_of_an_address_in_a_text_is_a_value(thing: str, verifier: Verifier) -> None:
+    code = (
+        "import functools, random, types\nclass A:\n    def m(self): pass\n"
+        f'def f(x, n):\n    text = f"{{{SHOWN[thing]}}}"'
+        ".rpartition(' at 0x')[2][:12]\n    return int(text, 16) >> n & 1"
+    )
+    results = verifier.run([Program(str(n), code, (f"[1, 2], {n}",)) for n in range(4, 47)])
+    assert {result.verdict for result in results} == {"nondeterministic"}
+
+
+def test_an_address_in_a_text_is_as_long_as_ever_and_stays_the_same(run_one: Callable[..., Result]) -> None:
+    code = "class A: pass\ndef f(x):\n    a = A()\n    return [len(f'{a}'), f'{a}' == f'{a}', f'{a}' != f'{A()}', f'{a}'[:19]]"
+    assert run_one(code).outputs == ("[36, True, True, '<program.A object a']",)
+
+
+def test_a_text_of_the_program_s_own_is_left_as_it_is(run_one: Callable[..., Result]) -> None:
+    code = "class A:\n    def __repr__(self): return '<A at 0x1f>'\ndef f(x):\n    return f'{A()}' + f'{[A()]}'"
+    assert run_one(code).outputs == ("'<A at 0x1f>[<A at 0x1f>]'",)
+
+
 MUTATIONS = {
+    "addresses in texts as they come": (
+        "texts.py", "    if number % 2:", "    if False:", "a bit of an object's text"),
     "sets in the order of the seed": (
-        "worlds.py", "        if _World.pair > 1 or", "        if True or", "a set that came in"),
+        "worlds.py", "elif _World.pair > 1 or", "elif True or", "a set that came in"),
     "hashes as they are": (
         "worlds.py", "    return ~stable if _World.number % 2 else stable", "    return stable", "a bit of a hash"),
     "addresses as they come": (
-        "worlds.py", "falling = _World.number % 2 == 1", "falling = False", "the order of two functions"),
+        "worlds.py", "falling = _World.number % 2 == 1", "falling = False", "the order of two objects' hashes"),
     "frames as many": ("child.py", "_MORE_FRAMES = 37", "_MORE_FRAMES = 0", "how deep it may go"),
     "inputs forwards": (
         "child.py", "backwards=job.screened", "backwards=False", "numbers that collide"),
@@ -164,5 +208,6 @@ def test_without_one_difference_something_that_depends_on_the_world_is_a_value(
         programs = [Program(name, code, (given,))]
         if file == "worlds.py" and "set" in name:
             programs = [Program(name, code, (two,)) for two in TWO]
+        if file == "texts.py" or "set" in name:
             monkeypatch.setattr("redqueen.verify.programs.NUM_SEEDS_UNORDERED", 2)
         assert any(result.verdict == "ok" for result in verifier.run(programs))

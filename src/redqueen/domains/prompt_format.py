@@ -131,6 +131,14 @@ class PromptFormat:
         answer, thought = self.frame.answer(self._begun(kind) + text)
         return ParsedAnswer(None if answer is None else self._words(kind).read_answer(answer), thought)
 
+    def read_attempt(
+        self, kind: str, tokenizer: PreTrainedTokenizerBase, completion: Completion
+    ) -> tuple[str, ParsedAnswer]:
+        """Return a student's text and what can be read of it: one that was cut off has no answer, whatever it holds."""
+        text = completion_text(tokenizer, completion, self.stops)
+        parsed = self.parse_answer(kind, text)
+        return text, parsed if completion.finished else ParsedAnswer(None, parsed.thought)
+
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""
         return self.frame.encode(tokenizer, prompt)

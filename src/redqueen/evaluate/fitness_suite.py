@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redqueen.domains.domain import Item
-from redqueen.domains.prompt_format import PromptFormat, completion_text
+from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner, grade
 from redqueen.nouns import Completion, Request, Task
 from redqueen.statistics import Interval, bootstrap_difference, bootstrap_mean
@@ -157,7 +157,7 @@ def _mark(
 ) -> list[_Marked]:
     """Read and grade the completions of each task; one record a task, in order."""
     parsed = [
-        [prompt_format.parse_answer(task.kind, completion_text(tokenizer, one, prompt_format.stops)) for one in group]
+        [prompt_format.read_attempt(task.kind, tokenizer, one)[1] for one in group]
         for task, group in zip(tasks, groups, strict=True)
     ]
     grades = iter(

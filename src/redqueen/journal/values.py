@@ -41,8 +41,8 @@ NAMES = frozenset(
         "suite", "stratum", "kind", "phase", "verdict", "protection", "rng_seed",
     }
 )  # fmt: skip
-FORMS = {"rng_seed": r"-?[0-9]{1,100}", "kind": r"[A-Za-z][A-Za-z0-9_]{0,63}"}
-"""Columns whose texts have one form."""
+TEXT_PATTERNS = {"rng_seed": r"-?[0-9]{1,100}", "kind": r"[A-Za-z][A-Za-z0-9_]{0,63}"}
+"""Columns of text whose values all match one regular expression."""
 
 MEANS = frozenset({"ast_depth", "cyclomatic", "num_lines", "num_variables"})
 """Whole numbers that some queries average under their own name."""
@@ -93,7 +93,7 @@ def _check_column(path: Path, name: str, values: tuple[Any, ...]) -> int:
     num_chars = sum(map(len, texts))
     if name in NAMES and num_chars > MAX_NAME_CHARS and max(map(len, texts)) > MAX_NAME_CHARS:
         _refuse(path, name, f"a name of more than {MAX_NAME_CHARS:,} characters")
-    if name in FORMS and not all(re.fullmatch(FORMS[name], text) for text in set(texts)):
+    if name in TEXT_PATTERNS and not all(re.fullmatch(TEXT_PATTERNS[name], text) for text in set(texts)):
         _refuse(path, name, "a text of another form")
     return num_chars
 
@@ -132,7 +132,7 @@ def _numbers_by_name(value: object) -> bool:
     return isinstance(value, dict) and {*map(type, value.values())} <= NUMBERS
 
 
-SHAPES: dict[str, tuple[Callable[[object], bool], str]] = {
+JSON_KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "config": (lambda value: isinstance(value, dict), "an object"),
     "versions": (_texts_by_name, "an object of texts"),
     "constants": (_numbers_by_name, "an object of numbers"),
@@ -146,7 +146,7 @@ SHAPES: dict[str, tuple[Callable[[object], bool], str]] = {
 
 def json_of(row: Mapping[str, Any], column: str) -> Any:
     """Return the value of a row's JSON column. Raises UserError when it is broken or of another shape."""
-    is_right, words = SHAPES[column]
+    is_right, words = JSON_KINDS[column]
     try:
         value = _DECODER.decode(row[column])
     except (ValueError, RecursionError) as error:
@@ -193,7 +193,7 @@ def _is_deep(value: object) -> bool:
 
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_int=_whole, parse_constant=_finite)
 _SHALLOW = frozenset({_texts, _texts_by_name, _numbers_by_name})
-"""Shapes that leave no room for depth."""
+"""Kinds of value that leave no room for depth."""
 
 
 @contextmanager

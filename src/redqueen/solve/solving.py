@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from redqueen.domains.prompt_format import PromptFormat, completion_text
+from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner
 from redqueen.domains.registry import grade as grade_answers
 from redqueen.nouns import Attempt, Completion, Individual, Outcome, Request, Task
@@ -93,7 +93,5 @@ def _read(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
 ) -> Attempt:
-    text = completion_text(tokenizer, completion, prompt_format.stops)
-    parsed = prompt_format.parse_answer(task.kind, text)
-    answer = parsed.answer if completion.finished else None
-    return Attempt(task.id, student.id, text, answer, parsed.thought, len(completion.tokens))
+    text, parsed = prompt_format.read_attempt(task.kind, tokenizer, completion)
+    return Attempt(task.id, student.id, text, parsed.answer, parsed.thought, len(completion.tokens))

@@ -151,7 +151,7 @@ def answer(bench: Bench, tasks: Sequence[Task], mode: str, forced: bool) -> list
         requests.append(Request(BASE_SLOT, FORMAT.encode(bench.tokenizer, prompt), count, seed))
     groups = bench.samplers[mode].sample(requests)
     parsed = [
-        [prompt_format.parse_answer(task.kind, completion_text(bench.tokenizer, completion)) for completion in group]
+        [prompt_format.read_attempt(task.kind, bench.tokenizer, completion)[1] for completion in group]
         for task, group in zip(tasks, groups, strict=True)
     ]
     grades = iter(grade([(t, p.answer) for t, row in zip(tasks, parsed, strict=True) for p in row], bench.verifier))

@@ -22,6 +22,7 @@ _ITEM_KINDS = frozenset({"ok", "error", "forbidden", "too-large", "invalid-input
 _MAX_DETAIL_CHARS = 200
 _MAX_HEADER_BYTES = 512
 MAX_REPLY_BYTES = 8 << 20
+_FILE_STEP_BYTES = 1 << 18  # files' bounds are rounded up to it: zygotes keep a cage ready for each
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Job:
         if written != len(content):
             raise OSError("no room for a job")
         reply_bytes = min(MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
-        limit = written + reply_bytes
+        limit = -(-(written + reply_bytes) // _FILE_STEP_BYTES) * _FILE_STEP_BYTES
         return wire.RequestHeader(job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, limit), written
 
     def head(self, nonce: str, inputs: tuple[tuple[str, int], ...] | tuple[str, ...]) -> bytes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 from redqueen.config import VerifyConfig
+from redqueen.domains.code.measures import measure
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify.calls import distinct_calls
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
@@ -13,8 +12,8 @@ from redqueen.verify.programs import Rules, verify_program
 from redqueen.verify.records import Program
 
 MAX_CODE_DEPTH = 1_000
-"""Deepest syntax tree of a program: a deeper one that a child just compiles, a caller with a deeper stack may not
-even parse (ours)."""
+"""Deepest syntax tree of a program, as ``measure`` counts: a deeper one that a child just compiles, a caller with a
+deeper stack may not even parse (ours)."""
 
 
 def check_program(
@@ -62,11 +61,6 @@ def check_program(
 
 def _can_be_measured(code: str) -> bool:
     try:
-        level: list[ast.AST] = [ast.parse(code)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return measure(code).ast_depth <= MAX_CODE_DEPTH
+    except (ValueError, RecursionError, MemoryError):
         return False
-    for _ in range(MAX_CODE_DEPTH):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
-            return True
-    return False

@@ -37,6 +37,7 @@ _RLIMIT_MEMLOCK, _RLIMIT_AS, _RLIMIT_MSGQUEUE = 8, 9, 12
 LOOK_MS = 40
 """How often a running child is looked at."""
 _NUM_STILL = 10
+_ECHILD = 10
 _CLOSE_RANGE, _LAST_DESCRIPTOR = 436, 0xFFFFFFFF
 
 
@@ -81,9 +82,32 @@ def enter_zygote_cage(libc: ctypes.PyDLL, leave_out: Set[str]) -> bool:
 
 def close_descriptors(libc: ctypes.PyDLL, keep: int) -> None:
     """Close every descriptor of this process but ``keep``, however many there are."""
-    os.closerange(0, keep)
-    if libc.syscall(_CLOSE_RANGE, keep + 1, _LAST_DESCRIPTOR, 0) != 0:  # before Linux 5.9
+    below = libc.syscall(_CLOSE_RANGE, 0, keep - 1, 0)
+    above = libc.syscall(_CLOSE_RANGE, keep + 1, _LAST_DESCRIPTOR, 0)
+    if below != 0 or above != 0:  # before Linux 5.9
+        os.closerange(0, keep)
         os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+class Waiter:
+    """Waits for a child's end (``os.wait4`` would need the ``resource`` module, one more library in every fork)."""
+
+    def __init__(self, libc: ctypes.PyDLL) -> None:
+        self._wait4 = libc.wait4
+        self._status = ctypes.c_int()
+        self._usage = (ctypes.c_long * 18)()
+        self._arguments = ctypes.byref(self._status), 0, ctypes.byref(self._usage)
+
+    def wait(self, pid: int) -> tuple[int, int, int]:
+        """Wait until the child has ended. Returns its wait status, its CPU time (us) and its largest memory (KiB).
+
+        A signal's handler runs in between.
+        """
+        while self._wait4(pid, *self._arguments) != pid:
+            if ctypes.get_errno() == _ECHILD:  # not: other than EINTR, since the handler leaves errors of its own
+                raise OSError("no such child")
+        user_s, user_us, system_s, system_us, peak_kb = self._usage[:5]
+        return self._status.value, (user_s + system_s) * 1_000_000 + user_us + system_us, peak_kb
 
 
 class Stillness:
@@ -106,20 +130,26 @@ class Stillness:
 
 
 class ChildCage:
-    """The calls that close the cage around one child, prepared before the fork so that little is left to do after."""
+    """The calls that close the cage around one child, prepared before the fork: a child copies each page it touches."""
 
     def __init__(
-        self, libc: ctypes.PyDLL, cpu_ms: int, address_bytes: int, bpf: bytes, leave_out: Set[str], zygote_pid: int
+        self,
+        libc: ctypes.PyDLL,
+        cpu_ms: int,
+        address_bytes: int,
+        max_file_bytes: int,
+        bpf: bytes,
+        leave_out: Set[str],
+        zygote_pid: int,
     ) -> None:
         """``address_bytes`` is all the address space the child may have, ``bpf`` the filter ("" for none)."""
         self.zygote_pid = zygote_pid
-        self.limits_files = "rlimits" not in leave_out
-        self.setrlimit = libc.setrlimit
         self.die_with_zygote: _Step = (libc.prctl, (_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
         self.steps: list[_Step] = []
         if "rlimits" not in leave_out:
             cpu_s = cpu_ms // 1000 + 1
             for kind, soft, hard in (
+                (_RLIMIT_FSIZE, max_file_bytes, max_file_bytes),
                 (_RLIMIT_AS, address_bytes, address_bytes),
                 (_RLIMIT_CPU, cpu_s, cpu_s + 1),
                 (_RLIMIT_NPROC, 0, 0),
@@ -131,15 +161,12 @@ class ChildCage:
         if "seccomp" not in leave_out and bpf:
             self.steps.append(seccomp.installation(bpf, libc))
 
-    def close(self, max_file_bytes: int) -> bool:
+    def close(self) -> bool:
         """Close the cage around this process. Returns False when a protection did not take."""
         call, arguments = self.die_with_zygote
         call(*arguments)
         if os.getppid() != self.zygote_pid:  # it died between the fork and the line above
             os._exit(0)
-        file_limit = struct.pack("@LL", max_file_bytes, max_file_bytes)
-        if self.limits_files and self.setrlimit(_RLIMIT_FSIZE, file_limit) != 0:
-            return False
         for call, arguments in self.steps:  # noqa: SIM110 (the last one forbids whatever a generator might need)
             if call(*arguments) != 0:
                 return False

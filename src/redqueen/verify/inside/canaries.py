@@ -42,7 +42,7 @@ def _probe(zygote: Zygote, leave_out: frozenset[str], action: Callable[[ctypes.P
     """Run ``action`` in a child caged but for ``leave_out``. Returns (wait status, what it wrote)."""
     read_end, write_end = os.pipe()
     try:
-        pid = zygote.fork_child(zygote.cage_for(_CPU_MS, _MEMORY_BYTES, leave_out, talks=False), write_end)
+        pid = zygote.fork_child(zygote.cage_for(_CPU_MS, _MEMORY_BYTES, also_leave_out=leave_out), write_end)
         if pid == 0:
             os.write(wire.REPLY_FD, b"yes" if action(zygote.libc) else b"no")
             os._exit(0)

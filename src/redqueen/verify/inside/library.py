@@ -8,6 +8,10 @@ from . import rewrite, syntax, worlds
 from .allowed import GUARDED, refused_attribute, refused_name
 from .guards import PROGRAM_NAME, attrgetter, checked, guarded_getattr, guarded_setattr, is_on, methodcaller, violate
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def _setattr_of_dataclasses(value: object, name: str, item: object) -> None:
     """``setattr`` for ``dataclasses``, whose names are those of fields: a program can rename a field."""
@@ -85,6 +89,14 @@ def _deepcopy(x: object, memo: object = None) -> object:
     return vars(sys.modules["copy"])["deepcopy"](x, memo)
 
 
+def _compare_for_pprint(self: Any, other: Any) -> bool:
+    """``pprint._safe_key.__lt__``, which puts what cannot be compared in the order of addresses."""
+    try:
+        return self.obj < other.obj  # type: ignore[no-any-return]
+    except TypeError:
+        return (str(type(self.obj)), worlds.place_of(self.obj)) < (str(type(other.obj)), worlds.place_of(other.obj))
+
+
 MEMBERS = {
     "copy.deepcopy": _deepcopy,
     "operator.attrgetter": attrgetter,
@@ -114,3 +126,5 @@ def guard_library() -> None:
     if "collections" in sys.modules:
         user_string = vars(sys.modules["collections"])["UserString"]
         user_string.format, user_string.format_map = _user_format, _user_format_map
+    if "pprint" in sys.modules:
+        vars(sys.modules["pprint"])["_safe_key"].__lt__ = _compare_for_pprint

@@ -94,9 +94,13 @@ def unpack_reply(data: bytes | bytearray) -> ReplyHeader:
     return ReplyHeader(*_REPLY.unpack(data))
 
 
+NOTHING = RequestHeader(0, 0, 0, 0, 0), -1
+"""No request, so far."""
+
+
 class RequestReader:
-    """Receives requests, each with the descriptor that comes along (the ``_socket`` module would be one more library
-    in every fork)."""
+    """Receives requests, each with the descriptor that comes along (the ``_socket`` and ``select`` modules would be two
+    more libraries in every fork)."""
 
     def __init__(self, libc: object, control: int) -> None:
         import ctypes
@@ -112,18 +116,30 @@ class RequestReader:
             0, 0, ctypes.addressof(self._iovec), 1, ctypes.addressof(self._ancillary), _ANCILLARY_BYTES, 0,
         )  # fmt: skip
         self._buffer = ctypes.create_string_buffer(self._message)
+        self._errno = ctypes.get_errno
+        longest_wait = struct.pack("@ll", _LONGEST_WAIT_S, 0)
+        libc.setsockopt(control, _SOL_SOCKET, _SO_RCVTIMEO, longest_wait, len(longest_wait))  # type: ignore[attr-defined]
 
-    def receive(self) -> tuple[RequestHeader, int] | None:
-        """The next request and its descriptor, -1 where none came. None: the judge is gone or talks nonsense."""
+    def receive(self, waits: bool = True) -> tuple[RequestHeader, int] | None:
+        """The next request and its descriptor, -1 where none came. None: the judge is gone or talks nonsense.
+
+        ``NOTHING`` when none has come after a second, or is there now where ``waits`` is False.
+        """
         self._memmove(self._buffer, self._message, len(self._message))
         self._memset(self._ancillary, 0, _ANCILLARY_BYTES)
-        if self._recvmsg(self._control, self._buffer, _MSG_CMSG_CLOEXEC | _MSG_WAITALL) != REQUEST_BYTES:
+        flags = _MSG_CMSG_CLOEXEC | (_MSG_WAITALL if waits else _MSG_DONTWAIT)
+        num_bytes = self._recvmsg(self._control, self._buffer, flags)
+        if num_bytes < 0 and self._errno() in (_EAGAIN, _EINTR):
+            return NOTHING
+        if num_bytes != REQUEST_BYTES:
             return None
         length, level, kind, fd = struct.unpack_from("@Niii", self._ancillary.raw)
         has_fd = (length, level, kind) == (_CMSG_LEN, _SOL_SOCKET, _SCM_RIGHTS)
         return unpack_request(self._header.raw), fd if has_fd else -1
 
 
-_MSG_WAITALL, _MSG_CMSG_CLOEXEC = 0x100, 0x40000000
-_SOL_SOCKET, _SCM_RIGHTS = 1, 1
+_LONGEST_WAIT_S = 1
+_EINTR, _EAGAIN = 4, 11
+_MSG_DONTWAIT, _MSG_WAITALL, _MSG_CMSG_CLOEXEC = 0x40, 0x100, 0x40000000
+_SOL_SOCKET, _SCM_RIGHTS, _SO_RCVTIMEO = 1, 1, 20
 _CMSG_LEN, _ANCILLARY_BYTES = 20, 24  # one descriptor on a 64-bit machine

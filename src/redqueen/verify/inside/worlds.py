@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Where things lie in CPython's type and slot wrapper objects on a 64-bit machine.
-_TP_ITER, _D_WRAPPED = 216, 48
+_TP_ITER, D_WRAPPED = 216, 48
 _NUMBERS = frozenset(map(id, (int, bool, float)))  # by id: to hash or compare a class asks its metaclass
 _SORTED_BY_THEMSELVES = ({str}, {bytes})
 _MAX_SORTED = 4_096  # elements: more are left in the order of the hash seed, which is dear enough to go through
@@ -58,6 +58,16 @@ def note() -> None:
 def was_seen() -> bool:
     """Whether a program in this process has seen such a thing."""
     return _World.was_seen
+
+
+def is_running() -> bool:
+    """Whether a gated program is running."""
+    return _World.is_running
+
+
+def number_and_pair() -> tuple[int, int]:
+    """Which world this process is, and which pair of worlds it belongs to."""
+    return _World.number, _World.pair
 
 
 def watch(is_running: bool) -> None:
@@ -101,7 +111,7 @@ def _hook(kind: type, wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Any
     """
     original = kind.__dict__["__iter__"]
     slot = ctypes.c_void_p.from_address(id(kind) + _TP_ITER)
-    if slot.value != ctypes.c_void_p.from_address(id(original) + _D_WRAPPED).value:
+    if slot.value != ctypes.c_void_p.from_address(id(original) + D_WRAPPED).value:
         raise OSError(f"this interpreter keeps {kind.__name__}.__iter__ elsewhere")
     attributes_of(kind)["__iter__"] = wrap(original)
     slot.value = ctypes.c_void_p.from_address(id(_Iterable) + _TP_ITER).value
@@ -114,10 +124,13 @@ def _ordered(original: Callable[[Any], Iterator[object]], length: Callable[[Any]
         if not _World.is_running or length(items) < 2:
             return original(items)
         listed = [*original(items)]
-        if {*map(id, map(type, listed))} <= _NUMBERS:
+        are_numbers = {*map(id, map(type, listed))} <= _NUMBERS
+        if are_numbers and not any(map(operator.ne, listed, listed)):
             return original(items)
         _World.was_seen = True
-        if _World.pair > 1 or len(listed) > _MAX_SORTED or not _sort(listed):
+        if are_numbers:
+            listed.sort(key=_is_nan)  # the hash of nan is its address
+        elif _World.pair > 1 or len(listed) > _MAX_SORTED or not _sort(listed):
             return original(items)
         if _World.pair == 1:
             listed.append(listed.pop(0))
@@ -127,6 +140,10 @@ def _ordered(original: Callable[[Any], Iterator[object]], length: Callable[[Any]
         return map(_second, zip(original(items), listed))  # noqa: B905
 
     return iterate
+
+
+def _is_nan(number: object) -> bool:
+    return number != number
 
 
 def _sort(listed: list[Any]) -> bool:
@@ -173,6 +190,16 @@ def hash_of(value: object) -> int:
         return native
     stable = int.from_bytes(text.encode("utf-8", "surrogatepass"), "little") * (2 * _World.pair + 1) % _MODULUS
     return ~stable if _World.number % 2 else stable
+
+
+_places: dict[int, int] = {}
+
+
+def place_of(value: object) -> int:
+    """In place of ``id``, where the order of objects shows: when the object was first asked for, or its complement."""
+    _World.was_seen = True
+    place = _places.setdefault(id(value), len(_places))
+    return ~place if _World.number % 2 else place
 
 
 def salt_heap(number: int) -> None:

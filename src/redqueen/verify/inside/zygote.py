@@ -12,19 +12,16 @@ import codecs
 import gc
 import marshal
 import os
-import resource  # noqa: F401 (wait4 looks for it when the first child ends)
-import select
 import sys
 import time
 import warnings
 
-from . import allowed, cage, child, guards, roles, runtime, seccomp, wire, worlds
+from . import allowed, cage, child, guards, roles, runtime, seccomp, texts, wire, worlds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_IDLE_POLL_MS = 1_000
 _CAGE_FAILED_STATUS = 97
 _NUM_WARM_UPS = 30
 _NONE: frozenset[str] = frozenset()
@@ -78,13 +75,10 @@ class Zygote:
         self.leave_out = leave_out
         self.libc = cage.load_libc()
         self.requests = wire.RequestReader(self.libc, control)
+        self.waiter = cage.Waiter(self.libc)
         self.pid = os.getpid()
         self.judge_pid = os.getppid()
         self.has_namespaces = False
-        self.poller = select.poll()
-        self.poller.register(control, select.POLLIN)
-        self.hang_up = select.poll()
-        self.hang_up.register(control, 0)
         self.watched: _Watched | None = None
         arch = seccomp.machine()
         self.bpf = seccomp.build_filter(arch, wire.REPLY_FD) if arch else b""
@@ -93,18 +87,26 @@ class Zygote:
             self.base_bytes = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         self.cages: dict[tuple[object, ...], cage.ChildCage] = {}
 
-    def cage_for(self, cpu_ms: int, memory_bytes: int, also_leave_out: frozenset[str], talks: bool) -> cage.ChildCage:
+    def cage_for(
+        self,
+        cpu_ms: int,
+        memory_bytes: int,
+        max_file_bytes: int = 0,
+        also_leave_out: frozenset[str] = _NONE,
+        talks: bool = False,
+    ) -> cage.ChildCage:
         """The prepared cage for these limits; prepared once, since most jobs have the same."""
-        key = (cpu_ms, memory_bytes, also_leave_out, talks)
+        key = (cpu_ms, memory_bytes, max_file_bytes, also_leave_out, talks)
         if key not in self.cages:
             if len(self.cages) > 64:
                 self.cages.clear()
             bpf = self.talking_bpf if talks else self.bpf
             space = self.base_bytes + memory_bytes
-            self.cages[key] = cage.ChildCage(self.libc, cpu_ms, space, bpf, self.leave_out | also_leave_out, self.pid)
+            left_out = self.leave_out | also_leave_out
+            self.cages[key] = cage.ChildCage(self.libc, cpu_ms, space, max_file_bytes, bpf, left_out, self.pid)
         return self.cages[key]
 
-    def fork_child(self, child_cage: cage.ChildCage, fd: int, max_file_bytes: int = 0) -> int:
+    def fork_child(self, child_cage: cage.ChildCage, fd: int) -> int:
         """Fork. In the parent return the process id; in the child keep nothing open but ``fd``, as ``wire.REPLY_FD``,
         close the cage and return 0.
 
@@ -119,7 +121,7 @@ class Zygote:
             if fd != wire.REPLY_FD:
                 os.dup2(fd, wire.REPLY_FD)
             cage.close_descriptors(self.libc, wire.REPLY_FD)
-            if not child_cage.close(max_file_bytes):
+            if not child_cage.close():
                 os._exit(_CAGE_FAILED_STATUS)
         return pid
 
@@ -131,13 +133,12 @@ class Zygote:
         start_s = time.monotonic()
         self.watched = _Watched(pid, start_s + wall_ms / 1000, talks)
         _signal.setitimer(_signal.ITIMER_REAL, cage.LOOK_MS / 1000, cage.LOOK_MS / 1000)
-        _, status, usage = os.wait4(pid, 0)
+        status, cpu_us, peak_kb = self.waiter.wait(pid)
         _signal.setitimer(_signal.ITIMER_REAL, 0)
         stopped = self.watched.stopped
         self.watched = None
-        cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
         wall_us = int((time.monotonic() - start_s) * 1e6)
-        return wire.ReplyHeader(0, 0, status, stopped, cpu_us, wall_us, usage.ru_maxrss)
+        return wire.ReplyHeader(0, 0, status, stopped, cpu_us, wall_us, peak_kb)
 
     def look(self, *_: object) -> None:
         """The timer's handler: stop the child if it must be.
@@ -152,13 +153,12 @@ class Zygote:
             child.stop(wire.HIT_WALL)
         elif not child.talks and child.stillness.look():
             child.stop(wire.ASLEEP)
-        for _fd, event in self.poller.poll(0) if child.talks else self.hang_up.poll(0):
-            request = self.requests.receive() if event & select.POLLIN else None
-            if request is None:  # the judge is gone
-                os.kill(child.pid, cage.SIGKILL)
-                os._exit(0)
-            if request[0].want == wire.STOP:
-                child.stop(wire.ASLEEP)
+        request = self.requests.receive(waits=False) if child.talks else wire.NOTHING
+        if request is None or os.getppid() != self.judge_pid:  # the judge is gone
+            os.kill(child.pid, cage.SIGKILL)
+            os._exit(0)
+        if request[0].want == wire.STOP:
+            child.stop(wire.ASLEEP)
 
     def serve(self) -> None:
         """Answer jobs until the judge hangs up."""
@@ -180,8 +180,8 @@ class Zygote:
         if fd < 0:
             raise OSError("no room for the job's descriptor")
         talks = request.want == wire.CONVERSE
-        child_cage = self.cage_for(request.cpu_ms, request.memory_bytes, _NONE, talks)
-        pid = self.fork_child(child_cage, fd, request.max_file_bytes)
+        child_cage = self.cage_for(request.cpu_ms, request.memory_bytes, request.max_file_bytes, talks=talks)
+        pid = self.fork_child(child_cage, fd)
         if pid == 0:
             (roles.play_role if talks else child.run_job)(wire.REPLY_FD)
         if talks:
@@ -196,13 +196,12 @@ class Zygote:
 
     def next_request(self) -> tuple[wire.RequestHeader, int]:
         """Wait for the next request; leave quietly when the judge is gone."""
-        while not self.poller.poll(_IDLE_POLL_MS):
-            if os.getppid() != self.judge_pid:
+        while True:
+            request = self.requests.receive()
+            if request is None or os.getppid() != self.judge_pid:
                 os._exit(0)
-        request = self.requests.receive()
-        if request is None:
-            os._exit(0)
-        return request
+            if request is not wire.NOTHING:
+                return request
 
 
 def _import_all(names: list[str]) -> None:
@@ -273,6 +272,7 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     sys.unraisablehook = lambda _: None  # the interpreter's own would open files to quote from
     _import_all(modules if world % 2 == 0 else modules[::-1])
     worlds.enter(world)
+    texts.enter()
     _warm_up()
     gc.collect()
     gc.disable()
