@@ -176,7 +176,9 @@ def test_several_faults_are_all_named_in_one_line() -> None:
 
 
 def test_a_missing_file_is_named_with_a_path_that_would_do(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no config file at .*nowhere\.toml, and no preset of that name: the presets are .*smoke"):
+    with pytest.raises(
+        UserError, match=r"no config file at .*nowhere\.toml, and no preset of that name: the presets are .*smoke"
+    ):
         load_config(tmp_path / "nowhere.toml")
 
 
