@@ -56,7 +56,7 @@ def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: 
 
 def refuse_links(folder: Path) -> None:
     """Raise UserError when something in a run folder that a run writes to, or deletes in, is a link elsewhere."""
-    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, NOW, CLUSTER_LOG):
+    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, CLUSTER_LOG, NOW):
         if os.path.islink(folder / name):
             raise UserError(f"{folder / name} is a link, and a run writes there: put the thing itself into {folder}")
 
