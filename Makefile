@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN_DIR ?= runs/population-0
 NAME ?= verifier
 
-.PHONY: setup run test test-slow lint reproduce-smoke smollm2 bench docs docs-serve clean
+.PHONY: setup run test test-slow lint reproduce-smoke smollm2 bench cluster-demo docs docs-serve clean
 
 setup: $(VENV)/.ready
 
@@ -40,6 +40,13 @@ smollm2: setup
 
 bench: setup
 	$(BIN)/python bench/$(NAME).py
+
+cluster-demo: $(VENV)/.ray
+	$(BIN)/python bench/cluster_demo.py
+
+$(VENV)/.ray: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray]"
+	touch $@
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict

@@ -35,6 +35,7 @@ TrustHooks = Annotated[
     bool, typer.Option("--trust-hooks", help="Import the hook that the run folder's config names: that runs its code.")
 ]
 AllowWeak = Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")]
+Cluster = Annotated[str | None, typer.Option("--cluster", help="A Ray cluster for the shards: HOST:PORT, or auto.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", help="section.field=value; may be repeated.", autocompletion=completion.fields),
@@ -94,11 +95,12 @@ def train(
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Folder to make; default runs/NAME-SEED.")] = None,
     set_: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
+    cluster: Cluster = None,
 ) -> None:
     """Play a run from its beginning to its report."""
     from redqueen.commands import train as command
 
-    command.train(config, run_dir, set_ or [], dry_run)
+    command.train(config, run_dir, set_ or [], dry_run, cluster)
 
 
 @app.command()
@@ -115,12 +117,16 @@ def init(
 
 @app.command()
 def resume(
-    run_dir: RunDir, trust_hooks: TrustHooks = False, allow_weak: AllowWeak = False, set_: Overrides = None
+    run_dir: RunDir,
+    trust_hooks: TrustHooks = False,
+    allow_weak: AllowWeak = False,
+    set_: Overrides = None,
+    cluster: Cluster = None,
 ) -> None:
     """Continue a run from its newest checkpoint, also beyond its end: --set run.num_steps=400."""
     from redqueen.commands import train as command
 
-    command.resume(run_dir, trust_hooks, allow_weak, set_ or [])
+    command.resume(run_dir, trust_hooks, allow_weak, set_ or [], cluster)
 
 
 @app.command()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,6 +21,7 @@ from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
+from redqueen.nouns import ShardNews
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
 from redqueen.policy.base_shape import base_shape, model_source
@@ -51,7 +52,8 @@ class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
     ``sampler`` makes a solver at another temperature (0 is greedy): what judges members, by their averages if any. The
-    cold-start check also asks it for other lengths and stop strings.
+    cold-start check also asks it for other lengths and stop strings. ``close`` ends what was started for them; ``news``
+    tells what happened to their shards since it was last asked.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -61,6 +63,8 @@ class Adapters:
     solver: Sampler
     sampler: MakeSampler
     learner: Learner
+    close: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    news: Callable[[], ShardNews] = field(default=ShardNews, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)
     adapters = load(config) if load else load_adapters(config, report)
-    with open_verifier(config, report=report) as verifier:
+    with closing(adapters), open_verifier(config, report=report) as verifier:
         yield Engine(
             config=config,
             tokenizer=adapters.tokenizer,
@@ -102,6 +106,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
             solver=adapters.solver,
             sampler=adapters.sampler,
             learner=adapters.learner,
+            close=adapters.close,
+            news=adapters.news,
             prompt_format=prompt_format,
             verifier=verifier,
             rating=GaussianRating(config.match),
@@ -115,19 +121,35 @@ def set_up_torch(config: Config) -> None:
     torch.manual_seed(config.run.rng_seed)
 
 
-def load_adapters(config: Config, report: Report = unheard) -> Adapters:
-    """Load the base and build bank, samplers and learner of torch in this process."""
+@dataclass(frozen=True)
+class LoadedBase:
+    """The frozen base and its tokenizer, which any number of banks in this process may stand on."""
+
+    base: Base
+    tokenizer: PreTrainedTokenizerBase
+
+
+def load_frozen(config: Config) -> LoadedBase:
+    """Load the base that the config names and freeze it. Raises UserError when memory cannot hold the run."""
     device = choose_device(config.run.device)
     refuse_what_cannot_fit(config, device)
     model, tokenizer = load_base(config.model.base)
-    base = freeze(model, device, config.model.precision)
-    bank = build_bank(config, base)
+    return LoadedBase(freeze(model, device, config.model.precision), tokenizer)
+
+
+def load_adapters(config: Config, report: Report = unheard) -> Adapters:
+    """Load the base and build bank, samplers and learner of torch in this process."""
+    return build_adapters(config, load_frozen(config), range(config.num_adapters), report)
+
+
+def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], report: Report) -> Adapters:
+    """Build bank, samplers and learner for these slots, which are numbered from 0 here."""
+    base, tokenizer = loaded.base, loaded.tokenizer
+    bank, here = build_bank(config, base, slots), config.slots.part(slots)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id = pad_token(tokenizer)
-    learner = TorchLearner(
-        bank, config.learn, temperature=solve.temperature, pad_id=pad_id, slots=config.slots, report=report
-    )
-    judged = config.slots.judged
+    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id, slots=here, report=report)
+    judged = here.judged
     played = judged if config.learn.average_plays else {}
 
     usual_stops = choose_format(config).stops
@@ -163,11 +185,12 @@ def load_adapters(config: Config, report: Report = unheard) -> Adapters:
     )
 
 
-def build_bank(config: Config, base: Base) -> AdapterBank:
-    """Return a bank of founders for the population and the hall of fame of the config."""
+def build_bank(config: Config, base: Base, slots: Sequence[int] | None = None) -> AdapterBank:
+    """Return a bank of founders for these slots (None: all) of the population and the hall of fame of the config."""
     population = config.population
+    slots = range(config.num_adapters) if slots is None else slots
     rank, alpha, targets = population.lora_rank, population.lora_alpha, population.lora_targets
-    return AdapterBank(base, config.num_adapters, rank, alpha, targets, config.run.rng_seed)
+    return AdapterBank(base, len(slots), rank, alpha, targets, config.run.rng_seed, slots)
 
 
 def choose_device(name: str) -> torch.device:
@@ -193,6 +216,12 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:
     """Return what finds the strings that end a completion, None where the end token does it alone."""
     return StopStrings(stops, lambda tokens: str(tokenizer.decode(list(tokens)))) if stops else None
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a base, and no weights."""
+    base_shape(name)
+    return _load_tokenizer(name, model_source(name))
 
 
 def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:

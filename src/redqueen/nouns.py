@@ -219,3 +219,22 @@ class Birth:
     """``delta`` or ``factor``: what the operator acted on; ``none`` for a slot that was reset to the base."""
     layer_changes: dict[str, float] = field(default_factory=dict)
     """The relative change of each adapted module, by its name."""
+
+
+@dataclass(frozen=True)
+class ShardEvent:
+    """What happened to a shard of the population: it was ``opened``, ``lost`` or ``moved``, where, why, in seconds."""
+
+    shard: int
+    what: str
+    node: str
+    detail: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class ShardNews:
+    """What happened to the shards in a step, and the bytes that travelled, by purpose."""
+
+    events: tuple[ShardEvent, ...] = ()
+    moved_bytes: dict[str, int] = field(default_factory=dict)

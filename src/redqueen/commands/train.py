@@ -5,12 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from redqueen.config import load_config
 
+if TYPE_CHECKING:
+    from redqueen.engine import LoadAdapters
 
-def train(config: Path | None, run_dir: Path | None, overrides: Sequence[str], dry_run: bool) -> None:
-    """Play a run from its beginning in ``run_dir`` (default runs/NAME-SEED); with ``dry_run`` only print its plan."""
+
+def train(
+    config: Path | None, run_dir: Path | None, overrides: Sequence[str], dry_run: bool, cluster: str | None = None
+) -> None:
+    """Play a run from its beginning in ``run_dir`` (default runs/NAME-SEED); with ``dry_run`` only print its plan.
+
+    ``cluster`` is the address of a Ray cluster on which the shards of the population shall stand.
+    """
     from redqueen.fitting import fit_to_base
 
     fitted = fit_to_base(load_config(config, overrides))
@@ -25,14 +34,30 @@ def train(config: Path | None, run_dir: Path | None, overrides: Sequence[str], d
     from redqueen.run.lifecycle import start
 
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
-    play_to_report(folder, lambda: start(resolved, folder))
+    load = _load(cluster)
+    play_to_report(folder, lambda: start(resolved, folder, load))
 
 
-def resume(run_dir: Path, trust_hooks: bool = False, allow_weak: bool = False, overrides: Sequence[str] = ()) -> None:
+def resume(
+    run_dir: Path,
+    trust_hooks: bool = False,
+    allow_weak: bool = False,
+    overrides: Sequence[str] = (),
+    cluster: str | None = None,
+) -> None:
     """Continue a run that was stopped, from its newest checkpoint; ``overrides`` may make it longer."""
     from redqueen.run.lifecycle import resume
 
-    play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak, overrides=overrides))
+    load = _load(cluster)
+    play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak, load, overrides))
+
+
+def _load(cluster: str | None) -> LoadAdapters | None:
+    if cluster is None:
+        return None
+    from redqueen.cluster.opening import adapters_at
+
+    return adapters_at(cluster)
 
 
 def play_to_report(folder: Path, play: Callable[[], bool]) -> None:

@@ -5,6 +5,7 @@ A field's docstring says what it is, then its ground and why: *Paper* (a reader 
 ``docs/paper_map.md`` is written from them. This module imports no torch.
 """
 
+from redqueen.config.cluster import ClusterConfig
 from redqueen.config.evaluate import EvaluateConfig
 from redqueen.config.evolve import OPERATORS, EvolveConfig
 from redqueen.config.learn import LearnConfig
@@ -20,6 +21,7 @@ from redqueen.config.verify import VerifyConfig
 __all__ = [
     "EMBEDDED",
     "OPERATORS",
+    "ClusterConfig",
     "Config",
     "EvaluateConfig",
     "EvolveConfig",

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError, model_validator
 
+from redqueen.config.cluster import ClusterConfig
 from redqueen.config.evaluate import EvaluateConfig
 from redqueen.config.evolve import EvolveConfig
 from redqueen.config.learn import LearnConfig
@@ -38,6 +39,7 @@ class Config(Section):
     learn: LearnConfig = LearnConfig()
     evolve: EvolveConfig = EvolveConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
+    cluster: ClusterConfig = ClusterConfig()
 
     @model_validator(mode="after")
     def _something_to_propose(self) -> Config:
@@ -46,6 +48,11 @@ class Config(Section):
             raise ValueError("propose and solve must have equal temperature and top_p: the learner knows one policy")
         if self.population.single and self.match.hall_of_fame_frac > 0:
             raise ValueError("match.hall_of_fame_frac needs two roles: the single agent has no opponents, set it to 0")
+        if self.cluster.num_shards > self.population.num_members:
+            raise ValueError(
+                f"cluster.num_shards is {self.cluster.num_shards}, and there are {self.population.num_members} members "
+                "to divide: lower it"
+            )
         return self
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -25,6 +26,22 @@ class Slots:
         sizes = (num_members, num_hall, num_members * references, num_members * averages, int(spare))
         ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
         return Slots(*(range(end - size, end) for size, end in zip(sizes, ends, strict=True)))
+
+    def part(self, slots: Sequence[int]) -> Slots:
+        """Lay out those of ``slots`` (ascending) alone, numbered anew from 0; followers go with their members."""
+        ends, end = [], 0
+        for whole in (self.members, self.hall, self.references, self.averages, self.spare):
+            size = sum(slot in whole for slot in slots)
+            ends.append(range(end, end + size))
+            end += size
+        return Slots(*ends)
+
+    def shard_of(self, slot: int, num_shards: int) -> int:
+        """Return which of ``num_shards`` parts a slot is in: members in turn, followers where their members are."""
+        for whole in (self.members, self.hall, self.references, self.averages, self.spare):
+            if slot in whole:
+                return whole.index(slot) % num_shards
+        raise IndexError(f"there is no slot {slot}")
 
     @property
     def num_adapters(self) -> int:

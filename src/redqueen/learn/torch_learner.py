@@ -206,10 +206,23 @@ class TorchLearner:
 
     def inherit(self, slot: int, parent_slot: int) -> None:
         """Give ``slot`` a copy of its parent's moments and step count."""
-        state = self.optimiser.state.get(self.members[parent_slot])
+        self.set_moments(slot, self.moments(parent_slot))
+
+    def moments(self, slot: int) -> dict[str, Tensor]:
+        """Return a copy of a member's moments and step count by name; nothing when it was never stepped."""
+        state = self.optimiser.state.get(self.members[slot], {})
+        return {name: value.detach().clone() for name, value in state.items()}
+
+    def set_moments(self, slot: int, moments: Mapping[str, Tensor]) -> None:
+        """Give a member moments and a step count; with none it has those of a newborn."""
         self.reset(slot)
-        if state:
-            self.optimiser.state[self.members[slot]] = {name: value.clone() for name, value in state.items()}
+        if moments:
+            self.optimiser.state[self.members[slot]] = {n: self._placed(n, value) for n, value in moments.items()}
+
+    def _placed(self, name: str, value: Tensor) -> Tensor:
+        # A fused AdamW on the CPU counts steps there; elsewhere the count is on the device.
+        stays = name == "step" and self.base.device.type == "cpu"
+        return value.to(value.device if stays else self.base.device, copy=True)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return moments and step counts as ``<slot>.step``, ``<slot>.exp_avg``, ``<slot>.exp_avg_sq`` (fp32), and the
@@ -234,8 +247,7 @@ class TorchLearner:
                     "the optimiser state belongs to a population of another size or lora_rank; "
                     "resume with the configuration stored beside the run"
                 )
-            where = value.device if name == "step" and self.base.device.type == "cpu" else self.base.device
-            self.optimiser.state[self.members[slot]][name] = value.to(where, copy=True)
+            self.optimiser.state[self.members[slot]][name] = self._placed(name, value)
 
 
 def _chunks(total: int, size: int) -> Iterator[slice]:

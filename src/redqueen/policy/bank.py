@@ -66,7 +66,8 @@ class AdapterBank:
 
     ``targets`` is "all-linear" (every linear layer but the output head) or module names as PEFT takes them (a full
     name, or its last parts: "q_proj"). Fresh members equal the base bit for bit: B = 0, A uniform in
-    +-1/sqrt(in) as PEFT draws it, seeded by (``rng_seed``, slot).
+    +-1/sqrt(in) as PEFT draws it, seeded by (``rng_seed``, slot). A bank of some members of a larger population has
+    their slots there as ``numbers``, which then stand in the seed.
     """
 
     def __init__(
@@ -77,11 +78,13 @@ class AdapterBank:
         alpha: float = 64.0,
         targets: str | Sequence[str] = "all-linear",
         rng_seed: int = 0,
+        numbers: Sequence[int] | None = None,
     ) -> None:
         if num_members < 1 or rank < 1:
             raise UserError("an adapter bank needs at least one member and a lora_rank of at least 1")
         self.base = base
         self.num_members, self.rank, self.alpha = num_members, rank, float(alpha)
+        self.numbers = tuple(range(num_members) if numbers is None else numbers)
         modules = find_targets(base.model, targets)
         self.sites: list[Site] = []
         start = 0
@@ -131,14 +134,17 @@ class AdapterBank:
 
     @torch.no_grad()
     def reset(self, slot: int, rng_seed: int) -> None:
-        """Make ``slot`` a fresh member, drawn from (``rng_seed``, slot) alone."""
-        seed = int(np.random.SeedSequence([rng_seed, slot]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        """Make ``slot`` a fresh member, drawn from (``rng_seed``, its number) alone."""
+        seed = int(
+            np.random.SeedSequence([rng_seed, self.numbers[self._checked(slot)]]).generate_state(1, np.uint64)[0]
+            >> np.uint64(1)
+        )
         generator = torch.Generator().manual_seed(seed)
         row = torch.zeros(self.num_parameters)
         for site in self.sites:
             bound = 1.0 / math.sqrt(site.num_in)  # kaiming_uniform with a = sqrt(5), PEFT's default for lora_A
             row[site.a_slice].uniform_(-bound, bound, generator=generator)
-        self.flat[self._checked(slot)].copy_(row)
+        self.flat[slot].copy_(row)
 
     def genotype(self, slot: int) -> Genotype:
         """Return a copy of a member's factors (fp32, on the CPU)."""

@@ -11,6 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from redqueen.cluster.opening import adapters_here
 from redqueen.config import Config
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError
@@ -20,6 +21,7 @@ from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import EvaluationRecord
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
+from redqueen.run.cluster_log import write_news
 from redqueen.run.cold_start import check_cold_start
 from redqueen.run.continuation import lengthened, record_lengths, write_lengths
 from redqueen.run.ending import Spent, is_over, spent_so_far
@@ -79,7 +81,7 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
             f"{folder} exists already: choose another --run-dir, or continue it: `redqueen resume {folder}`"
         )
     require_tracker(config)
-    with _reporting(config) as reporter, open_engine(config, load, reporter) as engine:
+    with _reporting(config) as reporter, open_engine(config, load or adapters_here(reporter), reporter) as engine:
         check_prompts(engine)
         make_run_folder(folder, config)
         with RunLock(folder):
@@ -104,7 +106,11 @@ def resume(
     asked = lengthened(load_run_config(folder), overrides)
     config = trusted_config(asked, folder, trust_hooks, allow_weak)
     require_tracker(config)
-    with RunLock(folder), _reporting(config) as reporter, open_engine(config, load, reporter) as engine:
+    with (
+        RunLock(folder),
+        _reporting(config) as reporter,
+        open_engine(config, load or adapters_here(reporter), reporter) as engine,
+    ):
         checkpoints = folder / CHECKPOINTS
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
         if overrides:
@@ -203,6 +209,7 @@ def _begin(session: Session) -> State:
         writer.add_evaluations(base_records(session.base_scores))
         writer.add_timings(clock.take())
     _save(session, state)
+    _tell_news(session, 0)
     return state
 
 
@@ -229,6 +236,7 @@ def _play(session: Session, state: State) -> bool:
                     writer.add_evaluations(_evaluation(session, state))
             writer.add_timings(report.seconds | clock.take())
         session.progress.finish_step(report.step, metrics, state.individuals)
+        _tell_news(session, report.step)
         for warning in warned:
             session.progress.say(f"step {report.step}: {warning}")
         session.tracker.log(report.step, finite_only(metrics))
@@ -242,6 +250,16 @@ def _play(session: Session, state: State) -> bool:
     if saved < state.step:
         _save(session, state)
     return _is_over(config, state, spent) and not session.evaluation_owed
+
+
+def _tell_news(session: Session, step: int) -> None:
+    news = session.engine.news()
+    write_news(session.folder, step, news)
+    for event in news.events:
+        if event.what != "opened":
+            session.progress.say(
+                f"step {step}: shard {event.shard} {event.what} ({event.node}) {event.detail}".rstrip()
+            )
 
 
 def _is_over(config: Config, state: State, spent: Spent) -> bool:

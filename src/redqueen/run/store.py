@@ -18,6 +18,7 @@ CONFIG = "config.json"
 JOURNAL = "journal.sqlite"
 CHECKPOINTS = "checkpoints"
 LOCK = LOCK_NAME
+CLUSTER_LOG = "cluster.jsonl"
 REPORT = "report.html"
 """Written last: a run that has it and has played its last step is finished."""
 
@@ -54,7 +55,7 @@ def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: 
 
 def refuse_links(folder: Path) -> None:
     """Raise UserError when something in a run folder that a run writes to, or deletes in, is a link elsewhere."""
-    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT):
+    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, CLUSTER_LOG):
         if os.path.islink(folder / name):
             raise UserError(f"{folder / name} is a link, and a run writes there: put the thing itself into {folder}")
 

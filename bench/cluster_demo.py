@@ -1,0 +1,87 @@
+"""Two Ray nodes on this machine, each with a core, play the run that one process plays: the journals must be equal.
+
+    python bench/cluster_demo.py [--steps 10] [--out FOLDER]
+
+4T+4S in two shards. The run is played in one process, then on the cluster, and both are compared: journals row by row
+(tasks, verdicts, ratings) and the last checkpoint's tensors (factors and moments) bit by bit. The last line is
+``equal``, or where they differ; then the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from redqueen.cluster.opening import adapters_at
+from redqueen.config import Config, load_config
+from redqueen.journal.compare import diff
+from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.cluster_log import read_summary
+from redqueen.run.lifecycle import start
+from redqueen.run.store import CHECKPOINTS, JOURNAL
+
+CONFIG = Path(__file__).parents[1] / "configs" / "population.toml"
+
+
+def demo_config(num_steps: int) -> Config:
+    """4T+4S in two shards; one thread each, since the number of threads changes the last bits of a sum."""
+    one_core_each = ["run.num_threads=1", "cluster.num_shards=2", "verify.num_workers=1"]
+    return load_config(CONFIG, [f"run.num_steps={num_steps}", "evaluate.max_items=60", *one_core_each])
+
+
+def compare(one: Path, other: Path) -> str:
+    """Return ``equal``, or the first difference of two runs."""
+    found = diff(one / JOURNAL, other / JOURNAL)
+    if found is not None:
+        return found
+    first, second = (Checkpoint.latest_valid(folder / CHECKPOINTS) for folder in (one, other))
+    assert first is not None and second is not None
+    if first.tensors.keys() != second.tensors.keys():
+        return f"the checkpoints hold other tensors: {min(first.tensors.keys() ^ second.tensors.keys())}"
+    unequal = [name for name, tensor in first.tensors.items() if not torch.equal(tensor, second.tensors[name])]
+    return f"the tensor {unequal[0]} differs" if unequal else "equal"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args()
+    out = options.out or Path(tempfile.mkdtemp(prefix="redqueen-cluster-"))
+    config = demo_config(options.steps)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+    began = time.monotonic()
+    start(config, out / "one-process")
+    one_s = time.monotonic() - began
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    nodes.add_node(num_cpus=1)
+    try:
+        began = time.monotonic()
+        start(config, out / "two-nodes", adapters_at(nodes.address))
+        two_s = time.monotonic() - began
+    finally:
+        nodes.shutdown()
+    summary = read_summary(out / "two-nodes")
+    assert summary is not None
+    members = config.population.num_members
+    print(f"runs: {out}\none process: {one_s:.0f} s; two nodes: {two_s:.0f} s, with their start")
+    for purpose, num_bytes in sorted(summary.moved_bytes.items()):
+        print(
+            f"{purpose}: {num_bytes / 1e6:.2f} MB, {num_bytes / options.steps / members / 1e3:.1f} kB a member and step"
+        )
+    verdict = compare(out / "one-process", out / "two-nodes")
+    print(verdict)
+    sys.exit(verdict != "equal")
+
+
+if __name__ == "__main__":
+    main()

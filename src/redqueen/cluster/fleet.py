@@ -1,0 +1,173 @@
+"""The shards of a run together: calls go to all of them at once, and a shard that is lost is made anew.
+
+What a shard was is known outside of it: the backup after its last update, which the host keeps on another machine, and
+the changes since (children, resets), which stay here until the next backup. A lost shard is opened again, restored,
+brought up to date, and asked the same again. Shards compute the same wherever they stand, so a run that lost shards is
+the run that lost none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from redqueen.cluster.host import Connection, Host, Pending, ShardLost
+from redqueen.config import Config
+from redqueen.config.slots import Slots
+from redqueen.errors import UserError
+from redqueen.nouns import Rollout, ShardEvent, ShardNews, Tuning, UpdateStats
+
+Call = tuple[Any, ...]
+"""A method's name and its arguments."""
+
+
+@dataclass
+class _Place:
+    """A shard as it is known from outside."""
+
+    slots: tuple[int, ...]
+    connection: Connection
+    num_updates: int = 0
+    changes: list[Call] = field(default_factory=list)
+
+
+def partition(slots: Slots, num_shards: int) -> list[tuple[int, ...]]:
+    """Return the slots of each shard: members in turn, so that roles spread evenly, and their followers with them."""
+    shard_of = [slots.shard_of(slot, num_shards) for slot in range(slots.num_adapters)]
+    return [tuple(slot for slot, at in enumerate(shard_of) if at == shard) for shard in range(num_shards)]
+
+
+class Fleet:
+    """All shards of a run on one host."""
+
+    def __init__(self, config: Config, host: Host) -> None:
+        self.config, self.host = config.cluster, host
+        self.events: list[ShardEvent] = []
+        self.num_lost = 0
+        slots = partition(config.slots, config.cluster.num_shards)
+        self.places = [_Place(part, self._open(i, part)) for i, part in enumerate(slots)]
+        self.shard_of = {slot: i for i, part in enumerate(slots) for slot in part}
+
+    def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
+        """Ask several shards at once, by index; return their answers when all are there.
+
+        Raises what a shard raised, and UserError when more shards were lost than the config allows.
+        """
+        pending = {index: self._send(index, call) for index, call in calls.items()}
+        return {index: self._finish(index, calls[index], pending[index]) for index in calls}
+
+    def change(self, slot: int, method: str, *arguments: Any) -> None:
+        """Ask the shard of a member to change it: a method of ``Shard`` whose first argument is the slot."""
+        self.change_shard(self.shard_of[slot], method, slot, *arguments)
+
+    def change_shard(self, index: int, method: str, *arguments: Any) -> None:
+        """Ask a shard to change, and remember it until the next backup."""
+        call = (method, *arguments)
+        self.ask({index: call})
+        self.places[index].changes.append(call)
+
+    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning]) -> list[UpdateStats]:
+        """Let every shard take one update, and keep a backup of each: after this nothing of it can be lost."""
+        parts: dict[int, list[Rollout]] = {index: [] for index in range(len(self.places))}
+        for rollout in rollouts:
+            parts[self.shard_of[rollout.slot]].append(rollout)
+        own: dict[int, dict[int, Tuning]] = {index: {} for index in parts}
+        for slot, tuning in tunings.items():
+            own[self.shard_of[slot]][slot] = tuning
+        calls: dict[int, Call] = {i: ("update", self.places[i].num_updates, parts[i], own[i]) for i in parts}
+        answers = self.ask(calls)
+        for index, call in calls.items():
+            answers[index] = self._secure(index, call, answers[index])
+        self._rebalance()
+        return sorted((one for part in answers.values() for one in part), key=lambda one: one.slot)
+
+    def news(self) -> ShardNews:
+        """Return what happened to the shards, and what was moved, since the last call."""
+        events, self.events = tuple(self.events), []
+        return ShardNews(events, self.host.moved())
+
+    def close(self) -> None:
+        """End all shards."""
+        for place in self.places:
+            place.connection.close()
+        self.host.close()
+
+    # Loss and recovery -----------------------------------------------------------------------------------------
+
+    def _secure(self, index: int, call: Call, answer: Any) -> Any:
+        """Keep a backup of a shard that has taken an update; take the update again when the shard is lost before."""
+        place = self.places[index]
+        for losses in range(self.config.num_losses_of_a_call + 1):
+            try:
+                self.host.keep(index, place.connection)
+                place.num_updates += 1
+                place.changes.clear()
+                return answer
+            except ShardLost as lost:
+                self._replace(index, lost, losses)
+                answer = self._finish(index, call, self._send(index, call))
+        raise AssertionError("a loss too many was not refused")
+
+    def _send(self, index: int, call: Call) -> Pending:
+        method, *arguments = call
+        return self.places[index].connection.send(method, *arguments)
+
+    def _finish(self, index: int, call: Call, pending: Pending) -> Any:
+        for losses in range(self.config.num_losses_of_a_call + 1):
+            try:
+                return pending.get()
+            except ShardLost as lost:
+                self._replace(index, lost, losses)
+                pending = self._send(index, call)
+        raise AssertionError("a loss too many was not refused")
+
+    def _replace(self, index: int, lost: ShardLost, losses_of_the_call: int) -> None:
+        """Open a lost shard again and bring it to where it was. Raises UserError when losses are too many."""
+        place = self.places[index]
+        while True:
+            self.num_lost += 1
+            self.events.append(ShardEvent(index, "lost", place.connection.node, str(lost)))
+            if losses_of_the_call >= self.config.num_losses_of_a_call:
+                raise UserError(
+                    f"shard {index} was lost {losses_of_the_call + 1} times over one call (last: {lost}); see what "
+                    "ends it, then `redqueen resume` the run, or raise cluster.num_losses_of_a_call"
+                )
+            if self.num_lost > self.config.num_losses:
+                raise UserError(
+                    f"{self.num_lost} shards were lost (last: {lost}); `redqueen resume` the run on a cluster that "
+                    "stays, or raise cluster.num_losses"
+                )
+            place.connection.close()
+            try:
+                self._reopen(index)
+                return
+            except ShardLost as again:
+                lost, losses_of_the_call = again, losses_of_the_call + 1
+
+    def _reopen(self, index: int) -> None:
+        place = self.places[index]
+        place.connection = self._open(index, place.slots)
+        backup = self.host.kept(index)
+        if backup is not None:
+            place.connection.send("restore", backup).get()
+        for method, *arguments in place.changes:
+            place.connection.send(method, *arguments).get()
+
+    def _open(self, index: int, slots: tuple[int, ...]) -> Connection:
+        began = time.monotonic()
+        connection = self.host.open(index, slots)
+        self.events.append(ShardEvent(index, "opened", connection.node, "", time.monotonic() - began))
+        return connection
+
+    def _rebalance(self) -> None:
+        """Move shards that would stand better elsewhere, now that all they are is kept."""
+        for index in self.host.misplaced([place.connection for place in self.places]):
+            place = self.places[index]
+            self.events.append(ShardEvent(index, "moved", place.connection.node))
+            place.connection.close()
+            try:
+                self._reopen(index)
+            except ShardLost as lost:
+                self._replace(index, lost, 0)

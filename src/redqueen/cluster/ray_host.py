@@ -1,0 +1,253 @@
+"""Shards as actors of a Ray cluster: one process each, on whichever machine has room, and found again when it is lost.
+
+Ray's own restarts and retries stay off: a restart would run a constructor again and know nothing of what was learned.
+Calls and answers travel as bytes, so what moves can be counted. A backup goes from the shard's machine straight to
+that of another shard and never through the driver. Whether a shard lives is judged by its progress, which a second
+thread of its process tells: a process that hangs is alive.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from redqueen.cluster.host import Connection, Pending, ShardLost
+from redqueen.cluster.shard import Backup, Shard
+from redqueen.config import Config
+from redqueen.errors import UserError
+
+LOOK_S = 0.5
+"""Seconds between two looks at a shard that has not answered."""
+
+
+class ShardActor:
+    """A shard in a process of its own, with a second thread for questions about its progress and others' backups."""
+
+    def __init__(self) -> None:
+        self.shard: Shard | None = None
+        self.others: dict[int, bytes] = {}
+
+    def start(self, config: Config, slots: Sequence[int]) -> None:
+        """Load the base and make the founders."""
+        self.shard = Shard(config, slots)
+
+    def call(self, payload: bytes) -> bytes:
+        """Answer one call."""
+        method, arguments = pickle.loads(payload)
+        return pickle.dumps(getattr(self.shard, method)(*arguments))
+
+    def backup(self) -> bytes:
+        """Return everything that must not be lost."""
+        assert self.shard is not None
+        return pickle.dumps(self.shard.backup())
+
+    def pid(self) -> int:
+        """Return the id of its process."""
+        return os.getpid()
+
+    def progress(self) -> int:
+        """Return a number that grows while work goes on."""
+        return self.shard.progress if self.shard else 0
+
+    def keep(self, index: int, backup: bytes) -> int:
+        """Keep another shard's backup in place of its last one; return its size in bytes."""
+        self.others[index] = backup
+        return len(backup)
+
+    def kept(self, index: int) -> bytes:
+        """Return another shard's backup."""
+        return self.others[index]
+
+
+class RayHost:
+    """Implements ``Host`` on the Ray cluster at ``address`` (``auto``: the one that this machine is part of)."""
+
+    def __init__(self, config: Config, address: str) -> None:
+        self.config = config
+        try:
+            _knock(address)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
+        except (OSError, RayError, RuntimeError, ValueError) as error:
+            first = str(error).strip().splitlines()[0]
+            raise UserError(
+                f"--cluster {address}: there is no Ray cluster to reach ({first}); start one: `ray start --head`, and "
+                "on every other machine `ray start --address=HEAD:6379`"
+            ) from None
+        gpus = 0.0 if config.run.device == "cpu" else sum(_of(node, "GPU") for node in _nodes())
+        remote: Any = ray.remote  # its types know other options than it takes
+        self._actor_class = remote(
+            num_cpus=0,  # where a shard stands is decided here: one core must be able to take a lost neighbour's shards
+            num_gpus=min(0.5, gpus / (2 * config.cluster.num_shards)),  # half a device each, for the same reason
+            max_restarts=0,
+            max_task_retries=0,
+            concurrency_groups={"side": 2},
+        )(ShardActor)
+        self.connections: dict[int, RayConnection] = {}
+        self.keepers: dict[int, RayConnection] = {}
+        self.backups: dict[int, Any] = {}
+        self.moved_bytes: Counter[str] = Counter()
+
+    def open(self, index: int, slots: Sequence[int]) -> RayConnection:
+        """Open a shard on the machine with most room. Raises ShardLost when it does not come up."""
+        self.connections.pop(index, None)
+        node = self._roomiest()
+        place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        actor = self._actor_class.options(scheduling_strategy=place).remote()
+        connection = RayConnection(actor, node["NodeID"], node["NodeManagerHostname"], self)
+        started = actor.start.remote(self.config, tuple(slots))
+        RayPending(started, connection, self.config.cluster.start_s, as_bytes=False).get()
+        self.connections[index] = connection
+        return connection
+
+    def keep(self, index: int, connection: Connection) -> None:
+        """Take a backup to another machine, or else to another process; its own machine's object store has it too."""
+        assert isinstance(connection, RayConnection)
+        silence_s = self.config.cluster.silence_s
+        backup = connection.actor.backup.remote()
+        _wait(backup, connection, silence_s)
+        self.backups[index] = backup
+        self.keepers.pop(index, None)
+        others = [other for i, other in self.connections.items() if i != index]
+        for other in sorted(others, key=lambda other: other.node_id == connection.node_id):
+            try:
+                keeping = other.actor.keep.options(concurrency_group="side").remote(index, backup)
+                self.moved_bytes["backup"] += ray.get(keeping, timeout=silence_s)
+            except RayError:  # the other one is lost, which shows when it is asked next, or this one is
+                _wait(backup, connection, silence_s)
+                continue
+            self.keepers[index] = other
+            return
+
+    def kept(self, index: int) -> Backup | None:
+        """Return the newest backup of a shard; None when none was ever kept."""
+        if index not in self.backups:
+            return None
+        silence_s, keeper = self.config.cluster.silence_s, self.keepers.get(index)
+        if keeper is not None and keeper in self.connections.values():
+            try:
+                return _loaded(ray.get(keeper.side("kept", index), timeout=silence_s))
+            except RayError:
+                pass  # its keeper is lost as well
+        try:
+            return _loaded(ray.get(self.backups[index], timeout=silence_s))
+        except RayError as error:
+            raise ShardLost(f"its backup is lost too ({type(error).__name__})") from None
+
+    def misplaced(self, connections: Sequence[Connection]) -> list[int]:
+        """Return which shards to move so that machines that came since get their share; the busiest give first."""
+        room = {node["NodeID"]: _of(node, "CPU") for node in _nodes()}
+        on: dict[str, list[int]] = {node: [] for node in room}
+        for index, connection in enumerate(connections):
+            assert isinstance(connection, RayConnection)
+            on.setdefault(connection.node_id, []).append(index)
+        moving = []
+        while room:
+            busiest = max(room, key=lambda node: (len(on[node]) / room[node], node))
+            idlest = min(room, key=lambda node: (len(on[node]) / room[node], node))
+            if len(on[busiest]) / room[busiest] <= (len(on[idlest]) + 1) / room[idlest]:
+                break
+            moving.append(on[busiest].pop())
+            on[idlest].append(moving[-1])
+        return moving
+
+    def moved(self) -> dict[str, int]:
+        """Return the bytes that were ``asked``, ``answered`` and put away as ``backup`` since the last call."""
+        moved, self.moved_bytes = dict(self.moved_bytes), Counter()
+        return moved
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        ray.shutdown()
+
+    def _roomiest(self) -> dict[str, Any]:
+        nodes = _nodes()
+        if not nodes:
+            raise ShardLost("no machine of the cluster has a free core")
+        taken = Counter(connection.node_id for connection in self.connections.values())
+        return min(nodes, key=lambda node: ((taken[node["NodeID"]] + 1) / _of(node, "CPU"), node["NodeID"]))
+
+
+class RayConnection:
+    """Implements ``Connection`` to an actor."""
+
+    def __init__(self, actor: Any, node_id: str, node: str, host: RayHost) -> None:
+        self.actor, self.node_id, self.host = actor, node_id, host
+        self.node = f"{node} {node_id[:6]}"
+
+    def send(self, method: str, *arguments: object) -> Pending:
+        """Ask for a method of ``Shard``."""
+        payload = pickle.dumps((method, arguments))
+        self.host.moved_bytes["asked"] += len(payload)
+        return RayPending(self.actor.call.remote(payload), self, self.host.config.cluster.silence_s)
+
+    def side(self, method: str, *arguments: object) -> Any:
+        """Ask its second thread; return Ray's reference to the answer."""
+        return getattr(self.actor, method).options(concurrency_group="side").remote(*arguments)
+
+    def close(self) -> None:
+        """End the actor's process."""
+        ray.kill(self.actor)
+
+
+class RayPending:
+    """Implements ``Pending``: waits as long as the shard gets on."""
+
+    def __init__(self, reference: Any, connection: RayConnection, silence_s: float, as_bytes: bool = True) -> None:
+        self.reference, self.connection, self.silence_s, self.as_bytes = reference, connection, silence_s, as_bytes
+
+    def get(self) -> Any:
+        """Wait for the answer. Raises ShardLost, or what the shard itself raised."""
+        answer = _wait(self.reference, self.connection, self.silence_s)
+        if not self.as_bytes:
+            return answer
+        self.connection.host.moved_bytes["answered"] += len(answer)
+        return pickle.loads(answer)
+
+
+def _knock(address: str) -> None:
+    """Raise OSError when nothing answers at HOST:PORT; Ray itself would wait there for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and "/" not in address and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
+
+
+def _wait(reference: Any, connection: RayConnection, silence_s: float) -> Any:
+    """Return what a reference stands for once it is there; ShardLost when its shard died or makes no progress."""
+    seen, since, asked = -1, time.monotonic(), None
+    try:
+        while not ray.wait([reference], timeout=LOOK_S)[0]:
+            asked = asked or connection.side("progress")
+            if ray.wait([asked], timeout=0)[0]:
+                progress, asked = ray.get(asked), None
+                if progress != seen:
+                    seen, since = progress, time.monotonic()
+            if time.monotonic() - since > silence_s:
+                raise ShardLost(f"no progress for {silence_s:.0f} s")
+        return ray.get(reference)
+    except RayTaskError as error:
+        raise error.cause from None
+    except (GetTimeoutError, RayError) as error:
+        raise ShardLost(type(error).__name__) from None
+
+
+def _loaded(backup: bytes) -> Backup:
+    found: Backup = pickle.loads(backup)
+    return found
+
+
+def _nodes() -> list[dict[str, Any]]:
+    return [node for node in ray.nodes() if node["Alive"] and _of(node, "CPU") >= 1]
+
+
+def _of(node: dict[str, Any], resource: str) -> float:
+    return float(node["Resources"].get(resource, 0.0))

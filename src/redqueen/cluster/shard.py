@@ -1,0 +1,139 @@
+"""One shard: some members of the population with a base, samplers and a learner of their own, in one process.
+
+Members are named by their slots in the whole population; inside they are numbered from 0. Every call may be repeated
+after a lost answer: an update carries the number of updates that came before it, everything else says what shall be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from torch import Tensor
+
+from redqueen.config import Config
+from redqueen.engine import LoadedBase, build_adapters, load_frozen, set_up_torch
+from redqueen.learn.torch_learner import TorchLearner
+from redqueen.learn.torch_store import TorchStore
+from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
+from redqueen.policy.limits import TextLimits
+from redqueen.policy.protocols import Sampler
+from redqueen.population.genotype import Genotype
+from redqueen.timing import Report, unheard
+
+PROPOSER, SOLVER = "proposer", "solver"
+
+
+@dataclass(frozen=True)
+class About:
+    """What a shard found out about the base: how long texts may be, its name, and what an adapter's card calls it."""
+
+    limits: TextLimits
+    base_name: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Backup:
+    """Everything that a shard's members are after ``num_updates`` updates, and what the last update answered."""
+
+    num_updates: int
+    tensors: dict[str, Tensor]
+    stats: tuple[UpdateStats, ...] = ()
+
+
+class Shard:
+    """The members of ``slots``. Call it from one thread at a time.
+
+    ``loaded`` is a base that is there already; ``report`` is told of progress.
+    """
+
+    def __init__(
+        self, config: Config, slots: Sequence[int], loaded: LoadedBase | None = None, report: Report = unheard
+    ) -> None:
+        self.config, self.slots = config, tuple(slots)
+        set_up_torch(config)
+        self.progress = 0
+        """Grows while work goes on; another thread may look at it."""
+        self.report = report
+        self.adapters = build_adapters(config, loaded or load_frozen(config), self.slots, self._tick)
+        self.store = cast(TorchStore, self.adapters.store)
+        self.learner = cast(TorchLearner, self.adapters.learner)
+        self.local = {slot: i for i, slot in enumerate(self.slots)} | {BASE_SLOT: BASE_SLOT}
+        self.num_updates = 0
+        self.last_stats: tuple[UpdateStats, ...] = ()
+
+    def about(self) -> About:
+        """Return what is the same for all shards."""
+        bank = self.store.bank
+        return About(self.adapters.limits, bank.base.model.name_or_path or "", tuple(bank.shortest_targets()))
+
+    def sample(self, part: str | tuple[Any, ...], requests: Sequence[Request]) -> list[list[Completion]]:
+        """Sample as the proposer, the solver, or a sampler made with these arguments (``MakeSampler``)."""
+        return self._sampler(part).sample([replace(request, slot=self.local[request.slot]) for request in requests])
+
+    def update(
+        self, num_updates: int, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None
+    ) -> list[UpdateStats]:
+        """Take the update after the first ``num_updates``; one that is done already is answered as it was then.
+
+        Raises ValueError for any other: the shard is not where the caller believes.
+        """
+        if num_updates == self.num_updates - 1:
+            return list(self.last_stats)
+        if num_updates != self.num_updates:
+            raise ValueError(f"update {num_updates + 1} was asked of a shard that has taken {self.num_updates}")
+        own = {self.local[slot]: tuning for slot, tuning in (tunings or {}).items()}
+        stats = self.learner.update([replace(rollout, slot=self.local[rollout.slot]) for rollout in rollouts], own)
+        self.last_stats = tuple(replace(one, slot=self.slots[one.slot]) for one in stats)
+        self.num_updates += 1
+        return list(self.last_stats)
+
+    def genotype(self, slot: int) -> Genotype:
+        """Return a copy of a member's factors."""
+        return self.store.genotype(self.local[slot])
+
+    def moments(self, slot: int) -> dict[str, Tensor]:
+        """Return a copy of a member's moments and step count; nothing when it was never stepped."""
+        return self.learner.moments(self.local[slot])
+
+    def load(self, slot: int, genotype: Genotype, moments: Mapping[str, Tensor]) -> None:
+        """Put a new member into ``slot``. Raises UserError when it does not fit this population."""
+        self.store.load(self.local[slot], genotype)
+        if moments:
+            self.learner.set_moments(self.local[slot], moments)
+
+    def reset(self, slot: int, rng_seed: int) -> None:
+        """Make ``slot`` a founder."""
+        self.store.reset(self.local[slot], rng_seed)
+
+    def forget(self, slot: int) -> None:
+        """Drop a member's moments and step count."""
+        self.store.forget(self.local[slot])
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return a copy of all factors and what the learner keeps, by their numbers here."""
+        return {name: tensor.detach().cpu().clone() for name, tensor in self.store.state_dict().items()}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore what ``state_dict`` returned."""
+        self.store.load_state(tensors)
+
+    def backup(self) -> Backup:
+        """Return everything that must not be lost."""
+        return Backup(self.num_updates, self.state_dict(), self.last_stats)
+
+    def restore(self, backup: Backup) -> None:
+        """Become what the backup holds."""
+        self.load_state(backup.tensors)
+        self.num_updates, self.last_stats = backup.num_updates, tuple(backup.stats)
+
+    def _sampler(self, part: str | tuple[Any, ...]) -> Sampler:
+        if part == PROPOSER:
+            return self.adapters.proposer
+        return self.adapters.solver if part == SOLVER else self.adapters.sampler(*part)
+
+    def _tick(self, done: int, total: int, tokens: int = 0) -> None:
+        self.progress += 1
+        self.report(done, total, tokens)

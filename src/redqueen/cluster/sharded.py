@@ -1,0 +1,182 @@
+"""The seams of the engine over a fleet of shards: requests and rollouts go to the shards of their members.
+
+Text, tokens, advantages and statistics travel in every step. Factors travel when a child is bred from them, a member
+enters the hall of fame, a checkpoint is written or somebody asks for a member.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from redqueen.cluster.fleet import Call, Fleet
+from redqueen.cluster.host import Host
+from redqueen.cluster.shard import PROPOSER, SOLVER, About
+from redqueen.config import Config
+from redqueen.engine import Adapters, load_tokenizer
+from redqueen.errors import UserError
+from redqueen.files import making_folder
+from redqueen.learn.torch_store import FACTORS, MOMENTS
+from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
+from redqueen.population.genotype import Genotype
+from redqueen.population.peft import plain_config, write_adapter
+
+
+class ShardedSampler:
+    """Implements ``Sampler``: each request is answered by its member's shard; those to the bare base are shared out."""
+
+    def __init__(self, fleet: Fleet, part: str | tuple[object, ...]) -> None:
+        self.fleet, self.part = fleet, part
+
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Return the completions of each request, in the order of the requests."""
+        shard_of = self._shards(requests)
+        numbers: dict[int, list[int]] = {}
+        for i, shard in enumerate(shard_of):
+            numbers.setdefault(shard, []).append(i)
+        calls: dict[int, Call] = {
+            shard: ("sample", self.part, [requests[i] for i in part]) for shard, part in sorted(numbers.items())
+        }
+        found: list[list[Completion]] = [[] for _ in requests]
+        for shard, answers in self.fleet.ask(calls).items():
+            for i, answer in zip(numbers[shard], answers, strict=True):
+                found[i] = answer
+        return found
+
+    def _shards(self, requests: Sequence[Request]) -> list[int]:
+        num_shards, to_base = len(self.fleet.places), 0
+        total = sum(request.slot == BASE_SLOT for request in requests)
+        shards = []
+        for request in requests:
+            if request.slot == BASE_SLOT:
+                shards.append(to_base * num_shards // total)
+                to_base += 1
+            else:
+                shards.append(self.fleet.shard_of[request.slot])
+        return shards
+
+
+class ShardedLearner:
+    """Implements ``Learner``."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+
+    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
+        """Take one step for every member with rollouts; one record a member, by ascending slot."""
+        return self.fleet.update(rollouts, tunings or {})
+
+
+class ShardedStore:
+    """Implements ``AdapterStore``."""
+
+    def __init__(self, fleet: Fleet, config: Config, about: About) -> None:
+        self.about = about
+        self.fleet, self.num_slots = fleet, config.num_adapters
+
+    def genotype(self, slot: int) -> Genotype:
+        """Return a copy of a member's factors (fp32, on the CPU)."""
+        genotype: Genotype = self._ask(slot, "genotype")
+        return genotype
+
+    def load(self, slot: int, genotype: Genotype, moments_from: int | None = None) -> None:
+        """Put a new member into ``slot``, with no moments or a copy of those of the member ``moments_from``."""
+        moments = {} if moments_from is None else self._ask(moments_from, "moments")
+        self.fleet.change(slot, "load", genotype, moments)
+
+    def copy(self, slot: int, into: int) -> None:
+        """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""
+        self.load(into, self.genotype(slot))
+
+    def reset(self, slot: int, rng_seed: int) -> None:
+        """Make ``slot`` a founder with no moments."""
+        self.fleet.change(slot, "reset", rng_seed)
+
+    def forget(self, slot: int) -> None:
+        """Drop a member's moments and step count; its factors stay."""
+        self.fleet.change(slot, "forget")
+
+    def publish(self, slot: int, folder: Path) -> Path:
+        """Write a member as a PEFT adapter into a folder named by its slot and a hash of its factors."""
+        genotype = self.genotype(slot)
+        digest = hashlib.sha256(flattened(genotype).numpy().tobytes()).hexdigest()[:16]
+        published = folder / f"slot-{slot}-{digest}"
+        if not published.is_dir():
+            with making_folder(published) as aside:
+                described = plain_config(genotype, self.about.base_name, list(self.about.targets))
+                write_adapter(aside, described, genotype)
+        return published
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return all factors and what the learner keeps, under the names that one process gives them."""
+        calls: dict[int, Call] = {index: ("state_dict",) for index in range(len(self.fleet.places))}
+        state: dict[str, Tensor] = {}
+        rows: dict[int, Tensor] = {}
+        for index, part in self.fleet.ask(calls).items():
+            slots = self.fleet.places[index].slots
+            rows |= dict(zip(slots, part.pop(FACTORS), strict=True))
+            state |= {_renumbered(name, dict(enumerate(slots))): tensor for name, tensor in part.items()}
+        return {FACTORS: torch.stack([rows[slot] for slot in range(self.num_slots)])} | state
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore what ``state_dict`` returned, here or in one process."""
+        factors = tensors[FACTORS]
+        if factors.shape != (self.num_slots, flattened(self.genotype(0)).numel()):
+            raise UserError(
+                "the checkpoint holds other adapters than config.json asks for: restore the config.json that the run "
+                "began with, and --set no field of the population"
+            )
+        for index, place in enumerate(self.fleet.places):
+            local = {slot: i for i, slot in enumerate(place.slots)}
+            own = {name: tensor for name, tensor in tensors.items() if _slot_of(name) in local}
+            part = {_renumbered(name, local): tensor for name, tensor in own.items()}
+            self.fleet.change_shard(index, "load_state", {FACTORS: factors[list(place.slots)]} | part)
+
+    def _ask(self, slot: int, method: str) -> Any:
+        shard = self.fleet.shard_of[slot]
+        return self.fleet.ask({shard: (method, slot)})[shard]
+
+
+_SLOT = re.compile(rf"(?<={re.escape(MOMENTS)})((?:[a-z]+\.)?)(\d+)(?=\.)")
+"""The slot in the name of one of the learner's tensors, behind what says which of its parts keeps it."""
+
+
+def _slot_of(name: str) -> int | None:
+    found = _SLOT.search(name)
+    return int(found[2]) if found else None
+
+
+def _renumbered(name: str, numbers: Mapping[int, int]) -> str:
+    """Return the name with another slot in it."""
+    return _SLOT.sub(lambda found: f"{found[1]}{numbers[int(found[2])]}", name)
+
+
+def flattened(genotype: Genotype) -> Tensor:
+    """Return a member's factors in one row, module after module, A before B, as a bank holds them."""
+    return torch.cat([factor.reshape(-1) for pair in genotype.factors.values() for factor in pair])
+
+
+def sharded_adapters(config: Config, host: Host) -> Adapters:
+    """Open the shards of a run on ``host`` and return the engine's adapters over them."""
+    tokenizer = load_tokenizer(config.model.base)
+    fleet = Fleet(config, host)
+    about: About = fleet.ask({0: ("about",)})[0]
+    return Adapters(
+        tokenizer=tokenizer,
+        limits=about.limits,
+        store=ShardedStore(fleet, config, about),
+        proposer=ShardedSampler(fleet, PROPOSER),
+        solver=ShardedSampler(fleet, SOLVER),
+        sampler=lambda temperature, max_new_tokens=None, stops=None: ShardedSampler(
+            fleet, (temperature, max_new_tokens, stops)
+        ),
+        learner=ShardedLearner(fleet),
+        close=fleet.close,
+        news=fleet.news,
+    )

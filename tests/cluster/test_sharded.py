@@ -1,0 +1,92 @@
+"""A population divided into shards: the parts are one population, whatever process they stand in."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from redqueen.cluster.fleet import partition
+from redqueen.cluster.host import LocalHost
+from redqueen.cluster.sharded import flattened, sharded_adapters
+from redqueen.config import Config, load_config
+from redqueen.config.slots import Slots
+from redqueen.engine import load_adapters, set_up_torch
+from redqueen.nouns import BASE_SLOT, Request, Rollout
+
+SMALL = [
+    "population.num_teachers=2",
+    "population.num_students=2",
+    "population.lora_rank=4",
+    "run.num_threads=1",
+    "model.precision=fp32",
+    "solve.max_new_tokens=12",
+    "cluster.num_shards=2",
+]
+
+
+@pytest.fixture
+def config() -> Config:
+    config = load_config(Path("configs/smoke.toml"), SMALL)
+    set_up_torch(config)
+    return config
+
+
+def requests(slots: list[int]) -> list[Request]:
+    return [Request(slot, (1, 30 + i, 40), 3, 1000 + i) for i, slot in enumerate(slots)]
+
+
+def test_members_are_dealt_out_in_turn_and_what_follows_them_goes_with_them() -> None:
+    assert partition(Slots.of(8, 0, False, False, False), 3) == [(0, 3, 6), (1, 4, 7), (2, 5)]
+    halls_and_followers = Slots.of(4, 3, references=True, averages=True, spare=True)
+    assert partition(halls_and_followers, 2) == [(0, 2, 4, 6, 7, 9, 11, 13, 15), (1, 3, 5, 8, 10, 12, 14)]
+    here = halls_and_followers.part((1, 3, 5, 8, 10, 12, 14))
+    assert (here.members, here.references, here.judged) == (range(2), range(3, 5), {0: 5, 1: 6})
+
+
+def test_founders_are_those_of_one_process(config: Config) -> None:
+    whole, parts = load_adapters(config), sharded_adapters(config, LocalHost(config))
+    for slot in range(4):
+        assert torch.equal(flattened(whole.store.genotype(slot)), flattened(parts.store.genotype(slot)))
+
+
+def test_samples_and_updates_are_those_of_one_process_within_rounding(config: Config) -> None:
+    whole, parts = load_adapters(config), sharded_adapters(config, LocalHost(config))
+    asked = requests([0, 1, 2, 3, BASE_SLOT, BASE_SLOT])
+    one, other = whole.solver.sample(asked), parts.solver.sample(asked)
+    assert [[c.tokens for c in group] for group in one] == [[c.tokens for c in group] for group in other]
+    rollouts = [
+        Rollout(request.slot, request.prompt, tuple(group), (1.0, -0.5, -0.5))
+        for request, group in zip(asked[:4], one[:4], strict=True)
+    ]
+    for got, wanted in zip(parts.learner.update(rollouts), whole.learner.update(rollouts), strict=True):
+        assert got.slot == wanted.slot and got.grad_norm == pytest.approx(wanted.grad_norm, rel=1e-4)
+    for slot in range(4):
+        gap = flattened(whole.store.genotype(slot)) - flattened(parts.store.genotype(slot))
+        assert gap.abs().max() < 1e-4
+
+
+def test_a_checkpoint_passes_between_one_process_and_shards(config: Config) -> None:
+    whole, parts = load_adapters(config), sharded_adapters(config, LocalHost(config))
+    asked = requests([0, 1, 2, 3])
+    groups = whole.solver.sample(asked)
+    whole.learner.update(
+        [Rollout(r.slot, r.prompt, tuple(g), (1.0, 0.0, -1.0)) for r, g in zip(asked, groups, strict=True)]
+    )
+    saved = {name: tensor.clone() for name, tensor in whole.store.state_dict().items()}
+    parts.store.load_state(saved)
+    again = parts.store.state_dict()
+    assert again.keys() == saved.keys()
+    assert all(torch.equal(again[name], saved[name]) for name in saved)
+
+
+def test_a_child_takes_the_moments_of_a_parent_in_another_shard(config: Config) -> None:
+    parts = sharded_adapters(config, LocalHost(config))
+    asked = requests([0])
+    group = parts.solver.sample(asked)[0]
+    parts.learner.update([Rollout(0, asked[0].prompt, tuple(group), (1.0, 0.0, -1.0))])
+    parts.store.load(1, parts.store.genotype(0), moments_from=0)
+    state = parts.store.state_dict()
+    assert torch.equal(state["learner.0.exp_avg"], state["learner.1.exp_avg"])
+    assert torch.equal(state["factors"][0], state["factors"][1])
+    parts.store.copy(0, into=1)
+    assert "learner.1.exp_avg" not in parts.store.state_dict()
