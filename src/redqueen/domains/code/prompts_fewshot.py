@@ -129,7 +129,8 @@ def _read_answered_program(answer: str) -> str:
     return f"def f{answer}".strip("\n") + "\n"
 
 
-def _words(traced: bool) -> tuple[Words, Words, Words]:
+def words(traced: bool) -> tuple[Words, Words, Words]:
+    """Return the words of deduction, abduction and induction; ``traced``: with reasoning before the answers."""
     output, source = partial(_solve_output, traced=traced), partial(_solve_input, traced=traced)
     return (
         Words(partial(_propose_program, "output"), output, _read_program, str.strip),
@@ -138,5 +139,5 @@ def _words(traced: bool) -> tuple[Words, Words, Words]:
     )
 
 
-DEDUCTION, ABDUCTION, INDUCTION = _words(traced=False)
-TRACED_DEDUCTION, TRACED_ABDUCTION, TRACED_INDUCTION = _words(traced=True)
+DEDUCTION, ABDUCTION, INDUCTION = words(traced=False)
+TRACED_DEDUCTION, TRACED_ABDUCTION, TRACED_INDUCTION = words(traced=True)
