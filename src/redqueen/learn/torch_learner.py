@@ -187,10 +187,12 @@ class TorchLearner:
 
     def _entropy_weights(self, batch: Batch) -> Tensor | None:
         """Return the weight of each token's entropy (n,), or None where no member has any."""
-        weights = torch.zeros(self.bank.num_members, device=self.base.device)
+        if not any(tuning.entropy_weight for tuning in self.tunings.values()):
+            return None
+        weights = torch.zeros(self.bank.num_members)
         for slot, tuning in self.tunings.items():
             weights[slot] = tuning.entropy_weight
-        return weights[batch.slot] if bool(weights.any()) else None
+        return weights.to(self.base.device)[batch.slot]
 
     # Optimiser state -------------------------------------------------------------------------------------------
 
