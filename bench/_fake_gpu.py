@@ -114,8 +114,8 @@ def learn(bank: AdapterBank, prompt_tokens: int = 7, new_tokens: int = 5, checkp
     learner = TorchLearner(bank, config, temperature=0.7)
     completions = tuple(Completion((1,) * (new_tokens + i), (-1.0,) * (new_tokens + i), 1.0, True) for i in range(2))
     rollouts = [Rollout(slot, (1,) * prompt_tokens, completions, (1.0, -1.0)) for slot in range(bank.num_members)]
-    gradients, losses, clipped = learner.gradients(by_member(rollouts))
-    assert {str(t.device) for t in (gradients, losses, clipped)} == {DEVICE}
+    gradients, sums = learner.gradients(by_member(rollouts))
+    assert {str(t.device) for t in (gradients, sums)} == {DEVICE}
     for member, gradient in zip(learner.members, gradients, strict=True):
         member.grad = gradient
     learner.optimiser.step()

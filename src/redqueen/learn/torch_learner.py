@@ -191,10 +191,10 @@ class TorchLearner:
         """Return a number of each token's member (n,), or None where all have the usual one."""
         if all(value == usual for value in by_slot.values()):
             return None
-        values = torch.full((self.bank.num_members,), usual, device=self.base.device)
+        values = torch.full((self.bank.num_members,), usual)
         for slot, value in by_slot.items():
             values[slot] = value
-        return values[batch.slot]
+        return values.to(self.base.device)[batch.slot]  # filled on the host: no wait for a device
 
     # Optimiser state -------------------------------------------------------------------------------------------
 
