@@ -42,7 +42,7 @@ bench: setup
 	$(BIN)/python bench/$(NAME).py
 
 cluster-demo: $(VENV)/.ray
-	$(BIN)/python bench/cluster_demo.py
+	$(BIN)/python experiments/cluster_demo.py
 
 $(VENV)/.ray: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray]"

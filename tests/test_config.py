@@ -228,7 +228,7 @@ def test_a_set_option_of_another_shape_is_refused_with_an_example(text: str) -> 
 
 
 def test_a_set_option_for_an_unknown_field_is_refused_like_one_in_the_file() -> None:
-    with pytest.raises(UserError, match=r"there is no field run\.steps; run has name"):
+    with pytest.raises(UserError, match=r"there is no field run\.steps \(did you mean num_steps\?\); run has name"):
         load_config(None, ["run.steps=3"])
 
 

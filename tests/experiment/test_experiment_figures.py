@@ -63,6 +63,6 @@ def test_without_matplotlib_the_remedy_is_named_before_anything_is_played(
 ) -> None:
     file = Path(__file__).parents[2] / "experiments" / "smoke.toml"
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 'redqueen\[figures\]'"):
+    with pytest.raises(UserError, match=r"--figures needs the package matplotlib: pip install"):
         run_experiment(file, tmp_path / "runs", None, 1, False, False, figures=True)
     assert not (tmp_path / "runs").exists()

@@ -27,6 +27,8 @@ def find_config(config: Path) -> Path:
     known = presets()
     if str(config) in known:
         return known[str(config)]
+    if config.is_dir():
+        return config  # which reading it then says
     meant = did_you_mean(config.stem, list(known))
     raise UserError(
         f"no config file at {config}, and no preset of that name{meant}: the presets are {', '.join(known) or 'none'}, "

@@ -37,6 +37,7 @@ product is chosen when all is over."""
 
 LATER: dict[str, dict[str, object]] = {
     "propose": {
+        "num_check_proposals": 8,
         "buffer_per_teacher": False,
         "complete_at_last_input": False,
     },

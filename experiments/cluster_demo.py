@@ -1,6 +1,6 @@
 """Two Ray nodes on this machine, each with a core, play the run that one process plays: the journals must be equal.
 
-    python bench/cluster_demo.py [--steps 10] [--out FOLDER]
+    python experiments/cluster_demo.py [--steps 10] [--out FOLDER]
 
 4T+4S in two shards. The run is played in one process, then on the cluster, and both are compared: journals row by row
 (tasks, verdicts, ratings) and the last checkpoint's tensors (factors and moments) bit by bit. The last line is
