@@ -47,7 +47,7 @@ def test_the_shell_completes_commands_and_options() -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("redqueen train sm", ["smoke"]),
+        ("redqueen train smok", ["smoke"]),
         ("redqueen init pop", ["population"]),
         ("redqueen train --set run.num_s", ["run.num_steps="]),
         ("redqueen breed --operator lin", ["linear_0_5"]),

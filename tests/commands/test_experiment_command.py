@@ -89,7 +89,7 @@ def test_a_run_whose_process_is_only_starting_when_the_experiment_is_stopped_doe
     file, out = tmp_path / "e.toml", tmp_path / "out"
     file.write_text(FILE.replace('match = "tokens"', ""))
 
-    def stopped(playing: object, return_when: str) -> None:
+    def stopped(playing: object, timeout: float | None = None, return_when: str = "") -> None:
         raise KeyboardInterrupt  # as Ctrl-C does, before a process that was just started could hear of it
 
     monkeypatch.setattr("redqueen.experiment.runner.wait", stopped)

@@ -51,5 +51,5 @@ def test_a_port_that_is_taken_or_none_is_named_with_the_remedy(tmp_path: Path) -
 
 def test_without_the_extra_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(UserError, match=r"pip install 'redqueen\[dashboard\]'"):
+    with pytest.raises(UserError, match="The dashboard needs uvicorn, which is not installed; run: pip install"):
         serve(tmp_path, 0)

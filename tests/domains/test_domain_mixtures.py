@@ -175,7 +175,7 @@ def load() -> Iterator[object]:
     def adapters(config: Config) -> Adapters:
         loaded = load_adapters(config)
         proposer, solver = (Scripted(loaded.tokenizer, reply) for reply in (script.teach, script.solve))
-        return replace(loaded, proposer=proposer, solver=solver, sampler=lambda temperature: solver)
+        return replace(loaded, proposer=proposer, solver=solver, sampler=lambda *wishes: solver)
 
     yield adapters
 

@@ -47,14 +47,15 @@ def gguf(folder: Path) -> Path:
         (broken_template, "cannot write a prompt (never): mend its chat template"),
         (no_room_for_a_prompt, "tokens, and there is room for 160: lower propose.max_new_tokens"),
         (masked_base, "is a BertForMaskedLM, which does not continue a text: give a causal language model"),
-        (gguf, "is a GGUF file, whose weights are packed for inference: give the Hugging Face folder"),
+        (gguf, "cannot be read as a GGUF model"),
     ],
 )
 def test_a_base_that_cannot_play_is_refused_in_a_sentence_and_leaves_no_folder(
     make: object, said: str, tmp_path: Path
 ) -> None:
     base = make(tmp_path / "base")  # type: ignore[operator]
-    code, _, err = redqueen("train", QUICK, "--set", f"model.base={base}", "--run-dir", tmp_path / "run")
+    options = ("--set", f"model.base={base}", "--set", "model.prompt_format=chat")
+    code, _, err = redqueen("train", QUICK, *options, "--run-dir", tmp_path / "run")
     line = err.strip().splitlines()[-1]
     assert code == 2 and line.startswith("redqueen: ") and said in line
     assert not (tmp_path / "run").exists()

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from redqueen.config import Config, parse_config
 from redqueen.display import visible
-from redqueen.domains.registry import check, grade
+from redqueen.domains.registry import check, grade, kind_of
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.write import Row
-from redqueen.nouns import Candidate, Rejection
+from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.report.task_list import as_task
 from redqueen.run.store import JOURNAL
+from redqueen.verify import Verifier
 from redqueen.verify.opening import open_verifier
 
 
@@ -61,10 +62,11 @@ def judge_again(row: Row, config: Config) -> Rejudged:
     with open_verifier(config.model_copy(update={"verify": terms}), num_workers=1) as verifier:
         result = check([written], verifier, terms)[0]
         grades = grade([(task, attempt["answer"]) for _, attempt in judged], verifier)
+        truth_holds = isinstance(result, Rejection) or _still_true(task, result, verifier)
     differences = []
     if isinstance(result, Rejection):
         differences.append(f"the task's verdict is {result.reason}, and was ok")
-    elif result.outputs != task.outputs:
+    elif not truth_holds:
         differences.append("the task's outputs are others than they were")
     num_judged = 0
     for (at, attempt), found in zip(judged, grades, strict=True):
@@ -75,6 +77,11 @@ def judge_again(row: Row, config: Config) -> Rejudged:
         if then != now:
             differences.append(f"attempt {at} is {_word(now)}, and was {_word(then)}")
     return Rejudged(num_judged, tuple(differences))
+
+
+def _still_true(task: Task, again: Task, verifier: Verifier) -> bool:
+    """Tell whether what was right then is right now: the same outputs, or others where a truth has several writings."""
+    return again.outputs == task.outputs or grade([(again, kind_of(task).gold(task))], verifier)[0].correct
 
 
 def _word(grade: tuple[bool, str]) -> str:

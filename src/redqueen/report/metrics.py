@@ -180,7 +180,7 @@ METRICS: dict[str, Metric] = {
     "product/share/{member}": Metric(
         "Last probe, {member}", SHARE, "Share of the last probe that a candidate for the run's product solved."
     ),
-    "product/chosen/{member}": Metric("Product: {member}", "", "This candidate is the product of the run."),
+    "product/chosen/{member}": Metric("Product: {member}", "1: yes", "This candidate is the product of the run."),
     "evolve/births": Metric("Births", "individuals", "How many members were replaced by a child in this step."),
 }
 

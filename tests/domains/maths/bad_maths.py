@@ -156,7 +156,7 @@ ANSWERS: tuple[tuple[str, str, bool], ...] = (
     ("5", "2+3", False), ("5", "10-5", False), ("5", "1*5", False), ("5", "10/2", True), ("5", "5.0", True),
     ("5", "5.", True), ("5", "05", True), ("5", "five", False), ("5", "5 or 6", False), ("5", "5, 6", False),
     ("5", "not 5", False), ("5", "-5", False), ("5", "5!", False), ("5", "500%", False), ("5", "5%", False),
-    ("5", "\\{5\\}", False), ("5", "{5}", True), ("5", "\\boxed{5}", True), ("5", "\\boxed{6} \\boxed{5}", True),
+    ("5", "\\{5\\}", True), ("5", "{5}", True), ("5", "\\boxed{5}", True), ("5", "\\boxed{6} \\boxed{5}", True),
     ("5", "(5)", True),
     ("5", "4.9999999999", False), ("5", "5.0000000001", False), ("5", "sum(k in 1..5, 1)", False),
     ("5", "gcd(5, 10)", False), ("5", "\\sum_{k=1}^{5} 1", False), ("5", "\\int_0^5 dx", False), ("5", "1/0", False),
