@@ -141,7 +141,13 @@ def test_past_members_keep_their_ratings_in_every_domain() -> None:
 SMALL = {
     **BASIC,
     "run": {"num_steps": 2, "num_threads": 1, "device": "cpu", "checkpoint_every_steps": 1},
-    "propose": {"domains": MIXED, "num_of_each_kind": 2, "num_seed_proposals": 1, "max_new_tokens": 64},
+    "propose": {
+        "domains": MIXED,
+        "num_of_each_kind": 2,
+        "num_seed_proposals": 1,
+        "num_check_proposals": 0,
+        "max_new_tokens": 64,
+    },
     "match": {"ratings": "per_domain"},
     "solve": {"num_attempts": 4, "max_rows": 32, "max_new_tokens": 64},
     "evaluate": {"num_samples": 1, "max_items": 24},
