@@ -150,7 +150,7 @@ SMALL = {
     },
     "match": {"ratings": "per_domain"},
     "solve": {"num_attempts": 4, "max_rows": 32, "max_new_tokens": 64},
-    "evaluate": {"num_samples": 1, "max_items": 24},
+    "evaluate": {"num_samples": 1, "max_items": 24, "control": False},
 }
 
 
