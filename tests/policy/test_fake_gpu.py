@@ -41,6 +41,7 @@ def run(code: str, **names: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", filled], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_every_architecture_reads_decodes_and_learns_on_one_device() -> None:
     done = run(PATHS)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -59,6 +60,7 @@ def test_a_step_that_waits_for_the_host_or_strays_from_the_device_is_found(fault
     assert done.returncode != 0 and said in done.stderr
 
 
+@pytest.mark.slow
 def test_the_dry_form_of_the_shape_of_seven_billion_runs() -> None:
     command = [sys.executable, str(BENCH / "shape_7b.py"), "--dry", "--layers", "2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

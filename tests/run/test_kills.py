@@ -55,7 +55,7 @@ def same_end(one: Path, two: Path) -> bool:
     return same and first.state == second.state and (two / REPORT).is_file()
 
 
-@pytest.mark.parametrize(("when", "number"), [("write", 2000), ("statement", 150)])
+@pytest.mark.parametrize(("when", "number"), [pytest.param("write", 2000, marks=pytest.mark.slow), ("statement", 150)])
 def test_a_run_killed_inside_a_write_goes_on_as_if_it_had_never_been(
     quick_run: Path, tmp_path: Path, when: str, number: int
 ) -> None:
