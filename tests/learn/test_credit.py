@@ -195,3 +195,14 @@ def test_the_ends_are_paid_as_the_config_says() -> None:
 
 def test_a_step_in_which_nothing_was_proposed_or_answered_gives_no_credit() -> None:
     assert credit_of({}, []) == Credit((), (), (), (), ())
+
+
+def test_the_weight_of_proposals_scales_what_is_learned_from_them_and_nothing_else() -> None:
+    some = task("a")
+    one = replace(answered(some, [RIGHT, WRONG]), student=Individual("A1", "both", 0, Rating(25, 8)))
+    verdicts: dict[str, Task | Rejection] = {"a": some, "bad": rejected("bad")}
+    credit = credit_of(verdicts, [one], CONFIG.model_copy(update={"proposal_weight": 0.25}))
+    assert credit.proposal_advantages == pytest.approx((1.0, -1.0))
+    proposals, attempts = credit.rollouts
+    assert proposals.advantages == pytest.approx((0.25, -0.25))
+    assert attempts.advantages == pytest.approx((1.0, -1.0))

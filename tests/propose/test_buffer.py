@@ -11,6 +11,7 @@ from redqueen.propose.buffer import (
     ASKED_PER_PLACE,
     TaskBuffer,
     behaviour_key,
+    cell,
     draw_references,
     of_domain,
     program_key,
@@ -130,6 +131,18 @@ def test_the_newest_task_is_shown_twice_as_often_as_the_oldest() -> None:
     # Weights run from 1 to 2 over 11 tasks: 6000 / 16.5 = 364 and twice that; six standard deviations are about 110.
     assert oldest == pytest.approx(364, abs=110)
     assert newest == pytest.approx(727, abs=160)
+
+
+def test_over_cells_a_lone_task_is_shown_as_often_as_all_of_a_crowd_together() -> None:
+    crowd, lone = [adder(k) for k in range(10, 19)], task("def f(x):\n    return x[::-1]\n", "'ab'", "'ba'")
+    assert len({cell(one) for one in crowd}) == 1 and cell(lone) != cell(crowd[0])
+    rng = np.random.default_rng(0)
+    drawn = [draw_references([*crowd, lone], 1, rng, over_cells=True)[0] for _ in range(4000)]
+    # A fair coin decides between the cells: 2000, with a standard deviation of 32.
+    assert drawn.count(lone) == pytest.approx(2000, abs=160)
+    # Within the crowd weights run from 1 to 17/9, for the lone task is the newest: 9 of them sum to 13.
+    assert drawn.count(crowd[0]) == pytest.approx(2000 / 13, abs=60)
+    assert drawn.count(crowd[-1]) == pytest.approx(2000 / 13 * 17 / 9, abs=80)
 
 
 @settings(max_examples=40)

@@ -35,6 +35,10 @@ class LearnConfig(Section):
     than a student's, and AdamW makes it as large."""
     student_rate_factor: float = Field(default=1.0, ge=0)
     """Times the learning rate for students; the single agent takes 1. Ours: as above."""
+    proposal_weight: float = Field(default=1.0, gt=0)
+    """Times the advantages of proposals in the loss. Of the single agent it says how much a step is about proposing; a
+    lone teacher's AdamW hardly heeds it (see ``teacher_rate_factor``). Ours: one step serves both roles, and to write
+    short tasks is learned faster than to solve long ones."""
     min_informative_groups: int = Field(default=0, ge=0)
     """A member's gradients are gathered over steps until so many groups with unequal rewards have spoken, and then it
     is stepped once; 0: stepped at every step. Ours: AdamW's step is as large when a batch says next to nothing."""

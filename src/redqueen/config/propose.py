@@ -49,6 +49,10 @@ class ProposeConfig(Section):
     """A proposal is whole once it holds all inputs that its kind needs; what follows is cut off before it is read or
     learned from. Ours: without it not stopping is free up to the token limit and fatal beyond, so teachers drift into
     texts that are cut off."""
+    references_over: Literal["tasks", "cells"] = "tasks"
+    """What references are drawn evenly over: the tasks of the buffer, newer ones rather, or its cells (tasks of one
+    behaviour class and size) and within a cell so. Ours: over tasks, what is posed most is shown most and posed more,
+    and programs shrink; quality-diversity searches draw over cells."""
     reject_duplicates: bool = True
     """Refuse a task whose program (up to names) and inputs are in the buffer or were proposed this step. Ours: without
     it a teacher can repeat one program for ever."""

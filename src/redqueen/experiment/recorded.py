@@ -40,6 +40,7 @@ LATER: dict[str, dict[str, object]] = {
         "num_check_proposals": 8,
         "buffer_per_teacher": False,
         "complete_at_last_input": False,
+        "references_over": "tasks",
     },
     "solve": {
         "first_attempts": 0,
@@ -50,6 +51,7 @@ LATER: dict[str, dict[str, object]] = {
     },
     "learn": {
         "old_logprobs": "recompute",
+        "proposal_weight": 1.0,
         "warmup_steps": 0,
         "decay": "constant",
         "decay_from_step": 0,

@@ -67,7 +67,9 @@ def assign_credit(
     proposal_advantages, baselines = _proposal_advantages(proposals, rewards, config, baselines or Baselines())
     attempt_rewards = tuple(_attempt_rewards(one) for one in answered)
     attempt_advantages = _attempt_advantages(answered, attempt_rewards, config)
-    rollouts = _proposal_rollouts(proposals, proposal_advantages) if config.train_teachers else []
+    rollouts: list[Rollout] = []
+    if config.train_teachers:
+        rollouts += _proposal_rollouts(proposals, proposal_advantages, config.proposal_weight)
     if config.train_students:
         rollouts += _attempt_rollouts(answered, attempt_advantages)
     return Credit(
@@ -164,8 +166,10 @@ def _attempt_advantages(
     return tuple(tuple(row) for row in result)
 
 
-def _proposal_rollouts(proposals: Sequence[Proposal], advantages: Sequence[float | None]) -> list[Rollout]:
-    """Group the proposals that share a prompt, so that the learner reads it once."""
+def _proposal_rollouts(
+    proposals: Sequence[Proposal], advantages: Sequence[float | None], weight: float
+) -> list[Rollout]:
+    """Group the proposals that share a prompt, so that the learner reads it once; ``weight`` times their advantages."""
     shared: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
     for i, proposal in enumerate(proposals):
         if advantages[i] is not None:
@@ -175,7 +179,7 @@ def _proposal_rollouts(proposals: Sequence[Proposal], advantages: Sequence[float
             slot,
             prompt,
             tuple(proposals[i].completion for i in indices),
-            tuple(advantages[i] or 0.0 for i in indices),
+            tuple(weight * (advantages[i] or 0.0) for i in indices),
         )
         for (slot, prompt), indices in shared.items()
     ]

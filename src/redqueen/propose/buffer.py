@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -78,11 +79,29 @@ def of_domain(tasks: Iterable[Task], kind: str) -> Sequence[Task]:
     return [task for task in tasks if task.kind in names] or [domain.seed]
 
 
-def draw_references(tasks: Sequence[Task], num: int, rng: np.random.Generator) -> tuple[Task, ...]:
-    """Draw ``num`` different tasks (fewer when there are fewer), newer ones twice as often as the oldest (ours)."""
+@lru_cache(maxsize=8192)
+def cell(task: Task) -> str:
+    """Return the cell of the archive that a task lies in: its behaviour class and its size, in coarse steps."""
+    kind = kind_of(task)
+    return f"{kind.behaviour_class(task)} | {kind.size_class(task)}"
+
+
+def draw_references(
+    tasks: Sequence[Task], num: int, rng: np.random.Generator, *, over_cells: bool = False
+) -> tuple[Task, ...]:
+    """Draw ``num`` different tasks (fewer when there are fewer), newer ones twice as often as the oldest (ours).
+
+    ``over_cells``: every cell that is not empty has the same chance; within it, newer tasks rather.
+    """
     if not tasks or num < 1:
         return ()
     weights = np.linspace(1.0, 2.0, len(tasks))
+    if over_cells:
+        cells = [cell(task) for task in tasks]
+        total = dict.fromkeys(cells, 0.0)
+        for name, weight in zip(cells, weights, strict=True):
+            total[name] += weight
+        weights = weights / np.array([total[name] for name in cells])
     chosen = rng.choice(len(tasks), size=min(num, len(tasks)), replace=False, p=weights / weights.sum())
     return tuple(tasks[i] for i in chosen)
 

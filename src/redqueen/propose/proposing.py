@@ -84,13 +84,14 @@ def _prompts(
 ) -> list[_Prompt]:
     """Return one teacher's prompts; each draws its own references."""
     tasks = buffer.view(teacher.id if config.buffer_scope == "per_teacher" else None)
+    over_cells = config.references_over == "cells"
     prompts = []
     for kind, wanted in num_proposals(config).items():
         known = of_domain(tasks, kind)
         for start in range(0, wanted, config.num_per_prompt):
             rng = streams.rng("references", teacher.id, kind, start)
-            references = draw_references(known, config.num_references, rng)
-            given = draw_references(known, 1, rng)[0] if kinds()[kind].needs_given else None
+            references = draw_references(known, config.num_references, rng, over_cells=over_cells)
+            given = draw_references(known, 1, rng, over_cells=over_cells)[0] if kinds()[kind].needs_given else None
             prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
             while references and len(prompt) > max_prompt_tokens:
                 references = references[:-1]

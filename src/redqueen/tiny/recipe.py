@@ -38,6 +38,8 @@ class Recipe:
     warmup_steps: int = 60
     """Both step sizes rise over these, and from there fall linearly to zero at the last step."""
     vocabulary_programs: int = 10_000
+    vocabulary_seed: int = 0
+    """Of the programs that the vocabulary is read off: a recipe that continues another keeps its words by keeping it."""
     max_grad_norm: float = 1.0
     sharpness: float = 1.25
     """What the finished model's logits are multiplied by (folded into its last norm). A model this small, fitted to
@@ -74,16 +76,30 @@ RECIPES: dict[str, Recipe] = {
         muon_lr=3e-3,
         adamw_lr=3e-3,
     ),
+    "broad": Recipe(
+        rng_seed=1,
+        think_habit_frac=0.97,
+        input_proposal_frac=0.4,
+        num_proposed_inputs=12,
+        mixture={"basic": 0.2, "everyday": 0.35, "maths": 0.11, "logic": 0.17, "proofs": 0.17},
+        continues="everyday",
+        num_steps=1_000,
+        num_rows=32,
+        row_tokens=320,
+        muon_lr=3e-3,
+        adamw_lr=3e-3,
+    ),
 }
-"""By name: the one of the shipped weights; one whose base thinks by habit and practises code_f proposals; and one that
-goes on from the shipped weights with both habits, in a wider world."""
+"""By name: the one of the first shipped weights; one whose base thinks by habit and practises code_f proposals; one
+that goes on from those weights with both habits, in a wider world; and one that goes on from that one with more
+mathematics, logic and proofs, from other problems than before."""
 
 
 def build_recipe_tokenizer(recipe: Recipe, held_out: Set[str]) -> PreTrainedTokenizerFast:
     """Read the vocabulary off freshly written programs and lessons of the mixture and return the tokenizer."""
     programs: list[str] = []
     others: list[str] = []
-    rng = Random(f"vocabulary/{recipe.rng_seed}")
+    rng = Random(f"vocabulary/{recipe.vocabulary_seed}")
     for name in recipe.mixture:
         if name in WORLDS:
             author = Author(rng, held_out, world=WORLDS[name])
