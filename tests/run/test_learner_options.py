@@ -14,6 +14,7 @@ OPTIONS = (
     "run.num_steps=5",
     "run.checkpoint_every_steps=1",
     "run.num_checkpoints_kept=9",
+    "evaluate.control=false",
     "propose.complete_at_last_input=true",
     "propose.buffer_per_teacher=true",
     "learn.warmup_steps=2",

@@ -12,6 +12,7 @@ OPTIONS = (
     "run.num_steps=5",
     "run.checkpoint_every_steps=1",
     "run.num_checkpoints_kept=9",
+    "evaluate.control=false",
     "run.product_tasks=6",
     "solve.num_attempts=4",
     "solve.first_attempts=2",

@@ -88,6 +88,6 @@ def test_the_report_shows_the_check_ups_and_the_family_tree(run: Path, tmp_path:
     assert "### Family tree" in text and "factor space" in text
 
 
-@pytest.mark.parametrize("step", [2, 4])
+@pytest.mark.parametrize("step", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_a_run_cut_off_after_a_checkpoint_goes_on_as_if_it_had_never_been(run: Path, tmp_path: Path, step: int) -> None:
     check_it_goes_on_as_if_never_cut(run, tmp_path / "cut", step)
