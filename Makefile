@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_DIR ?= runs/population-0
 NAME ?= verifier
+TEST_WORKERS ?= 2
 
 .PHONY: setup run test test-slow lint reproduce-smoke smollm2 bench cluster-demo docs docs-serve dist check-dist clean
 
@@ -19,7 +20,7 @@ run: setup
 	$(BIN)/redqueen train configs/population.toml --run-dir $(RUN_DIR)
 
 test: setup
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-slow: setup
 	$(BIN)/python -m pytest -q -m slow

@@ -1,5 +1,6 @@
-"""What all tests share: no deadlines on a machine that may be busy, and one real run, played once."""
+"""What all tests share: no deadlines on a machine that may be busy, and one real run, played once in a process."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,9 @@ from hypothesis import settings
 
 settings.register_profile("redqueen", deadline=None)
 settings.load_profile("redqueen")
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # beside other processes of tests: one thread each, before torch is imported
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 QUICK = Path(__file__).parent / "quick.toml"
 

@@ -71,7 +71,9 @@ def test_the_wheel_works_where_nothing_else_of_ours_is(wheel: Path, tmp_path: Pa
     assert done.returncode == 0 and "stands by itself" in done.stdout, done.stderr[-3000:]
 
 
-@pytest.mark.parametrize("extra", ["dashboard", "parquet", "wandb", "maths", "figures", "suites"])
+@pytest.mark.parametrize(
+    "extra", ["dashboard", "parquet", "wandb", "maths", "figures", "suites", "gguf", "logic", "ray"]
+)
 def test_an_extra_is_installed_by_the_names_of_its_packages(extra: str) -> None:
     """So that the remedy works from a clone and from a wheel, whether redqueen itself can be had by name or not."""
     remedy = how_to_install(extra)

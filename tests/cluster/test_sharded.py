@@ -7,11 +7,12 @@ import torch
 
 from redqueen.cluster.fleet import partition
 from redqueen.cluster.host import LocalHost
-from redqueen.cluster.sharded import flattened, sharded_adapters
+from redqueen.cluster.sharded import sharded_adapters
 from redqueen.config import Config, load_config
 from redqueen.config.slots import Slots
 from redqueen.engine import load_adapters, set_up_torch
 from redqueen.nouns import BASE_SLOT, Request, Rollout
+from redqueen.population.genotype import flattened
 
 SMALL = [
     "population.num_teachers=2",

@@ -20,7 +20,7 @@ base = "{QUICK}"
 steps = 2
 seeds = [0]
 reference = "2T+2S"
-set = {{"evaluate.max_items" = 3, "evolve.enabled" = false}}
+set = {{"evaluate.max_items" = 3, "evaluate.control" = false, "evolve.enabled" = false}}
 [[arm]]
 name = "single"
 match = "tokens"

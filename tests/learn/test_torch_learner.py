@@ -299,7 +299,7 @@ def test_the_state_restores_exactly() -> None:
 def test_a_newborn_forgets_or_inherits_its_optimiser_state() -> None:
     learner = TorchLearner(tiny_bank())
     learner.update(ROLLOUTS)
-    learner.inherit(1, parent_slot=2)
+    learner.set_moments(1, learner.moments(2))
     learner.reset(2)
     state = learner.state_dict()
     assert state["1.step"].item() == 1.0 and not any(key.startswith("2.") for key in state)

@@ -1,5 +1,6 @@
 """The owner of adapters in this process: members put in, copied, published, saved and restored."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,8 @@ def test_a_published_version_has_a_name_of_its_own_and_is_written_once(tmp_path:
     store = learned_store()
     first = store.publish(0, tmp_path)
     written = first.stat().st_ctime_ns
+    factors = store.bank.flat[0].numpy().tobytes()
+    assert first.name == f"slot-0-{sha256(factors).hexdigest()[:16]}"
     assert store.publish(0, tmp_path) == first and first.stat().st_ctime_ns == written
     read, own = read_adapter(first).genotype, store.genotype(0)
     assert all(torch.equal(a, own.factors[name][0]) for name, (a, _) in read.factors.items())

@@ -29,15 +29,25 @@ from tiny_models import CONFIGS
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.decoding import Decoding
 kept = Decoding.next_inputs
-{fault}
+FAULTS = [
+    lambda self: (int(self.count.sum()), kept(self))[1],
+    lambda self: (kept(self)[0].cpu() + kept(self)[1], kept(self)[1]),
+]
 with fake_gpu():
-    decode(AdapterBank(fake_base(skeleton(CONFIGS["llama"])), 2, rank=4, alpha=8.0))
+    for fault in FAULTS:
+        Decoding.next_inputs = fault
+        try:
+            decode(AdapterBank(fake_base(skeleton(CONFIGS["llama"])), 2, rank=4, alpha=8.0))
+        except Exception as error:
+            print(type(error).__name__, str(error).replace(chr(10), " "))
+        else:
+            print("not found")
 """
 
 
-def run(code: str, **names: str) -> subprocess.CompletedProcess[str]:
+def run(code: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: the device that is not there stays registered."""
-    filled = code.format(bench=str(BENCH), tests=str(BENCH.parent / "tests"), **names)
+    filled = code.format(bench=str(BENCH), tests=str(BENCH.parent / "tests"))
     return subprocess.run([sys.executable, "-c", filled], capture_output=True, text=True, check=False)
 
 
@@ -48,16 +58,11 @@ def test_every_architecture_reads_decodes_and_learns_on_one_device() -> None:
     assert done.stdout.split() == ["llama", "qwen2", "qwen3", "mistral", "gemma", "phi"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        ("Decoding.next_inputs = lambda self: (int(self.count.sum()), kept(self))[1]", "DataDependentOutputException"),
-        ("Decoding.next_inputs = lambda self: (kept(self)[0].cpu() + kept(self)[1], kept(self)[1])", "same device"),
-    ],
-)
-def test_a_step_that_waits_for_the_host_or_strays_from_the_device_is_found(fault: str, said: str) -> None:
-    done = run(WAITING, fault=fault)
-    assert done.returncode != 0 and said in done.stderr
+def test_a_step_that_waits_for_the_host_or_strays_from_the_device_is_found() -> None:
+    done = run(WAITING)
+    assert done.returncode == 0, done.stderr[-2000:]
+    waits, strays = done.stdout.splitlines()
+    assert "DataDependentOutputException" in waits and "same device" in strays
 
 
 @pytest.mark.slow

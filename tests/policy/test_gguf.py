@@ -120,6 +120,6 @@ def test_a_damaged_file_and_a_folder_with_several_are_refused(tmp_path: Path, ca
 
 def test_without_the_package_the_extra_is_named(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redqueen.policy.gguf.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"redqueen\[gguf\]"):
+    with pytest.raises(UserError, match=r"the package that reads it is missing: pip install .*gguf"):
         unpack(file, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -1,5 +1,7 @@
 """A run that is over goes on: the journal says where and how far, also when it is killed on the way."""
 
+import contextlib
+import io
 import shutil
 from pathlib import Path
 
@@ -20,24 +22,33 @@ def over(quick_run: Path, tmp_path: Path) -> Path:
     return shutil.copytree(quick_run, tmp_path / "over")
 
 
-def test_it_plays_on_to_the_new_end_and_the_journal_tells_of_it(over: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    resume_command(over, overrides=["run.num_steps=6"])
-    assert load_run_config(over).run.num_steps == 6
-    with Journal.open(over / JOURNAL, read_only=True) as journal:
-        assert read.last_step(journal) == 6
-        assert read.metric_series(journal)["run/num_steps"] == [(4, 6.0)]
-        assert read.run_record(journal).config["run"]["num_steps"] == 6  # type: ignore[index]
+@pytest.fixture(scope="module")
+def longer(quick_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A run of four steps that has gone on to a fifth, and what it said."""
+    folder, said = shutil.copytree(quick_run, tmp_path_factory.mktemp("longer") / "run"), io.StringIO()
+    with contextlib.redirect_stderr(said):
+        resume_command(folder, overrides=["run.num_steps=5"])
+    return folder, said.getvalue()
+
+
+def test_it_plays_on_to_the_new_end_and_the_journal_tells_of_it(longer: tuple[Path, str]) -> None:
+    folder, said = longer
+    assert load_run_config(folder).run.num_steps == 5
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        assert read.last_step(journal) == 5
+        assert read.metric_series(journal)["run/num_steps"] == [(4, 5.0)]
+        assert read.run_record(journal).config["run"]["num_steps"] == 5  # type: ignore[index]
         assert [row["after_step"] for row in journal.query("SELECT * FROM session ORDER BY seq")] == [None, 4]
-    assert f"redqueen resume {over} --set run.num_steps=12" in capsys.readouterr().err
+    assert f"redqueen resume {folder} --set run.num_steps=10" in said
 
 
-def test_a_continuation_that_dies_before_its_record_is_recorded_by_the_next_resume(over: Path, tmp_path: Path) -> None:
-    whole = shutil.copytree(over, tmp_path / "whole")
-    resume(whole, overrides=["run.num_steps=5"])
+def test_a_continuation_that_dies_before_its_record_is_recorded_by_the_next_resume(
+    over: Path, longer: tuple[Path, str]
+) -> None:
     path = over / "config.json"  # as it lies when the process died right after writing it
     path.write_text(path.read_text().replace('"num_steps": 4', '"num_steps": 5'))
     resume(over)
-    assert diff(whole / JOURNAL, over / JOURNAL) is None
+    assert diff(longer[0] / JOURNAL, over / JOURNAL) is None
 
 
 def test_recording_twice_is_recording_once(over: Path) -> None:

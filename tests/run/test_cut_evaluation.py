@@ -17,6 +17,7 @@ from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
+SHORT = ["run.num_steps=1"]
 
 
 class CuttingAt:
@@ -54,6 +55,16 @@ def cutting(monkeypatch: pytest.MonkeyPatch, step: int, phase: str) -> CuttingAt
     return shown
 
 
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CuttingAt]:
+    """A run of one step that nothing cuts, and what its progress was told."""
+    folder = tmp_path_factory.mktemp("short") / "run"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        shown = cutting(monkeypatch, 9, "")
+        assert start(load_config(QUICK, SHORT), folder)
+    return folder, shown
+
+
 def state_of(folder: Path) -> dict[str, object]:
     found = Checkpoint.latest_valid(folder / CHECKPOINTS)
     assert found is not None
@@ -80,21 +91,18 @@ def test_the_last_evaluation_is_cut_and_made_up_for(
 
 
 def test_the_bases_evaluation_is_cut_and_the_run_starts_over(
-    quick_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short: tuple[Path, CuttingAt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = cutting(monkeypatch, 0, "evaluate")
-    assert not start(load_config(QUICK), tmp_path / "early")
+    assert not start(load_config(QUICK, SHORT), tmp_path / "early")
     assert len(shown.heard[0, "evaluate"]) == 1
     cutting(monkeypatch, 9, "")
     assert resume(tmp_path / "early")
-    assert diff(quick_run / JOURNAL, tmp_path / "early" / JOURNAL) is None
+    assert diff(short[0] / JOURNAL, tmp_path / "early" / JOURNAL) is None
 
 
-def test_every_phase_with_work_in_it_reports_items_up_to_their_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = cutting(monkeypatch, 9, "")
-    assert start(load_config(QUICK, ["run.num_steps=1"]), tmp_path / "run")
+def test_every_phase_with_work_in_it_reports_items_up_to_their_number(short: tuple[Path, CuttingAt]) -> None:
+    shown = short[1]
     told = {moment for moment, calls in shown.heard.items() if calls}
     phases = {(0, "propose"), (0, "evaluate"), *((1, phase) for phase in ("propose", "verify", "solve", "evaluate"))}
     assert phases <= told

@@ -1,24 +1,20 @@
 """A real run with every switch of the learner on: each is at work, and resuming it changes nothing."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cut_run import QUICK, check_it_goes_on_as_if_never_cut, checkpoint, play
 
 from redqueen.config import Config, load_config
-from redqueen.journal import Journal, diff
+from redqueen.journal import Journal
 from redqueen.learn.gathering import PREFIX
 from redqueen.learn.torch_store import FACTORS, MOMENTS
-from redqueen.run.checkpoint import Checkpoint, list_checkpoints
-from redqueen.run.lifecycle import resume, start
-from redqueen.run.store import CHECKPOINTS, JOURNAL
 
-QUICK = Path(__file__).parents[1] / "quick.toml"
 OPTIONS = (
     "run.num_steps=5",
     "run.checkpoint_every_steps=1",
     "run.num_checkpoints_kept=9",
+    "evaluate.control=false",
     "propose.complete_at_last_input=true",
     "propose.buffer_per_teacher=true",
     "learn.warmup_steps=2",
@@ -43,19 +39,7 @@ def options() -> Config:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("learner") / "run"
-    start(options(), folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def journal(run: Path) -> Iterator[Journal]:
-    with Journal.open(run / JOURNAL, read_only=True) as opened:
-        yield opened
-
-
-def checkpoint(folder: Path, step: int) -> Checkpoint:
-    return Checkpoint.load(dict(list_checkpoints(folder / CHECKPOINTS))[step])
+    return play(OPTIONS, tmp_path_factory.mktemp("learner") / "run")
 
 
 def test_members_have_references_and_averages_beside_them_in_the_checkpoint(run: Path) -> None:
@@ -89,13 +73,4 @@ def test_the_state_remembers_what_teachers_have_earned(run: Path) -> None:
 
 @pytest.mark.parametrize("step", [3])
 def test_a_run_cut_off_after_a_checkpoint_goes_on_as_if_it_had_never_been(run: Path, tmp_path: Path, step: int) -> None:
-    folder = tmp_path / "cut"
-    shutil.copytree(run, folder)
-    for at, path in list_checkpoints(folder / CHECKPOINTS):
-        if at > step:
-            shutil.rmtree(path)
-    resume(folder)
-    assert diff(run / JOURNAL, folder / JOURNAL) is None
-    first, second = checkpoint(run, 5), checkpoint(folder, 5)
-    assert first.state == second.state and first.tensors.keys() == second.tensors.keys()
-    assert all(tensor.equal(second.tensors[name]) for name, tensor in first.tensors.items())
+    check_it_goes_on_as_if_never_cut(run, tmp_path / "cut", step)

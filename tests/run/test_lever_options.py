@@ -1,23 +1,18 @@
 """A real run with every lever of a population on: each is at work, and resuming it changes nothing."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
 
-from redqueen.config import load_config
-from redqueen.journal import Journal, diff, read
-from redqueen.run.checkpoint import Checkpoint, list_checkpoints
+from redqueen.journal import Journal, read
 from redqueen.run.ending import spent_so_far
-from redqueen.run.lifecycle import resume, start
-from redqueen.run.store import CHECKPOINTS, JOURNAL
 
-QUICK = Path(__file__).parents[1] / "quick.toml"
 OPTIONS = (
     "run.num_steps=5",
     "run.checkpoint_every_steps=1",
     "run.num_checkpoints_kept=9",
+    "evaluate.control=false",
     "run.product_tasks=6",
     "solve.num_attempts=4",
     "solve.first_attempts=2",
@@ -39,19 +34,7 @@ OPTIONS = (
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("levers") / "run"
-    start(load_config(QUICK, OPTIONS), folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def journal(run: Path) -> Iterator[Journal]:
-    with Journal.open(run / JOURNAL, read_only=True) as opened:
-        yield opened
-
-
-def checkpoint(folder: Path, step: int) -> Checkpoint:
-    return Checkpoint.load(dict(list_checkpoints(folder / CHECKPOINTS))[step])
+    return play(OPTIONS, tmp_path_factory.mktemp("levers") / "run")
 
 
 def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
@@ -78,13 +61,4 @@ def test_tokens_that_stand_in_no_row_count_as_spent(journal: Journal) -> None:
 
 @pytest.mark.parametrize("step", [3])
 def test_a_run_cut_off_after_a_checkpoint_goes_on_as_if_it_had_never_been(run: Path, tmp_path: Path, step: int) -> None:
-    folder = tmp_path / "cut"
-    shutil.copytree(run, folder)
-    for at, path in list_checkpoints(folder / CHECKPOINTS):
-        if at > step:
-            shutil.rmtree(path)
-    resume(folder)
-    assert diff(run / JOURNAL, folder / JOURNAL) is None
-    first, second = checkpoint(run, 5), checkpoint(folder, 5)
-    assert first.state == second.state and first.tensors.keys() == second.tensors.keys()
-    assert all(tensor.equal(second.tensors[name]) for name, tensor in first.tensors.items())
+    check_it_goes_on_as_if_never_cut(run, tmp_path / "cut", step)

@@ -1,21 +1,15 @@
 """A real run with every option of evolution switched on: all of it is at work, and resuming it changes nothing."""
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cut_run import check_it_goes_on_as_if_never_cut, play
 
-from redqueen.config import Config, load_config
-from redqueen.journal import Journal, diff
+from redqueen.journal import Journal
 from redqueen.report.html import write_report
 from redqueen.report.markdown import write_markdown
-from redqueen.run.checkpoint import Checkpoint, list_checkpoints
-from redqueen.run.lifecycle import resume, start
-from redqueen.run.store import CHECKPOINTS, JOURNAL
 
-QUICK = Path(__file__).parents[1] / "quick.toml"
 OPTIONS = (
     "run.num_steps=6",
     "run.checkpoint_every_steps=2",
@@ -38,21 +32,9 @@ OPTIONS = (
 )
 
 
-def options() -> Config:
-    return load_config(QUICK, OPTIONS)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("options") / "run"
-    start(options(), folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def journal(run: Path) -> Iterator[Journal]:
-    with Journal.open(run / JOURNAL, read_only=True) as opened:
-        yield opened
+    return play(OPTIONS, tmp_path_factory.mktemp("options") / "run")
 
 
 def test_past_members_enter_at_every_generation_and_play(journal: Journal) -> None:
@@ -106,17 +88,6 @@ def test_the_report_shows_the_check_ups_and_the_family_tree(run: Path, tmp_path:
     assert "### Family tree" in text and "factor space" in text
 
 
-@pytest.mark.parametrize("step", [2, 4])
+@pytest.mark.parametrize("step", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_a_run_cut_off_after_a_checkpoint_goes_on_as_if_it_had_never_been(run: Path, tmp_path: Path, step: int) -> None:
-    folder = tmp_path / "cut"
-    shutil.copytree(run, folder)
-    for at, path in list_checkpoints(folder / CHECKPOINTS):
-        if at > step:
-            shutil.rmtree(path)
-    resume(folder)
-    assert diff(run / JOURNAL, folder / JOURNAL) is None
-    first, second = Checkpoint.latest_valid(run / CHECKPOINTS), Checkpoint.latest_valid(folder / CHECKPOINTS)
-    assert first is not None and second is not None
-    assert first.step == second.step == 6 and first.state == second.state
-    assert first.tensors.keys() == second.tensors.keys()
-    assert all(tensor.equal(second.tensors[name]) for name, tensor in first.tensors.items())
+    check_it_goes_on_as_if_never_cut(run, tmp_path / "cut", step)

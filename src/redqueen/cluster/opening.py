@@ -8,7 +8,7 @@ from redqueen.cluster.host import Host, LocalHost
 from redqueen.cluster.sharded import sharded_adapters
 from redqueen.config import Config
 from redqueen.engine import Adapters, LoadAdapters, load_adapters
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 from redqueen.timing import Report, unheard
 
 
@@ -29,7 +29,7 @@ def adapters_at(address: str) -> LoadAdapters:
     Raises UserError when Ray is not installed; opening raises it when no cluster answers.
     """
     if find_spec("ray") is None:
-        raise UserError("--cluster needs Ray: pip install 'redqueen[ray]'")
+        raise UserError(f"--cluster needs Ray: {how_to_install('ray')}")
 
     def load(config: Config) -> Adapters:
         from redqueen.cluster.ray_host import RayHost

@@ -103,9 +103,8 @@ class Shard:
 
     def load(self, slot: int, genotype: Genotype, moments: Mapping[str, Tensor]) -> None:
         """Put a new member into ``slot``. Raises UserError when it does not fit this population."""
-        self.store.load(self.local[slot], genotype)
-        if moments:
-            self.learner.set_moments(self.local[slot], moments)
+        self.store.bank.load(self.local[slot], genotype)
+        self.learner.set_moments(self.local[slot], moments)
 
     def reset(self, slot: int, rng_seed: int) -> None:
         """Make ``slot`` a founder."""

@@ -6,7 +6,6 @@ enters the hall of fame, a checkpoint is written or somebody asks for a member.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,12 +19,11 @@ from redqueen.cluster.host import Host
 from redqueen.cluster.shard import PROPOSER, SOLVER, About, Part
 from redqueen.config import Config
 from redqueen.engine import Adapters, load_tokenizer
-from redqueen.errors import UserError
-from redqueen.files import making_folder
 from redqueen.learn.torch_store import FACTORS, MOMENTS
 from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
-from redqueen.population.genotype import Genotype
-from redqueen.population.peft import plain_config, write_adapter
+from redqueen.policy.bank import check_shape
+from redqueen.population.genotype import Genotype, flattened
+from redqueen.population.peft import publish_adapter
 
 
 class ShardedSampler:
@@ -104,14 +102,7 @@ class ShardedStore:
 
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter into a folder named by its slot and a hash of its factors."""
-        genotype = self.genotype(slot)
-        digest = hashlib.sha256(flattened(genotype).numpy().tobytes()).hexdigest()[:16]
-        published = folder / f"slot-{slot}-{digest}"
-        if not published.is_dir():
-            with making_folder(published) as aside:
-                described = plain_config(genotype, self.about.base_name, list(self.about.targets))
-                write_adapter(aside, described, genotype)
-        return published
+        return publish_adapter(folder, slot, self.genotype(slot), self.about.base_name, self.about.targets)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all factors and what the learner keeps, under the names that one process gives them."""
@@ -127,11 +118,7 @@ class ShardedStore:
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what ``state_dict`` returned, here or in one process."""
         factors = tensors[FACTORS]
-        if factors.shape != (self.num_slots, flattened(self.genotype(0)).numel()):
-            raise UserError(
-                "the checkpoint holds other adapters than config.json asks for: restore the config.json that the run "
-                "began with, and --set no field of the population"
-            )
+        check_shape(factors, (self.num_slots, flattened(self.genotype(0)).numel()))
         for index, place in enumerate(self.fleet.places):
             local = {slot: i for i, slot in enumerate(place.slots)}
             own = {name: tensor for name, tensor in tensors.items() if _slot_of(name) in local}
@@ -155,11 +142,6 @@ def _slot_of(name: str) -> int | None:
 def _renumbered(name: str, numbers: Mapping[int, int]) -> str:
     """Return the name with another slot in it."""
     return _SLOT.sub(lambda found: f"{found[1]}{numbers[int(found[2])]}", name)
-
-
-def flattened(genotype: Genotype) -> Tensor:
-    """Return a member's factors in one row, module after module, A before B, as a bank holds them."""
-    return torch.cat([factor.reshape(-1) for pair in genotype.factors.values() for factor in pair])
 
 
 def sharded_adapters(config: Config, host: Host) -> Adapters:

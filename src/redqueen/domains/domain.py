@@ -174,3 +174,28 @@ class Domain:
     refuse: Callable[[Config, str, Mapping[str, int]], None] = lambda config, format_name, num_proposals: None
     lessons: Callable[[Random], list[Lesson]] | None = None
     examples: tuple[Task, ...] = ()
+
+
+def task_of(
+    candidate: Candidate,
+    *,
+    code: str,
+    outputs: tuple[str, ...],
+    protection: str,
+    inputs: tuple[str, ...] = ("",),
+    message: str = "",
+    num_shown: int = 0,
+) -> Task:
+    """Return the task that a candidate was found to be, under its own name and of its own kind: see ``Task``."""
+    return Task(
+        candidate.id,
+        candidate.teacher,
+        candidate.student,
+        candidate.kind,
+        code,
+        inputs,
+        outputs,
+        message,
+        num_shown,
+        protection,
+    )

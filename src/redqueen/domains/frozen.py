@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from redqueen.domains.domain import Item
 from redqueen.domains.rows import checksum, frozen_files, rows_of_file
 from redqueen.nouns import Task
+
+LEVELS, TASKS_PER_LEVEL = (1, 2, 3, 4), 40
+"""Of the suites that ``fill_levels`` draws."""
+
+
+def fill_levels(drawn: Iterable[tuple[int, str, str]], form_of: Callable[[str], str]) -> Iterator[tuple[int, str, str]]:
+    """Yield forty of the (level, code, output) for each level, by level and as drawn, no normal form twice in one."""
+    found: dict[int, dict[str, tuple[int, str, str]]] = {number: {} for number in LEVELS}
+    for task in drawn:
+        tasks = found[task[0]]
+        if len(tasks) < TASKS_PER_LEVEL:
+            tasks.setdefault(form_of(task[1]), task)
+        if all(len(tasks) == TASKS_PER_LEVEL for tasks in found.values()):
+            break
+    for number in LEVELS:
+        yield from found[number].values()
 
 
 def load_frozen(folder: Path, kind: str) -> list[Item]:

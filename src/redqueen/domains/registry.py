@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Protocol
 
@@ -171,7 +172,12 @@ def refuse_unasked(config: Config, format_name: str) -> None:
 
 def load_suite(config: ProposeConfig) -> list[Item]:
     """Load the frozen items of the domains of a run."""
-    return [item for name in config.domains for item in open_domain(name).suite()]
+    return [item for name in config.domains for item in _items(open_domain(name).suite)]
+
+
+@cache
+def _items(suite: Callable[[], list[Item]]) -> tuple[Item, ...]:
+    return tuple(suite())  # frozen: a process that scores several times reads the files once
 
 
 def check(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_letters
 
 from redqueen.domains.compact import BOS, END_THINK, EOS, REF, THINK, asked, new
 from redqueen.domains.domain import Lesson
@@ -18,9 +19,9 @@ SEED_FRAC = 0.06
 def solving_lesson(kind: str, question: str, thought: str, answer: str) -> Lesson:
     """Teach an answer both ways. They are equally many: weights in the ratio h : 1-h make the habit h.
 
-    An answer must begin with a letter run that is one piece of the tokenizer.
+    An answer begins with what is one piece of the tokenizer: a run of letters, or one sign that is none.
     """
-    opening = len(answer) - len(answer.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+    opening = max(1, len(answer) - len(answer.lstrip(ascii_letters)))
     thinking = ((f"{THINK}{thought}{END_THINK}{answer}{EOS}", 1.0),)
     at_once = ((answer[:opening], (1 - THINK_HABIT_FRAC) / THINK_HABIT_FRAC), (f"{answer[opening:]}{EOS}", 1.0))
     return Lesson(f"{BOS}{question}{asked(kind)}", (thinking, at_once))

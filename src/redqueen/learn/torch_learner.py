@@ -208,10 +208,6 @@ class TorchLearner:
         """Forget a member's moments and step count."""
         self.optimiser.state.pop(self.members[slot], None)
 
-    def inherit(self, slot: int, parent_slot: int) -> None:
-        """Give ``slot`` a copy of its parent's moments and step count."""
-        self.set_moments(slot, self.moments(parent_slot))
-
     def moments(self, slot: int) -> dict[str, Tensor]:
         """Return a copy of a member's moments and step count by name; nothing when it was never stepped."""
         state = self.optimiser.state.get(self.members[slot], {})

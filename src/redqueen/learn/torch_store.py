@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor
 
-from redqueen.files import making_folder
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.policy.bank import AdapterBank
 from redqueen.population.genotype import Genotype
-from redqueen.population.peft import plain_config, write_adapter
+from redqueen.population.peft import publish_adapter
 
 FACTORS, MOMENTS = "factors", "learner."
 """In ``state_dict``: the name of all members' factors (members, parameters), the prefix of the learner's tensors."""
@@ -31,10 +29,7 @@ class TorchStore:
     def load(self, slot: int, genotype: Genotype, moments_from: int | None = None) -> None:
         """Put a new member into ``slot``, with no moments or a copy of those of the member ``moments_from``."""
         self.bank.load(slot, genotype)
-        if moments_from is None:
-            self.learner.reset(slot)
-        else:
-            self.learner.inherit(slot, moments_from)
+        self.learner.set_moments(slot, {} if moments_from is None else self.learner.moments(moments_from))
 
     def copy(self, slot: int, into: int) -> None:
         """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""
@@ -52,13 +47,8 @@ class TorchStore:
 
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter; its folder's name ends with a hash of its factors, so none is reused."""
-        digest = hashlib.sha256(self.bank.flat[slot].cpu().numpy().tobytes()).hexdigest()[:16]
-        published = folder / f"slot-{slot}-{digest}"
-        if not published.is_dir():
-            genotype, base_name = self.genotype(slot), self.bank.base.model.name_or_path or ""
-            with making_folder(published) as aside:
-                write_adapter(aside, plain_config(genotype, base_name, self.bank.shortest_targets()), genotype)
-        return published
+        base_name = self.bank.base.model.name_or_path or ""
+        return publish_adapter(folder, slot, self.genotype(slot), base_name, self.bank.shortest_targets())
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all factors and moments as named tensors."""

@@ -182,11 +182,7 @@ class AdapterBank:
 
     def load_all(self, factors: Tensor) -> None:
         """Write all members' factors (members, parameters). Raises UserError when they are of another bank."""
-        if factors.shape != self.flat.shape:
-            raise UserError(
-                "the checkpoint holds other adapters than config.json asks for: restore the config.json that the run "
-                "began with, and --set no field of the population"
-            )
+        check_shape(factors, self.flat.shape)
         self.flat.copy_(factors)
 
     @torch.no_grad()
@@ -269,6 +265,15 @@ class AdapterBank:
             return apply_delta(inputs[0], output, route.layout, route.a[i], route.b[i], self.scale)
 
         return add_delta
+
+
+def check_shape(factors: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise UserError unless a checkpoint's factors have the shape (members, parameters) that the config asks for."""
+    if factors.shape != shape:
+        raise UserError(
+            "the checkpoint holds other adapters than config.json asks for: restore the config.json that the run "
+            "began with, and --set no field of the population"
+        )
 
 
 def apply_delta(x: Tensor, y: Tensor, layout: Layout, a: Tensor, b: Tensor, scale: float) -> Tensor:

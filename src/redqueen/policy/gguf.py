@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 from redqueen.files import making_folder
 
 SUFFIX = ".gguf"
@@ -99,7 +99,7 @@ def unpack(file: Path, folder: Path) -> None:
 @contextmanager
 def _reading(file: Path) -> Iterator[None]:
     if find_spec("gguf") is None:
-        raise UserError(f'{file} is a GGUF file: pip install "redqueen[gguf]" to read it')
+        raise UserError(f"{file} is a GGUF file; the package that reads it is missing: {how_to_install('gguf')}")
     try:
         yield
     except Exception as error:  # the tokenizers package raises nothing narrower

@@ -67,6 +67,11 @@ class RelativeChange:
     per_layer: dict[str, float]
 
 
+def flattened(genotype: Genotype) -> Tensor:
+    """Return the factors in one row (parameters,), module after module, A before B, as an adapter bank holds them."""
+    return torch.cat([factor.reshape(-1) for pair in genotype.factors.values() for factor in pair])
+
+
 def same_shape(one: Genotype, other: Genotype) -> bool:
     """Whether two genotypes have the same modules, shapes, rank and alpha, so that they can be crossed slot by slot."""
     return (

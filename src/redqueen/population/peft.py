@@ -6,6 +6,7 @@ modules, trained biases...) is refused, because running or breeding such an adap
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -18,8 +19,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from redqueen.errors import UserError
-from redqueen.files import open_plain, read_plain
-from redqueen.population.genotype import Factors, Genotype, is_finite
+from redqueen.files import making_folder, open_plain, read_plain
+from redqueen.population.genotype import Factors, Genotype, flattened, is_finite
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
@@ -124,6 +125,19 @@ def plain_config(genotype: Genotype, base_model_name: str, targets: Sequence[str
         "use_dora": False,
         "use_rslora": False,
     }
+
+
+def publish_adapter(folder: Path, slot: int, genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> Path:
+    """Write the member of ``slot`` into a folder of its own in ``folder``, unless it is there, and return that folder.
+
+    Its name ends with a hash of the factors as a bank holds them, so no name is used for two adapters.
+    """
+    digest = hashlib.sha256(flattened(genotype).numpy().tobytes()).hexdigest()[:16]
+    published = folder / f"slot-{slot}-{digest}"
+    if not published.is_dir():
+        with making_folder(published) as aside:
+            write_adapter(aside, plain_config(genotype, base_model_name, targets), genotype)
+    return published
 
 
 def _read_config(path: Path) -> dict[str, Any]:

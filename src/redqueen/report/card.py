@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from redqueen.journal.records import ALL
+from redqueen.journal.records import ALL, CONTROL, PRODUCT
 from redqueen.report.figure import Figure
 from redqueen.report.fitness import (
     MODES,
@@ -27,9 +27,6 @@ Standing = Verdict | Literal["mixed", "unmeasured"]
 
 MARKS: dict[Standing, str] = {"better": "▲", "worse": "▼", "unclear": "≈", "mixed": "◆", "unmeasured": "○"}
 """A shape for each, so that none is told by its colour alone."""
-
-CONTROL, PRODUCT = "control", "product"
-"""The names under which a journal may hold the untrained base made to think first, and what a run hands over."""
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from redqueen.verify import Verifier
 
 
 def test_every_lesson_is_a_right_answer_or_a_valid_proposal_in_the_form_of_self_play():
-    lessons = drawn_lessons(LOGIC, 100, "lessons")
+    lessons = drawn_lessons(LOGIC, 50, "lessons")
     proposals = [lesson for lesson in lessons if is_proposal(lesson)]
     solutions = [lesson for lesson in lessons if not is_proposal(lesson)]
     asked_for = [lesson.prompt.removeprefix(BOS).removesuffix(asked(KIND)) for lesson in solutions]
     with Verifier(workers=1) as verifier:
         new = check_proposals(LOGIC, proposals, verifier)
         check_solutions(solutions, as_tasks(LOGIC, asked_for, verifier), verifier)
-    assert len(solutions) == 100 and 25 < len(proposals) < 75
+    assert len(solutions) == 50 and 12 < len(proposals) < 38
     assert COMPACT.propose(KIND, new[:2], None).count(new[0].outputs[0] + IN) == 1
 
 

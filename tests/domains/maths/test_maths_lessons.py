@@ -9,10 +9,11 @@ from redqueen.domains.domain import Lesson
 from redqueen.domains.maths.exercises import HELD_OUT_SHARE, is_held_out
 from redqueen.domains.maths.kinds import FORMAL, MATHS, WORD
 from redqueen.domains.maths.language import normal_form
-from redqueen.domains.maths.lessons import THINK_HABIT_FRAC, lessons
+from redqueen.domains.maths.lessons import lessons
 from redqueen.domains.maths.solver import solve
 from redqueen.domains.maths.suite import load_suite
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.teaching import THINK_HABIT_FRAC
 from redqueen.nouns import Task
 
 FORMAT = PromptFormat(FRAMES["compact"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.measures import measure
+from redqueen.domains.domain import task_of
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify.calls import distinct_calls
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
@@ -45,11 +46,8 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
-    return Task(
-        id=candidate.id,
-        teacher=candidate.teacher,
-        student=candidate.student,
-        kind=candidate.kind,
+    return task_of(
+        candidate,
         code=candidate.code,
         inputs=tuple(inputs),
         outputs=outputs,

@@ -6,6 +6,7 @@ import ast
 import re
 
 from redqueen.config import VerifyConfig
+from redqueen.domains.domain import task_of
 from redqueen.domains.logic.deduction import compile_clue
 from redqueen.domains.logic.language import Puzzle, PuzzleError, read_puzzle, write_puzzle
 from redqueen.nouns import Candidate, Grade, Rejection, Task
@@ -43,13 +44,9 @@ def check_puzzle(
         return Rejection(candidate, verdict, code)
     if not is_solution(read_puzzle(code), read_values(answer)):
         return Rejection(candidate, "disagreement", "the solver's answer does not fit the clues")
-    return Task(
-        id=candidate.id,
-        teacher=candidate.teacher,
-        student=candidate.student,
-        kind=candidate.kind,
+    return task_of(
+        candidate,
         code=code,
-        inputs=("",),
         outputs=(answer,),
         protection=rules.protection,
     )

@@ -14,7 +14,7 @@ from redqueen.domains.logic import measures, prompts_chat, prompts_compact
 from redqueen.domains.logic.checking import check_puzzle, grade_assignment
 from redqueen.domains.logic.lessons import SEED_ANSWER, SEED_PUZZLE, lessons
 from redqueen.domains.logic.suite import SUITES
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 from redqueen.nouns import Task
 
 PUZZLE = TaskKind(
@@ -49,7 +49,7 @@ MINIMAL = replace(
 def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -> None:
     """Raise UserError when the solver is not installed."""
     if find_spec("z3") is None:
-        raise UserError('puzzles are solved by z3, which is not installed: pip install "redqueen[logic]"')
+        raise UserError(f"puzzles are solved by z3, which is not installed: {how_to_install('logic')}")
 
 
 def _domain(name: str, kind: TaskKind) -> Domain:

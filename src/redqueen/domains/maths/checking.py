@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from redqueen.config import VerifyConfig
+from redqueen.domains.domain import task_of
 from redqueen.domains.maths.agreement import disagreement, wanted_unknown
 from redqueen.domains.maths.language import Node, StatementError, free_names, parse, write
 from redqueen.nouns import Candidate, Rejection, Task
@@ -34,13 +35,9 @@ def check_statement(
         return Rejection(candidate, "trivial", "the statement is its own answer")
     if in_words and (why := (yield from _other_extreme(candidate.message, statement, found, rules))):
         return Rejection(candidate, "disagreement", why)
-    return Task(
-        id=candidate.id,
-        teacher=candidate.teacher,
-        student=candidate.student,
-        kind=candidate.kind,
+    return task_of(
+        candidate,
         code=code,
-        inputs=("",),
         outputs=(found,),
         message=candidate.message.strip() if in_words else "",
         protection=rules.protection,

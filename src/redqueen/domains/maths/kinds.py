@@ -15,7 +15,7 @@ from redqueen.domains.maths.checking import check_statement
 from redqueen.domains.maths.lessons import SEED, lessons
 from redqueen.domains.maths.measures import behaviour, behaviour_class, maths_normal_form, measure, size_class
 from redqueen.domains.maths.suite import load_suite
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 from redqueen.nouns import Task
 
 FORMAL = TaskKind(
@@ -58,7 +58,7 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
     """Raise UserError where the libraries that compute and compare are missing."""
     for module in ("sympy", "math_verify"):
         if find_spec(module) is None:
-            raise UserError(f'the domain maths needs the package {module}: pip install "redqueen[maths]"')
+            raise UserError(f"the domain maths needs the package {module}: {how_to_install('maths')}")
 
 
 MATHS = Domain(

@@ -33,16 +33,6 @@ def word_reference(text: str, code: str) -> str:
     return f"{REF}{MSG}{without_marks(text)}{IN}{without_marks(code)}" if text else formal_reference(code)
 
 
-def formal_question(code: str) -> str:
-    """Return the prompt that asks for the number of a statement."""
-    return without_marks(code) + asked(FORMAL)
-
-
-def word_question(text: str) -> str:
-    """Return the prompt that asks for the number of a word problem."""
-    return MSG + without_marks(text) + asked(WORD)
-
-
 def _propose_formal(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
     return "".join(formal_reference(task.code) for task in references) + new(FORMAL)
 
@@ -66,5 +56,5 @@ def _read_word(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProp
     return ParsedProposal(code=code.strip(), message=message.strip())
 
 
-FORMAL_WORDS = Words(_propose_formal, lambda task: formal_question(task.code), _read_formal, str.strip)
-STORY_WORDS = Words(_propose_word, lambda task: word_question(task.message), _read_word, str.strip)
+FORMAL_WORDS = Words(_propose_formal, lambda task: without_marks(task.code) + asked(FORMAL), _read_formal, str.strip)
+STORY_WORDS = Words(_propose_word, lambda task: MSG + without_marks(task.message) + asked(WORD), _read_word, str.strip)

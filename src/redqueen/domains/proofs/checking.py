@@ -7,6 +7,7 @@ reasons and the worst cases stand in ``docs/domains/proofs.md``.
 from __future__ import annotations
 
 from redqueen.config import VerifyConfig
+from redqueen.domains.domain import task_of
 from redqueen.domains.proofs.calculus import ProofError, Step, read_proof, unfold, write_proof
 from redqueen.domains.proofs.database import verify_lines
 from redqueen.domains.proofs.formulas import Lemma, LemmaError, follows, read_lemma, write_lemma
@@ -31,13 +32,9 @@ def check_lemma(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Task
     proofs = [steps for steps in proofs if not fault(lemma, steps)]
     if not proofs:
         return Rejection(candidate, "unproved", "true, but no proof is given that is right, and none was found")
-    return Task(
-        id=candidate.id,
-        teacher=candidate.teacher,
-        student=candidate.student,
-        kind=candidate.kind,
+    return task_of(
+        candidate,
         code=write_lemma(lemma),
-        inputs=("",),
         outputs=(write_proof(min(proofs, key=len)),),
         protection=rules.protection,
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from redqueen.domains.frozen import write_frozen
+from redqueen.domains.frozen import fill_levels, write_frozen
 from redqueen.domains.proofs.calculus import write_proof
 from redqueen.domains.proofs.formulas import write_lemma
 from redqueen.domains.proofs.generator import draw
@@ -18,23 +18,21 @@ from redqueen.domains.proofs.search import search
 
 SUITES = Path(__file__).parent / "suites"
 SEED = "frozen suite/1"
-LEVELS, LEMMAS_PER_LEVEL = (1, 2, 3, 4), 40
 
 
 def draw_suite() -> Iterator[tuple[int, str, str]]:
     """Yield (level, lemma, proof), level by level, no normal form twice. The proof is the shorter of the drawn one and
     the one that the search finds."""
+    return fill_levels(_drawn(), form_of)
+
+
+def _drawn() -> Iterator[tuple[int, str, str]]:
     rng = Random(SEED)
-    found: dict[int, dict[str, tuple[int, str, str]]] = {number: {} for number in LEVELS}
-    while any(len(lemmas) < LEMMAS_PER_LEVEL for lemmas in found.values()):
+    while True:
         drawn = draw(rng, held_out=True)
         text = write_lemma(drawn.lemma)
         steps = min(drawn.steps, search(text).steps or drawn.steps, key=len)
-        lemmas = found[level(len(steps))]
-        if len(lemmas) < LEMMAS_PER_LEVEL:
-            lemmas.setdefault(form_of(text), (level(len(steps)), text, write_proof(steps)))
-    for number in LEVELS:
-        yield from found[number].values()
+        yield level(len(steps)), text, write_proof(steps)
 
 
 if __name__ == "__main__":

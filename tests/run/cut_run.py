@@ -1,0 +1,36 @@
+"""A run of ``quick.toml`` with options, what its checkpoints hold, and the same run cut off and taken up again."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from redqueen.config import load_config
+from redqueen.journal import diff
+from redqueen.run.checkpoint import Checkpoint, list_checkpoints
+from redqueen.run.lifecycle import resume, start
+from redqueen.run.store import CHECKPOINTS, JOURNAL
+
+QUICK = Path(__file__).parents[1] / "quick.toml"
+
+
+def play(options: Sequence[str], folder: Path) -> Path:
+    start(load_config(QUICK, options), folder)
+    return folder
+
+
+def checkpoint(folder: Path, step: int) -> Checkpoint:
+    return Checkpoint.load(dict(list_checkpoints(folder / CHECKPOINTS))[step])
+
+
+def check_it_goes_on_as_if_never_cut(run: Path, folder: Path, step: int) -> None:
+    """Copy a whole run into ``folder``, drop what came after ``step``, resume: journal and state are as they were."""
+    shutil.copytree(run, folder)
+    for at, path in list_checkpoints(folder / CHECKPOINTS):
+        if at > step:
+            shutil.rmtree(path)
+    resume(folder)
+    last = max(at for at, _ in list_checkpoints(run / CHECKPOINTS))
+    assert diff(run / JOURNAL, folder / JOURNAL) is None
+    first, second = checkpoint(run, last), checkpoint(folder, last)
+    assert first.state == second.state and first.tensors.keys() == second.tensors.keys()
+    assert all(tensor.equal(second.tensors[name]) for name, tensor in first.tensors.items())
