@@ -26,7 +26,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "cookbook" / "own-domain.md"
 SMALL = {
     **BASIC,
     "run": {"num_steps": 3, "num_threads": 1, "device": "cpu"},
-    "propose": {"domains": ["own_sums:DOMAIN"], "num_of_each_kind": 4, "num_seed_proposals": 2},
+    "propose": {"domains": ["own_sums:DOMAIN"], "num_of_each_kind": 4, "num_seed_proposals": 2, "max_new_tokens": 64},
+    "solve": {"num_attempts": 4, "max_new_tokens": 64},
 }
 
 

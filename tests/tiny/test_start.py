@@ -12,7 +12,7 @@ from redqueen.errors import UserError
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.tiny import train
 from redqueen.tiny.recipe import RECIPES, Recipe, build_model
-from redqueen.tiny.start import EMBEDDED, begin_with, carried_rows
+from redqueen.tiny.start import begin_with, carried_rows
 from redqueen.tiny.tokenizer import build_tokenizer
 from redqueen.tiny.train import Trainer
 
@@ -102,17 +102,17 @@ def test_a_start_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--start .*nowhere: there is no base"):
         begin_with(model, tokenizer, tmp_path / "nowhere", 1.0)
     with pytest.raises(UserError, match="another architecture"):
-        begin_with(model, tokenizer, EMBEDDED, 1.0)
+        begin_with(model, tokenizer, embedded_folder(), 1.0)
     with pytest.raises(UserError, match="the recipe first begins from nothing"):
-        train.train_base(tmp_path, "first", None, "cpu", False, lambda line: None, EMBEDDED)
+        train.train_base(tmp_path, "first", None, "cpu", False, lambda line: None, embedded_folder())
     with pytest.raises(UserError, match="--start must name the folder"):
         Trainer(SECOND, tmp_path / "other", frozenset())
 
 
-def test_the_everyday_recipe_fits_the_weights_that_ship(tmp_path: Path) -> None:
-    recipe = RECIPES["everyday"]
+def test_a_recipe_can_go_on_from_the_weights_that_ship() -> None:
+    recipe = RECIPES["broad"]
     tokenizer = build_tokenizer(["def ", "return "])
     model = build_model(recipe, tokenizer)
-    begin_with(model, tokenizer, EMBEDDED, RECIPES[recipe.continues].sharpness)
+    begin_with(model, tokenizer, embedded_folder(), recipe.sharpness)
     norm = load_file(embedded_folder() / "model.safetensors")["model.norm.weight"].float()
-    assert torch.allclose(model.state_dict()["model.norm.weight"] * RECIPES["shipped"].sharpness, norm)
+    assert torch.allclose(model.state_dict()["model.norm.weight"] * recipe.sharpness, norm)

@@ -99,12 +99,12 @@ def test_the_shipped_base_is_small_enough_and_in_the_form_the_recipe_makes() -> 
 
 
 def test_a_recipe_that_does_not_exist_is_refused_with_the_names_of_those_that_do(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--recipe other: there is no such recipe; choose one of shipped, thinking"):
+    with pytest.raises(UserError, match="--recipe other: there is no such recipe; choose one of basic, everyday"):
         train.train_base(tmp_path, "other", 1, "cpu", False, lambda line: None)
 
 
-def test_the_shipped_recipe_is_the_default_and_the_thinking_one_differs_in_what_it_teaches_alone() -> None:
-    assert RECIPES["shipped"] == Recipe()
-    habits = {name: recipe.teaching().think_habit_frac for name, recipe in RECIPES.items()}
-    assert habits == {"shipped": 0.12, "thinking": 0.97, "everyday": 0.97}
-    assert dataclasses.replace(RECIPES["thinking"], think_habit_frac=0.12, input_proposal_frac=0.2) == Recipe()
+def test_each_recipe_goes_on_from_the_one_before_it_and_keeps_its_shape_and_words() -> None:
+    assert [recipe.continues for recipe in RECIPES.values()] == ["", *RECIPES][: len(RECIPES)]
+    assert {recipe.teaching().think_habit_frac for recipe in list(RECIPES.values())[1:]} == {0.97}
+    shapes = {(r.hidden_size, r.num_layers, r.num_heads, r.intermediate_size) for r in RECIPES.values()}
+    assert len(shapes) == len({r.vocabulary_seed for r in RECIPES.values()}) == 1

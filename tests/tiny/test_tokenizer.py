@@ -68,9 +68,12 @@ def test_digits_are_single_tokens(shipped: PreTrainedTokenizerBase) -> None:
     assert pieces(shipped, "[10, -7]") == ["[", "1", "0", ", ", "-", "7", "]"]
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_words_inside_data_fall_apart_into_letters(shipped: PreTrainedTokenizerBase, word: str) -> None:
-    assert pieces(shipped, repr(word)) == ["'", *word, "'"]
+def test_words_inside_data_fall_apart_into_letters_but_for_those_of_word_problems(
+    shipped: PreTrainedTokenizerBase,
+) -> None:
+    whole = {word for word in WORDS if pieces(shipped, repr(word)) == ["'", word, "'"]}
+    assert whole == {"red", "box", "data"} and len(WORDS) > 10
+    assert all(pieces(shipped, repr(word)) == ["'", *word, "'"] for word in WORDS if word not in whole)
 
 
 @pytest.mark.parametrize("word", ["return ", "xs", "len", " += ", "[::-1]", " in ", "append", "\n    ", "\n        "])

@@ -17,22 +17,22 @@ def tiny_train(
     recipe: Annotated[
         str,
         typer.Option(
-            help="shipped; thinking: a base that thinks by habit; everyday: one that goes on from the shipped one's "
-            "weights in a wider world."
+            help="basic; everyday: goes on from basic in a wider world; broad: goes on from everyday with more "
+            "mathematics, logic and proofs."
         ),
-    ] = "shipped",
+    ] = "broad",
     steps: Annotated[int | None, typer.Option(help="Optimiser steps, if not the recipe's.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     compiled: Annotated[bool, typer.Option(help="Use torch.compile (needs a C++ compiler): faster.")] = False,
     start: Annotated[
         Path | None,
         typer.Option(
-            help="For a recipe that continues another: a folder with a finished base of that one, or `embedded`. "
+            help="For a recipe that continues another: a folder with a finished base of that one. "
             "Default: the other is trained first, in a folder of its name inside --out."
         ),
     ] = None,
 ) -> None:
-    """Train an embedded base by its recipe: from nothing, or from the base of an earlier recipe."""
+    """Train the embedded base, or that of an earlier recipe; goes on where a training in the folder was."""
     from redqueen.run.activity import showing
     from redqueen.tiny.train import train_base
 

@@ -35,7 +35,7 @@ speaks no natural language.
 
 def _recipe(recipe: dict[str, Any]) -> str:
     rows = "\n".join(f"| {name} | {value} |" for name, value in recipe.items())
-    command = "`redqueen tiny train --out DIR` (with `--recipe NAME` where the fields are not the shipped ones)"
+    command = "`redqueen tiny train --out DIR` (with `--recipe NAME` for the bases that it goes on from)"
     return f"## Recipe\n\n{command}\n\n| field | value |\n|---|---|\n{rows}\n"
 
 

@@ -1,8 +1,8 @@
 """The training corpus of the embedded base: generated problems in every format that self-play will use.
 
 Solvers are taught both to answer at once and to think (trace the execution) first, in about equal measure. Which of
-the two is the habit is set by the weight of the first token alone (``Teaching.think_habit_frac``): the shipped base
-answers at once, so reinforcement can find out that thinking pays; a base that thinks by habit is its own control.
+the two is the habit is set by the weight of the first token alone (``Teaching.think_habit_frac``): a base that
+thinks by habit is its own control.
 """
 
 from __future__ import annotations

@@ -62,14 +62,13 @@ class Recipe:
 
 
 RECIPES: dict[str, Recipe] = {
-    "shipped": Recipe(),
-    "thinking": Recipe(think_habit_frac=0.97, input_proposal_frac=0.4),
+    "basic": Recipe(),
     "everyday": Recipe(
         think_habit_frac=0.97,
         input_proposal_frac=0.4,
         num_proposed_inputs=12,
         mixture={"basic": 0.27, "everyday": 0.48, "maths": 0.09, "logic": 0.08, "proofs": 0.08},
-        continues="shipped",
+        continues="basic",
         num_steps=1_000,
         num_rows=32,
         row_tokens=320,
@@ -90,9 +89,9 @@ RECIPES: dict[str, Recipe] = {
         adamw_lr=3e-3,
     ),
 }
-"""By name: the one of the first shipped weights; one whose base thinks by habit and practises code_f proposals; one
-that goes on from those weights with both habits, in a wider world; and one that goes on from that one with more
-mathematics, logic and proofs, from other problems than before."""
+"""By name. ``basic`` begins from nothing and seldom thinks; ``everyday`` goes on from it with a wider world, thinks by
+habit and practises code_f proposals; ``broad`` goes on from that one with more mathematics, logic and proofs, from
+other problems than before. The weights in the package are those of ``broad``."""
 
 
 def build_recipe_tokenizer(recipe: Recipe, held_out: Set[str]) -> PreTrainedTokenizerFast:

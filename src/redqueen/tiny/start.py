@@ -11,10 +11,6 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from redqueen.domains.compact import MARKS
 from redqueen.errors import UserError
-from redqueen.policy.base_shape import embedded_folder
-
-EMBEDDED = Path("embedded")
-"""As ``--start``: the base in the package."""
 
 
 def begin_with(
@@ -26,11 +22,10 @@ def begin_with(
     of the marks that were there. ``earlier_sharpness`` was folded into the last norm and is divided out. Raises
     UserError when the folder holds no base or one of another shape.
     """
-    folder = embedded_folder() if start == EMBEDDED else start
-    if not (folder / "model.safetensors").exists() or not (folder / "tokenizer.json").exists():
+    if not (start / "model.safetensors").exists() or not (start / "tokenizer.json").exists():
         raise UserError(f"--start {start}: there is no base; name the base/ folder of a training that ended")
-    known = PreTrainedTokenizerFast.from_pretrained(folder)
-    weights = {name: tensor.float() for name, tensor in load_file(folder / "model.safetensors").items()}
+    known = PreTrainedTokenizerFast.from_pretrained(start)
+    weights = {name: tensor.float() for name, tensor in load_file(start / "model.safetensors").items()}
     rows = weights.pop("model.embed_tokens.weight")
     weights.pop("lm_head.weight", None)  # tied to the embedding
     weights["model.norm.weight"] = weights["model.norm.weight"] / earlier_sharpness
