@@ -32,7 +32,7 @@ def test_curves_and_scores_are_drawn_with_every_arm_named_and_again_alike(
     write_tables(plan, runs, tmp_path, figures=True)
     assert sorted(path.name for path in tmp_path.glob("*.svg")) == ["curves-1.svg", "fitness.svg"]
     recorded = recorded_runs(plan, tmp_path)
-    drawn = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
+    drawn = {path.name: path.read_bytes() for path in write_figures(recorded, plan.reference, tmp_path)}
     for content in drawn.values():
         words = "".join(ElementTree.fromstring(content).itertext())
         assert "4T+4S" in words and "single" in words
