@@ -33,7 +33,7 @@ def grade_number(task: Task, answer: str, rules: Rules) -> Grade | Jobs[Grade]:
         return Grade(True, "ok")
     if _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(given):
         return Grade(_number(gold) == _number(given), "ok")
-    sides = comparable(in_latex(gold), in_latex(given))
+    sides = None if _is_statement(given) else comparable(in_latex(gold), in_latex(given))
     if sides is None:
         return Grade(False, "ok", "no value, or not only one")
     if plain_form(sides[0]) == plain_form(sides[1]):
@@ -45,6 +45,14 @@ def grade_number(task: Task, answer: str, rules: Rules) -> Grade | Jobs[Grade]:
     if in_latex(given) != given:
         return _called("redqueen.domains.maths.solver", "solve", [f"({gold}) - ({given})"], "('ok', '0')", rules)
     return _called("redqueen.domains.maths.equality", "is_equal", list(sides), "True", rules)
+
+
+def _is_statement(text: str) -> bool:
+    """Tell whether an answer is a statement with conditions, ``n where n = 5``, which asks and does not say."""
+    try:
+        return bool(parse(text)[2])
+    except StatementError:
+        return False
 
 
 def _number(text: str) -> Fraction | None:
