@@ -42,7 +42,7 @@ def check_statement(
         message=candidate.message.strip() if in_words else "",
         protection=rules.protection,
     )
-    if found == code or not in_words and (yield from _holds_its_answer(statement, task, rules)):
+    if found == code or (not in_words and (yield from _holds_its_answer(statement, task, rules))):
         return Rejection(candidate, "trivial", "the statement is its own answer")
     if in_words and (why := (yield from _other_extreme(candidate.message, statement, found, rules))):
         return Rejection(candidate, "disagreement", why)
