@@ -104,5 +104,5 @@ def _signature(code: str, entry: str) -> tuple[ast.arguments | None, set[str]]:
     num_bound += sum(node.id == entry for node in stores)
     if found is None or num_bound != 1 or mentioned & {"locals", "vars", "dir"}:
         return found, set()
-    every = [*found.posonlyargs, *found.args, *found.kwonlyargs]
-    return found, {parameter.arg for parameter in every} - mentioned
+    names = {parameter.arg for parameter in (*found.posonlyargs, *found.args, *found.kwonlyargs)}
+    return found, names - mentioned if names & mentioned else set()  # of a constant its outputs will tell
