@@ -47,6 +47,8 @@ def test_the_embedded_bases_marks_are_read_from_the_tokens_that_trainers_leave_o
     assert reward_fn("compact", config=ONE)(completions=texts, **columns)[0] != 1.0
     reward = reward_fn("compact", tokenizer, ONE)
     assert reward(completions=texts, completion_ids=ids, **columns) == [1.0, 1.0]
+    cut = [one[: one.index(tokenizer.eos_token_id)] for one in ids]
+    assert reward(completions=texts, completion_ids=cut, **columns) == [-1.0, -1.0]
 
 
 def test_rows_come_from_the_tasks_of_a_run(quick_run: object) -> None:

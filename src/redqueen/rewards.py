@@ -52,8 +52,9 @@ def reward_fn(
     """Return a reward for answers to the tasks of ``task_rows``: 1 right, -0.5 wrong, -1 unreadable (as students earn).
 
     ``tokenizer`` is needed where the format's marks are special tokens, which trainers leave out of the text (the
-    embedded base's are). ``config``: its section ``verify`` sets workers and limits. The sandbox starts at the first
-    call and ends with the function. Raises UserError where there is none.
+    embedded base's are); by its end token one sees there whether a completion came to its end. ``config``: its section
+    ``verify`` sets workers and limits. The sandbox starts at the first call and ends with the function. Raises
+    UserError where there is none.
     """
     form = _format(prompt_format)
     sandbox: list[Any] = []
@@ -72,10 +73,12 @@ def reward_fn(
             weakref.finalize(redqueen_reward, sandbox[0].close)
         known = [name for name in COLUMNS if name in columns]
         tasks = [_task({name: columns[name][i] for name in known}) for i in range(len(completions))]
-        texts = [_text(one) for one in completions]
+        texts, ended = [_text(one) for one in completions], [True] * len(completions)
         if completion_ids is not None and tokenizer is not None:
             texts = [_decoded(tokenizer, ids) for ids in completion_ids]
-        answers = [form.parse_answer(task.kind, text).answer for task, text in zip(tasks, texts, strict=True)]
+            ended = [tokenizer.eos_token_id in ids for ids in completion_ids]
+        read = zip(tasks, texts, ended, strict=True)
+        answers = [form.parse_answer(task.kind, text, finished).answer for task, text, finished in read]
         grades = grade(list(zip(tasks, answers, strict=True)), sandbox[0])
         return [None if one.lost else student_reward(one, well_formed(one)) for one in grades]
 

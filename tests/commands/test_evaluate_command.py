@@ -1,7 +1,8 @@
 """``redqueen evaluate`` with a model: the base, a PEFT folder, the members of a run in one batch; what it reports."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import TaskQuestion
-from redqueen.nouns import Grade, Task
+from redqueen.nouns import Completion, Grade, Request, Task
 from redqueen.policy.bank import BASE_SLOT
 from redqueen.policy.base_identity import identify_base
 
@@ -108,6 +109,25 @@ def test_a_prompt_that_the_base_has_no_room_for_is_answered_by_nobody(alone: Eng
     assert set(by_name) == {"long", "short"}
     assert (by_name["long"].grade.verdict, by_name["long"].grade.correct) == ("too-large", False)
     assert by_name["short"].num_tokens > 0
+
+
+def test_what_was_cut_off_is_no_answer_even_where_it_reads_as_the_right_one(alone: Engine) -> None:
+    asked = [TaskQuestion(n, Task(n, "", "", "code_o", "def f(x):\n    return x", ("1",), (n,)), n) for n in "12"]
+
+    def graded(cut: Callable[[Completion], Completion]) -> list[bool | None]:
+        class Sampler:
+            def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+                whole = [alone.tokenizer(n, add_special_tokens=False)["input_ids"] for n in "12"]
+                ended = [(*tokens, alone.tokenizer.eos_token_id) for tokens in whole]
+                return [[cut(Completion(tokens, (-1.0,) * len(tokens), 1.0, True))] for tokens in ended]
+
+        engine = replace(alone, sampler=lambda heat: Sampler())
+        examination = Examination(engine, (Examinee("base", "base", BASE_SLOT),), "")
+        with Judge() as judge:
+            return [answer.grade.correct for answer in examine(examination, asked, judge, 0, 1.0)]
+
+    assert graded(lambda whole: whole) == [True, True]
+    assert graded(lambda whole: replace(whole, tokens=whole.tokens[:-1], finished=False)) == [False, False]
 
 
 # What is made of the answers -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import pytest
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.errors import UserError
 from redqueen.evaluate.asking import prompt_for, read_answer
+from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import Case, ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
 from redqueen.nouns import Task
 from redqueen.verify.unit_tests import UnitTest
@@ -67,3 +68,34 @@ def test_an_answer_in_mathematics_is_what_is_marked_or_boxed(text: str, expected
 def test_a_program_is_the_last_block_of_the_answer(text: str, expected: str | None) -> None:
     assert read_answer(FUNCTION, CHAT, text) == expected
     assert read_answer(CONTEST, CHAT, text) == expected
+
+
+CUT_OFF = [
+    ("compact", "1234", None),
+    ("compact", "<|think|>it is<|/think|>1234", None),
+    ("fewshot", "1234", None),
+    ("fewshot", "1234\n###", "1234"),
+    ("fewshot-trace", "it is\n=> 1234", None),
+    ("chat", "<think>it is</think><answer>1234", None),
+    ("chat", "<answer>1234</answer> And so", "1234"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), CUT_OFF)
+def test_the_beginning_of_an_answer_is_none_unless_the_format_closed_it(
+    name: str, text: str, expected: str | None
+) -> None:
+    prompt_format = PromptFormat(FRAMES[name])
+    found = read_answer(TASK, prompt_format, text, finished=False)
+    assert (found and found.strip()) == expected
+    if "<answer>1234" not in text or expected:
+        assert (read_answer(TASK, prompt_format, text) or "").strip() == "1234"  # the same text, had it ended there
+
+
+def test_a_box_or_fence_that_was_cut_off_holds_no_answer() -> None:
+    cut = read_answer(MATHS, CHAT, "So it is \\boxed{\\frac{1}{2}, or #### 42", finished=False)
+    with Judge() as judge:
+        assert not judge.grade([(MATHS, cut)])[0].correct
+    assert read_answer(MATHS, CHAT, "So it is \\boxed{42}. Let me", finished=False) == "So it is \\boxed{42}. Let me"
+    assert read_answer(FUNCTION, CHAT, "```python\nreturn 2\n", finished=False) is None
+    assert read_answer(FUNCTION, CHAT, "```python\nreturn 2\n```\nThis", finished=False) == "return 2"

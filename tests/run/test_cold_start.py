@@ -1,12 +1,13 @@
 """Before step 1 a run says whether its base can begin, and what would do better where it cannot."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 from scripted import Scripted, Table, Teacher, config_of, garbage, open_table, right, wrong
 
-from redqueen.nouns import BASE_SLOT
+from redqueen.errors import UserError
+from redqueen.nouns import BASE_SLOT, Completion, Request
 from redqueen.run.cold_start import check_cold_start
 
 ASKED = {"num_check_proposals": 6, "num_code_o": 2, "num_code_i": 1, "num_code_f": 0}
@@ -55,6 +56,22 @@ def test_where_nothing_is_valid_the_temperature_that_would_do_better_is_named(ta
     assert "warning: under 10% of the proposals of code_o are valid: teachers learn little from it" in said
     assert (0.6, engine.limits.propose_new_tokens, ()) in tried
     assert said[-1].startswith("12 proposals are valid with model.prompt_format = compact and temperature 0.6")
+
+
+def test_a_format_whose_prompts_do_not_fit_the_base_is_passed_over(table: Table) -> None:
+    state, engine = table.sit(config_of(propose=ASKED), garbage, wrong)
+
+    class Strict(Scripted):
+        def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+            if max(len(request.prompt) for request in requests) > 400:  # as those of examples are here
+                raise UserError("a prompt of 878 tokens exceeds the base model's positions; shorten it")
+            return super().sample(requests)
+
+    said: list[str] = []
+    check_cold_start(state, replace(engine, sampler=lambda *_: Strict(engine.tokenizer, garbage)), said.append)
+    passed_over = [line for line in said if "cannot be asked of this base" in line]
+    assert passed_over and all("878 tokens" in line for line in passed_over)
+    assert said[-1].startswith("no setting tried did better")
 
 
 def test_proposals_that_are_cut_off_are_told_apart_from_those_that_are_wrong(table: Table) -> None:

@@ -126,7 +126,7 @@ def examine(
             for (examinee, number), group in zip(pairs, groups, strict=True)
             for sample, completion in enumerate(group)
         ]
-        said = [read_answer(question, engine.prompt_format, text) for _, question, _, _, text in read]
+        said = [read_answer(q, engine.prompt_format, text, one.finished) for _, q, _, one, text in read]
         grades = judge.grade([(question, one) for (_, question, *_), one in zip(read, said, strict=True)])
         answers += [
             Answer(e.name, e.role, q.id, mode, sample, text, one, len(c.tokens), c.finished, grade)

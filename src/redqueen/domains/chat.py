@@ -40,6 +40,10 @@ class ChatFrame:
         outside, thought = split_thought(text)
         return last_answer(outside), thought
 
+    def is_closed(self, text: str) -> bool:
+        """Tell whether there is a closed answer mark outside the thinking."""
+        return last_answer(self.outside(text)) is not None
+
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Encode ``prompt`` as one user turn of the tokenizer's chat template, or as it is when there is none.
 

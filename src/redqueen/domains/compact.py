@@ -50,6 +50,10 @@ class CompactFrame:
                 return None, thought
         return (text if text.strip() and not has_mark(text) else None), thought
 
+    def is_closed(self, text: str) -> bool:
+        """Return False: nothing in the text ends an answer."""
+        return False
+
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into token ids; its marks stand in the text already."""
         return tuple(tokenizer(prompt, add_special_tokens=False)["input_ids"])

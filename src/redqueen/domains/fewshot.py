@@ -43,6 +43,10 @@ class FewshotFrame:
         thought, _, answer = text.partition(END)[0].rpartition(ANSWER)
         return (answer if answer.strip() else None), thought.strip()
 
+    def is_closed(self, text: str) -> bool:
+        """Tell whether the end mark stands in the text."""
+        return END in text
+
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into token ids, begun as the tokenizer begins a text; control tokens in it are spelled out."""
         return tuple(tokenizer.encode(defuse(prompt, control_tokens(tokenizer))))

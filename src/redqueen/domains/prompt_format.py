@@ -64,6 +64,10 @@ class Frame(Protocol):
         """Return the part of a student's text that is its answer (None: there is none), and its thought."""
         ...
 
+    def is_closed(self, text: str) -> bool:
+        """Tell whether the answer in a student's text has its end in the text, so that nothing cut it off."""
+        ...
+
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""
         ...
@@ -126,9 +130,16 @@ class PromptFormat:
         tokens = tokenizer(mark, add_special_tokens=False)["input_ids"] if count else []
         return (int(tokens[0]), count) if len(tokens) == 1 else (-1, 0)
 
-    def parse_answer(self, kind: str, text: str) -> ParsedAnswer:
-        """Read a student's text, without what the prompt has begun; never raises."""
-        answer, thought = self.frame.answer(self._begun(kind) + text)
+    def parse_answer(self, kind: str, text: str, finished: bool = True) -> ParsedAnswer:
+        """Read a student's text, without what the prompt has begun; never raises.
+
+        The beginning of an answer is none: a text that was cut off (``finished`` False) has one only where the format
+        closed it before.
+        """
+        text = self._begun(kind) + text
+        answer, thought = self.frame.answer(text)
+        if not (finished or self.frame.is_closed(text)):
+            answer = None
         return ParsedAnswer(None if answer is None else self._words(kind).read_answer(answer), thought)
 
     def read_attempt(

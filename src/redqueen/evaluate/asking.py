@@ -39,13 +39,14 @@ def _contest_prompt(question: ContestQuestion) -> str:
     return "\n\n".join([*parts, _PROGRAM])
 
 
-def read_answer(question: Question, prompt_format: PromptFormat, text: str) -> str | None:
+def read_answer(question: Question, prompt_format: PromptFormat, text: str, finished: bool = True) -> str | None:
     """Read the answer out of a model's text; None when there is none. Never raises on the text, never evaluates it.
 
-    A chat model that answered without the marks it was asked for is taken by its last box or its last program.
+    A chat model that answered without the marks it was asked for is taken by its last box or its last program. Of a
+    text that was cut off (``finished`` False) only an answer counts that was closed before: by marks, box or fence.
     """
     if isinstance(question, TaskQuestion):
-        return prompt_format.parse_answer(question.task.kind, text).answer
+        return prompt_format.parse_answer(question.task.kind, text, finished).answer
     outside = split_thought(text)[0]
     marked = last_answer(outside)
     if isinstance(question, MathsQuestion):

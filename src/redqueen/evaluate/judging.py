@@ -60,7 +60,7 @@ class Judge:
 
     @cached_property
     def _maths(self) -> MathsJudge:
-        return self._open.enter_context(MathsJudge())
+        return self._open.enter_context(MathsJudge(self.settings.workers, self.settings.allow_weak))
 
     def grade(self, pairs: Sequence[tuple[Question, str | None]]) -> list[Grade]:
         """Grade answers, in order; None is no answer at all. Equal pairs are graded once.

@@ -14,6 +14,7 @@ from redqueen.config import Config, parse_config
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import kinds, num_proposals
 from redqueen.engine import Engine
+from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT, Individual, Rejection, Task
 from redqueen.policy.protocols import Sampler
 from redqueen.propose.content_filter import check_allowed
@@ -108,10 +109,12 @@ def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Calla
                 continue
             tried = replace(engine, prompt_format=PromptFormat(FRAMES[name], config.verify))
             stops, limits = tried.prompt_format.stops, engine.limits
-            num_valid = sum(
-                one.num_valid
-                for one in _measure(state, tried, engine.sampler(temperature, limits.propose_new_tokens, stops), None)
-            )
+            sampler = engine.sampler(temperature, limits.propose_new_tokens, stops)
+            try:
+                num_valid = sum(one.num_valid for one in _measure(state, tried, sampler, None))
+            except UserError as error:  # of a format that was not asked for: its prompts may be too long for the base
+                say(f"cold start, {name} cannot be asked of this base: {error}")
+                break
             say(f"cold start, {name} at temperature {temperature}: {num_valid} proposals valid")
             if num_valid > best:
                 best, setting = num_valid, (temperature, name)

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redqueen.verify.inside import wire
-from redqueen.verify.zygote_modules import modules_of, paths_of
+from redqueen.verify.zygote_modules import ZYGOTE_MODULES, modules_of, paths_of
 
-_START_S = 30.0
+_START_S, _START_WITH_LIBRARIES_S = 30.0, 120.0
+"""Wall time in which a zygote must come up; one that imports libraries of ours (sympy: 2 s of CPU) has longer, since a
+crowded machine gives it a tenth of a core (ours)."""
 _SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
 _MAX_PAYLOAD_BYTES = 16 << 20
 # Only the files that run inside: the package's own __init__ would bring in the judge.
@@ -62,7 +64,7 @@ class ZygoteHandle:
 
     def wait_hello(self) -> None:
         """Wait for the canaries' report. Raises OSError with the interpreter's own message when it does not come."""
-        deadline_s = time.monotonic() + _START_S
+        deadline_s = time.monotonic() + (_START_S if self.kind in ZYGOTE_MODULES else _START_WITH_LIBRARIES_S)
         while True:
             left_s = deadline_s - time.monotonic()
             ready, _, _ = select.select([self.socket], [], [], max(0.0, left_s))

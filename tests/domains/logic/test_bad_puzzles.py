@@ -76,6 +76,9 @@ NO_PUZZLE = [
     "order A B\n" + "(" * 40 + "A = 1" + ")" * 40,
     "order A B\n" + "not " * 400 + "A = 1",
     "order A B\n" + "A < B or " * 300 + "A < B",
+    *("order A B\nA < B\nA" + " + 1" * length + " > A" for length in (80, 240, 340, 450)),
+    *("order A B\nA < B\n0" + f" {sign} 3" * 150 + " = 0" for sign in "*%-"),
+    "order A B\nA < B\n" + "A < B and " * 45 + "A < B",
 ]
 INJECTED = [
     "order A B\n__import__('os').system('id')",
@@ -152,6 +155,19 @@ def test_a_mark_in_a_compact_proposal_is_refused():
         assert compact.parse_proposal(PUZZLE.name, text, None).error
 
 
+def test_the_longest_puzzle_that_is_read_can_be_measured_with_little_stack_left(verifier):
+    longest = ["A" + " + 1" * 78 + " > A", "A" + " % 9" * 78 + " > 0", "A < B" + " or A < B" * 38]
+    found = check(candidates([f"order A B\nA < B\n{clue}" for clue in longest]), verifier)
+    looks = (PUZZLE.normal_form, PUZZLE.behaviour, PUZZLE.behaviour_class, PUZZLE.size_class, PUZZLE.measure)
+
+    def deep_down(look, task: Task, depth: int = 400):
+        return deep_down(look, task, depth - 1) if depth else look(task)
+
+    for task in found:
+        assert isinstance(task, Task)
+        assert all(deep_down(look, task) for look in looks)
+
+
 TASK = Task("1", "", "", PUZZLE.name, "order A B C\nA < B\nB < C", ("",), ("A = 1, B = 2, C = 3",))
 KNIGHTS = Task("2", "", "", PUZZLE.name, "knights A B\nA: A = B\nB: A", ("",), ("A = 1, B = 1",))
 RIGHT = [
@@ -167,6 +183,8 @@ WRONG = [
     "A = 1, B = 2, C = 3, D = 4",
     "a = 1, b = 2, c = 3",
     "A = 1, B = 2, C = 33",
+    "A = knight, B = 2, C = 3",
+    "A is knight; B is 2; C is 3",
 ]
 UNREADABLE = [
     "",

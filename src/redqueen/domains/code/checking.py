@@ -6,7 +6,7 @@ from redqueen.config import VerifyConfig
 from redqueen.domains.code.measures import measure
 from redqueen.domains.domain import task_of
 from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.verify.calls import distinct_calls
+from redqueen.verify.calls import distinct_calls, distinct_pairs
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
 from redqueen.verify.pool import Jobs
 from redqueen.verify.programs import Rules, verify_program
@@ -46,6 +46,8 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
+    if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
+        return Rejection(candidate, "invalid-input", f"{num_told} distinct inputs where {wanted} are needed")
     return task_of(
         candidate,
         code=candidate.code,

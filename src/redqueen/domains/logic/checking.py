@@ -79,6 +79,9 @@ def grade_assignment(task: Task, answer: str, rules: Rules) -> Grade:
     if len(answer) > MAX_ANSWER_CHARS:
         return Grade(False, "too-large", f"longer than {MAX_ANSWER_CHARS} characters")
     try:
-        return Grade(read_values(answer) == read_values(task.outputs[0]), "ok")
+        values = read_values(answer)
     except ValueError as error:
         return Grade(False, "unparsable", str(error))
+    if re.search(r"\bkn(?:ight|ave)\b", answer) and not task.code.startswith("knights"):
+        return Grade(False, "ok", "nobody here is a knight or a knave")
+    return Grade(values == read_values(task.outputs[0]), "ok")

@@ -23,6 +23,9 @@ from itertools import permutations, product
 
 MAX_CHARS, MAX_NAMES, MAX_CLUES, MAX_NUMBER, MAX_RANGE, MAX_DEPTH = 2_000, 25, 24, 9_999, 100, 12
 """Longest text, most names, most clues, largest number that may be written, widest range, deepest nesting (ours)."""
+MAX_SIGNS = 160
+"""Words and signs of one clue (ours): a chain such as A + B + ... is as deep a tree as it is long, and whoever looks at
+a puzzle later may have less stack left than the check had."""
 
 Node = tuple  # ("num", 3), ("var", 0), ("abs", e), ("+", e, e) ..., ("<", e, e) ..., ("not", f), ("says", 0, f)
 RELATIONS = ("=", "!=", "<", ">", "<=", ">=")
@@ -126,6 +129,8 @@ class _Reader:
                 raise PuzzleError("a sign that is not of the language")
             self.tokens.append(found.group(1) or found.group(2) or found.group(3))
             place = found.end()
+        if len(self.tokens) > MAX_SIGNS:
+            raise PuzzleError(f"a clue of more than {MAX_SIGNS} words and signs")
 
     def next(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""

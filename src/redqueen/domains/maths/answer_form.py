@@ -75,6 +75,7 @@ def final_answer(text: str) -> str:
             depth += (text[place] == "{") - (text[place] == "}")
             if depth == 0:
                 return text[begin:place].strip()
+        return text  # a box that is not closed is no answer, whatever else stands there
     if "####" in text:
         text = text.rpartition("####")[2]
     text = text.strip()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 from redqueen.domains.maths.answer_form import comparable, final_answer, plain_form
 from redqueen.domains.maths.language import Node, StatementError, parse
 from redqueen.nouns import Grade, Task
 from redqueen.verify.pool import Jobs
-from redqueen.verify.programs import Rules, call_job, run_once
+from redqueen.verify.programs import CALL_MEMORY_BYTES, Rules, call_job, run_once
+from redqueen.verify.runs import Job
 
 MAX_ANSWER_CHARS, COMPARE_CPU_MS = 300, 3_000
 """The longest answer that is looked at, and the CPU time of one comparison (ours)."""
@@ -33,7 +35,7 @@ def grade_number(task: Task, answer: str, rules: Rules) -> Grade | Jobs[Grade]:
         return Grade(True, "ok")
     if _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(given):
         return Grade(_number(gold) == _number(given), "ok")
-    sides = comparable(in_latex(gold), in_latex(given))
+    sides = None if _is_statement(given) else comparable(in_latex(gold), in_latex(given))
     if sides is None:
         return Grade(False, "ok", "no value, or not only one")
     if plain_form(sides[0]) == plain_form(sides[1]):
@@ -43,8 +45,26 @@ def grade_number(task: Task, answer: str, rules: Rules) -> Grade | Jobs[Grade]:
         exact = _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(bare) and _number(gold) == _number(bare)
         return Grade(bool(exact), "ok")
     if in_latex(given) != given:
-        return _called("redqueen.domains.maths.solver", "solve", [f"({gold}) - ({given})"], "('ok', '0')", rules)
-    return _called("redqueen.domains.maths.equality", "is_equal", list(sides), "True", rules)
+        difference = [f"({gold}) - ({given})"]
+        job = call_job("redqueen.domains.maths.solver", "solve", difference, COMPARE_CPU_MS, rules)
+        return _said(job, "('ok', '0')")
+    return same_value(*sides, rules)
+
+
+def same_value(
+    gold: str, answer: str, rules: Rules, cpu_ms: int = COMPARE_CPU_MS, memory_bytes: int = CALL_MEMORY_BYTES
+) -> Jobs[Grade]:
+    """Grade an answer by math-verify, in the sandbox: both in LaTeX, as ``comparable`` returns them."""
+    job = call_job("redqueen.domains.maths.equality", "is_equal", [gold, answer], cpu_ms, rules)
+    return _said(replace(job, memory_bytes=memory_bytes), "True")
+
+
+def _is_statement(text: str) -> bool:
+    """Tell whether an answer is a statement with conditions, ``n where n = 5``, which asks and does not say."""
+    try:
+        return bool(parse(text)[2])
+    except StatementError:
+        return False
 
 
 def _number(text: str) -> Fraction | None:
@@ -54,8 +74,8 @@ def _number(text: str) -> Fraction | None:
         return None
 
 
-def _called(module: str, function: str, texts: list[str], said_if_equal: str, rules: Rules) -> Jobs[Grade]:
-    run = yield from run_once(call_job(module, function, texts, COMPARE_CPU_MS, rules))
+def _said(job: Job, said_if_equal: str) -> Jobs[Grade]:
+    run = yield from run_once(job)
     if run.verdict == "infra":
         return Grade(False, "infra", run.detail, lost=True)
     if run.verdict != "ok":

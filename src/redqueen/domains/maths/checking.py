@@ -7,8 +7,9 @@ import ast
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import task_of
 from redqueen.domains.maths.agreement import disagreement, wanted_unknown
+from redqueen.domains.maths.answers import grade_number
 from redqueen.domains.maths.language import Node, StatementError, free_names, parse, write
-from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.pool import Jobs
 from redqueen.verify.programs import Rules, call_job, run_once
 
@@ -31,17 +32,35 @@ def check_statement(
     verdict, found = yield from _solve(code, rules)
     if verdict != "ok":
         return Rejection(candidate, verdict, found)
-    if found == code:
-        return Rejection(candidate, "trivial", "the statement is its own answer")
-    if in_words and (why := (yield from _other_extreme(candidate.message, statement, found, rules))):
-        return Rejection(candidate, "disagreement", why)
-    return task_of(
+    task = task_of(
         candidate,
         code=code,
         outputs=(found,),
         message=candidate.message.strip() if in_words else "",
         protection=rules.protection,
     )
+    if found == code or (not in_words and (yield from _holds_its_answer(statement, task, rules))):
+        return Rejection(candidate, "trivial", "the statement is its own answer")
+    if in_words and (why := (yield from _other_extreme(candidate.message, statement, found, rules))):
+        return Rejection(candidate, "disagreement", why)
+    return task
+
+
+def _holds_its_answer(statement: Node, task: Task, rules: Rules) -> Jobs[bool]:
+    """Tell whether a student who copies what is asked for out of the statement would be right: of ``84/6``, of
+    ``sqrt(8)``, or of ``x where x = 7``.
+    """
+    asked, conditions = statement[1:]
+    copies = [asked]
+    for condition in conditions:
+        if condition[0] == "rel" and asked in condition[2] and set(condition[1]) == {"="}:
+            copies += condition[2]
+    for copy in dict.fromkeys(copies):
+        if not free_names(copy):
+            found = grade_number(task, write(copy), rules)
+            if (found if isinstance(found, Grade) else (yield from found)).correct:
+                return True
+    return False
 
 
 def _solve(code: str, rules: Rules) -> Jobs[tuple[str, str]]:
