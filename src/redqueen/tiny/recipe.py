@@ -39,7 +39,7 @@ class Recipe:
     """Both step sizes rise over these, and from there fall linearly to zero at the last step."""
     vocabulary_programs: int = 10_000
     vocabulary_seed: int = 0
-    """Of the programs that the vocabulary is read off: a recipe that continues another keeps its words by keeping it."""
+    """Of the programs that the vocabulary is read off: a recipe that continues another keeps its words with it."""
     max_grad_norm: float = 1.0
     sharpness: float = 1.25
     """What the finished model's logits are multiplied by (folded into its last norm). A model this small, fitted to
