@@ -47,7 +47,11 @@ class Fleet:
         self.events: list[ShardEvent] = []
         self.num_lost = 0
         slots = partition(config.slots, config.cluster.num_shards)
-        self.places = [_Place(part, self._open(i, part)) for i, part in enumerate(slots)]
+        self.places: list[_Place] = []
+        for index, part in enumerate(slots):
+            began = time.monotonic()
+            self.places.append(_Place(part, host.open(index, part)))
+            self._opened(index, began)
         self.shard_of = {slot: i for i, part in enumerate(slots) for slot in part}
 
     def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
@@ -147,19 +151,18 @@ class Fleet:
                 lost, losses_of_the_call = again, losses_of_the_call + 1
 
     def _reopen(self, index: int) -> None:
-        place = self.places[index]
-        place.connection = self._open(index, place.slots)
+        place, began = self.places[index], time.monotonic()
+        place.connection = self.host.open(index, place.slots)
         backup = self.host.kept(index)
         if backup is not None:
             place.connection.send("restore", backup).get()
         for method, *arguments in place.changes:
             place.connection.send(method, *arguments).get()
+        self._opened(index, began)
 
-    def _open(self, index: int, slots: tuple[int, ...]) -> Connection:
-        began = time.monotonic()
-        connection = self.host.open(index, slots)
-        self.events.append(ShardEvent(index, "opened", connection.node, "", time.monotonic() - began))
-        return connection
+    def _opened(self, index: int, began: float) -> None:
+        node = self.places[index].connection.node
+        self.events.append(ShardEvent(index, "opened", node, "", time.monotonic() - began))
 
     def _rebalance(self) -> None:
         """Move shards that would stand better elsewhere, now that all they are is kept."""
