@@ -114,7 +114,8 @@ class LocalConnection:
         return _Called(self.shard, method, arguments)
 
     def close(self) -> None:
-        """Do nothing: the shard ends with this process."""
+        """End what the shard has started."""
+        self.shard.close()
 
 
 class _Called:
