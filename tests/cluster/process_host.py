@@ -7,12 +7,13 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
-from redqueen.cluster.host import Connection, Pending, ShardLost
+from redqueen.cluster.host import Connection, Later, Pending, ShardLost
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
 from redqueen.nouns import Individual
@@ -57,8 +58,13 @@ class ProcessHost:
         ProcessPending(ours).get()
         return connection
 
-    def keep(self, index: int, connection: Connection) -> None:
-        self.backups[index] = pickle.dumps(connection.send("backup").get())
+    def keep(self, index: int, connection: Connection) -> Pending:
+        begun = connection.send("backup")
+
+        def keep() -> None:
+            self.backups[index] = pickle.dumps(begun.get())
+
+        return Later(keep)
 
     def kept(self, index: int) -> Backup | None:
         return pickle.loads(self.backups[index]) if index in self.backups else None
@@ -91,7 +97,8 @@ class ProcessConnection:
     def kill(self) -> None:
         """End the process, whatever it does."""
         self.killed = True
-        os.kill(self.process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(self.process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         if not self.killed:

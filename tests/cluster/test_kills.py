@@ -22,11 +22,13 @@ SMALL = [
     "cluster.num_shards=2",
     "propose.num_code_o=1",
     "propose.num_code_i=1",
-    "propose.num_per_prompt=1",
-    "propose.max_new_tokens=64",
+    "population.num_teachers=1",
+    "propose.num_code_f=0",
+    "propose.max_new_tokens=48",
     "solve.num_attempts=2",
-    "solve.max_new_tokens=16",
-    "evaluate.max_items=4",
+    "solve.max_new_tokens=12",
+    "evaluate.max_items=1",
+    "evaluate.control=false",
 ]
 OFTEN = ["match", "propose", "verify", "solve", "learn", "evolve"]
 """The phases of every step."""

@@ -82,8 +82,9 @@ class Fleet:
             own[self.shard_of[slot]][slot] = tuning
         calls: dict[int, Call] = {i: ("update", self.places[i].num_updates, parts[i], own[i]) for i in parts}
         answers = self.ask(calls)
+        keeping = {index: self.host.keep(index, self.places[index].connection) for index in calls}
         for index, call in calls.items():
-            answers[index] = self._secure(index, call, answers[index])
+            answers[index] = self._secure(index, call, answers[index], keeping[index])
         self._rebalance()
         return sorted((one for part in answers.values() for one in part), key=lambda one: one.slot)
 
@@ -100,18 +101,19 @@ class Fleet:
 
     # Loss and recovery -----------------------------------------------------------------------------------------
 
-    def _secure(self, index: int, call: Call, answer: Any) -> Any:
-        """Keep a backup of a shard that has taken an update; take the update again when the shard is lost before."""
+    def _secure(self, index: int, call: Call, answer: Any, keeping: Pending) -> Any:
+        """Wait for the backup of a shard that has taken an update; if the shard is lost before, take the update again."""
         place = self.places[index]
         for losses in range(self.config.num_losses_of_a_call + 1):
             try:
-                self.host.keep(index, place.connection)
+                keeping.get()
                 place.num_updates += 1
                 place.changes.clear()
                 return answer
             except ShardLost as lost:
                 self._replace(index, lost, losses)
                 answer = self._finish(index, call, self._send(index, call))
+                keeping = self.host.keep(index, place.connection)
         raise AssertionError("a loss too many was not refused")
 
     def _send(self, index: int, call: Call) -> Pending:

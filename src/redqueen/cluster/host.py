@@ -5,7 +5,7 @@ Two hosts exist: this process (``LocalHost``) and a Ray cluster (``redqueen.clus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from redqueen.cluster.shard import Backup, Shard
@@ -50,8 +50,12 @@ class Host(Protocol):
         """Open a shard with founders. Raises ShardLost when it does not come up."""
         ...
 
-    def keep(self, index: int, connection: Connection) -> None:
-        """Take a backup of a shard to a place that outlives it. Raises ShardLost when it could not be had."""
+    def keep(self, index: int, connection: Connection) -> Pending:
+        """Begin to take a backup of a shard to a place that outlives it.
+
+        It counts when the answer is there, which raises ShardLost when it could not be had; until then, and then, the
+        one before it is still there.
+        """
         ...
 
     def kept(self, index: int) -> Backup | None:
@@ -82,8 +86,9 @@ class LocalHost:
         """Open a shard."""
         return LocalConnection(Shard(self.config, slots, self.loaded, self.report))
 
-    def keep(self, index: int, connection: Connection) -> None:
+    def keep(self, index: int, connection: Connection) -> Pending:
         """Keep nothing: a shard lives as long as this process."""
+        return Later(lambda: None)
 
     def kept(self, index: int) -> Backup | None:
         """Return no backup."""
@@ -111,16 +116,19 @@ class LocalConnection:
 
     def send(self, method: str, *arguments: object) -> Pending:
         """Ask; the shard works when the answer is fetched."""
-        return _Called(self.shard, method, arguments)
+        return Later(lambda: getattr(self.shard, method)(*arguments))
 
     def close(self) -> None:
         """End what the shard has started."""
         self.shard.close()
 
 
-class _Called:
-    def __init__(self, shard: Shard, method: str, arguments: tuple[object, ...]) -> None:
-        self.shard, self.method, self.arguments = shard, method, arguments
+class Later:
+    """Implements ``Pending`` by a plain call, made when the answer is fetched."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
 
     def get(self) -> Any:
-        return getattr(self.shard, self.method)(*self.arguments)
+        """Call."""
+        return self.work()
