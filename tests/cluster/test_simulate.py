@@ -28,9 +28,9 @@ def test_the_way_there_and_back_takes_its_time() -> None:
     assert simulate([WORK], replace(PAIR, latency_s=0.5)).step_s == (11.0,)
 
 
-@pytest.mark.parametrize(("one_by_one", "seconds"), [(True, 10.0), (False, 5.0)])
-def test_backups_one_by_one_take_as_long_as_all_of_them(one_by_one: bool, seconds: float) -> None:
-    assert simulate([Stage("backup", peer_bytes=500, one_by_one=one_by_one)], PAIR).step_s == (seconds,)
+@pytest.mark.parametrize(("num_nodes", "seconds"), [(1, 10.0), (2, 5.0)])
+def test_backups_share_the_line_of_their_machine(num_nodes: int, seconds: float) -> None:
+    assert simulate([Stage("backup", peer_bytes=500)], replace(PAIR, num_nodes=num_nodes)).step_s == (seconds,)
 
 
 def test_a_shard_that_is_lost_works_again_where_there_is_room() -> None:

@@ -102,7 +102,7 @@ class Fleet:
     # Loss and recovery -----------------------------------------------------------------------------------------
 
     def _secure(self, index: int, call: Call, answer: Any, keeping: Pending) -> Any:
-        """Wait for the backup of a shard that has taken an update; if the shard is lost before, take the update again."""
+        """Wait for the backup of a shard that has taken an update; it takes the update again if it is lost before."""
         place = self.places[index]
         for losses in range(self.config.num_losses_of_a_call + 1):
             try:

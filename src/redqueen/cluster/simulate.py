@@ -23,8 +23,8 @@ from redqueen.cluster.traffic import Traffic
 class Stage:
     """A part of a step that is over when all shards have answered. Seconds and bytes are those of one shard.
 
-    ``driver_s``: what the driver does after it, for all shards. ``one_by_one``: a shard is asked when the one before it
-    has answered. ``redo_s``: what a shard that is lost here must do again before its own work.
+    ``driver_s``: what the driver does after it, for all shards. ``peer_bytes`` go to another machine, when a shard has
+    done its work. ``redo_s``: what a shard that is lost here must do again before.
     """
 
     name: str
@@ -33,7 +33,6 @@ class Stage:
     answered_bytes: float = 0.0
     driver_s: float = 0.0
     peer_bytes: float = 0.0
-    one_by_one: bool = False
     redo_s: float = 0.0
     moves_after: bool = False
     """Whether shards move to machines that came, when this stage is over."""
@@ -97,7 +96,6 @@ def step_stages(
     verify_s: float,
     other_s: float = 0.0,
     verify_near: bool = False,
-    backups_at_once: bool = False,
 ) -> list[Stage]:
     """Return the stages of a step. Seconds: of one shard for ``propose_s``, ``solve_s`` and ``learn_s``; of one driver
     for all shards for ``verify_s`` and ``other_s``. ``traffic`` is that of the whole population."""
@@ -115,7 +113,6 @@ def step_stages(
         Stage(
             "backup",
             peer_bytes=traffic.backup / num_shards,
-            one_by_one=not backups_at_once,
             redo_s=learn_s,
             driver_s=other_s,
             moves_after=True,
@@ -186,24 +183,15 @@ class _Simulation:
         return Outcome(tuple(taken), self.num_dead, self.num_revived, self.num_moved)
 
     def _stage(self, stage: Stage) -> None:
-        self.waiting = deque(range(self.cluster.num_shards))
-        self.left, self.lost_here = set(self.waiting), set[int]()
-        sending_s = self.now_s
-        while self.waiting:
-            sending_s = self._ask(stage, sending_s)
-            if stage.one_by_one:
-                break
+        self.left, self.lost_here = set(range(self.cluster.num_shards)), set[int]()
+        for shard in range(self.cluster.num_shards):
+            sent_s = self.now_s + (shard + 1) * stage.asked_bytes / self.cluster.link_bytes_s
+            self.at(sent_s + self.cluster.latency_s, "asked", shard, self.turn[shard])
         while self.left:
             self._next(stage)
         self.now_s += stage.driver_s
         if stage.moves_after:
             self._move()
-
-    def _ask(self, stage: Stage, at_s: float) -> float:
-        sent_s = at_s + stage.asked_bytes / self.cluster.link_bytes_s
-        shard = self.waiting.popleft()
-        self.at(sent_s + self.cluster.latency_s, "asked", shard, self.turn[shard])
-        return sent_s
 
     def _next(self, stage: Stage) -> None:
         at_s, _, what, who, turn = heapq.heappop(self.events)
@@ -224,8 +212,6 @@ class _Simulation:
                 self.at(self.answering_s + self.cluster.latency_s, "answered", who, turn)
             else:
                 self.left.discard(who)
-                if stage.one_by_one and self.waiting:
-                    self._ask(stage, at_s)
 
     def _asked(self, stage: Stage, shard: int, at_s: float) -> None:
         if not self.up[shard]:
@@ -254,7 +240,7 @@ class _Simulation:
         self.at(at_s + self.cluster.absent_s, "comes", number)
         for shard in [shard for shard, home in enumerate(self.home) if home == number and self.up[shard]]:
             self.up[shard] = False
-            if shard in self.left and shard not in self.waiting:
+            if shard in self.left:
                 self.turn[shard] += 1
                 self.at(at_s + self.cluster.notice_s, "asked", shard, self.turn[shard])
 
