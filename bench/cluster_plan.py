@@ -1,12 +1,15 @@
 """What a divided population moves and how long its steps take: planned, measured, and simulated for ten thousand.
 
     python bench/cluster_plan.py [CONFIG] [--set ...] [--steps 4] [--nodes 2] [--members 10000]
+    python bench/cluster_plan.py --timings RUN_DIR [--members 10000]
 
 First a run is played in one process, in shards whose calls are pickled as on a cluster: its bytes by purpose stand
 beside the plan of ``redqueen.cluster.traffic`` for the same texts. With ``--nodes`` the run is then played on Ray nodes
 of a core each on this machine, and its bytes and seconds stand beside the simulation's, which knows only the run in one
 process. At last the simulation plays the same members in thousands: time, traffic, what stragglers and lost machines
-take, and the price. Seconds, parameters and vocabulary of another base can be given in place of those measured.
+take, and the price. With ``--timings`` nothing is played: seconds and texts are those of a finished run's journal, which
+does not know how long prompts were (``--prompt-tokens``). Seconds, parameters and vocabulary of another base can be given
+in place of those measured.
 Prints tables and, as its last line, a JSON object.
 """
 
@@ -29,13 +32,15 @@ from redqueen.cluster.host import Connection, Later, LocalHost, Pending
 from redqueen.cluster.opening import adapters_at
 from redqueen.cluster.sharded import sharded_adapters
 from redqueen.cluster.simulate import Cluster, shares, simulate, step_stages
-from redqueen.cluster.traffic import Texts, Work, planned
+from redqueen.cluster.traffic import FACTOR_BYTES, Texts, Work, planned
 from redqueen.config import Config, load_config
 from redqueen.display import size
 from redqueen.journal import Journal
+from redqueen.policy.base_shape import base_shape
+from redqueen.policy.memory import plan, work_of
 from redqueen.run.cluster_log import read_summary
 from redqueen.run.lifecycle import start
-from redqueen.run.store import JOURNAL
+from redqueen.run.store import JOURNAL, load_run_config
 
 PLAIN = ["run.num_threads=1", "run.checkpoint_every_steps=1000000", "evolve.every_steps=1000000"]
 """Steps without births and checkpoints, which have traffic of their own."""
@@ -150,6 +155,40 @@ def mean_work(host: CountingHost, config: Config) -> Work:
     )
 
 
+def read_run(folder: Path, prompt_tokens: float) -> tuple[Work, dict[str, float]]:
+    """Return what the members of a finished run did in a step, and the seconds of a step by phase."""
+    config = load_run_config(folder)
+    shape = base_shape(config.model.base)
+    assert shape is not None, "the base of the run is not on this machine"
+    factors_bytes = plan(shape, work_of(config, shape)).factors_bytes
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        last = journal.query("SELECT max(step) AS step FROM step")[0]["step"]
+        steps = "FROM {} WHERE step BETWEEN 2 AND ?"
+        texts = [
+            journal.query(f"SELECT count(*) AS n, sum({table}.num_tokens) AS t {steps.format(where)}", (last - 1,))[0]
+            for table, where in (
+                ("candidate", "candidate"),
+                ("attempt", "attempt JOIN task ON task.seq = attempt.task"),
+            )
+        ]
+        rows = journal.query(f"SELECT phase, sum(seconds) AS s {steps.format('timing')} GROUP BY phase", (last - 1,))
+    num_steps = last - 2
+    each = [config.propose.num_per_prompt, config.solve.num_attempts]
+    num_prompts = sum(row["n"] / num for row, num in zip(texts, each, strict=True)) / num_steps
+    counts = (sum(row[name] for row in texts) / num_steps for name in ("n", "t"))
+    sampled = Texts(num_prompts, num_prompts * prompt_tokens, *counts)
+    adapters = config.num_adapters
+    work = Work(
+        config.population.num_members,
+        adapters,
+        factors_bytes // FACTOR_BYTES // adapters,
+        shape["vocab_size"],
+        sampled,
+        sampled,
+    )
+    return work, {row["phase"]: row["s"] / num_steps for row in rows}
+
+
 def play_here(config: Config, folder: Path) -> tuple[CountingHost, Measured]:
     """Play the run in one process, its calls pickled and counted."""
     hosts: list[CountingHost] = []
@@ -185,14 +224,14 @@ def seconds_of(measured: Measured, num_shards: int) -> dict[str, float]:
 
 def print_traffic(title: str, work: Work, moved: dict[str, float]) -> dict[str, float]:
     """Print bytes a member and step by purpose, measured beside planned; return the ratios."""
-    plan = planned(work).by_purpose()
+    expected = planned(work).by_purpose()
     print(f"\n{title}: bytes a member and step")
     print_table(
         ["purpose", "measured", "planned", "measured / planned"],
-        [[name, size(moved[name] / work.num_members), size(plan[name] / work.num_members), moved[name] / plan[name]]
-         for name in plan],
+        [[name, size(moved[name] / work.num_members), size(expected[name] / work.num_members), moved[name] / expected[name]]
+         for name in expected],
     )  # fmt: skip
-    return {name: moved[name] / plan[name] for name in plan}
+    return {name: moved[name] / expected[name] for name in expected}
 
 
 def print_check(here: Measured, there: Measured, work: Work, num_shards: int, num_nodes: int) -> float:
@@ -248,8 +287,8 @@ def print_thousands(work: Work, per_member: dict[str, float], options: argparse.
     by = {name: size(value) for name, value in traffic.by_purpose().items()}
     first = options.machines[0]
     print(
-        f"\n{options.members:,} members: a step moves {by['asked']} asked, {by['answered']} answered, {by['backup']} of "
-        f"backups; on {first} machines {size(traffic.backup / first)} of it from each"
+        f"\n{options.members:,} members: a step moves {by['asked']} asked, {by['answered']} answered, {by['backup']} "
+        f"of backups; on {first} machines {size(traffic.backup / first)} of it from each"
     )
     print_table(["machines", "verify", "calm step s", "step s", "stragglers", "lost machines", "price"], rows)
     return found
@@ -275,11 +314,34 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--parameters", type=int, help="of an adapter, in place of the measured base's")
     parser.add_argument("--vocabulary", type=int)
     parser.add_argument("--out", type=Path, help="a folder for the runs")
+    parser.add_argument("--timings", type=Path, help="a finished run, in place of playing one")
+    parser.add_argument("--prompt-tokens", type=float, default=150.0, help="of a prompt, with --timings")
     return parser.parse_args()
 
 
 def main() -> None:
     options = parse()
+    result: dict[str, Any] = {}
+    if options.timings:
+        work, seconds = read_run(options.timings, options.prompt_tokens)
+    else:
+        work, seconds, result = play(options)
+    own = seconds_of(Measured(seconds, {}), 1)
+    per_member = {name.removesuffix("_s"): value / work.num_members for name, value in own.items()}
+    if options.member_seconds:
+        per_member |= dict(zip(PHASES, options.member_seconds, strict=True))
+    work = replace(
+        work,
+        num_parameters=options.parameters or work.num_parameters,
+        vocabulary=options.vocabulary or work.vocabulary,
+    )
+    result |= {"member_seconds": per_member, "work": asdict(work), "seconds": seconds}
+    result["thousands"] = print_thousands(work, per_member, options)
+    print_result(result)
+
+
+def play(options: argparse.Namespace) -> tuple[Work, dict[str, float], dict[str, Any]]:
+    """Play the run here, and on nodes if there are any; return its work, its seconds by phase and what was found."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     more = [f"run.num_steps={options.steps}", f"cluster.num_shards={options.shards}", *PLAIN, *options.set]
     config = load_config(options.config, more)
@@ -291,18 +353,7 @@ def main() -> None:
     if there is not None:
         result["cluster_traffic"] = print_traffic(f"{options.nodes} nodes", work, there.moved_bytes)
         result["step_ratio"] = print_check(here, there, work, options.shards, options.nodes)
-    own = seconds_of(here, 1)
-    per_member = {name.removesuffix("_s"): value / work.num_members for name, value in own.items()}
-    if options.member_seconds:
-        per_member |= dict(zip(PHASES, options.member_seconds, strict=True))
-    work = replace(
-        work,
-        num_parameters=options.parameters or work.num_parameters,
-        vocabulary=options.vocabulary or work.vocabulary,
-    )
-    result |= {"member_seconds": per_member, "work": asdict(work), "seconds": here.seconds}
-    result["thousands"] = print_thousands(work, per_member, options)
-    print_result(result)
+    return work, here.seconds, result
 
 
 if __name__ == "__main__":

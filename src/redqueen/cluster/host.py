@@ -5,7 +5,7 @@ Two hosts exist: this process (``LocalHost``) and a Ray cluster (``redqueen.clus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from redqueen.cluster.shard import Backup, Shard
@@ -73,6 +73,25 @@ class Host(Protocol):
     def close(self) -> None:
         """Release what was opened."""
         ...
+
+
+def uneven(stand_on: Sequence[str], room: Mapping[str, float]) -> list[int]:
+    """Return which shards to move so that machines have shards by their ``room`` (cores); the busiest give first.
+
+    ``stand_on``: the machine of each shard. Those on a machine that is gone stay: they are found lost when asked.
+    """
+    on: dict[str, list[int]] = {node: [] for node in room}
+    for index, node in enumerate(stand_on):
+        on.setdefault(node, []).append(index)
+    moving: list[int] = []
+    while room:
+        busiest = max(room, key=lambda node: (len(on[node]) / room[node], node))
+        idlest = min(room, key=lambda node: (len(on[node]) / room[node], node))
+        if len(on[busiest]) / room[busiest] <= (len(on[idlest]) + 1) / room[idlest]:
+            break
+        moving.append(on[busiest].pop())
+        on[idlest].append(moving[-1])
+    return moving
 
 
 class LocalHost:

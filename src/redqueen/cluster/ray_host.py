@@ -22,7 +22,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from redqueen.cluster.host import Connection, Pending, ShardLost
+from redqueen.cluster.host import Connection, Pending, ShardLost, uneven
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
 from redqueen.errors import UserError
@@ -148,20 +148,11 @@ class RayHost:
 
     def misplaced(self, connections: Sequence[Connection]) -> list[int]:
         """Return which shards to move so that machines that came since get their share; the busiest give first."""
-        room = {node["NodeID"]: _of(node, "CPU") for node in _nodes()}
-        on: dict[str, list[int]] = {node: [] for node in room}
-        for index, connection in enumerate(connections):
+        stand_on = []
+        for connection in connections:
             assert isinstance(connection, RayConnection)
-            on.setdefault(connection.node_id, []).append(index)
-        moving = []
-        while room:
-            busiest = max(room, key=lambda node: (len(on[node]) / room[node], node))
-            idlest = min(room, key=lambda node: (len(on[node]) / room[node], node))
-            if len(on[busiest]) / room[busiest] <= (len(on[idlest]) + 1) / room[idlest]:
-                break
-            moving.append(on[busiest].pop())
-            on[idlest].append(moving[-1])
-        return moving
+            stand_on.append(connection.node_id)
+        return uneven(stand_on, {node["NodeID"]: _of(node, "CPU") for node in _nodes()})
 
     def moved(self) -> dict[str, int]:
         """Return the bytes that were ``asked``, ``answered`` and put away as ``backup`` since the last call."""
