@@ -7,9 +7,9 @@ First a run is played in one process, in shards whose calls are pickled as on a 
 beside the plan of ``redqueen.cluster.traffic`` for the same texts. With ``--nodes`` the run is then played on Ray nodes
 of a core each on this machine, and its bytes and seconds stand beside the simulation's, which knows only the run in one
 process. At last the simulation plays the same members in thousands: time, traffic, what stragglers and lost machines
-take, and the price. With ``--timings`` nothing is played: seconds and texts are those of a finished run's journal, which
-does not know how long prompts were (``--prompt-tokens``). Seconds, parameters and vocabulary of another base can be given
-in place of those measured.
+take, and the price. With ``--timings`` nothing is played: seconds and texts are those of a finished run's journal,
+which does not know how long prompts were (``--prompt-tokens``). Seconds, parameters and vocabulary of another base can
+be given in place of those measured.
 Prints tables and, as its last line, a JSON object.
 """
 
@@ -164,12 +164,10 @@ def read_run(folder: Path, prompt_tokens: float) -> tuple[Work, dict[str, float]
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         last = journal.query("SELECT max(step) AS step FROM step")[0]["step"]
         steps = "FROM {} WHERE step BETWEEN 2 AND ?"
+        sources = {"candidate": "candidate", "attempt": "attempt JOIN task ON task.seq = attempt.task"}
         texts = [
-            journal.query(f"SELECT count(*) AS n, sum({table}.num_tokens) AS t {steps.format(where)}", (last - 1,))[0]
-            for table, where in (
-                ("candidate", "candidate"),
-                ("attempt", "attempt JOIN task ON task.seq = attempt.task"),
-            )
+            journal.query(f"SELECT count(*) AS n, sum({name}.num_tokens) AS t {steps.format(of)}", (last - 1,))[0]
+            for name, of in sources.items()
         ]
         rows = journal.query(f"SELECT phase, sum(seconds) AS s {steps.format('timing')} GROUP BY phase", (last - 1,))
     num_steps = last - 2
@@ -226,12 +224,13 @@ def print_traffic(title: str, work: Work, moved: dict[str, float]) -> dict[str, 
     """Print bytes a member and step by purpose, measured beside planned; return the ratios."""
     expected = planned(work).by_purpose()
     print(f"\n{title}: bytes a member and step")
+    ratios = {name: moved[name] / expected[name] for name in expected}
+    cells = [[size(one[name] / work.num_members) for one in (moved, expected)] for name in expected]
     print_table(
         ["purpose", "measured", "planned", "measured / planned"],
-        [[name, size(moved[name] / work.num_members), size(expected[name] / work.num_members), moved[name] / expected[name]]
-         for name in expected],
-    )  # fmt: skip
-    return {name: moved[name] / expected[name] for name in expected}
+        [[name, *pair, ratios[name]] for name, pair in zip(expected, cells, strict=True)],
+    )
+    return ratios
 
 
 def print_check(here: Measured, there: Measured, work: Work, num_shards: int, num_nodes: int) -> float:
