@@ -104,6 +104,15 @@ def number(value: float | None) -> str:
     return f"{value:.{digits}f}"
 
 
+def size(num_bytes: float) -> str:
+    """Return a number of bytes as ``1.5 GB``, in powers of 1000."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if num_bytes < 1000:
+            return f"{num_bytes:.3g} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:.3g} TB"
+
+
 def duration(seconds: float) -> str:
     """Return seconds as ``45 s``, ``12 min 3 s`` or ``3 h 20 min``."""
     whole = round(seconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -53,7 +53,8 @@ class Adapters:
 
     ``sampler`` makes a solver at another temperature (0 is greedy): what judges members, by their averages if any. The
     cold-start check also asks it for other lengths and stop strings. ``close`` ends what was started for them; ``news``
-    tells what happened to their shards since it was last asked.
+    tells what happened to their shards since it was last asked. ``shard_verifier``, if any, judges in place of a
+    verifier of this process.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -65,6 +66,7 @@ class Adapters:
     learner: Learner
     close: Callable[[], None] = field(default=lambda: None, kw_only=True)
     news: Callable[[], ShardNews] = field(default=ShardNews, kw_only=True)
+    shard_verifier: JobRunner | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)
     adapters = load(config) if load else load_adapters(config, report)
-    with closing(adapters), open_verifier(config, report=report) as verifier:
+    near = adapters.shard_verifier
+    with closing(adapters), nullcontext(near) if near else open_verifier(config, report=report) as verifier:
         yield Engine(
             config=config,
             tokenizer=adapters.tokenizer,

@@ -240,7 +240,10 @@ class Birth:
 
 @dataclass(frozen=True)
 class ShardEvent:
-    """What happened to a shard of the population: it was ``opened``, ``lost`` or ``moved``, where, why, in seconds."""
+    """What happened to a shard of the population: it was ``opened``, ``lost`` or ``moved``, where and why.
+
+    ``seconds``: until it was open, with its backup restored.
+    """
 
     shard: int
     what: str

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from redqueen.cluster.host import Connection, LocalHost, Pending, ShardLost
+from redqueen.cluster.host import Connection, Later, LocalHost, Pending, ShardLost
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
 
@@ -34,8 +34,11 @@ class LossyHost:
         self.num_opened += 1
         return LossyConnection(Shard(self.config, slots, self.loaded), self.fate, f"machine {self.num_opened}")
 
-    def keep(self, index: int, connection: Connection) -> None:
-        self.backups[index] = pickle.dumps(connection.send("backup").get())
+    def keep(self, index: int, connection: Connection) -> Pending:
+        def keep() -> None:
+            self.backups[index] = pickle.dumps(connection.send("backup").get())
+
+        return Later(keep)
 
     def kept(self, index: int) -> Backup | None:
         return pickle.loads(self.backups[index]) if index in self.backups else None

@@ -47,7 +47,11 @@ class Fleet:
         self.events: list[ShardEvent] = []
         self.num_lost = 0
         slots = partition(config.slots, config.cluster.num_shards)
-        self.places = [_Place(part, self._open(i, part)) for i, part in enumerate(slots)]
+        self.places: list[_Place] = []
+        for index, part in enumerate(slots):
+            began = time.monotonic()
+            self.places.append(_Place(part, host.open(index, part)))
+            self._opened(index, began)
         self.shard_of = {slot: i for i, part in enumerate(slots) for slot in part}
 
     def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
@@ -78,8 +82,9 @@ class Fleet:
             own[self.shard_of[slot]][slot] = tuning
         calls: dict[int, Call] = {i: ("update", self.places[i].num_updates, parts[i], own[i]) for i in parts}
         answers = self.ask(calls)
+        keeping = {index: self.host.keep(index, self.places[index].connection) for index in calls}
         for index, call in calls.items():
-            answers[index] = self._secure(index, call, answers[index])
+            answers[index] = self._secure(index, call, answers[index], keeping[index])
         self._rebalance()
         return sorted((one for part in answers.values() for one in part), key=lambda one: one.slot)
 
@@ -96,18 +101,19 @@ class Fleet:
 
     # Loss and recovery -----------------------------------------------------------------------------------------
 
-    def _secure(self, index: int, call: Call, answer: Any) -> Any:
-        """Keep a backup of a shard that has taken an update; take the update again when the shard is lost before."""
+    def _secure(self, index: int, call: Call, answer: Any, keeping: Pending) -> Any:
+        """Wait for the backup of a shard that has taken an update; it takes the update again if it is lost before."""
         place = self.places[index]
         for losses in range(self.config.num_losses_of_a_call + 1):
             try:
-                self.host.keep(index, place.connection)
+                keeping.get()
                 place.num_updates += 1
                 place.changes.clear()
                 return answer
             except ShardLost as lost:
                 self._replace(index, lost, losses)
                 answer = self._finish(index, call, self._send(index, call))
+                keeping = self.host.keep(index, place.connection)
         raise AssertionError("a loss too many was not refused")
 
     def _send(self, index: int, call: Call) -> Pending:
@@ -147,19 +153,18 @@ class Fleet:
                 lost, losses_of_the_call = again, losses_of_the_call + 1
 
     def _reopen(self, index: int) -> None:
-        place = self.places[index]
-        place.connection = self._open(index, place.slots)
+        place, began = self.places[index], time.monotonic()
+        place.connection = self.host.open(index, place.slots)
         backup = self.host.kept(index)
         if backup is not None:
             place.connection.send("restore", backup).get()
         for method, *arguments in place.changes:
             place.connection.send(method, *arguments).get()
+        self._opened(index, began)
 
-    def _open(self, index: int, slots: tuple[int, ...]) -> Connection:
-        began = time.monotonic()
-        connection = self.host.open(index, slots)
-        self.events.append(ShardEvent(index, "opened", connection.node, "", time.monotonic() - began))
-        return connection
+    def _opened(self, index: int, began: float) -> None:
+        node = self.places[index].connection.node
+        self.events.append(ShardEvent(index, "opened", node, "", time.monotonic() - began))
 
     def _rebalance(self) -> None:
         """Move shards that would stand better elsewhere, now that all they are is kept."""

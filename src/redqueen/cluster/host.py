@@ -5,7 +5,7 @@ Two hosts exist: this process (``LocalHost``) and a Ray cluster (``redqueen.clus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from redqueen.cluster.shard import Backup, Shard
@@ -50,8 +50,12 @@ class Host(Protocol):
         """Open a shard with founders. Raises ShardLost when it does not come up."""
         ...
 
-    def keep(self, index: int, connection: Connection) -> None:
-        """Take a backup of a shard to a place that outlives it. Raises ShardLost when it could not be had."""
+    def keep(self, index: int, connection: Connection) -> Pending:
+        """Begin to take a backup of a shard to a place that outlives it.
+
+        It counts when the answer is there, which raises ShardLost when it could not be had; until then, and then, the
+        one before it is still there.
+        """
         ...
 
     def kept(self, index: int) -> Backup | None:
@@ -71,6 +75,25 @@ class Host(Protocol):
         ...
 
 
+def uneven(stand_on: Sequence[str], room: Mapping[str, float]) -> list[int]:
+    """Return which shards to move so that machines have shards by their ``room`` (cores); the busiest give first.
+
+    ``stand_on``: the machine of each shard. Those on a machine that is gone stay: they are found lost when asked.
+    """
+    on: dict[str, list[int]] = {node: [] for node in room}
+    for index, node in enumerate(stand_on):
+        on.setdefault(node, []).append(index)
+    moving: list[int] = []
+    while room:
+        busiest = max(room, key=lambda node: (len(on[node]) / room[node], node))
+        idlest = min(room, key=lambda node: (len(on[node]) / room[node], node))
+        if len(on[busiest]) / room[busiest] <= (len(on[idlest]) + 1) / room[idlest]:
+            break
+        moving.append(on[busiest].pop())
+        on[idlest].append(moving[-1])
+    return moving
+
+
 class LocalHost:
     """All shards in this process, on one base: they act one after the other and none is ever lost."""
 
@@ -82,8 +105,9 @@ class LocalHost:
         """Open a shard."""
         return LocalConnection(Shard(self.config, slots, self.loaded, self.report))
 
-    def keep(self, index: int, connection: Connection) -> None:
+    def keep(self, index: int, connection: Connection) -> Pending:
         """Keep nothing: a shard lives as long as this process."""
+        return Later(lambda: None)
 
     def kept(self, index: int) -> Backup | None:
         """Return no backup."""
@@ -111,15 +135,19 @@ class LocalConnection:
 
     def send(self, method: str, *arguments: object) -> Pending:
         """Ask; the shard works when the answer is fetched."""
-        return _Called(self.shard, method, arguments)
+        return Later(lambda: getattr(self.shard, method)(*arguments))
 
     def close(self) -> None:
-        """Do nothing: the shard ends with this process."""
+        """End what the shard has started."""
+        self.shard.close()
 
 
-class _Called:
-    def __init__(self, shard: Shard, method: str, arguments: tuple[object, ...]) -> None:
-        self.shard, self.method, self.arguments = shard, method, arguments
+class Later:
+    """Implements ``Pending`` by a plain call, made when the answer is fetched."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
 
     def get(self) -> Any:
-        return getattr(self.shard, self.method)(*self.arguments)
+        """Call."""
+        return self.work()

@@ -15,13 +15,14 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from redqueen.cluster.host import Connection, Pending, ShardLost
+from redqueen.cluster.host import Connection, Pending, ShardLost, uneven
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
 from redqueen.errors import UserError
@@ -35,7 +36,7 @@ class ShardActor:
 
     def __init__(self) -> None:
         self.shard: Shard | None = None
-        self.others: dict[int, bytes] = {}
+        self.others: dict[tuple[int, int], bytes] = {}
 
     def start(self, config: Config, slots: Sequence[int]) -> None:
         """Load the base and make the founders."""
@@ -59,14 +60,27 @@ class ShardActor:
         """Return a number that grows while work goes on."""
         return self.shard.progress if self.shard else 0
 
-    def keep(self, index: int, backup: bytes) -> int:
-        """Keep another shard's backup in place of its last one; return its size in bytes."""
-        self.others[index] = backup
+    def keep(self, index: int, version: int, backup: bytes) -> int:
+        """Keep another shard's backup; return its size in bytes."""
+        self.others[index, version] = backup
         return len(backup)
 
-    def kept(self, index: int) -> bytes:
+    def kept(self, index: int, version: int) -> bytes:
         """Return another shard's backup."""
-        return self.others[index]
+        return self.others[index, version]
+
+    def drop(self, index: int, version: int) -> None:
+        """Forget a backup that a newer one has replaced."""
+        self.others.pop((index, version), None)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A backup that counts: in the object store of its shard's machine, and at another shard, if there is one."""
+
+    version: int
+    reference: Any
+    keeper: RayConnection | None
 
 
 class RayHost:
@@ -93,8 +107,8 @@ class RayHost:
             concurrency_groups={"side": 2},
         )(ShardActor)
         self.connections: dict[int, RayConnection] = {}
-        self.keepers: dict[int, RayConnection] = {}
-        self.backups: dict[int, Any] = {}
+        self.backups: dict[int, _Kept] = {}
+        self.num_backups = 0
         self.moved_bytes: Counter[str] = Counter()
 
     def open(self, index: int, slots: Sequence[int]) -> RayConnection:
@@ -109,56 +123,36 @@ class RayHost:
         self.connections[index] = connection
         return connection
 
-    def keep(self, index: int, connection: Connection) -> None:
-        """Take a backup to another machine, or else to another process; its own machine's object store has it too."""
+    def keep(self, index: int, connection: Connection) -> Pending:
+        """Begin a backup to another machine, or else to another process; its own machine's object store has it too."""
         assert isinstance(connection, RayConnection)
-        silence_s = self.config.cluster.silence_s
-        backup = connection.actor.backup.remote()
-        _wait(backup, connection, silence_s)
-        self.backups[index] = backup
-        self.keepers.pop(index, None)
         others = [other for i, other in self.connections.items() if i != index]
-        for other in sorted(others, key=lambda other: other.node_id == connection.node_id):
-            try:
-                keeping = other.actor.keep.options(concurrency_group="side").remote(index, backup)
-                self.moved_bytes["backup"] += ray.get(keeping, timeout=silence_s)
-            except RayError:  # the other one is lost, which shows when it is asked next, or this one is
-                _wait(backup, connection, silence_s)
-                continue
-            self.keepers[index] = other
-            return
+        others.sort(key=lambda other: other.node_id == connection.node_id)
+        self.num_backups += 1
+        return RayKeeping(self, index, self.num_backups, connection, others)
 
     def kept(self, index: int) -> Backup | None:
         """Return the newest backup of a shard; None when none was ever kept."""
         if index not in self.backups:
             return None
-        silence_s, keeper = self.config.cluster.silence_s, self.keepers.get(index)
-        if keeper is not None and keeper in self.connections.values():
+        silence_s, kept = self.config.cluster.silence_s, self.backups[index]
+        if kept.keeper is not None and kept.keeper in self.connections.values():
             try:
-                return _loaded(ray.get(keeper.side("kept", index), timeout=silence_s))
+                return _loaded(ray.get(kept.keeper.side("kept", index, kept.version), timeout=silence_s))
             except RayError:
                 pass  # its keeper is lost as well
         try:
-            return _loaded(ray.get(self.backups[index], timeout=silence_s))
+            return _loaded(ray.get(kept.reference, timeout=silence_s))
         except RayError as error:
             raise ShardLost(f"its backup is lost too ({type(error).__name__})") from None
 
     def misplaced(self, connections: Sequence[Connection]) -> list[int]:
         """Return which shards to move so that machines that came since get their share; the busiest give first."""
-        room = {node["NodeID"]: _of(node, "CPU") for node in _nodes()}
-        on: dict[str, list[int]] = {node: [] for node in room}
-        for index, connection in enumerate(connections):
+        stand_on = []
+        for connection in connections:
             assert isinstance(connection, RayConnection)
-            on.setdefault(connection.node_id, []).append(index)
-        moving = []
-        while room:
-            busiest = max(room, key=lambda node: (len(on[node]) / room[node], node))
-            idlest = min(room, key=lambda node: (len(on[node]) / room[node], node))
-            if len(on[busiest]) / room[busiest] <= (len(on[idlest]) + 1) / room[idlest]:
-                break
-            moving.append(on[busiest].pop())
-            on[idlest].append(moving[-1])
-        return moving
+            stand_on.append(connection.node_id)
+        return uneven(stand_on, {node["NodeID"]: _of(node, "CPU") for node in _nodes()})
 
     def moved(self) -> dict[str, int]:
         """Return the bytes that were ``asked``, ``answered`` and put away as ``backup`` since the last call."""
@@ -212,6 +206,41 @@ class RayPending:
             return answer
         self.connection.host.moved_bytes["answered"] += len(answer)
         return pickle.loads(answer)
+
+
+class RayKeeping:
+    """Implements ``Pending``: a backup on its way. All shards make theirs at once, and send them at once.
+
+    Until it has arrived the one before it stays where it is: a shard that is lost meanwhile is made anew from that.
+    """
+
+    def __init__(
+        self, host: RayHost, index: int, version: int, connection: RayConnection, others: Sequence[RayConnection]
+    ) -> None:
+        self.host, self.index, self.version, self.connection = host, index, version, connection
+        self.backup = connection.actor.backup.remote()
+        self.others = list(others)
+        self.sent = [self._send(other) for other in self.others[:1]]
+
+    def get(self) -> None:
+        """Wait until it is there. Raises ShardLost when its shard is gone before."""
+        silence_s, keeper = self.host.config.cluster.silence_s, None
+        _wait(self.backup, self.connection, silence_s)
+        for number, other in enumerate(self.others):
+            try:
+                sent = self.sent[0] if number == 0 else self._send(other)
+                self.host.moved_bytes["backup"] += ray.get(sent, timeout=silence_s)
+                keeper = other
+                break
+            except RayError:  # the other one is lost, which shows when it is asked next, or this one is
+                _wait(self.backup, self.connection, silence_s)
+        before = self.host.backups.get(self.index)
+        self.host.backups[self.index] = _Kept(self.version, self.backup, keeper)
+        if before is not None and before.keeper is not None:
+            before.keeper.side("drop", self.index, before.version)
+
+    def _send(self, other: RayConnection) -> Any:
+        return other.side("keep", self.index, self.version, self.backup)
 
 
 def _knock(address: str) -> None:

@@ -6,13 +6,14 @@ after a lost answer: an update carries the number of updates that came before it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from torch import Tensor
 
 from redqueen.config import Config
+from redqueen.domains.registry import open_domain
 from redqueen.engine import LoadedBase, build_adapters, load_frozen, set_up_torch
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
@@ -21,6 +22,10 @@ from redqueen.policy.limits import TextLimits
 from redqueen.policy.protocols import Sampler
 from redqueen.population.genotype import Genotype
 from redqueen.timing import Report, unheard
+from redqueen.verify.opening import open_verifier
+from redqueen.verify.pool import Jobs
+from redqueen.verify.programs import Rules
+from redqueen.verify.verifier import Verifier
 
 PROPOSER, SOLVER = "proposer", "solver"
 
@@ -59,6 +64,7 @@ class Shard:
         set_up_torch(config)
         self.progress = 0
         """Grows while work goes on; another thread may look at it."""
+        self.verifier: Verifier | None = None
         self.report = report
         self.adapters = build_adapters(config, loaded or load_frozen(config), self.slots, self._tick)
         self.store = cast(TorchStore, self.adapters.store)
@@ -92,6 +98,19 @@ class Shard:
         self.last_stats = tuple(replace(one, slot=self.slots[one.slot]) for one in stats)
         self.num_updates += 1
         return list(self.last_stats)
+
+    def judge(self, work: Sequence[Callable[[Rules], Jobs[Any]]]) -> list[Any]:
+        """Judge proposals or answers, whoever's they are. Raises UserError where no sandbox can be had."""
+        if self.verifier is None:
+            for name in self.config.propose.domains:
+                open_domain(name)
+            self.verifier = open_verifier(self.config, report=self._tick)
+        return self.verifier.judge(work)
+
+    def close(self) -> None:
+        """End the verifier's processes."""
+        if self.verifier is not None:
+            self.verifier.close()
 
     def genotype(self, slot: int) -> Genotype:
         """Return a copy of a member's factors."""

@@ -7,7 +7,7 @@ enters the hall of fame, a checkpoint is written or somebody asks for a member.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, Tuning, Upda
 from redqueen.policy.bank import check_shape
 from redqueen.population.genotype import Genotype, flattened
 from redqueen.population.peft import publish_adapter
+from redqueen.verify.pool import Answer, Jobs
+from redqueen.verify.programs import Rules
 
 
 class ShardedSampler:
@@ -69,6 +71,26 @@ class ShardedLearner:
     def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
         """Take one step for every member with rollouts; one record a member, by ascending slot."""
         return self.fleet.update(rollouts, tunings or {})
+
+
+class ShardedVerifier:
+    """Implements ``JobRunner``: work is dealt out to the shards in turn, so that each has its part of the dear ones.
+
+    Raises UserError where no sandbox can be had on the machine of a shard.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        fleet.ask({index: ("judge", []) for index in range(len(fleet.places))})
+
+    def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
+        """Return the answers in the order of ``work``."""
+        num_shards = len(self.fleet.places)
+        calls: dict[int, Call] = {i: ("judge", work[i::num_shards]) for i in range(min(num_shards, len(work)))}
+        answers: list[Answer] = [None] * len(work)  # type: ignore[list-item]
+        for index, part in self.fleet.ask(calls).items():
+            answers[index::num_shards] = part
+        return answers
 
 
 class ShardedStore:
@@ -165,4 +187,5 @@ def sharded_adapters(config: Config, host: Host) -> Adapters:
         learner=ShardedLearner(fleet),
         close=fleet.close,
         news=fleet.news,
+        shard_verifier=ShardedVerifier(fleet) if config.cluster.verify == "shard" else None,
     )

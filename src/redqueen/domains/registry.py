@@ -9,7 +9,7 @@ import importlib
 import importlib.metadata
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint
 from typing import Protocol
 
@@ -27,12 +27,12 @@ from redqueen.verify.programs import Rules
 
 
 class JobRunner(Protocol):
-    """The part of the verifier that is needed: it runs the jobs of generators."""
+    """The part of the verifier that is needed."""
 
-    @property
-    def rules(self) -> Rules: ...
-
-    def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]: ...
+    def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
+        """Run jobs under the rules that hold where they run; return their answers in order. What stands in ``work`` can
+        be pickled, so that it may run elsewhere."""
+        ...
 
 
 DOMAINS: dict[str, Domain] = {
@@ -185,10 +185,10 @@ def check(
 ) -> list[Task | Rejection]:
     """Turn candidates into tasks or rejections, in order; ``terms`` are the config's section ``verify``."""
     terms = terms or VerifyConfig()
-    return verifier.drive([_check(candidate, verifier.rules, terms) for candidate in candidates])
+    return verifier.judge([partial(_check, candidate, terms) for candidate in candidates])
 
 
-def _check(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
+def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task | Rejection]:
     def jobs() -> Jobs[Task | Rejection]:
         if candidate.error:
             return Rejection(candidate, "unparsable", candidate.error)
@@ -205,7 +205,7 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
         if answer is not None:
             answers.setdefault(task, []).append(answer)
     work = [(task, part) for task, several in answers.items() for part in _parts(task, several)]
-    graded = verifier.drive([_grade(task, part, verifier.rules) for task, part in work])
+    graded = verifier.judge([partial(_grade, task, part) for task, part in work])
     grades: dict[tuple[Task, str | None], Grade] = {}
     for (task, part), found in zip(work, graded, strict=True):
         grades.update({(task, answer): one for answer, one in zip(part, found, strict=True)})

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 
+from redqueen.display import size
 from redqueen.errors import UserError
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import find_targets
@@ -70,8 +71,8 @@ class MemoryPlan:
 
     def lines(self) -> list[str]:
         """Return one line for each part and one for the peak."""
-        parts = [f"{f.name.removesuffix('_bytes')}: {_readable(getattr(self, f.name))}" for f in fields(self)]
-        return [*parts, f"peak: {_readable(self.peak_bytes)}"]
+        parts = [f"{f.name.removesuffix('_bytes')}: {size(getattr(self, f.name))}" for f in fields(self)]
+        return [*parts, f"peak: {size(self.peak_bytes)}"]
 
 
 def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
@@ -126,9 +127,7 @@ def refuse_if_too_large(memory: MemoryPlan, available_bytes: int, where: str) ->
         remedy = "lower solve.max_rows or max_new_tokens"
     else:
         remedy = "lower learn.micro_batch_tokens or set learn.gradient_checkpointing = true"
-    raise UserError(
-        f"the run needs {_readable(memory.peak_bytes)} and {where} has {_readable(available_bytes)} free: {remedy}"
-    )
+    raise UserError(f"the run needs {size(memory.peak_bytes)} and {where} has {size(available_bytes)} free: {remedy}")
 
 
 def available_bytes(device: torch.device) -> int:
@@ -173,7 +172,7 @@ def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
     if work.on_cuda and not torch.cuda.is_available():
         free = "free: unknown, this machine shows no CUDA device"
     else:
-        free = f"free on this {where}: {_readable(available_bytes(torch.device('cuda' if work.on_cuda else 'cpu')))}"
+        free = f"free on this {where}: {size(available_bytes(torch.device('cuda' if work.on_cuda else 'cpu')))}"
     return [*plan(shape, work).lines(), free]
 
 
@@ -215,13 +214,3 @@ def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_by
     if work.checkpointing:
         return int(config.num_hidden_layers) * hidden * compute_bytes + layer
     return int(config.num_hidden_layers) * layer
-
-
-def _readable(num_bytes: int) -> str:
-    """``1.5 GB``, in powers of 1000."""
-    value = float(num_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.3g} {unit}"
-        value /= 1000
-    return f"{value:.3g} TB"

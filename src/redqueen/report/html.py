@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from redqueen.journal.values import json_pairs, naming_contradictions
 from redqueen.report.card import Card, report_card
 from redqueen.report.figure import Figure, Section
 from redqueen.report.sections import sections_of
+from redqueen.report.shards import in_words
 from redqueen.report.side_by_side import arm_rows, comparison_section, setting_rows
 from redqueen.report.story import Story, tell
 from redqueen.report.tables import (
@@ -36,6 +37,7 @@ from redqueen.report.tables import (
 )
 from redqueen.report.timeline import Health, health_of
 from redqueen.report.view import Example, RunView, read_run
+from redqueen.run.cluster_log import read_summary
 
 ASSETS = Path(__file__).parent / "assets"
 MAX_TEXT_CHARS = 4000
@@ -113,7 +115,12 @@ def read_runs(run_dirs: Sequence[Path]) -> list[RunView]:
         name if names.count(name) == 1 else f"{path.parent.name}/{name}"
         for path, name in zip(paths, names, strict=True)
     ]
-    return [read_run(path, label) for path, label in zip(paths, labels, strict=True)]
+    return [_with_shards(read_run(path, label), path) for path, label in zip(paths, labels, strict=True)]
+
+
+def _with_shards(view: RunView, folder: Path) -> RunView:
+    summary = read_summary(folder)
+    return view if summary is None else replace(view, shards=in_words(summary))
 
 
 def report_html(views: Sequence[RunView]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from redqueen.errors import UserError
 from redqueen.timing import Report, unheard
@@ -89,6 +89,10 @@ class Verifier:
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
         """Run generators that yield jobs and are sent their runs, several at a time. Returns their answers in order."""
         return self._pool.drive(work)
+
+    def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
+        """Run jobs that are made with this verifier's rules. Returns their answers in order."""
+        return self.drive([one(self.rules) for one in work])
 
     def run(self, programs: Sequence[Program]) -> list[Result]:
         """Run programs on their inputs. Returns one result for each, in order."""

@@ -1,0 +1,166 @@
+"""A host whose shards are processes of their own, which can be killed at any moment; backups stay here as bytes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection as Pipe
+from typing import Any
+
+from redqueen.cluster.host import Connection, Later, Pending, ShardLost
+from redqueen.cluster.shard import Backup, Shard
+from redqueen.config import Config
+from redqueen.nouns import Individual
+
+DEADLINE_S = 300.0
+"""An answer that takes longer is a hang, and fails the test."""
+
+CONTEXT = get_context("forkserver")
+CONTEXT.set_forkserver_preload(["redqueen.cluster.shard"])  # so that a new shard does not load torch again
+
+
+def serve(pipe: Pipe, config: Config, slots: Sequence[int]) -> None:
+    """Be a shard until the other side is gone."""
+    shard = Shard(config, slots)
+    pipe.send_bytes(pickle.dumps(None))
+    while True:
+        try:
+            method, arguments = pickle.loads(pipe.recv_bytes())
+        except (EOFError, OSError):
+            return
+        try:
+            answer = getattr(shard, method)(*arguments)
+        except Exception as error:
+            answer = error
+        pipe.send_bytes(pickle.dumps(answer))
+
+
+class ProcessHost:
+    """Implements ``Host``."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.connections: dict[int, ProcessConnection] = {}
+        self.backups: dict[int, bytes] = {}
+
+    def open(self, index: int, slots: Sequence[int]) -> ProcessConnection:
+        ours, theirs = CONTEXT.Pipe()
+        process = CONTEXT.Process(target=serve, args=(theirs, self.config, tuple(slots)), daemon=True)
+        process.start()
+        theirs.close()
+        connection = self.connections[index] = ProcessConnection(ours, process)
+        ProcessPending(ours).get()
+        return connection
+
+    def keep(self, index: int, connection: Connection) -> Pending:
+        begun = connection.send("backup")
+
+        def keep() -> None:
+            self.backups[index] = pickle.dumps(begun.get())
+
+        return Later(keep)
+
+    def kept(self, index: int) -> Backup | None:
+        return pickle.loads(self.backups[index]) if index in self.backups else None
+
+    def misplaced(self, connections: Sequence[Connection]) -> list[int]:
+        return []
+
+    def moved(self) -> dict[str, int]:
+        return {}
+
+    def close(self) -> None:
+        for connection in self.connections.values():
+            connection.close()
+
+
+class ProcessConnection:
+    """Implements ``Connection``."""
+
+    def __init__(self, pipe: Pipe, process: Any) -> None:
+        self.pipe, self.process, self.killed = pipe, process, False
+        self.node = f"process {process.pid}"
+
+    def send(self, method: str, *arguments: object) -> Pending:
+        try:
+            self.pipe.send_bytes(pickle.dumps((method, arguments)))
+        except OSError as error:
+            return ProcessPending(self.pipe, error)
+        return ProcessPending(self.pipe)
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        self.killed = True
+        with suppress(ProcessLookupError):
+            os.kill(self.process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        if not self.killed:
+            self.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+@dataclass
+class ProcessPending:
+    """Implements ``Pending``."""
+
+    pipe: Pipe
+    refused: OSError | None = None
+
+    def get(self) -> Any:
+        if self.refused is not None:
+            raise ShardLost(f"its process is gone ({type(self.refused).__name__})")
+        assert self.pipe.poll(DEADLINE_S), f"a shard has not answered for {DEADLINE_S:.0f} s"
+        try:
+            answer = pickle.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError) as error:
+            raise ShardLost(f"its process is gone ({type(error).__name__})") from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@dataclass
+class Killing:
+    """A progress display that kills: at chosen phases of chosen steps, some seconds after they began."""
+
+    plan: Mapping[tuple[int, str], float]
+    kill: Callable[[int], None]
+    """Is told the step."""
+    done: list[tuple[int, str]] = field(default_factory=list)
+    threads: list[threading.Timer] = field(default_factory=list)
+    num_steps: int = 0
+
+    def __enter__(self) -> Killing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for thread in self.threads:
+            thread.join()
+
+    def phase(self, step: int, phase: str) -> None:
+        if (step, phase) not in self.plan or (step, phase) in self.done:
+            return
+        self.done.append((step, phase))
+        delay_s = self.plan[step, phase]
+        if delay_s == 0:
+            self.kill(step)
+        else:
+            self.threads.append(threading.Timer(delay_s, self.kill, [step]))
+            self.threads[-1].start()
+
+    def work(self, done: int, total: int, tokens: int = 0) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
+        self.num_steps += 1
