@@ -9,8 +9,15 @@ from redqueen.domains.code.suite import SUITES, load_functions, load_suite
 from redqueen.domains.registry import check, grade
 from redqueen.domains.rows import read_checksums
 from redqueen.evaluate.external import subset
-from redqueen.nouns import Candidate, Task
+from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Program, Verifier
+from redqueen.verify.calls import distinct_pairs
+
+
+SAYS_LESS = {
+    f"generated/{name}/code_f" for name in ("1-047", "2-050", "1-072", "1-094", "1-110", "2-072", "3-117")
+}
+"""Frozen before inputs that differ in what the program never reads, or by type alone, counted once: 7 of 782."""
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +40,21 @@ def test_suite_items_are_the_tasks_that_the_verifier_would_make(verifier: Verifi
         Candidate(item.id, "", "", item.kind, "", item.task.code, item.task.inputs, item.task.message) for item in items
     ]
     for item, made in zip(items, check(candidates, verifier), strict=True):
+        if item.id in SAYS_LESS:
+            assert isinstance(made, Rejection) and "distinct inputs where" in made.detail
+            continue
         assert isinstance(made, Task), made
         assert (made.inputs, made.outputs, made.num_shown) == (item.task.inputs, item.task.outputs, item.task.num_shown)
+
+
+def test_seven_frozen_items_have_fewer_telling_pairs_than_they_show_and_no_others() -> None:
+    items = [item for item in load_suite() if item.kind == "code_f"]
+    fewer = {
+        item.id
+        for item in items
+        if distinct_pairs(item.task.code, item.task.inputs, item.task.outputs) < len(item.task.inputs)
+    }
+    assert len(items) == 782 and fewer == SAYS_LESS
 
 
 def test_right_answers_to_suite_items_are_graded_right(verifier: Verifier) -> None:
