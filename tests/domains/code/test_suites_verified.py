@@ -13,7 +13,6 @@ from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Program, Verifier
 from redqueen.verify.calls import distinct_pairs
 
-
 SAYS_LESS = {
     f"generated/{name}/code_f" for name in ("1-047", "2-050", "1-072", "1-094", "1-110", "2-072", "3-117")
 }
