@@ -122,7 +122,7 @@ class Probe:
             if np.abs(answers[1:] - answers[0]).mean(axis=1).min() >= least:
                 return scaled
         raise UserError(
-            "no adapter changes what the base answers to the canary's prompts: set sampler.kind = torch, or other targets"
+            "no adapter changes the base's answers to the canary's prompts: set sampler.kind = torch, or other targets"
         )
 
 

@@ -1,14 +1,16 @@
 """The servers together: every adapter in its current version on each, requests spread over them, the lost ones awaited.
 
 A version gets a name and a folder of its own, is loaded beside the one before, checked by the canary, and only then
-used; the one before is forgotten last. A server that is lost is asked again when it is back, with everything loaded anew.
+used; the one before is forgotten last. A server that is lost is asked again when it is back, with everything loaded
+anew.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -197,8 +199,6 @@ class Fleet:
         new = {slot: version for slot, version in wanted.items() if replica.serving.get(slot) != version}
         if not new:
             return
-        for version in new.values():
-            self._load(replica, version)
         zeros = torch.zeros(self.probe.bank.num_parameters)
         rows, others = [], []
         for slot, version in new.items():
@@ -206,12 +206,27 @@ class Fleet:
             old = replica.serving.get(slot)
             before = {"the version before": self.versions.row(old)} if old else {}
             others.append({"the bare base": zeros, **before})
-        self._canary(replica, list(new.values()), torch.stack(rows), others)
+        with self._taking_back(replica, new.values()):
+            for version in new.values():
+                self._load(replica, version)
+            self._canary(replica, list(new.values()), torch.stack(rows), others)
         gone = [replica.serving[slot] for slot in new if slot in replica.serving]
         replica.serving |= new
         for version in gone:
             if version not in replica.serving.values():
                 replica.server.unload(version.name)
+
+    @contextmanager
+    def _taking_back(self, replica: Replica, loaded: Iterable[Version]) -> Iterator[None]:
+        """Let a server forget what was loaded inside when that ends with an error."""
+        try:
+            yield
+        except UserError:
+            with suppress(ServerLost):
+                for version in loaded:
+                    if version not in replica.serving.values():
+                        replica.server.unload(version.name)
+            raise
 
     def _load(self, replica: Replica, version: Version) -> None:
         for left in reversed(range(TRIES)):
@@ -237,17 +252,19 @@ class Fleet:
                 f"{self.longest}: start it with --max-model-len {self.longest}"
             )
         one, other = self.strong
-        zeros = torch.zeros_like(one)
-        loaded = [self.versions.write("canary-1", one), self.versions.write("canary-2", other)]
-        for version in loaded:
-            self._load(replica, version)
-        mistaken = [{"the bare base": zeros, **self.probe.ablated(row)} for row in (one, other)]
-        self._canary(replica, loaded, torch.stack([one, other]), mistaken)
-        newer = one + other
-        loaded.append(self.versions.write("canary-1", newer))
-        self._load(replica, loaded[-1])
-        self._canary(replica, loaded[-1:], newer[None], [{"the bare base": zeros, "the version before": one}])
-        for version in loaded:
+        newer, zeros = one + other, torch.zeros_like(one)
+        first, second, third = (
+            self.versions.write(name, row)
+            for name, row in (("canary-1", one), ("canary-2", other), ("canary-1", newer))
+        )
+        with self._taking_back(replica, (first, second, third)):
+            self._load(replica, first)
+            self._load(replica, second)
+            mistaken = [{"the bare base": zeros, **self.probe.ablated(row)} for row in (one, other)]
+            self._canary(replica, [first, second], torch.stack([one, other]), mistaken)
+            self._load(replica, third)
+            self._canary(replica, [third], newer[None], [{"the bare base": zeros, "the version before": one}])
+        for version in (first, second, third):
             replica.server.unload(version.name)
 
     def _canary(
