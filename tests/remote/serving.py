@@ -89,9 +89,8 @@ def saved_model(folder: Path) -> Path:
 
 def members(folder: Path, num: int = 3, spread: float = 0.05) -> TorchStore:
     """Members on the model in ``folder`` that have learned something of their own: ``spread`` is the size of B."""
-    bank = AdapterBank(
-        freeze(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)), num, rank=4, alpha=8.0
-    )
+    base = freeze(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32))
+    bank = AdapterBank(base, num, rank=4, alpha=8.0)
     learn(bank, spread, seed=1)
     return TorchStore(bank, TorchLearner(bank, LearnConfig()))
 

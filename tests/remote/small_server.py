@@ -1,7 +1,8 @@
 """A small server of completions with adapters, in a process of its own: the routes of vLLM, and its silent faults.
 
-It shares nothing with the bank: each adapter is merged into a copy of the base's weights, and the model is transformers'
-own. ``POST /fault`` with ``{"name": ..., "times": n}`` switches a fault on for the next n times (-1: for good).
+It shares nothing with the bank: each adapter is merged into a copy of the base's weights, and the model is the
+library's own. ``POST /fault`` with ``{"name": ..., "times": n}`` switches a fault on for the next n times (-1: for
+good).
 
 Arguments: a model folder, a port, and the longest text that it says it takes.
 """
@@ -98,10 +99,11 @@ class Engine:
         one["token_ids"].append(token)
         one["values"].append(max(float(logp[token]), -9999.0))
         best = logp.topk(max(1, body["logprobs"]))
-        top = {
-            f"token_id:{t}": max(v, -9999.0) for v, t in zip(best.values.tolist(), best.indices.tolist(), strict=True)
-        }
-        one["top"].append({f"token_id:{token}": one["values"][-1]} | (top if body["logprobs"] else {}))
+        shown = {f"token_id:{token}": one["values"][-1]}
+        for value, other in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+            if body["logprobs"]:
+                shown[f"token_id:{other}"] = max(value, -9999.0)
+        one["top"].append(shown)
         text = self.tokenizer.decode(one["token_ids"]) if body.get("stop") else ""
         if token in body.get("stop_token_ids", ()) or any(stop in text for stop in body.get("stop", ())):
             one["reason"] = "stop"

@@ -14,6 +14,7 @@ import torch
 import typer
 
 from redqueen.commands.verify import protections
+from redqueen.errors import how_to_install
 from redqueen.policy.base_shape import embedded_folder
 
 Line = tuple[str, str, bool]
@@ -55,7 +56,15 @@ def examine() -> Iterator[Line]:
     weights = embedded_folder() / "model.safetensors"
     size = f"{weights.stat().st_size / 1e6:.1f} MB" if weights.exists() else f"missing at {weights}: reinstall redqueen"
     yield "embedded base", size, weights.exists()
+    yield "HTTP client for vLLM servers", _client(), True
     yield from _sandbox()
+
+
+def _client() -> str:
+    try:
+        return f"httpx2 {version('httpx2')}"
+    except PackageNotFoundError:
+        return f"not installed, needed for sampler.kind = vllm alone: {how_to_install('vllm')}"
 
 
 def _sandbox() -> Iterator[Line]:

@@ -27,10 +27,12 @@ def open_fleet(
     """Wait for the servers and check them. Raises UserError when one is not there or is not as it should be."""
     asked, prompts = config.solve.temperature, probe_prompts(config, tokenizer, limits.max_positions - 1)
     probe = Probe(bank, prompts, asked if asked not in (0.0, 1.0) else ELSEWHERE)
-    longest = max(
-        limits.propose_prompt_tokens + limits.propose_new_tokens, limits.solve_prompt_tokens + limits.solve_new_tokens
-    )
-    fleet = Fleet(config.sampler, Versions(bank, store, config.sampler.adapter_folder), probe, longest, _tell)
+    versions = Versions(bank, store, config.sampler.adapter_folder)
+    try:
+        fleet = Fleet(config.sampler, versions, probe, limits.longest, _tell)
+    except BaseException:
+        versions.close()
+        raise
     try:
         fleet.open()
     except BaseException:
