@@ -255,6 +255,7 @@ def test_a_config_does_not_change_once_it_is_read() -> None:
         (["sampler.importance_cap=0.5"], "greater than or equal to 1"),
         (["sampler.kind=sglang"], "'torch' or 'vllm'"),
         (["sampler.kind=vllm", "propose.top_p=0.9", "solve.top_p=0.9"], "needs propose.top_p and solve.top_p 1"),
+        (["sampler.kind=vllm", "cluster.num_shards=2"], "needs cluster.num_shards 1"),
         (["sampler.kind=vllm", "learn.shared_weight=1"], "needs learn.shared_weight 0"),
     ],
 )

@@ -44,7 +44,7 @@ def test_our_own_answers_are_those_of_a_plain_forward_pass_for_prompts_of_any_le
     bank = tiny_bank(num_members=2)
     prompts = [(5, 6, 7), tuple(range(4, 30)), (9,)]
     tokens = [[1, 2], [3], [60, 0]]
-    rows = torch.stack([bank.flat[1], torch.zeros(bank.num_parameters), bank.flat[0]])
+    rows = [bank.flat[1], torch.zeros(bank.num_parameters), bank.flat[0]]
     own = Probe(bank, prompts, temperature=0.5).own(rows, tokens)
     assert own.shape == (3, 5)
     for got, slot in zip(own, (1, BASE_SLOT, 0), strict=True):
@@ -65,6 +65,6 @@ def test_each_sort_of_module_of_the_strong_adapters_can_be_missed() -> None:
         f"the adapter without its {name}"
         for name in ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
     ]
-    answers = probe.own(torch.stack([strong, *without.values()]), [range(61)] * 2)
+    answers = probe.own([strong, *without.values()], [range(61)] * 2)
     assert (np.abs(answers[1:] - answers[0]).mean(axis=1) >= 0.3).all()
     assert torch.equal(strong, probe.strong(seed=1, least=0.3))

@@ -46,15 +46,7 @@ class RealServer:
 
     def start(self) -> None:
         _, _, _, base, *options = shlex.split(serve_command(self.config, 1024))
-        command = [
-            self.python,
-            "-m",
-            "vllm.entrypoints.openai.api_server",
-            "--model",
-            base,
-            "--enforce-eager",
-            *options,
-        ]
+        module = ["-m", "vllm.entrypoints.openai.api_server", "--model", base, "--enforce-eager"]
         surroundings = {
             "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
             "VLLM_HOST_IP": "127.0.0.1",
@@ -62,7 +54,9 @@ class RealServer:
             "HF_HUB_OFFLINE": "1",
         }
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(command, env=os.environ | surroundings, start_new_session=True, **silent)
+        self.process = subprocess.Popen(
+            [self.python, *module, *options], env=os.environ | surroundings, start_new_session=True, **silent
+        )
 
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)

@@ -64,6 +64,8 @@ class Config(Section):
                 "sampler.kind = vllm needs propose.top_p and solve.top_p 1: a server's log-probabilities are those "
                 "within the nucleus, and the learner's those of all tokens"
             )
+        if self.sampler.kind == "vllm" and self.cluster.num_shards > 1:
+            raise ValueError("sampler.kind = vllm needs cluster.num_shards 1: a shard samples where it learns")
         if self.sampler.kind == "vllm" and self.learn.shared_weight:
             raise ValueError("sampler.kind = vllm needs learn.shared_weight 0: another student sampled the answer")
         return self

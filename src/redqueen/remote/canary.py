@@ -27,8 +27,10 @@ TIMES_NEARER = 3.0
 HARMLESS = 1e-3
 """Mean difference in nats below which nobody is mistaken for another: two engines differ by as much in their sums."""
 RAW = "log-probabilities at temperature 1 (start it with --logprobs-mode processed_logprobs)"
-ROWS_AT_ONCE = 64
-"""Prompts in one forward pass."""
+MOST_AT_ONCE = 16
+"""Adapters in one forward pass."""
+PARAMETERS_AT_ONCE = 1 << 28
+"""Their parameters: a gigabyte in fp32."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +65,27 @@ class Probe:
         self.vocabulary = int(bank.base.head.weight.shape[0])
 
     @torch.inference_mode()
-    def own(self, rows: Tensor, tokens: Sequence[Sequence[int]], temperature: float | None = None) -> Numbers:
+    def own(self, rows: Sequence[Tensor], tokens: Sequence[Sequence[int]], temperature: float | None = None) -> Numbers:
         """Return log-probabilities (adapters, all tokens) behind each prompt, of its ``tokens``.
 
-        ``rows`` (adapters, parameters) are factors as the bank holds them.
+        ``rows`` are factors (parameters,) as the bank holds them, one for each adapter.
         """
         base, heat = self.bank.base, temperature or self.temperature
         columns = [torch.tensor(listed, device=base.device) for listed in tokens]
-        found: list[list[Numbers]] = [[] for _ in rows]
-        asked = [(i, p) for p in range(len(self.prompts)) for i in range(len(rows))]
-        rows = rows.to(base.device)
-        for start in range(0, len(asked), ROWS_AT_ONCE):
-            part = asked[start : start + ROWS_AT_ONCE]
-            logp = torch.log_softmax(self._logits(rows, part) / heat, dim=-1)
-            for (i, p), values in zip(part, logp, strict=True):
-                found[i].append(values[columns[p]].double().cpu().numpy())
-        return np.stack([np.concatenate(parts) for parts in found])
+        found: list[Numbers] = []
+        for start in range(0, len(rows), self.at_once):
+            part = torch.stack(list(rows[start : start + self.at_once])).to(base.device)
+            asked = [(i, p) for i in range(len(part)) for p in range(len(self.prompts))]
+            logp = torch.log_softmax(self._logits(part, asked) / heat, dim=-1)
+            values = [one[columns[p]].double().cpu().numpy() for (_, p), one in zip(asked, logp, strict=True)]
+            num = len(self.prompts)
+            found += [np.concatenate(values[i * num : (i + 1) * num]) for i in range(len(part))]
+        return np.stack(found)
+
+    @property
+    def at_once(self) -> int:
+        """Adapters that are asked or checked at a time: few large ones, so that memory holds them beside the base."""
+        return max(1, min(MOST_AT_ONCE, PARAMETERS_AT_ONCE // self.bank.num_parameters))
 
     def _logits(self, rows: Tensor, asked: Sequence[tuple[int, int]]) -> Tensor:
         """Return the logits (n, vocabulary) behind the prompts of (adapter, prompt)."""
@@ -119,7 +126,7 @@ class Probe:
             scaled = row.clone()
             for site in self.bank.sites:
                 scaled[site.b_slice] *= 2.0**power
-            answers = self.own(torch.stack([scaled, torch.zeros_like(row), *self.ablated(scaled).values()]), tokens)
+            answers = self.own([scaled, torch.zeros_like(row), *self.ablated(scaled).values()], tokens)
             size = float(np.abs(answers[1:] - answers[0]).mean(axis=1).min())
             if size > moved:
                 strongest, moved = scaled, size
@@ -127,8 +134,8 @@ class Probe:
                 break
         if moved < 10 * HARMLESS:
             raise UserError(
-                "population.lora_targets: one of them changes nothing in the base's answers, so that no server could be "
-                "checked: set sampler.kind = torch, or other targets"
+                "population.lora_targets: one of them changes nothing in the base's answers, so that no server could "
+                "be checked: set sampler.kind = torch, or other targets"
             )
         return strongest
 
@@ -136,26 +143,28 @@ class Probe:
 def judge_all(
     probe: Probe,
     answers: Sequence[Sequence[Mapping[int, float]]],
-    rows: Tensor,
+    rows: Sequence[Tensor],
     others: Sequence[Mapping[str, Tensor]],
     tolerance: float,
 ) -> list[Finding]:
     """Judge ``answers[i][p]``, log-probabilities by token, of adapter i (``rows[i]``) behind prompt p.
 
-    ``others[i]``: factors of what adapter i could be mistaken for; the adapters beside it are added to these. Raw
-    log-probabilities (at temperature 1) are recognised too.
+    ``others[i]``: factors of what adapter i could be mistaken for; the bare base and the adapters beside it are added
+    to these, and log-probabilities at temperature 1.
     """
     tokens = [sorted({t for answer in answers for t in answer[p]}) for p in range(len(probe.prompts))]
-    extra = [(i, name, row) for i, named in enumerate(others) for name, row in named.items()]
-    every = probe.own(torch.stack([*rows, *(row for _, _, row in extra)]), tokens)
-    raw = probe.own(rows, tokens, temperature=1.0)
+    named = [(i, name, row) for i, own_others in enumerate(others) for name, row in own_others.items()]
+    own, raw = probe.own(rows, tokens), probe.own(rows, tokens, temperature=1.0)
+    every = probe.own([torch.zeros_like(rows[0]), *(row for _, _, row in named)], tokens)
     findings = []
     for i, answer in enumerate(answers):
         given = np.array([answer[p].get(t, np.nan) for p, listed in enumerate(tokens) for t in listed])
-        known = ~np.isnan(given)
-        mistaken = {name: every[len(rows) + k][known] for k, (j, name, _) in enumerate(extra) if j == i}
-        mistaken |= {f"adapter {j + 1} of those loaded with it": every[j][known] for j in range(len(rows)) if j != i}
+        mistaken = {"the bare base": every[0]}
+        mistaken |= {name: every[k] for k, (j, name, _) in enumerate(named, start=1) if j == i}
+        mistaken |= {f"adapter {j + 1} of those loaded with it": own[j] for j in range(len(rows)) if j != i}
         if probe.temperature != 1.0:
-            mistaken[RAW] = raw[i][known]
-        findings.append(judge(given[known], every[i][known], mistaken, tolerance))
+            mistaken[RAW] = raw[i]
+        known = ~np.isnan(given)
+        kept = {name: values[known] for name, values in mistaken.items()}
+        findings.append(judge(given[known], own[i][known], kept, tolerance))
     return findings

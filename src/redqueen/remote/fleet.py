@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from redqueen.config.sampler import SamplerConfig
@@ -31,6 +30,7 @@ TRIES = 3
 BETWEEN_LOOKS_S = 1.0
 """Seconds between two looks for a server that is awaited, and between two tries to load."""
 STRONG_SEEDS = (1, 2)
+BEFORE = "the version before"
 TIMES_TOLERANCE = 3.0
 """How much, in tolerances, each sort of module of the first canary's adapters moves the answers."""
 
@@ -196,25 +196,20 @@ class Fleet:
 
     def _update(self, replica: Replica, wanted: Mapping[int, Version]) -> None:
         """Load and check the versions that a server does not serve yet; those before them are kept until then."""
-        new = {slot: version for slot, version in wanted.items() if replica.serving.get(slot) != version}
-        if not new:
-            return
-        zeros = torch.zeros(self.probe.bank.num_parameters)
-        rows, others = [], []
-        for slot, version in new.items():
-            rows.append(self.versions.row(version))
-            old = replica.serving.get(slot)
-            before = {"the version before": self.versions.row(old)} if old else {}
-            others.append({"the bare base": zeros, **before})
-        with self._taking_back(replica, new.values()):
-            for version in new.values():
-                self._load(replica, version)
-            self._canary(replica, list(new.values()), torch.stack(rows), others)
-        gone = [replica.serving[slot] for slot in new if slot in replica.serving]
-        replica.serving |= new
-        for version in gone:
-            if version not in replica.serving.values():
-                replica.server.unload(version.name)
+        new = [(slot, version) for slot, version in wanted.items() if replica.serving.get(slot) != version]
+        for start in range(0, len(new), self.probe.at_once):
+            part = dict(new[start : start + self.probe.at_once])
+            olds = {slot: replica.serving[slot] for slot in part if slot in replica.serving}
+            rows = [self.versions.row(version) for version in part.values()]
+            others = [{BEFORE: self.versions.row(olds[slot])} if slot in olds else {} for slot in part]
+            with self._taking_back(replica, part.values()):
+                for version in part.values():
+                    self._load(replica, version)
+                self._canary(replica, list(part.values()), rows, others)
+            replica.serving |= part
+            for version in olds.values():
+                if version not in replica.serving.values():
+                    replica.server.unload(version.name)
 
     @contextmanager
     def _taking_back(self, replica: Replica, loaded: Iterable[Version]) -> Iterator[None]:
@@ -252,18 +247,14 @@ class Fleet:
                 f"{self.longest}: start it with --max-model-len {self.longest}"
             )
         one, other = self.strong
-        newer, zeros = one + other, torch.zeros_like(one)
-        first, second, third = (
-            self.versions.write(name, row)
-            for name, row in (("canary-1", one), ("canary-2", other), ("canary-1", newer))
-        )
+        named = (("canary-1", one), ("canary-2", other), ("canary-1", one + other))
+        first, second, third = (self.versions.write(name, row) for name, row in named)
         with self._taking_back(replica, (first, second, third)):
             self._load(replica, first)
             self._load(replica, second)
-            mistaken = [{"the bare base": zeros, **self.probe.ablated(row)} for row in (one, other)]
-            self._canary(replica, [first, second], torch.stack([one, other]), mistaken)
+            self._canary(replica, [first, second], [one, other], [self.probe.ablated(row) for row in (one, other)])
             self._load(replica, third)
-            self._canary(replica, [third], newer[None], [{"the bare base": zeros, "the version before": one}])
+            self._canary(replica, [third], [one + other], [{BEFORE: one}])
         for version in (first, second, third):
             replica.server.unload(version.name)
 
@@ -271,7 +262,7 @@ class Fleet:
         self,
         replica: Replica,
         loaded: Sequence[Version],
-        rows: Tensor,
+        rows: Sequence[Tensor],
         others: Sequence[Mapping[str, Tensor]],
     ) -> None:
         """Ask for the likeliest tokens behind every prompt and compare. Raises UserError naming what was served."""
