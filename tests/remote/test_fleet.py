@@ -252,6 +252,20 @@ def test_a_server_that_does_not_come_back_ends_the_run_with_a_sentence(model: Pa
         assert time.monotonic() - began >= 1.0
 
 
+def test_a_run_that_waits_for_a_server_can_be_stopped(model: Path) -> None:
+    server, told = SmallServer(model), []
+
+    def stop(done: int, total: int, tokens: int = 0) -> None:
+        told.append((done, total))
+        raise InterruptedError
+
+    with opened(members(model), server) as fleet:
+        server.kill()
+        with pytest.raises(InterruptedError):
+            sampler(fleet, report=stop).sample(REQUESTS)
+    assert told == [(0, 4)]
+
+
 def test_the_other_server_goes_on_alone_when_one_is_lost(pair: Pair, model: Path) -> None:
     other, store = SmallServer(model), members(model)
     with opened(store, pair[0], other) as fleet:

@@ -91,7 +91,7 @@ class Fleet:
         found: dict[int, list[Sampled]] = {}
         losses: dict[str, int] = {}
         while waiting := [i for i in range(len(wishes)) if i not in found]:
-            ready = self._await(wanted)
+            ready = self._await(wanted, lambda: report(len(found), len(wishes)))
             self._forget_old()
             for replica in self._spread(ready, waiting, wishes, found, report):
                 url = replica.server.url
@@ -155,8 +155,11 @@ class Fleet:
 
     # Servers that come and go ----------------------------------------------------------------------------------
 
-    def _await(self, wanted: Mapping[int, Version]) -> list[Replica]:
-        """Return the servers that serve all these versions, waiting for the first; the others are tried once."""
+    def _await(self, wanted: Mapping[int, Version], look: Callable[[], None]) -> list[Replica]:
+        """Return the servers that serve all these versions, waiting for the first; the others are tried once.
+
+        ``look`` is called between two tries: it may raise, where a run is to be stopped.
+        """
         deadline = time.monotonic() + self.config.reconnect_s
         while True:
             ready = [replica for replica in self.replicas if self._is_ready(replica, wanted)]
@@ -164,6 +167,7 @@ class Fleet:
                 return ready
             if time.monotonic() > deadline:
                 raise self._gone(self.replicas)
+            look()
             time.sleep(BETWEEN_LOOKS_S)
 
     def _is_ready(self, replica: Replica, wanted: Mapping[int, Version]) -> bool:
