@@ -243,3 +243,22 @@ def test_a_config_does_not_change_once_it_is_read() -> None:
     config = load_config(None)
     with pytest.raises(ValueError, match="frozen"):
         config.run.num_steps = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "complaint"),
+    [
+        (['sampler.urls=["localhost:8000"]'], r"sampler\.urls: 'localhost:8000' is no address of a server"),
+        (['sampler.urls=["ftp://host"]'], r"write it as http://127\.0\.0\.1:8000"),
+        (['sampler.urls=["http://a", "http://a"]'], "an address is there twice"),
+        (["sampler.urls=[]"], "at least 1 item"),
+        (["sampler.importance_cap=0.5"], "greater than or equal to 1"),
+        (["sampler.kind=sglang"], "'torch' or 'vllm'"),
+        (["sampler.kind=vllm", "propose.top_p=0.9", "solve.top_p=0.9"], "needs propose.top_p and solve.top_p 1"),
+        (["sampler.kind=vllm", "cluster.num_shards=2"], "needs cluster.num_shards 1"),
+        (["sampler.kind=vllm", "learn.shared_weight=1"], "needs learn.shared_weight 0"),
+    ],
+)
+def test_servers_that_cannot_sample_a_run_are_refused(overrides: list[str], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        load_config(None, overrides)

@@ -32,6 +32,8 @@ from redqueen.policy.stand_in import StandInSampler
 from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
+from redqueen.remote.opening import open_fleet
+from redqueen.remote.sampler import RemoteSampler
 from redqueen.timing import Report, unheard
 from redqueen.verify.opening import open_verifier
 
@@ -150,12 +152,21 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
     base, tokenizer = loaded.base, loaded.tokenizer
     bank, here = build_bank(config, base, slots), config.slots.part(slots)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
-    pad_id = pad_token(tokenizer)
-    learner = TorchLearner(bank, config.learn, temperature=solve.temperature, pad_id=pad_id, slots=here, report=report)
-    judged = here.judged
+    pad_id, elsewhere = pad_token(tokenizer), config.sampler.kind == "vllm"
+    learner = TorchLearner(
+        bank,
+        config.learn,
+        temperature=solve.temperature,
+        pad_id=pad_id,
+        slots=here,
+        importance_cap=config.sampler.importance_cap if elsewhere else None,
+        report=report,
+    )
+    store, judged = TorchStore(bank, learner), here.judged
     played = judged if config.learn.average_plays else {}
+    fleet = open_fleet(config, bank, store, tokenizer, limits) if elsewhere else None
 
-    usual_stops = choose_format(config).stops
+    usual_stops, ends = choose_format(config).stops, _end_tokens(bank, tokenizer)
 
     def sampler(
         temperature: float,
@@ -164,27 +175,34 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         top_p: float = 1.0,
         stand_ins: dict[int, int] = judged,
     ) -> Sampler:
-        made = TorchSampler(
-            bank,
-            max_new_tokens=max_new_tokens or limits.solve_new_tokens,
-            end_tokens=_end_tokens(bank, tokenizer),
-            temperature=temperature,
-            top_p=top_p,
-            max_rows=solve.max_rows,
-            pad_id=pad_id,
-            stopper=stop_strings(usual_stops if stops is None else stops, tokenizer),
-            report=report,
-        )
+        made: Sampler
+        length, strings = max_new_tokens or limits.solve_new_tokens, usual_stops if stops is None else stops
+        stopper = stop_strings(strings, tokenizer)
+        if fleet:
+            made = RemoteSampler(fleet, length, ends, limits.max_positions, temperature, strings, stopper, report)
+        else:
+            made = TorchSampler(
+                bank,
+                max_new_tokens=length,
+                end_tokens=ends,
+                temperature=temperature,
+                top_p=top_p,
+                max_rows=solve.max_rows,
+                pad_id=pad_id,
+                stopper=stopper,
+                report=report,
+            )
         return StandInSampler(made, stand_ins) if stand_ins else made
 
     return Adapters(
         tokenizer=tokenizer,
         limits=limits,
-        store=TorchStore(bank, learner),
+        store=store,
         proposer=sampler(propose.temperature, limits.propose_new_tokens, top_p=propose.top_p, stand_ins=played),
         solver=sampler(solve.temperature, top_p=solve.top_p, stand_ins=played),
         sampler=sampler,
         learner=learner,
+        close=fleet.close if fleet else lambda: None,
     )
 
 

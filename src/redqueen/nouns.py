@@ -203,11 +203,27 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class Mismatch:
+    """How far the engine that sampled is from the learner, over a member's tokens that were learned from.
+
+    With d = log p - log q (p: the learner's probability of a token, q: that with which it was sampled): mean and
+    largest |d| in nats; ``kl``, the mean of exp(d) - 1 - d, which estimates KL(q, p) in nats a token and is never below
+    0; and the share of tokens whose weight p / q was cut at the cap.
+    """
+
+    mean_abs: float
+    max_abs: float
+    kl: float
+    truncated_frac: float
+
+
+@dataclass(frozen=True)
 class UpdateStats:
     """What one update of one member did. ``grad_norm`` is before clipping; ``ok`` False: it was not finite.
 
     ``kl`` is the mean divergence from the reference in nats a token that was run (0 without a reference). ``stepped``
-    False: the gradient is kept until enough groups have spoken, or there was none.
+    False: the gradient is kept until enough groups have spoken, or there was none. ``mismatch``: where the samples came
+    from another engine.
     """
 
     slot: int
@@ -218,6 +234,7 @@ class UpdateStats:
     ok: bool = True
     kl: float = 0.0
     stepped: bool = True
+    mismatch: Mismatch | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from redqueen.learn.policy_loss import clipped_surrogate
+from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
 
 
 def test_the_loss_is_the_smaller_of_the_free_and_the_clipped_gain() -> None:
@@ -26,3 +26,9 @@ def test_a_clipped_token_has_no_gradient() -> None:
     loss, _ = clipped_surrogate(new, torch.tensor([-1.0]), torch.tensor([1.0]), clip=0.2)
     loss.sum().backward()
     assert new.grad is not None and new.grad.item() == 0.0
+
+
+def test_a_tokens_weight_is_its_probability_over_the_samplers_cut_at_the_cap() -> None:
+    log_ratios = torch.tensor([0.25, 1.0, 3.0, 2.0]).log()
+    assert truncated_weights(log_ratios, cap=2.0).tolist() == pytest.approx([0.25, 1.0, 2.0, 2.0])
+    assert truncated_weights(torch.tensor([9999.0, -9999.0]), cap=2.0).tolist() == [2.0, 0.0]

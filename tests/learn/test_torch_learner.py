@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -360,3 +361,52 @@ def test_at_a_temperature_the_gradient_is_that_of_the_tempered_distribution() ->
 
     slope = (mean_logprob(step) - mean_logprob(-step)) / (2 * step)
     assert -slope == pytest.approx(float(gradient.norm()), rel=0.05), "the loss falls along its gradient"
+
+
+# Samples of another engine -------------------------------------------------------------------------------------
+
+
+def sampled_elsewhere(bank: AdapterBank, shifts: Sequence[float]) -> list[Rollout]:
+    """Member 2's rollouts, whose completions come with its own log-probabilities less a shift each, in turn."""
+    found, turn = [], iter(shifts)
+    for one in (r for r in ROLLOUTS if r.slot == 2):
+        moved = []
+        for c in one.completions:
+            with torch.no_grad(), bank.routed([2]):
+                logits = bank.base.model(torch.tensor([one.prompt + c.tokens])).logits[0, len(one.prompt) - 1 : -1]
+            own = logits.log_softmax(-1)[torch.arange(len(c.tokens)), list(c.tokens)]
+            moved.append(replace(c, logprobs=tuple((own - next(turn)).tolist())))
+        found.append(replace(one, completions=tuple(moved)))
+    return found
+
+
+def test_each_token_is_weighed_by_its_probability_over_the_samplers_cut_at_the_cap() -> None:
+    bank, shifts = tiny_bank(), [math.log(1.5), math.log(0.5), math.log(8.0), 0.0, 0.0, math.log(3.0)]
+    elsewhere, weights = sampled_elsewhere(bank, shifts), iter([1.5, 0.5, 2.0, 1.0, 1.0, 2.0])
+    weighed = [replace(r, advantages=tuple(a * next(weights) for a in r.advantages)) for r in elsewhere]
+    expected = gradients(bank, weighed)[0]
+    got = gradients(bank, elsewhere, importance_cap=2.0)[0]
+    assert (got - expected).norm() / expected.norm() < 1e-4
+    plain = gradients(bank, elsewhere)[0]
+    assert (plain - expected).norm() / expected.norm() > 0.1
+
+
+def test_the_samplers_log_probabilities_in_the_ratio_are_not_weighed_twice() -> None:
+    bank = tiny_bank()
+    elsewhere = sampled_elsewhere(bank, [0.1, -0.1, 0.05, 0.0, 0.0, 0.1])
+    options = {"old_logprobs": "sampler", "clip": 0.5}
+    assert torch.equal(gradients(bank, elsewhere, **options), gradients(bank, elsewhere, importance_cap=2.0, **options))
+
+
+def test_a_members_update_tells_how_far_the_sampler_is_from_the_learner() -> None:
+    bank = tiny_bank()
+    rollouts = sampled_elsewhere(bank, [math.log(3.0), 0.0, 0.0, 0.0, 0.0, -0.2])
+    (stats,) = TorchLearner(bank, importance_cap=2.0).update(rollouts)
+    told = stats.mismatch
+    # Completions of 4, 9, 1, 5 and 7 tokens were learned from; the one with advantage 0 was not run.
+    assert told.mean_abs == pytest.approx((4 * math.log(3.0) + 7 * 0.2) / 26, rel=1e-3)
+    assert told.max_abs == pytest.approx(math.log(3.0), rel=1e-3)
+    divergence = 4 * (2 - math.log(3.0)) + 7 * (math.exp(-0.2) - 1 + 0.2)
+    assert told.kl == pytest.approx(divergence / 26, rel=1e-3)
+    assert told.truncated_frac == pytest.approx(4 / 26)
+    assert TorchLearner(bank).update(rollouts)[0].mismatch is None

@@ -65,9 +65,15 @@ def test_a_run_that_is_over_says_how_it_goes_on(over: Path) -> None:
     assert f"is over after its 4 steps; it goes on with: redqueen resume {over} --set run.num_steps=8" in err
 
 
-def test_nothing_but_the_length_may_change(over: Path) -> None:
+def test_the_servers_of_a_run_may_have_moved(over: Path) -> None:
+    config = lengthened(load_run_config(over), ['sampler.urls=["http://other:8000"]'])
+    assert config.sampler.urls == ("http://other:8000",)
+    assert config.model_copy(update={"sampler": load_run_config(over).sampler}) == load_run_config(over)
+
+
+def test_nothing_but_the_length_and_the_servers_may_change(over: Path) -> None:
     before = (over / "config.json").read_text()
-    with pytest.raises(UserError, match=r"only run\.num_steps, run\.max_tokens, run\.max_seconds may change"):
+    with pytest.raises(UserError, match=r"run\.max_tokens, run\.max_seconds, sampler\.urls, .*may change"):
         resume(over, overrides=["learn.learning_rate=1"])
     with pytest.raises(UserError, match=r"has played 4 steps: give more"):
         resume(over, overrides=["run.num_steps=3"])

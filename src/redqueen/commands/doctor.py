@@ -15,7 +15,7 @@ import torch
 import typer
 
 from redqueen.commands.verify import protections
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.report.shards import MAX_ROWS, in_one_line, in_words, without_names
 from redqueen.run.cluster_log import read_summary
@@ -65,6 +65,7 @@ def examine() -> Iterator[Line]:
     weights = embedded_folder() / "model.safetensors"
     size = f"{weights.stat().st_size / 1e6:.1f} MB" if weights.exists() else f"missing at {weights}: reinstall redqueen"
     yield "embedded base", size, weights.exists()
+    yield "HTTP client for vLLM servers", _client(), True
     yield from _sandbox()
 
 
@@ -83,6 +84,13 @@ def _shards(run_dir: Path, nameless: bool) -> Iterator[Line]:
     for step, event in summary.troubles[-NUM_TROUBLES:]:
         why = f": {in_one_line(event.detail)}" if event.detail else ""
         yield f"step {step}", f"shard {event.shard} was {event.what}, on {in_one_line(event.node)}{why}", True
+
+
+def _client() -> str:
+    try:
+        return f"httpx2 {version('httpx2')}"
+    except PackageNotFoundError:
+        return f"not installed, needed for sampler.kind = vllm alone: {how_to_install('vllm')}"
 
 
 def _sandbox() -> Iterator[Line]:

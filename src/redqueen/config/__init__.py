@@ -15,6 +15,7 @@ from redqueen.config.model import EMBEDDED, ModelConfig
 from redqueen.config.population import PopulationConfig
 from redqueen.config.propose import ProposeConfig
 from redqueen.config.run import RunConfig
+from redqueen.config.sampler import SamplerConfig
 from redqueen.config.solve import SolveConfig
 from redqueen.config.verify import VerifyConfig
 
@@ -31,6 +32,7 @@ __all__ = [
     "PopulationConfig",
     "ProposeConfig",
     "RunConfig",
+    "SamplerConfig",
     "SolveConfig",
     "VerifyConfig",
     "load_config",

@@ -18,6 +18,7 @@ from redqueen.config.population import PopulationConfig
 from redqueen.config.presets import did_you_mean, find_config
 from redqueen.config.propose import ProposeConfig
 from redqueen.config.run import RunConfig
+from redqueen.config.sampler import SamplerConfig
 from redqueen.config.section import Section
 from redqueen.config.slots import Slots
 from redqueen.config.solve import SolveConfig
@@ -40,6 +41,7 @@ class Config(Section):
     evolve: EvolveConfig = EvolveConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     cluster: ClusterConfig = ClusterConfig()
+    sampler: SamplerConfig = SamplerConfig()
 
     @model_validator(mode="after")
     def _something_to_propose(self) -> Config:
@@ -53,6 +55,19 @@ class Config(Section):
                 f"cluster.num_shards is {self.cluster.num_shards}, and there are {self.population.num_members} members "
                 "to divide: lower it"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _servers_can_sample_it(self) -> Config:
+        if self.sampler.kind == "vllm" and self.solve.top_p < 1:
+            raise ValueError(
+                "sampler.kind = vllm needs propose.top_p and solve.top_p 1: a server's log-probabilities are those "
+                "within the nucleus, and the learner's those of all tokens"
+            )
+        if self.sampler.kind == "vllm" and self.cluster.num_shards > 1:
+            raise ValueError("sampler.kind = vllm needs cluster.num_shards 1: a shard samples where it learns")
+        if self.sampler.kind == "vllm" and self.learn.shared_weight:
+            raise ValueError("sampler.kind = vllm needs learn.shared_weight 0: another student sampled the answer")
         return self
 
     @property

@@ -6,6 +6,11 @@ L_t = -min(rho_t A, clip(rho_t, 1 - c, 1 + c) A), with rho_t = exp(log-prob now 
 In a run the clip never acts: each batch gives one update, of the very weights that sampled it, so rho is 1 throughout,
 ``learn.clip`` changes nothing, and the gradient is that of REINFORCE. It would act on a batch that another policy
 sampled, or in a second update on the same batch.
+
+Where the samples come from another engine, the policy that sampled is not quite the learner's, whatever its weights:
+other kernels round otherwise. Each token is then weighed by min(C, p / q), p its probability to the learner and q that
+with which it was sampled, as a constant. Ground: truncated importance sampling (Ionides 2008), token by token as in Yao
+et al. 2025 ("Your Efficient RL Framework Secretly Brings You Off-Policy RL Training").
 """
 
 from __future__ import annotations
@@ -26,3 +31,8 @@ def clipped_surrogate(
     free = ratio * advantages
     held = ratio.clamp(1.0 - clip, 1.0 + clip) * advantages
     return -torch.minimum(free, held), held < free
+
+
+def truncated_weights(log_ratios: Tensor, cap: float) -> Tensor:
+    """Return min(``cap``, exp(``log_ratios``)), of the shape of ``log_ratios`` = log p - log q (nats)."""
+    return torch.exp(log_ratios).clamp(max=cap)

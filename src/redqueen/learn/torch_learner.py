@@ -19,8 +19,9 @@ from redqueen.errors import UserError
 from redqueen.learn.batches import Batch, MemberData, batches_of, by_member
 from redqueen.learn.followers import Followers
 from redqueen.learn.gathering import PREFIX, Gathering
+from redqueen.learn.mismatch import MismatchSums
 from redqueen.learn.penalties import divergence, entropy
-from redqueen.learn.policy_loss import clipped_surrogate
+from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
 from redqueen.nouns import Rollout, Tuning, UpdateStats
 from redqueen.policy.bank import AdapterBank
 from redqueen.timing import Report, unheard
@@ -33,8 +34,9 @@ class TorchLearner:
 
     ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
     whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all). ``slots``
-    say where references and averages lie, if there are any. ``report`` is told of the completions' tokens as they are
-    learned from.
+    say where references and averages lie, if there are any. ``importance_cap``: that of the tokens' weights where
+    another engine samples, None where this one does. ``report`` is told of the completions' tokens as they are learned
+    from.
     """
 
     def __init__(
@@ -47,11 +49,14 @@ class TorchLearner:
         members_at_once: int = 0,
         logit_chunk_tokens: int = 4096,
         slots: Slots | None = None,
+        importance_cap: float | None = None,
         report: Report = unheard,
     ) -> None:
         self.bank, self.base, self.config = bank, bank.base, config
         self.followers, self.gathering = Followers(bank, slots), Gathering(config.min_informative_groups)
         self.temperature, self.pad_id = temperature or 1.0, pad_id
+        self.importance_cap = importance_cap
+        self.mismatch: MismatchSums | None = None
         self.tunings: dict[int, Tuning] = {}
         self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
         self.report = report
@@ -99,8 +104,9 @@ class TorchLearner:
             clip_frac = clipped[i] / member.num_tokens if member.num_tokens else 0.0
             kl = strayed[i] / max(1, member.num_run)
             moved = member.slot in stepped
+            apart = self.mismatch.of(i) if self.mismatch else None
             stats.append(
-                UpdateStats(member.slot, losses[i], norms[i], clip_frac, member.num_tokens, ok, kl, stepped=moved)
+                UpdateStats(member.slot, losses[i], norms[i], clip_frac, member.num_tokens, ok, kl, moved, apart)
             )
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
@@ -126,6 +132,8 @@ class TorchLearner:
         device = self.base.device
         gradients = torch.zeros(len(members), self.bank.num_parameters, device=device)
         sums = torch.zeros(3, len(members), device=device)
+        cap = self.importance_cap
+        self.mismatch = None if cap is None else MismatchSums(len(members), cap, device)
         place = {member.slot: i for i, member in enumerate(members)}
         place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)
         place_of[list(place)] = torch.tensor(list(place.values()))
@@ -174,6 +182,11 @@ class TorchLearner:
             new = log_p.gather(1, batch.target[chunk, None])[:, 0]
             old = new.detach() if self.config.old_logprobs == "recompute" else batch.old_logprobs[chunk]
             token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)
+            if self.mismatch is not None:
+                log_ratios = new.detach() - batch.old_logprobs[chunk]
+                self.mismatch.add(log_ratios, member_of[chunk])
+                if self.config.old_logprobs == "recompute":  # else the ratio stands in the surrogate already
+                    token_loss = token_loss * truncated_weights(log_ratios, self.mismatch.cap)
             if reference is not None:
                 log_q = torch.log_softmax(self.base.logits(reference[chunk]) / heat, dim=-1)
                 strayed = divergence(log_p, log_q)

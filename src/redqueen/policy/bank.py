@@ -203,21 +203,23 @@ class AdapterBank:
         tokens_per_row: int = 1,
         train: bool = False,
         like: Route | None = None,
+        factors: Tensor | None = None,
     ) -> Route:
         """Bind the rows of a batch to members (``BASE_SLOT`` for the bare base), in any order and any mix.
 
-        ``tokens_per_row`` only helps to choose the layout. With ``train`` the factors become leaves for autograd.
+        ``tokens_per_row`` only helps to choose the layout. With ``train`` the factors become leaves for autograd. With
+        ``factors`` (any number, parameters), rows of other adapters than the members', slots are their places in it.
         A route is a snapshot: it does not see later changes of the factors. With ``like``, a route to the same members,
         its snapshot is used again (the very tensors, so that what was made of them can be used again too).
         """
-        slots = [int(s) for s in row_slots]
-        if not slots or min(slots) < BASE_SLOT or max(slots) >= self.num_members:
-            raise IndexError(f"row slots must be {BASE_SLOT}..{self.num_members - 1} and at least one")
+        slots, flat = [int(s) for s in row_slots], self.flat if factors is None else factors
+        if not slots or min(slots) < BASE_SLOT or max(slots) >= len(flat):
+            raise IndexError(f"row slots must be {BASE_SLOT}..{len(flat) - 1} and at least one")
         layout = lay_out(slots, tokens_per_row, self.flat.device)
         if like is not None and like.layout.members == layout.members:
             return Route(layout, like.a, like.b)
         with torch.no_grad():
-            active = self.flat.index_select(0, layout.slots.clamp(min=0)).to(self.base.compute_dtype)
+            active = flat.index_select(0, layout.slots.clamp(min=0)).to(self.base.compute_dtype)
             if min(slots) == BASE_SLOT:
                 active[0] = 0.0  # slots ascend, so the base comes first; with B = 0 it adds nothing
             n = len(active)

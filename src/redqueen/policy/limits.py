@@ -17,6 +17,13 @@ class TextLimits:
     solve_new_tokens: int
     max_positions: int
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest text: a prompt and its completion."""
+        return max(
+            self.propose_prompt_tokens + self.propose_new_tokens, self.solve_prompt_tokens + self.solve_new_tokens
+        )
+
 
 def fit_limits(config: Config, max_positions: int) -> TextLimits:
     """Return the limits: a completion gets at most half of the positions, a prompt at most what is left (ours)."""

@@ -162,6 +162,18 @@ METRICS: dict[str, Metric] = {
     "learn/student/stepped_frac": Metric(
         "Stepped, students", SHARE, "Share of the students with samples that were stepped: the others wait for more."
     ),
+    "learn/mismatch/mean_abs/{member}": Metric(
+        "Mismatch, {member}", "nats a token", "Mean difference of the server's log-probabilities and the learner's."
+    ),
+    "learn/mismatch/max_abs/{member}": Metric(
+        "Largest mismatch, {member}", "nats", "Largest difference of the server's log-probabilities and the learner's."
+    ),
+    "learn/mismatch/kl/{member}": Metric(
+        "Mismatch as a divergence, {member}", "nats a token", "Estimated divergence of the learner from the server."
+    ),
+    "learn/mismatch/truncated_frac/{member}": Metric(
+        "Truncated, {member}", SHARE, "Share of tokens whose importance weight was cut at its cap."
+    ),
     "solve/replay_rate": Metric(
         "Solve rate, replayed", SHARE, "Share of the attempts at archived tasks that were right."
     ),

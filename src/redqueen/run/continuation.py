@@ -1,4 +1,4 @@
-"""Going on with a run beyond the end that it was given: how long it is may change, and nothing else."""
+"""Going on with a run beyond the end that it was given: how long it is may change, and where its servers are."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ from redqueen.run.store import CONFIG
 
 LENGTHS = ("num_steps", "max_tokens", "max_seconds")
 """The fields of ``run`` that a continuation may change."""
+PLACES = ("urls", "adapter_folder")
+"""The fields of ``sampler`` that a continuation may change."""
+CHANGEABLE = tuple([f"run.{field}" for field in LENGTHS] + [f"sampler.{field}" for field in PLACES])
 
 
 def lengthened(config: Config, overrides: Sequence[str]) -> Config:
-    """Return a run's config with ``run.num_steps=...`` and the like. Raises UserError for any other field."""
+    """Return a run's config with ``run.num_steps=...`` and the like. Raises UserError for others than CHANGEABLE."""
     asked: dict[str, Any] = {}
     for override in overrides:
         apply_override(asked, override)
         name = override.partition("=")[0].strip()
-        if name not in [f"run.{field}" for field in LENGTHS]:
+        if name not in CHANGEABLE:
             raise UserError(
                 f"--set {override}: a run goes on with the config it was begun with, only "
-                f"{', '.join(f'run.{field}' for field in LENGTHS)} may change; begin another run for anything else"
+                f"{', '.join(CHANGEABLE)} may change; begin another run for anything else"
             )
     data = config.model_dump(mode="json")
-    data["run"] |= asked.get("run", {})
+    for section in ("run", "sampler"):
+        data[section] |= asked.get(section, {})
     return parse_config(data, "--set")
 
 

@@ -14,7 +14,7 @@ def plan_text(fitted: Fitted) -> str:
     """Return the plan as text. Raises UserError when the base is a folder that is not there."""
     config = fitted.config
     reasons = [f"# {reason}" for reason in fitted.reasons]
-    return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *_memory(config)])
+    return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *_memory(config), *_servers(config)])
 
 
 def _resolved(config: Config) -> list[str]:
@@ -38,6 +38,20 @@ def _work(config: Config) -> list[str]:
         f"# {config.population.arm}: {config.run.num_steps} steps, {births} generations",
         f"# a step: {proposals} proposals ({each} a teacher), at most {attempts} attempts",
         f"# a step: at most {tokens:,} new tokens if every text ran to its limit",
+    ]
+
+
+def _servers(config: Config) -> list[str]:
+    """Say how the servers that sample are started, if there are any."""
+    if config.sampler.kind != "vllm":
+        return []
+    from redqueen.remote.command import serve_command  # imports torch
+
+    positions = (base_shape(config.model.base) or {}).get("max_position_embeddings")
+    return [
+        "",
+        f"# sampling is done by vLLM at {', '.join(config.sampler.urls)}; there start, before the run:",
+        f"# {serve_command(config, positions)}",
     ]
 
 

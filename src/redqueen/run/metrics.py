@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from statistics import fmean
 
 from redqueen.domains.registry import domain_of, in_order
@@ -152,4 +153,15 @@ def _learning_metrics(report: StepReport, individuals: Sequence[Individual]) -> 
             metrics[f"learn/{role}/clip_frac"] = mean(u.clip_frac for u in stats)
             metrics[f"learn/{role}/kl"] = mean(u.kl for u in stats)
             metrics[f"learn/{role}/stepped_frac"] = mean(float(u.stepped) for u in stats)
+    return metrics | _mismatch_metrics(report, individuals)
+
+
+def _mismatch_metrics(report: StepReport, individuals: Sequence[Individual]) -> dict[str, float]:
+    """How far each member's samples are from its learner, where another engine wrote them."""
+    names = {i.slot: i.id for i in individuals}
+    metrics = {}
+    for update in report.updates:
+        if update.mismatch:
+            for figure, value in asdict(update.mismatch).items():
+                metrics[f"learn/mismatch/{figure}/{names[update.slot]}"] = value
     return metrics

@@ -1,0 +1,50 @@
+"""Who samples: this process, or servers of vLLM."""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from redqueen.config.section import Section
+
+
+class SamplerConfig(Section):
+    """Who samples: this process, or servers of vLLM that are told each version of each adapter."""
+
+    kind: Literal["torch", "vllm"] = "torch"
+    """``torch``: the learner's own process and weights. ``vllm``: the servers at ``urls``. Ours: the first needs
+    nothing; servers are faster where a large base samples on GPUs of its own, as all large trainers do it."""
+    urls: tuple[str, ...] = Field(default=("http://127.0.0.1:8000",), min_length=1)
+    """Addresses of the servers, all with the run's base; requests are spread over them. Ours: vLLM's own port."""
+    adapter_folder: str = ""
+    """Folder in which adapters are written for the servers, which must see it under the same path; "": a temporary one
+    of this machine. Ours: servers on other machines need a shared disk."""
+    max_requests: int = Field(default=128, ge=1)
+    """Requests under way at each server. Ours: each is a prompt with all its samples, so the batch is some times as
+    large; the server queues what it has no room for."""
+    answer_s: float = Field(default=600.0, gt=0)
+    """Seconds in which a server must answer a request; one that does not counts as lost. Ours: far longer than the
+    longest completions of a full batch; a server that hangs is alive, and must be found too."""
+    load_s: float = Field(default=60.0, gt=0)
+    """Seconds in which a server must load one adapter. Ours: hundreds of megabytes from a shared disk."""
+    reconnect_s: float = Field(default=600.0, gt=0)
+    """Seconds that a run waits when no server is left, before it stops. Ours: a large base loads for minutes."""
+    importance_cap: float = Field(default=2.0, ge=1)
+    """Largest weight of a token in the loss, whose weight is p / q: its probability to the learner over that to the
+    server. Ours: truncated importance sampling, whose authors and most trainers cap at 2; 1 only ever weighs down."""
+    canary_tolerance: float = Field(default=0.1, gt=0)
+    """Mean difference in nats between a server's log-probabilities and the learner's own at which the run stops. Ours:
+    two engines in bfloat16 differ by a hundredth or two; an adapter that is not there, by more."""
+
+    @field_validator("urls")
+    @classmethod
+    def _addresses(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+                raise ValueError(f"{url!r} is no address of a server: write it as http://127.0.0.1:8000")
+        if len(set(urls)) < len(urls):
+            raise ValueError("an address is there twice: name each server once")
+        return urls

@@ -1,0 +1,170 @@
+"""The canary: what a server answers for each adapter is compared with our own forward pass before it is believed.
+
+A server that serves the bare base, a neighbour's adapter, the version before, or an adapter without some of its modules
+answers without an error. So it is asked for the log-probabilities of the likeliest next tokens behind a few prompts,
+and the learner's base with the very factors is asked the same. The answer is wrong when it is far from ours (a mean
+difference beyond the tolerance), or when it is much nearer to one of those other things than to ours: so a swap is
+found too where adapters have hardly parted. Where they have not parted at all, a swap does no harm. Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from redqueen.errors import UserError
+from redqueen.policy.bank import AdapterBank
+
+Numbers = NDArray[np.float64]
+
+TIMES_NEARER = 3.0
+"""An answer is another adapter's when it is so many times nearer to that one's than to our own."""
+HARMLESS = 1e-3
+"""Mean difference in nats below which nobody is mistaken for another: two engines differ by as much in their sums."""
+RAW = "log-probabilities at temperature 1 (start it with --logprobs-mode processed_logprobs)"
+MOST_AT_ONCE = 16
+"""Adapters in one forward pass."""
+PARAMETERS_AT_ONCE = 1 << 28
+"""Their parameters: a gigabyte in fp32."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an answer is: its mean distance from ours in nats, and what it was found to be in place of ours ("": ours).
+
+    ``undecided`` names what the answer could as well be: it is not ``TIMES_NEARER`` to ours than to that.
+    """
+
+    mean_abs: float
+    culprit: str = ""
+    undecided: tuple[str, ...] = ()
+
+
+def judge(answer: Numbers, own: Numbers, others: Mapping[str, Numbers], tolerance: float) -> Finding:
+    """Compare log-probabilities (n,) of the same tokens: a server's, our own, and what it could be in their place."""
+    mean_abs = float(np.abs(answer - own).mean())
+    far = float(np.linalg.norm(answer - own))
+    near = {name: float(np.linalg.norm(answer - other)) for name, other in others.items()}
+    nearer = [name for name, distance in near.items() if distance * TIMES_NEARER < far and mean_abs > HARMLESS]
+    culprit = min(nearer, key=near.__getitem__, default="")
+    if not culprit and mean_abs > tolerance:
+        culprit = "nothing that is known"
+    return Finding(mean_abs, culprit, tuple(name for name, distance in near.items() if distance <= TIMES_NEARER * far))
+
+
+class Probe:
+    """Our own answers: log-probabilities behind ``prompts`` at ``temperature``, of any adapters on the bank's base."""
+
+    def __init__(self, bank: AdapterBank, prompts: Sequence[tuple[int, ...]], temperature: float) -> None:
+        self.bank, self.prompts, self.temperature = bank, tuple(prompts), temperature
+        self.vocabulary = int(bank.base.head.weight.shape[0])
+
+    @torch.inference_mode()
+    def own(self, rows: Sequence[Tensor], tokens: Sequence[Sequence[int]], temperature: float | None = None) -> Numbers:
+        """Return log-probabilities (adapters, all tokens) behind each prompt, of its ``tokens``.
+
+        ``rows`` are factors (parameters,) as the bank holds them, one for each adapter.
+        """
+        base, heat = self.bank.base, temperature or self.temperature
+        columns = [torch.tensor(listed, device=base.device) for listed in tokens]
+        found: list[Numbers] = []
+        for start in range(0, len(rows), self.at_once):
+            part = torch.stack(list(rows[start : start + self.at_once])).to(base.device)
+            asked = [(i, p) for i in range(len(part)) for p in range(len(self.prompts))]
+            logp = torch.log_softmax(self._logits(part, asked) / heat, dim=-1)
+            values = [one[columns[p]].double().cpu().numpy() for (_, p), one in zip(asked, logp, strict=True)]
+            num = len(self.prompts)
+            found += [np.concatenate(values[i * num : (i + 1) * num]) for i in range(len(part))]
+        return np.stack(found)
+
+    @property
+    def at_once(self) -> int:
+        """Adapters that are asked or checked at a time: few large ones, so that memory holds them beside the base."""
+        return max(1, min(MOST_AT_ONCE, PARAMETERS_AT_ONCE // self.bank.num_parameters))
+
+    def _logits(self, rows: Tensor, asked: Sequence[tuple[int, int]]) -> Tensor:
+        """Return the logits (n, vocabulary) behind the prompts of (adapter, prompt)."""
+        base, prompts = self.bank.base, [self.prompts[p] for _, p in asked]
+        length = max(map(len, prompts))
+        padded = torch.tensor([[*prompt, *[0] * (length - len(prompt))] for prompt in prompts], device=base.device)
+        positions = torch.arange(length, device=base.device).expand(padded.shape)
+        route = self.bank.route([i for i, _ in asked], tokens_per_row=length, factors=rows)
+        with self.bank.routed(route), base.autocast():
+            hidden = base.hidden(padded, positions)
+        last = torch.tensor([len(prompt) - 1 for prompt in prompts], device=base.device)
+        return base.logits(hidden[torch.arange(len(prompts), device=base.device), last])
+
+    def ablated(self, row: Tensor) -> dict[str, Tensor]:
+        """Return a row without each sort of module in turn, by what is then missing."""
+        found = {}
+        for ending in sorted({site.name.rpartition(".")[2] for site in self.bank.sites}):
+            other = row.clone()
+            for site in self.bank.sites:
+                if site.name.rpartition(".")[2] == ending:
+                    other[site.b_slice] = 0.0
+            found[f"the adapter without its {ending}"] = other
+        return found
+
+    def strong(self, seed: int, least: float) -> Tensor:
+        """Return random factors (parameters,) of which every sort of module moves our answers by ``least`` nats.
+
+        Where none are so strong, the strongest found. Raises UserError when a sort of module changes nothing.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        row = torch.empty(self.bank.num_parameters)
+        for site in self.bank.sites:
+            row[site.a_slice].uniform_(-(site.num_in**-0.5), site.num_in**-0.5, generator=generator)
+            row[site.b_slice].normal_(generator=generator)
+        tokens = [range(min(self.vocabulary, 256))] * len(self.prompts)
+        strongest, moved = row, 0.0
+        for power in range(-8, 6):
+            scaled = row.clone()
+            for site in self.bank.sites:
+                scaled[site.b_slice] *= 2.0**power
+            answers = self.own([scaled, torch.zeros_like(row), *self.ablated(scaled).values()], tokens)
+            size = float(np.abs(answers[1:] - answers[0]).mean(axis=1).min())
+            if size > moved:
+                strongest, moved = scaled, size
+            if moved >= least:
+                break
+        if moved < 10 * HARMLESS:
+            raise UserError(
+                "population.lora_targets: one of them changes nothing in the base's answers, so that no server could "
+                "be checked: set sampler.kind = torch, or other targets"
+            )
+        return strongest
+
+
+def judge_all(
+    probe: Probe,
+    answers: Sequence[Sequence[Mapping[int, float]]],
+    rows: Sequence[Tensor],
+    others: Sequence[Mapping[str, Tensor]],
+    tolerance: float,
+) -> list[Finding]:
+    """Judge ``answers[i][p]``, log-probabilities by token, of adapter i (``rows[i]``) behind prompt p.
+
+    ``others[i]``: factors of what adapter i could be mistaken for; the bare base and the adapters beside it are added
+    to these, and log-probabilities at temperature 1.
+    """
+    tokens = [sorted({t for answer in answers for t in answer[p]}) for p in range(len(probe.prompts))]
+    named = [(i, name, row) for i, own_others in enumerate(others) for name, row in own_others.items()]
+    own, raw = probe.own(rows, tokens), probe.own(rows, tokens, temperature=1.0)
+    every = probe.own([torch.zeros_like(rows[0]), *(row for _, _, row in named)], tokens)
+    findings = []
+    for i, answer in enumerate(answers):
+        given = np.array([answer[p].get(t, np.nan) for p, listed in enumerate(tokens) for t in listed])
+        mistaken = {"the bare base": every[0]}
+        mistaken |= {name: every[k] for k, (j, name, _) in enumerate(named, start=1) if j == i}
+        mistaken |= {f"adapter {j + 1} of those loaded with it": own[j] for j in range(len(rows)) if j != i}
+        if probe.temperature != 1.0:
+            mistaken[RAW] = raw[i]
+        known = ~np.isnan(given)
+        kept = {name: values[known] for name, values in mistaken.items()}
+        findings.append(judge(given[known], own[i][known], kept, tolerance))
+    return findings

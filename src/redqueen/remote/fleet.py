@@ -1,0 +1,297 @@
+"""The servers together: every adapter in its current version on each, requests spread over them, the lost ones awaited.
+
+A version gets a name and a folder of its own, is loaded beside the one before, checked by the canary, and only then
+used; the one before is forgotten last. A server that is lost is asked again when it is back, with everything loaded
+anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from redqueen.config.sampler import SamplerConfig
+from redqueen.errors import UserError
+from redqueen.remote.canary import Probe, judge_all
+from redqueen.remote.server import TOP, LoadRefused, Sampled, Server, ServerLost
+from redqueen.remote.versions import Version, Versions
+from redqueen.timing import Report, unheard
+
+MOST_LOSSES = 3
+"""Losses of one server over one call before the run stops: a call that kills a server each time is at fault itself."""
+TRIES = 3
+"""Times that a server is asked to load an adapter."""
+BETWEEN_LOOKS_S = 1.0
+"""Seconds between two looks for a server that is awaited, and between two tries to load."""
+STRONG_SEEDS = (1, 2)
+BEFORE = "the version before"
+TIMES_TOLERANCE = 3.0
+"""How much, in tolerances, each sort of module of the first canary's adapters moves the answers."""
+
+PLAIN = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+PLAIN |= {"presence_penalty": 0.0, "frequency_penalty": 0.0}
+"""Every setting that a server would else take from the model's generation config, as if it were not there."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A request for completions to the adapter of ``slot``: its body without the name."""
+
+    slot: int
+    body: Mapping[str, Any]
+
+
+@dataclass
+class Replica:
+    """A server and the versions that it serves, by slot; ``checked``: it passed its first canary."""
+
+    server: Server
+    serving: dict[int, Version] = field(default_factory=dict)
+    checked: bool = False
+    why_lost: str = ""
+
+
+class Fleet:
+    """All servers of a run. ``say`` is told in words of servers that are lost and found."""
+
+    def __init__(
+        self,
+        config: SamplerConfig,
+        versions: Versions,
+        probe: Probe,
+        longest: int,
+        say: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        self.config, self.versions, self.probe, self.longest, self.say = config, versions, probe, longest, say
+        self.replicas = [Replica(Server(url, config, probe.vocabulary)) for url in config.urls]
+        self.num_threads = config.max_requests * len(config.urls)
+        self.strong = [probe.strong(seed, TIMES_TOLERANCE * config.canary_tolerance) for seed in STRONG_SEEDS]
+
+    def open(self) -> None:
+        """Wait for every server and check it. Raises UserError when one does not come or fails its canary."""
+        deadline = time.monotonic() + self.config.reconnect_s
+        while lost := [r for r in self.replicas if not self._is_ready(r, {})]:
+            if time.monotonic() > deadline:
+                raise self._gone(lost)
+            time.sleep(BETWEEN_LOOKS_S)
+
+    def ask(self, wishes: Sequence[Wish], report: Report = unheard) -> list[list[Sampled]]:
+        """Return the completions of each wish, by the members as they are now.
+
+        Raises UserError when no server is left for ``reconnect_s``, one is lost again and again, an adapter cannot be
+        loaded or a canary fails.
+        """
+        wanted = {slot: self.versions.of(slot) for slot in dict.fromkeys(wish.slot for wish in wishes)}
+        found: dict[int, list[Sampled]] = {}
+        losses: dict[str, int] = {}
+        while waiting := [i for i in range(len(wishes)) if i not in found]:
+            ready = self._await(wanted, lambda: report(len(found), len(wishes)))
+            self._forget_old()
+            for replica in self._spread(ready, waiting, wishes, found, report):
+                url = replica.server.url
+                losses[url] = losses.get(url, 0) + 1
+                if losses[url] == MOST_LOSSES:
+                    raise UserError(
+                        f"the server at {url} was lost {MOST_LOSSES} times over the same requests "
+                        f"({replica.why_lost}): look into its log"
+                    )
+        return [found[i] for i in range(len(wishes))]
+
+    def close(self) -> None:
+        """Forget all adapters here and on the servers that still answer."""
+        for replica in self.replicas:
+            try:
+                for version in replica.serving.values():
+                    replica.server.unload(version.name)
+            except (ServerLost, UserError):
+                pass
+            replica.server.close()
+        self.versions.close()
+
+    # Asking ----------------------------------------------------------------------------------------------------
+
+    def _spread(
+        self,
+        ready: Sequence[Replica],
+        waiting: Sequence[int],
+        wishes: Sequence[Wish],
+        found: dict[int, list[Sampled]],
+        report: Report,
+    ) -> list[Replica]:
+        """Ask the wishes that wait, in turn of the servers; put answers into ``found`` and return the servers lost."""
+        lost: dict[int, Replica] = {}
+        written = 0
+        with ThreadPoolExecutor(min(len(waiting), self.num_threads)) as pool:
+            asked: dict[Future[list[Sampled]], tuple[int, int]] = {}
+            for k, i in enumerate(waiting):
+                at = k % len(ready)
+                body = self._body(wishes[i].body, ready[at].serving[wishes[i].slot])
+                asked[pool.submit(ready[at].server.complete, body)] = i, at
+            try:
+                for future in as_completed(asked):
+                    i, at = asked[future]
+                    try:
+                        found[i] = future.result()
+                    except ServerLost as error:
+                        lost[at] = ready[at]
+                        self._lose(ready[at], error)
+                    else:
+                        written += sum(len(one.tokens) for one in found[i])
+                        report(len(found), len(wishes), written)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return list(lost.values())
+
+    def _body(self, body: Mapping[str, Any], version: Version) -> dict[str, Any]:
+        # The salt keeps prefix caches of versions apart even where a server does not.
+        return {**PLAIN, **body, "model": version.name, "cache_salt": version.name}
+
+    # Servers that come and go ----------------------------------------------------------------------------------
+
+    def _await(self, wanted: Mapping[int, Version], look: Callable[[], None]) -> list[Replica]:
+        """Return the servers that serve all these versions, waiting for the first; the others are tried once.
+
+        ``look`` is called between two tries: it may raise, where a run is to be stopped.
+        """
+        deadline = time.monotonic() + self.config.reconnect_s
+        while True:
+            ready = [replica for replica in self.replicas if self._is_ready(replica, wanted)]
+            if ready:
+                return ready
+            if time.monotonic() > deadline:
+                raise self._gone(self.replicas)
+            look()
+            time.sleep(BETWEEN_LOOKS_S)
+
+    def _is_ready(self, replica: Replica, wanted: Mapping[int, Version]) -> bool:
+        try:
+            if not replica.checked:
+                self._first_canary(replica)
+                replica.checked = True
+            self._update(replica, wanted)
+        except ServerLost as error:
+            self._lose(replica, error)
+            return False
+        if replica.why_lost:
+            self.say(f"the server at {replica.server.url} is back; its adapters are loaded and checked")
+            replica.why_lost = ""
+        return True
+
+    def _lose(self, replica: Replica, error: ServerLost) -> None:
+        if not replica.why_lost:
+            self.say(f"the server at {replica.server.url} is lost ({error})")
+        replica.serving, replica.checked, replica.why_lost = {}, False, str(error) or "no answer"
+
+    def _gone(self, lost: Sequence[Replica]) -> UserError:
+        names = ", ".join(f"{replica.server.url} ({replica.why_lost})" for replica in lost)
+        return UserError(
+            f"no answer for {self.config.reconnect_s:g} seconds (sampler.reconnect_s) from {names}: start it again, as "
+            "`redqueen train CONFIG --dry-run` says, then resume the run"
+        )
+
+    # Versions and canaries -------------------------------------------------------------------------------------
+
+    def _update(self, replica: Replica, wanted: Mapping[int, Version]) -> None:
+        """Load and check the versions that a server does not serve yet; those before them are kept until then."""
+        new = [(slot, version) for slot, version in wanted.items() if replica.serving.get(slot) != version]
+        for start in range(0, len(new), self.probe.at_once):
+            part = dict(new[start : start + self.probe.at_once])
+            olds = {slot: replica.serving[slot] for slot in part if slot in replica.serving}
+            rows = [self.versions.row(version) for version in part.values()]
+            others = [{BEFORE: self.versions.row(olds[slot])} if slot in olds else {} for slot in part]
+            with self._taking_back(replica, part.values()):
+                for version in part.values():
+                    self._load(replica, version)
+                self._canary(replica, list(part.values()), rows, others)
+            replica.serving |= part
+            for version in olds.values():
+                if version not in replica.serving.values():
+                    replica.server.unload(version.name)
+
+    @contextmanager
+    def _taking_back(self, replica: Replica, loaded: Iterable[Version]) -> Iterator[None]:
+        """Let a server forget what was loaded inside when that ends with an error."""
+        try:
+            yield
+        except UserError:
+            with suppress(ServerLost):
+                for version in loaded:
+                    if version not in replica.serving.values():
+                        replica.server.unload(version.name)
+            raise
+
+    def _load(self, replica: Replica, version: Version) -> None:
+        for left in reversed(range(TRIES)):
+            try:
+                return replica.server.load(version.name, version.folder)
+            except LoadRefused as error:
+                if not left:
+                    raise UserError(
+                        f"the server at {replica.server.url} does not load the adapter in {version.folder}: {error} "
+                        "(the version before is still there; mend the server, then resume the run)"
+                    ) from None
+                time.sleep(BETWEEN_LOOKS_S)
+
+    def _first_canary(self, replica: Replica) -> None:
+        """Check a server with adapters that differ widely, whatever the members have learned so far.
+
+        Two are loaded and asked together; then the first is replaced, as a new version of a member would be.
+        """
+        lengths = [length for length in replica.server.models().values() if length is not None]
+        if lengths and min(lengths) < self.longest:
+            raise UserError(
+                f"the server at {replica.server.url} takes texts of {min(lengths)} tokens, and this run's may have "
+                f"{self.longest}: start it with --max-model-len {self.longest}"
+            )
+        one, other = self.strong
+        named = (("canary-1", one), ("canary-2", other), ("canary-1", one + other))
+        first, second, third = (self.versions.write(name, row) for name, row in named)
+        with self._taking_back(replica, (first, second, third)):
+            self._load(replica, first)
+            self._load(replica, second)
+            self._canary(replica, [first, second], [one, other], [self.probe.ablated(row) for row in (one, other)])
+            self._load(replica, third)
+            self._canary(replica, [third], [one + other], [{BEFORE: one}])
+        for version in (first, second, third):
+            replica.server.unload(version.name)
+
+    def _canary(
+        self,
+        replica: Replica,
+        loaded: Sequence[Version],
+        rows: Sequence[Tensor],
+        others: Sequence[Mapping[str, Tensor]],
+    ) -> None:
+        """Ask for the likeliest tokens behind every prompt and compare. Raises UserError naming what was served."""
+        probe, tolerance = self.probe, self.config.canary_tolerance
+        wish = {"n": 1, "max_tokens": 1, "temperature": probe.temperature, "seed": 0, "logprobs": TOP}
+        wish |= {"return_token_ids": True, "return_tokens_as_token_ids": True}
+        bodies = [
+            self._body({**wish, "prompt": list(prompt)}, version) for version in loaded for prompt in probe.prompts
+        ]
+        with ThreadPoolExecutor(min(len(bodies), self.config.max_requests)) as pool:
+            first = [answer[0].first for answer in pool.map(replica.server.complete, bodies)]
+        num = len(probe.prompts)
+        answers = [first[i * num : (i + 1) * num] for i in range(len(loaded))]
+        for version, finding in zip(loaded, judge_all(probe, answers, rows, others, tolerance), strict=True):
+            if finding.culprit:
+                raise UserError(
+                    f"the server at {replica.server.url} does not serve {version.name} as it was given it: its answers "
+                    f"are those of {finding.culprit}, {finding.mean_abs:.3g} nats a token from the learner's "
+                    f"(sampler.canary_tolerance {tolerance:g}); nothing was learned from it: mend or restart the "
+                    "server, then resume the run"
+                )
+
+    def _forget_old(self) -> None:
+        """Remove the folders that no server reads any more."""
+        self.versions.keep_only(self._served())
+
+    def _served(self) -> Iterable[Version]:
+        return [version for replica in self.replicas for version in replica.serving.values()]

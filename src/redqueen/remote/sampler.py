@@ -1,0 +1,96 @@
+"""The sampler whose completions are written by vLLM servers: tokens there and back, ends found by our own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from redqueen.errors import UserError
+from redqueen.nouns import Completion, Request
+from redqueen.policy.stop_strings import StopStrings
+from redqueen.remote.fleet import Fleet, Wish
+from redqueen.remote.server import Sampled
+from redqueen.timing import Report, unheard
+
+SEEDS = (1 << 62) - 1
+"""A server's seeds have 63 bits, and it counts up from them for the samples of a request."""
+
+
+class RemoteSampler:
+    """Implements ``Sampler`` over a fleet of servers.
+
+    ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``end_tokens`` end a completion (and belong
+    to it), and so do the strings of ``stops``, which ``stopper`` finds; ``max_positions`` are the base's. ``report`` is
+    told of each call's prompts and new tokens as they come.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        max_new_tokens: int,
+        end_tokens: Sequence[int],
+        max_positions: int,
+        temperature: float = 1.0,
+        stops: Sequence[str] = (),
+        stopper: StopStrings | None = None,
+        report: Report = unheard,
+    ) -> None:
+        self.fleet, self.max_new_tokens, self.end_tokens = fleet, max_new_tokens, frozenset(end_tokens)
+        self.longest = max_positions - max_new_tokens
+        self.temperature, self.stops, self.stopper, self.report = temperature, tuple(stops), stopper, report
+
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Return the completions of each request. Raises UserError for a prompt that is empty or too long."""
+        for request in requests:
+            if not 0 < len(request.prompt) <= self.longest:
+                raise UserError(
+                    f"a prompt has {len(request.prompt)} tokens, and there is room for 1 to {self.longest} before "
+                    f"{self.max_new_tokens} new ones: shorten the prompt or lower max_new_tokens"
+                )
+        asked = [request for request in requests if request.num_samples]
+        answers = iter(self.fleet.ask([Wish(r.slot, self._body(r)) for r in asked], self.report) if asked else ())
+        return [self._completions(r, next(answers)) if r.num_samples else [] for r in requests]
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        """Return a request as a server gets it. A greedy one is asked for once: all its samples are the same."""
+        ends = self.end_tokens | ({request.stop_token} if request.stop_count == 1 else set())
+        return {
+            "prompt": list(request.prompt),
+            "n": request.num_samples if self.temperature else 1,
+            "max_tokens": self.max_new_tokens,
+            "temperature": self.temperature * request.temperature,
+            "seed": request.rng_seed & SEEDS,
+            "logprobs": 0,
+            "stop_token_ids": sorted(ends),
+            "stop": list(self.stops),
+            "ignore_eos": True,  # the end tokens are ours to name
+            "add_special_tokens": False,
+            "skip_special_tokens": False,
+            "return_token_ids": True,
+            "return_tokens_as_token_ids": True,
+        }
+
+    def _completions(self, request: Request, sampled: Sequence[Sampled]) -> list[Completion]:
+        found = [self._completion(request, one) for one in sampled]
+        return found if self.temperature else found * request.num_samples
+
+    def _completion(self, request: Request, sampled: Sampled) -> Completion:
+        """Cut what a server wrote where our own rules end it.
+
+        The entropy is estimated by the mean of -log q over the tokens, q their probability: the servers do not tell
+        the distribution they drew from. Its mean over samples is right; of a greedy one it says little.
+        """
+        end = self._end(request, sampled.tokens)
+        tokens, logprobs = sampled.tokens[:end], sampled.logprobs[:end]
+        return Completion(tokens, logprobs, -fmean(logprobs), end is not None or sampled.stopped)
+
+    def _end(self, request: Request, tokens: Sequence[int]) -> int | None:
+        """Return how many tokens there are up to the first end, None when nothing ends them."""
+        ends = [i + 1 for i, token in enumerate(tokens) if token in self.end_tokens][:1]
+        if self.stopper is not None and (stop := self.stopper.first_stop(tokens, len(tokens))) is not None:
+            ends.append(stop)
+        if request.stop_count:
+            marks = [i + 1 for i, token in enumerate(tokens) if token == request.stop_token]
+            ends += marks[request.stop_count - 1 : request.stop_count]
+        return min(ends, default=None)

@@ -1,0 +1,123 @@
+"""What the tests of sampling by servers share: a small server in a process of its own, and members to serve."""
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from tiny_models import SHAPE, tiny_model
+from transformers import AutoModelForCausalLM
+
+from redqueen.config import LearnConfig
+from redqueen.config.sampler import SamplerConfig
+from redqueen.learn.torch_learner import TorchLearner
+from redqueen.learn.torch_store import TorchStore
+from redqueen.policy.bank import AdapterBank
+from redqueen.policy.base import freeze
+from redqueen.remote.canary import Probe
+from redqueen.remote.fleet import Fleet
+from redqueen.remote.sampler import RemoteSampler
+from redqueen.remote.versions import Versions
+
+END = 3
+PROMPTS = [tuple(range(5 + 7 * i, 15 + 9 * i)) for i in range(4)]
+
+
+@dataclass
+class SmallServer:
+    """A running ``small_server.py``."""
+
+    folder: Path
+    longest: int = 256
+    port: int = 0
+    process: subprocess.Popen = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, again on the same port, and wait until it listens."""
+        script = Path(__file__).with_name("small_server.py")
+        command = [sys.executable, str(script), str(self.folder), str(self.port), str(self.longest)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def fault(self, name: str, times: int = -1) -> None:
+        body = json.dumps({"name": name, "times": times}).encode()
+        request = urllib.request.Request(f"{self.url}/fault", body, {"Content-Length": str(len(body))})
+        urllib.request.urlopen(request).read()
+
+    def models(self) -> dict:
+        return json.loads(urllib.request.urlopen(f"{self.url}/v1/models").read())
+
+    @property
+    def adapters(self) -> list[str]:
+        """The names of the adapters that are loaded, without the word of the session."""
+        return sorted(card["id"].split("-", 2)[2] for card in self.models()["data"] if card["id"] != "base")
+
+
+@contextmanager
+def faulty(server: SmallServer, name: str, times: int = -1) -> Iterator[None]:
+    """Switch a fault on inside."""
+    server.fault(name, times)
+    try:
+        yield
+    finally:
+        server.fault(name, 0)
+
+
+def saved_model(folder: Path) -> Path:
+    """A random Qwen3 of two layers, as a folder."""
+    tiny_model().save_pretrained(folder)
+    return folder
+
+
+def members(folder: Path, num: int = 3, spread: float = 0.05) -> TorchStore:
+    """Members on the model in ``folder`` that have learned something of their own: ``spread`` is the size of B."""
+    base = freeze(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32))
+    bank = AdapterBank(base, num, rank=4, alpha=8.0)
+    learn(bank, spread, seed=1)
+    return TorchStore(bank, TorchLearner(bank, LearnConfig()))
+
+
+def learn(bank: AdapterBank, spread: float, seed: int) -> None:
+    """Move every member by a random step of its own."""
+    generator = torch.Generator().manual_seed(seed)
+    for slot in range(bank.num_members):
+        for _, b in bank.factors(slot).values():
+            b.add_(spread * torch.randn(b.shape, generator=generator))
+
+
+@contextmanager
+def opened(store: TorchStore, *servers: SmallServer, **settings: float) -> Iterator[Fleet]:
+    """A fleet over servers, opened and closed again; what it says is in ``fleet.said``."""
+    options: dict = {"reconnect_s": 60.0, "canary_tolerance": 0.01} | settings
+    config = SamplerConfig(kind="vllm", urls=[server.url for server in servers], **options)
+    said: list[str] = []
+    fleet = Fleet(config, Versions(store.bank, store, ""), Probe(store.bank, PROMPTS, 0.75), 64, said.append)
+    fleet.said = said
+    try:
+        fleet.open()
+        yield fleet
+    finally:
+        fleet.close()
+
+
+def sampler(fleet: Fleet, **options: object) -> RemoteSampler:
+    settings: dict = {"max_new_tokens": 8, "end_tokens": [END]} | options
+    return RemoteSampler(fleet, max_positions=SHAPE["max_position_embeddings"], **settings)

@@ -1,0 +1,70 @@
+"""The canary's judgement, on numbers that can be worked out by hand, and its own answers."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import tiny_bank
+
+from redqueen.nouns import BASE_SLOT
+from redqueen.remote.canary import Finding, Probe, judge
+
+OWN = np.array([-1.0, -2.0, -3.0, -4.0])
+BASE = OWN + np.array([0.4, -0.4, 0.4, -0.4])
+
+
+def test_an_answer_that_is_ours_but_for_rounding_is_ours() -> None:
+    finding = judge(OWN + 0.01, OWN, {"the bare base": BASE}, tolerance=0.1)
+    assert finding == Finding(pytest.approx(0.01), "", ())
+
+
+def test_an_answer_three_times_nearer_to_another_is_the_others() -> None:
+    assert judge(BASE + 0.01, OWN, {"the bare base": BASE}, tolerance=10.0).culprit == "the bare base"
+    # At distance 0.6 and 0.2 of 0.8 it is just not three times nearer: then the tolerance decides.
+    between = OWN + 0.74 * (BASE - OWN)
+    assert judge(between, OWN, {"the bare base": BASE}, tolerance=10.0) == Finding(
+        pytest.approx(0.296), "", ("the bare base",)
+    )
+    assert judge(between, OWN, {"the bare base": BASE}, tolerance=0.29).culprit == "nothing that is known"
+
+
+def test_the_nearest_of_several_is_named() -> None:
+    others = {"another": BASE + 0.05, "the bare base": BASE}
+    assert judge(BASE + 0.001, OWN, others, tolerance=0.1).culprit == "the bare base"
+
+
+def test_adapters_that_have_hardly_parted_are_not_told_apart_and_do_no_harm() -> None:
+    near = OWN + 2e-4
+    assert judge(near, OWN, {"the version before": near}, tolerance=0.1) == Finding(
+        pytest.approx(2e-4), "", ("the version before",)
+    )
+    assert judge(OWN, OWN, {"the bare base": OWN}, tolerance=0.1) == Finding(0.0, "", ("the bare base",))
+
+
+def test_our_own_answers_are_those_of_a_plain_forward_pass_for_prompts_of_any_length() -> None:
+    bank = tiny_bank(num_members=2)
+    prompts = [(5, 6, 7), tuple(range(4, 30)), (9,)]
+    tokens = [[1, 2], [3], [60, 0]]
+    rows = [bank.flat[1], torch.zeros(bank.num_parameters), bank.flat[0]]
+    own = Probe(bank, prompts, temperature=0.5).own(rows, tokens)
+    assert own.shape == (3, 5)
+    for got, slot in zip(own, (1, BASE_SLOT, 0), strict=True):
+        expected = []
+        for prompt, asked in zip(prompts, tokens, strict=True):
+            with torch.no_grad(), bank.routed([slot]):
+                logits = bank.base.model(torch.tensor([prompt])).logits[0, -1]
+            expected += torch.log_softmax(logits / 0.5, dim=-1)[asked].tolist()
+        assert got == pytest.approx(expected, abs=1e-4)
+
+
+def test_each_sort_of_module_of_the_strong_adapters_can_be_missed() -> None:
+    bank = tiny_bank()
+    probe = Probe(bank, [(5, 6, 7), tuple(range(4, 30))], temperature=0.75)
+    strong = probe.strong(seed=1, least=0.3)
+    without = probe.ablated(strong)
+    assert sorted(without) == [
+        f"the adapter without its {name}"
+        for name in ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
+    ]
+    answers = probe.own([strong, *without.values()], [range(61)] * 2)
+    assert (np.abs(answers[1:] - answers[0]).mean(axis=1) >= 0.3).all()
+    assert torch.equal(strong, probe.strong(seed=1, least=0.3))
