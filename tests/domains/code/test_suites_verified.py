@@ -13,9 +13,7 @@ from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Program, Verifier
 from redqueen.verify.calls import distinct_pairs
 
-SAYS_LESS = {
-    f"generated/{name}/code_f" for name in ("1-047", "2-050", "1-072", "1-094", "1-110", "2-072", "3-117")
-}
+SAYS_LESS = {f"generated/{name}/code_f" for name in ("1-047", "2-050", "1-072", "1-094", "1-110", "2-072", "3-117")}
 """Frozen before inputs that differ in what the program never reads, or by type alone, counted once: 7 of 782."""
 
 
