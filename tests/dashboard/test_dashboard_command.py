@@ -19,7 +19,9 @@ PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
 
 
 def test_the_command_serves_the_runs_on_loopback_until_ctrl_c(runs_dir: Path) -> None:
-    start = "from redqueen.cli import main; main()"
+    # Where the tests themselves run in the background, the interrupt is ignored from birth.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = f"{heard}; from redqueen.cli import main; main()"
     command = [sys.executable, "-c", start, "dashboard", str(runs_dir), "--port", "0"]
     with subprocess.Popen(command, env={**os.environ, "PYTHONUNBUFFERED": "1"}, **PIPES) as server:
         assert server.stdout is not None and server.stderr is not None

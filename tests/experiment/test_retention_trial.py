@@ -16,7 +16,7 @@ from redqueen.run.checkpoint import list_checkpoints
 from redqueen.tiny.problems import skeleton
 
 ENTRIES = (Entry("M4", "delta"), Entry("X1", "factor"), Entry(COPY, "delta"), Entry(LINEAR, "delta"))
-SETTINGS = replace(QUICK, num_held_out=4, num_attempts=4, max_new_tokens=12)
+SETTINGS = replace(QUICK, num_held_out=4, num_attempts=4, max_new_tokens=96)
 
 
 class Stopped(Exception):

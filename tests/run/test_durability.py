@@ -179,7 +179,8 @@ def test_a_damaged_checkpoint_is_named_and_the_run_goes_on_from_the_one_before(
     tensors.write_bytes(content)
     shown = progress()
     resume(folder)
-    assert [line.split(":")[0] for line in shown.said[1:]] == ["product"]
+    afterwards = [line for line in shown.said[1:] if not line.startswith("step ")]  # so small a run has its warnings
+    assert [line.split(":")[0] for line in afterwards] == ["product"]
     assert "step-000004 is damaged" in shown.said[0] and "from the checkpoint of step 2" in shown.said[0]
     assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
     assert steps_saved(folder) == [2, 4]

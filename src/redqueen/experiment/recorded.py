@@ -89,6 +89,18 @@ LATER: dict[str, dict[str, object]] = {
         "start_s": 600.0,
         "num_losses_of_a_call": 3,
         "num_losses": 100,
+        "verify": "driver",
+    },
+    "sampler": {
+        "kind": "torch",
+        "urls": ["http://127.0.0.1:8000"],
+        "adapter_folder": "",
+        "max_requests": 128,
+        "answer_s": 600.0,
+        "load_s": 60.0,
+        "reconnect_s": 600.0,
+        "importance_cap": 2.0,
+        "canary_tolerance": 0.1,
     },
     "evaluate": {
         "part": "all",

@@ -59,7 +59,7 @@ QUICK = RetentionSettings(
     levels=(1,),
     lora_rank=2,
     lora_alpha=4.0,
-    max_new_tokens=24,
+    max_new_tokens=96,
 )
 """A miniature that shows only that everything runs."""
 
