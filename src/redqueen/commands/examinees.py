@@ -20,6 +20,7 @@ from redqueen.nouns import BASE_SLOT
 from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
 from redqueen.population.peft import CONFIG_FILE, read_adapter
 from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.same_base import refuse_other_base
 from redqueen.run.store import CHECKPOINTS, CONFIG, load_run_config
 from redqueen.state import state_from_plain
 from redqueen.timing import Report, unheard
@@ -87,6 +88,7 @@ def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examinati
     checkpoint = Checkpoint.latest_valid(folder / CHECKPOINTS)
     if checkpoint is None:
         raise UserError(f"{folder} has no checkpoint yet: there is no member to evaluate")
+    refuse_other_base(checkpoint, config.model.base, folder)
     state = state_from_plain(checkpoint.state["state"])
     with open_engine(config, report=report) as engine:
         engine.store.load_state(checkpoint.tensors)

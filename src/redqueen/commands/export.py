@@ -25,6 +25,7 @@ from redqueen.population.peft import plain_config, write_adapter
 from redqueen.report.model_card import model_card
 from redqueen.report.summary import product_name
 from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.same_base import refuse_other_base
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
 from redqueen.state import State, state_from_plain
 
@@ -92,6 +93,7 @@ def open_member(run_dir: Path, member: str) -> Opened:
     checkpoint = Checkpoint.latest_valid(run_dir / CHECKPOINTS)
     if checkpoint is None:
         raise UserError(f"{run_dir} has no checkpoint yet: there is nothing to export")
+    refuse_other_base(checkpoint, config.model.base, run_dir)
     state = state_from_plain(checkpoint.state["state"])
     members = state.by_id()
     name = member or _product(run_dir, state)

@@ -33,6 +33,7 @@ from redqueen.run.product import choose_product
 from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.reporting import Reporter
+from redqueen.run.same_base import named_base, refuse_other_base
 from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.store import (
     CHECKPOINTS,
@@ -121,6 +122,7 @@ def resume(
         if checkpoint is None:
             remove_journal(folder)
             return _play_anew(folder, engine, reporter, "there is no checkpoint yet: starting over")
+        refuse_other_base(checkpoint, config.model.base, folder)
         state = _load_checkpoint(checkpoint, engine, checkpoints)
         with (
             Journal.open(folder / JOURNAL) as journal,
@@ -323,6 +325,7 @@ def _make_up(session: Session, state: State) -> bool:
 def _save(session: Session, state: State) -> None:
     run, tensors = session.engine.config.run, session.engine.store.state_dict()
     plain: dict[str, object] = {"state": state_to_plain(state), "tracker": session.tracker.id}
+    plain |= named_base(session.engine.config.model.base)
     if session.evaluation_owed:
         plain |= {"evaluation_owed": True}
     folder = session.folder / CHECKPOINTS
