@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, load_experiment
 
@@ -105,6 +106,20 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_experiment(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("path", sorted(EXPERIMENTS.rglob("*.toml")), ids=lambda path: path.stem)
+PLAIN = EXPERIMENTS / "plain"
+FILES = [path for path in sorted(EXPERIMENTS.rglob("*.toml")) if path.parent != PLAIN]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_files_that_come_with_the_project_are_good(path: Path) -> None:
     assert load_experiment(path).runs
+
+
+@pytest.mark.parametrize("path", sorted(PLAIN.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_plain_configs_of_experiments_load_and_have_nothing_of_ours_switched_on(path: Path) -> None:
+    config = load_config(path)
+    assert (config.learn.decay, config.evolve.fitness, config.propose.references_over) == (
+        "constant",
+        "rating",
+        "tasks",
+    )
