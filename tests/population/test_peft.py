@@ -71,6 +71,15 @@ def test_export_and_import_give_the_very_same_factors(tmp_path: Path) -> None:
     assert torch.equal(bank.flat[0], bank.flat[2])
 
 
+def test_an_adapter_written_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    bank, written = tiny_bank(), set()
+    for time in range(12):
+        write_member(bank, 1, tmp_path / str(time), BaseIdentity("base", "ab" * 32))
+        written.add((tmp_path / str(time) / WEIGHTS_FILE).read_bytes())
+    assert len(written) == 1
+    assert read_adapter(tmp_path / "0").base_sha256 == "ab" * 32
+
+
 def test_modules_that_share_an_ending_with_others_are_named_in_full(tmp_path: Path) -> None:
     base = freeze(tiny_model())
     bank = AdapterBank(base, 1, rank=2, targets=["layers.0.self_attn.q_proj"])

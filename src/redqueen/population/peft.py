@@ -100,7 +100,22 @@ def write_adapter(folder: Path | str, config: Mapping[str, Any], genotype: Genot
     }
     metadata = {"format": "pt"} | ({BASE_SHA256: base_sha256} if base_sha256 else {})
     save_file(tensors, folder / WEIGHTS_FILE, metadata=metadata)
+    _sort_header(folder / WEIGHTS_FILE)
     (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def _sort_header(weights: Path) -> None:
+    """Sort the metadata in the header of a file that safetensors wrote: it shuffles them, so that no two writes agree.
+
+    The header is eight bytes of its length, then compact JSON, filled with spaces: sorted it is as long as before.
+    """
+    with weights.open("r+b") as file:
+        num_bytes = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(num_bytes))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        file.seek(8)
+        file.write(text.ljust(num_bytes))
 
 
 def plain_config(genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> dict[str, Any]:
