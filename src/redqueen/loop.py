@@ -16,6 +16,7 @@ from redqueen.engine import Engine
 from redqueen.evolve.behaviour import Matrix, behaviour_distances
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
+from redqueen.evolve.islands import islands_of
 from redqueen.evolve.merge import merge_into
 from redqueen.evolve.probe import Looks, prober_of
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
@@ -246,18 +247,20 @@ def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Ev
     newborns: list[Newborn] = []
     for role in ("teacher", "student", "both"):
         members = [i for i in state.individuals if i.role == role]
-        if config.enabled and members:
+        rng = streams.rng("evolve", role)
+        for island in islands_of(members, fitness, state.broken, state.step, config) if config.enabled else ():
             newborns += replace_weakest(
-                members,
+                island.members,
                 fitness=fitness,
                 broken=state.broken,
-                distances=_distances(state, members) if config.replacement == "crowding" else None,
+                distances=_distances(state, island.members) if config.replacement == "crowding" else None,
                 step=state.step,
                 rules=config,
                 rating=engine.rating,
                 store=engine.store,
-                rng=streams.rng("evolve", role),
+                rng=rng,
                 appraise=looks.appraise if role == "student" else None,
+                migrant=island.migrant,
             )
     figures = looks.figures([child.birth.replaced for child in newborns])
     return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted), figures)

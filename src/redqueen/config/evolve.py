@@ -48,6 +48,13 @@ class EvolveConfig(Section):
     children are no better than their parent; the paper has one."""
     payoff_window: int = Field(default=10, ge=1)
     """Latest games in a member's mean payoff, latest steps in its mean reward. Ours: about a generation's."""
+    num_islands: int = Field(default=1, ge=1)
+    """Parts of each role within which the weakest leave and parents are chosen; 1: the role as a whole. Ours: the island
+    model (Cohoon et al. 1987, Tanese 1989), which keeps a large population from becoming one family. Mating is local
+    in it; whom one plays is not limited, since ratings of islands that never meet could not be compared."""
+    migrate_every_steps: int = Field(default=50, ge=0)
+    """Steps between migrations, at which a copy of each island's fittest takes the place of the one who leaves first on
+    the next island of a ring; 0: islands stay alone. Ours: five generations, in which a family can grow."""
     protected_steps: int = Field(default=0, ge=0)
     """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours."""
     replacement: Literal["worst_fraction", "steady_state", "crowding"] = "worst_fraction"
@@ -82,6 +89,11 @@ class EvolveConfig(Section):
             raise ValueError(f"operators names {unknown[0]!r}, which is none; choose from {', '.join(OPERATORS)}")
         if self.enabled and not self.operators:
             raise ValueError("operators is empty: name at least one, or set enabled = false")
+        if self.num_islands > 1 and self.migrate_every_steps % self.every_steps:
+            raise ValueError(
+                f"migrate_every_steps must be a multiple of every_steps ({self.every_steps}): migrants come with a "
+                "generation"
+            )
         strange = [name for name in self.constants if name not in OPERATORS]
         if strange:
             raise ValueError(

@@ -55,6 +55,16 @@ class Config(Section):
                 f"cluster.num_shards is {self.cluster.num_shards}, and there are {self.population.num_members} members "
                 "to divide: lower it"
             )
+        fewest = min(self.population.num_teachers, self.population.num_students)
+        if self.evolve.num_islands > 1 and fewest < 2 * self.evolve.num_islands:
+            raise ValueError(
+                f"evolve.num_islands is {self.evolve.num_islands}, and an island needs two of each role, that one may "
+                f"be replaced by the other's child: lower it to {max(1, fewest // 2)}"
+            )
+        if self.cluster.num_shards > 1 and self.population.resting_folder:
+            raise ValueError(
+                "population.resting_folder needs cluster.num_shards 1: a shard's backup holds its members in memory"
+            )
         return self
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.genes import mutated
+from redqueen.evolve.islands import MIGRATE
 from redqueen.evolve.merge import mean_of
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.replacement import choose_leaving
@@ -64,13 +66,15 @@ def plan(
     broken: Collection[str] = (),
     behaviour_distances: NDArray[np.float64] | None = None,
     num_children: int = 1,
+    migrant: str | None = None,
 ) -> list[PlannedBirth]:
     """The births of one generation of one role (n individuals): ``num_children`` for each that leaves, of which one
     will be kept.
 
     ``broken`` are ids whose update was not finite: they leave first and never breed. ``behaviour_distances`` (n, n),
     in the order of ``individuals``, is read by ``crowding`` alone. With one survivor there is only mutation; with none
-    (all broken) the slots get fresh founders. Raises UserError for an unknown operator.
+    (all broken) the slots get fresh founders. A copy of ``migrant``, who lives elsewhere, takes the place of the one
+    that leaves first. Raises UserError for an unknown operator.
     """
     values = [fitness[member.id] for member in individuals]
     broken_at = [i for i, member in enumerate(individuals) if member.id in broken]
@@ -79,6 +83,9 @@ def plan(
     )
     survivors = [i for i in range(len(individuals)) if i not in leaving]
     births = []
+    if migrant and leaving:
+        births.append(PlannedBirth(individuals[leaving[0]].id, (migrant,), MIGRATE, rng_seed=0))
+        leaving = leaving[1:]
     for i in [i for i in leaving for _ in range(num_children)]:
         operator = _draw_operator(rules, len(survivors), rng)
         parents: list[int] = []
@@ -113,6 +120,10 @@ def breed(
     name = f"{old.id.split('.')[0]}.{step}"
     birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed, space="none")
     child = Individual(name, old.role, old.slot, rating.newcomer(), step, planned.parents, planned.operator)
+    if planned.operator == MIGRATE:
+        (donor,) = parents
+        child = replace(child, rating=donor.rating, domain_ratings=donor.domain_ratings, genes=donor.genes)
+        return Newborn(child, genotypes[donor.id], birth, donor.id)
     if parents and rules.genes:
         dice = np.random.default_rng([planned.rng_seed, 1])
         child = replace(child, genes=mutated(parents[0].genes, rules.genes, rules.gene_factor, dice))
@@ -165,17 +176,20 @@ def replace_weakest(
     store: AdapterStore,
     rng: np.random.Generator,
     appraise: Callable[[Individual], float] | None = None,
+    migrant: Individual | None = None,
 ) -> list[Newborn]:
-    """Replace the weakest of one role, and whoever is broken, by children of the fittest survivors, in the store too.
+    """Replace the weakest of one role on one island, and whoever is broken, by children of the fittest survivors there
+    and by ``migrant``, if one comes, in the store too.
 
     The arguments are those of ``plan`` and ``breed``. With ``appraise``, which tells how good the member in a slot is,
     ``children_per_birth`` children are tried for each that leaves, and the best, of equals the first, is kept.
     """
     num_children = rules.children_per_birth if appraise else 1
-    planned = plan(members, fitness, rules, rng, broken, distances, num_children)
-    known = {member.id: member for member in members}
-    genotypes = {member.id: store.genotype(member.slot) for member in members if planned}
-    merged = _mean_of_staying(planned, members, genotypes) if rules.merged_parent else None
+    known = {member.id: member for member in (*members, *([migrant] if migrant else []))}
+    planned = plan(members, fitness, rules, rng, broken, distances, num_children, migrant.id if migrant else None)
+    needed = dict.fromkeys(name for birth in planned for name in birth.parents or (birth.replaced,))
+    genotypes = {name: store.genotype(known[name].slot) for name in needed}
+    merged = _mean_of_staying(planned, members, store) if rules.merged_parent else None
     bred = [breed(birth, known, genotypes, fitness, step, rules, rating, merged) for birth in planned]
 
     def settle(child: Newborn) -> None:
@@ -187,21 +201,21 @@ def replace_weakest(
         return appraise(child.individual) if appraise else 0.0
 
     newborns = []
-    for start in range(0, len(bred), num_children):
-        children = bred[start : start + num_children]
-        best = max(children, key=worth) if num_children > 1 else children[0]
+    for _, group in groupby(bred, key=lambda child: child.birth.replaced):
+        children = list(group)
+        best = max(children, key=worth) if len(children) > 1 else children[0]
         settle(best)
         newborns.append(best)
     return newborns
 
 
 def _mean_of_staying(
-    planned: Sequence[PlannedBirth], members: Sequence[Individual], genotypes: Mapping[str, Genotype]
+    planned: Sequence[PlannedBirth], members: Sequence[Individual], store: AdapterStore
 ) -> Genotype | None:
     """The mean of the students that stay; None for teachers, and where nobody stays."""
     leaving = {birth.replaced for birth in planned}
-    staying = [genotypes[m.id] for m in members if m.id not in leaving and m.role == "student"]
-    return mean_of(staying) if planned and staying else None
+    staying = [m.slot for m in members if m.id not in leaving and m.role == "student"]
+    return mean_of([store.genotype(slot) for slot in staying]) if planned and staying else None
 
 
 def admit_fittest(

@@ -14,7 +14,7 @@ individual   a member, founder or born; ``step`` is the step that recorded it, `
 birth        a replacement: ``child`` took the place of ``replaced``; ``constants`` as JSON; ``rng_seed`` as decimal
              text (seeds may exceed 63 bits); ``relative_change`` = |dW_child - dW_parent| / |dW_parent|, overall and
              as JSON by adapted module (``layer_changes``); ``space``: what the operator acted on (``delta``,
-             ``factor``; ``none``: the slot was reset to the base, without parents)
+             ``factor``; ``none``: the slot was reset to the base, without parents, or taken by a migrant)
 hall         a frozen copy of ``member`` entered the hall of fame as ``id`` (``S2@40``) in a slot of its own; the
              ``teacher`` and ``student`` columns of other tables may name it
 health       the check-up of one generation: shares of tasks that all or no attempts solved, share of the payoffs'

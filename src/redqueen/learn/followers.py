@@ -45,7 +45,9 @@ class Followers:
         """Move the averages of the members that were stepped."""
         for slot in stepped:
             if slot in self.averages:
-                self.bank.flat[self.averages[slot]].lerp_(self.bank.flat[slot], 1.0 - decay_frac)
+                rows = (self.bank.flat[row] for row in (self.averages[slot], slot))
+                average, member = (row.to(self.bank.base.device) for row in rows)
+                self.bank.flat[self.averages[slot]].copy_(average.lerp_(member, 1.0 - decay_frac))
 
 
 def renew_references(store: AdapterStore, slots: Slots, step: int, config: LearnConfig) -> bool:

@@ -27,6 +27,8 @@ from redqueen.policy.bank import AdapterBank
 from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()
+MOMENTS = ("exp_avg", "exp_avg_sq")
+"""AdamW's names, in the order in which a bank's file has them behind the factors."""
 
 
 class TorchLearner:
@@ -110,6 +112,7 @@ class TorchLearner:
             )
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
+        self._lay_to_rest(stepped)
         self.followers.average(stepped, self.config.average_decay_frac)
         return stats
 
@@ -119,9 +122,27 @@ class TorchLearner:
         if whole is None:
             return False
         norm = torch.linalg.vector_norm(whole)
+        self._wake(member.slot)
         self.members[member.slot].grad = whole.mul_((self.config.max_grad_norm / norm.clamp(min=1e-12)).clamp(max=1.0))
         self.optimiser.param_groups[member.slot]["lr"] = self.tunings[member.slot].learning_rate
         return True
+
+    def _wake(self, slot: int) -> None:
+        """Fetch a member that rests in a file, and its moments, to where it is stepped."""
+        if self.bank.resting:
+            member, device = self.members[slot], self.base.device
+            state = self.optimiser.state[member]
+            member.data = member.data.to(device, copy=True)
+            state.update({name: state[name].to(device, copy=True) for name in MOMENTS if name in state})
+
+    def _lay_to_rest(self, slots: Sequence[int]) -> None:
+        """Put members that were fetched back into the file, where there is one."""
+        for slot in slots if self.bank.resting else ():
+            member = self.members[slot]
+            member.data = self.bank.flat[slot].copy_(member.data)
+            state = self.optimiser.state[member]
+            state.update({name: self._placed(slot, name, state[name]) for name in MOMENTS})
+        self.bank.let_go()
 
     def gradients(self, members: Sequence[MemberData]) -> tuple[Tensor, Tensor]:
         """Return gradients (n, parameters) and sums (3, n), fp32, without stepping.
@@ -230,18 +251,20 @@ class TorchLearner:
         """Give a member moments and a step count; with none it has those of a newborn."""
         self.reset(slot)
         if moments:
-            self.optimiser.state[self.members[slot]] = {n: self._placed(n, value) for n, value in moments.items()}
+            self.optimiser.state[self.members[slot]] = {n: self._placed(slot, n, v) for n, v in moments.items()}
 
-    def _placed(self, name: str, value: Tensor) -> Tensor:
+    def _placed(self, slot: int, name: str, value: Tensor) -> Tensor:
+        if self.bank.resting and name in MOMENTS:
+            return self.bank.resting.numbers[1 + MOMENTS.index(name), slot].copy_(value)
         # A fused AdamW on the CPU counts steps there; elsewhere the count is on the device.
         stays = name == "step" and self.base.device.type == "cpu"
         return value.to(value.device if stays else self.base.device, copy=True)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return moments and step counts as ``<slot>.step``, ``<slot>.exp_avg``, ``<slot>.exp_avg_sq`` (fp32), and the
-        gradients that wait."""
+        gradients that wait. All but the latter are the learner's own, not copies."""
         return self.gathering.state_dict() | {
-            f"{slot}.{name}": value.detach().clone()
+            f"{slot}.{name}": value.detach()
             for slot, member in enumerate(self.members)
             for name, value in self.optimiser.state.get(member, {}).items()
         }
@@ -260,7 +283,8 @@ class TorchLearner:
                     "the optimiser state belongs to a population of another size or lora_rank; "
                     "resume with the configuration stored beside the run"
                 )
-            self.optimiser.state[self.members[slot]][name] = self._placed(name, value)
+            self.optimiser.state[self.members[slot]][name] = self._placed(slot, name, value)
+        self.bank.let_go()
 
 
 def _chunks(total: int, size: int) -> Iterator[slice]:

@@ -34,7 +34,8 @@ class Work:
 
     ``sample_rows`` sequences are decoded at a time, each up to ``prompt_tokens`` of prompt, shared by
     ``samples_per_prompt`` of them, and ``new_tokens`` of its own; the learner runs ``micro_batch_tokens`` at a time,
-    holding gradients of ``members_at_once`` members (0: all).
+    holding gradients of ``members_at_once`` members (0: all). ``resting``: the others' factors and moments are on disk,
+    and the factors of ``largest_role`` members are copied to the machine's memory when a generation is checked.
     """
 
     num_members: int
@@ -49,6 +50,8 @@ class Work:
     micro_batch_tokens: int
     checkpointing: bool = False
     members_at_once: int = 0
+    resting: bool = False
+    largest_role: int = 0
     logit_chunk_tokens: int = 4096
 
 
@@ -62,6 +65,8 @@ class MemoryPlan:
     gradients_bytes: int
     activations_bytes: int
     cache_bytes: int
+    disk_bytes: int = 0
+    """Of the file of members at rest, which is no memory."""
 
     @property
     def peak_bytes(self) -> int:
@@ -71,8 +76,9 @@ class MemoryPlan:
 
     def lines(self) -> list[str]:
         """Return one line for each part and one for the peak."""
-        parts = [f"{f.name.removesuffix('_bytes')}: {size(getattr(self, f.name))}" for f in fields(self)]
-        return [*parts, f"peak: {size(self.peak_bytes)}"]
+        named = {f.name.removesuffix("_bytes"): getattr(self, f.name) for f in fields(self)}
+        at_rest = [f"at rest, in a file: {size(disk)}"] if (disk := named.pop("disk")) else []
+        return [*(f"{name}: {size(part)}" for name, part in named.items()), f"peak: {size(self.peak_bytes)}", *at_rest]
 
 
 def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
@@ -91,6 +97,8 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
         small = work.bf16 and (work.on_cuda or id(parameter) in linears)
         base += parameter.numel() * (2 if small else FP32_BYTES)
     gathered = work.members_at_once or work.num_members
+    held = gathered if work.resting else work.num_members
+    compared = held if work.on_cuda else max(held, work.largest_role)
     kv_heads, head_dim = kv_shape(config)
     per_token = 2 * config.num_hidden_layers * kv_heads * head_dim * compute_bytes
     prompts = -(-work.sample_rows // work.samples_per_prompt)
@@ -102,11 +110,12 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
     activations += gathered * per_member * compute_bytes * 2  # the factors in compute dtype and their gradients
     return MemoryPlan(
         base_bytes=base,
-        factors_bytes=work.num_members * per_member * FP32_BYTES,
-        moments_bytes=2 * work.num_members * per_member * FP32_BYTES,
+        factors_bytes=compared * per_member * FP32_BYTES,
+        moments_bytes=2 * held * per_member * FP32_BYTES,
         gradients_bytes=gathered * per_member * FP32_BYTES,
         activations_bytes=activations,
         cache_bytes=cache,
+        disk_bytes=3 * work.num_members * per_member * FP32_BYTES if work.resting else 0,
     )
 
 
@@ -123,6 +132,8 @@ def refuse_if_too_large(memory: MemoryPlan, available_bytes: int, where: str) ->
     resident = memory.base_bytes + memory.factors_bytes + memory.moments_bytes
     if resident > available_bytes:
         remedy = "lower population.lora_rank or the number of members, or take a smaller base"
+        if not memory.disk_bytes:
+            remedy += ", or let members rest in a file: population.resting_folder with match.teachers_per_step"
     elif memory.cache_bytes > memory.gradients_bytes + memory.activations_bytes:
         remedy = "lower solve.max_rows or max_new_tokens"
     else:
@@ -162,7 +173,19 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         new_tokens=new_tokens,
         micro_batch_tokens=learn.micro_batch_tokens,
         checkpointing=learn.gradient_checkpointing,
+        members_at_once=_num_learning(config),
+        resting=bool(population.resting_folder),
+        largest_role=max(population.num_teachers, population.num_students),
     )
+
+
+def _num_learning(config: Config) -> int:
+    """Members that learn in a step, at most: the teachers that play, each with a student, or with all."""
+    population, match = config.population, config.match
+    teachers = min(match.teachers_per_step or population.num_teachers, population.num_teachers)
+    others = match.rule == "all_pairs" or config.solve.replay_frac > 0 or config.learn.shared_weight > 0
+    students = population.num_students if others else min(teachers, population.num_students)
+    return population.num_members if population.single else teachers + students
 
 
 def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:

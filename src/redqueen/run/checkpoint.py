@@ -170,8 +170,14 @@ def _name(step: int) -> str:
 
 
 def _write_files(aside: Path, step: int, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
-    # A tensor that is a view of a larger one, or shares memory with another, is written as its own copy.
-    owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    # Written from where they lie, for a copy of all members may be more than memory holds; of a tensor that is there
+    # twice the second is copied, since the format has no names for one memory.
+    owned: dict[str, torch.Tensor] = {}
+    starts: set[int] = set()
+    for name, tensor in tensors.items():
+        here = tensor.detach().cpu().contiguous()
+        owned[name] = here.clone() if here.data_ptr() in starts else here
+        starts.add(here.data_ptr())
     save_file(owned, aside / TENSORS)
     (aside / STATE).write_text(json.dumps(state), encoding="utf-8")
     files = {name: _fingerprint(aside / name) for name in (TENSORS, STATE)}

@@ -15,9 +15,9 @@ from redqueen.run.store import CONFIG
 
 LENGTHS = ("num_steps", "max_tokens", "max_seconds")
 """The fields of ``run`` that a continuation may change."""
-PLACES = ("urls", "adapter_folder")
-"""The fields of ``sampler`` that a continuation may change."""
-CHANGEABLE = tuple([f"run.{field}" for field in LENGTHS] + [f"sampler.{field}" for field in PLACES])
+PLACES = ("sampler.urls", "sampler.adapter_folder", "population.resting_folder")
+"""The fields that say where something is, which a continuation may change."""
+CHANGEABLE = (*(f"run.{field}" for field in LENGTHS), *PLACES)
 
 
 def lengthened(config: Config, overrides: Sequence[str]) -> Config:
@@ -32,8 +32,8 @@ def lengthened(config: Config, overrides: Sequence[str]) -> Config:
                 f"{', '.join(CHANGEABLE)} may change; begin another run for anything else"
             )
     data = config.model_dump(mode="json")
-    for section in ("run", "sampler"):
-        data[section] |= asked.get(section, {})
+    for section in asked:
+        data[section] |= asked[section]
     return parse_config(data, "--set")
 
 
