@@ -206,9 +206,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
     )
 
 
-def build_bank(
-    config: Config, base: Base, slots: Sequence[int] | None = None, resting_folder: str = ""
-) -> AdapterBank:
+def build_bank(config: Config, base: Base, slots: Sequence[int] | None = None, resting_folder: str = "") -> AdapterBank:
     """Return a bank of founders for these slots (None: all) of the population and the hall of fame of the config.
 
     Raises UserError when ``resting_folder`` is given and cannot hold them.

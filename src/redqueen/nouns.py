@@ -250,7 +250,7 @@ class Birth:
     rng_seed: int = 0
     relative_change: float = 0.0
     space: str = "delta"
-    """``delta`` or ``factor``: what the operator acted on; ``none`` for a slot that was reset to the base or taken by a migrant."""
+    """``delta`` or ``factor``: what the operator acted on; ``none``: a reset to the base, or a migrant."""
     layer_changes: dict[str, float] = field(default_factory=dict)
     """The relative change of each adapted module, by its name."""
 

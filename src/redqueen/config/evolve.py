@@ -49,9 +49,9 @@ class EvolveConfig(Section):
     payoff_window: int = Field(default=10, ge=1)
     """Latest games in a member's mean payoff, latest steps in its mean reward. Ours: about a generation's."""
     num_islands: int = Field(default=1, ge=1)
-    """Parts of each role within which the weakest leave and parents are chosen; 1: the role as a whole. Ours: the island
-    model (Cohoon et al. 1987, Tanese 1989), which keeps a large population from becoming one family. Mating is local
-    in it; whom one plays is not limited, since ratings of islands that never meet could not be compared."""
+    """Parts of each role within which the weakest leave and parents are chosen; 1: there are none. Ours: the island
+    model (Cohoon et al. 1987, Tanese 1989) keeps a large population from becoming one family. Mating is local in it;
+    whom one plays stays free, since ratings of islands that never meet could not be compared."""
     migrate_every_steps: int = Field(default=50, ge=0)
     """Steps between migrations, at which a copy of each island's fittest takes the place of the one who leaves first on
     the next island of a ring; 0: islands stay alone. Ours: five generations, in which a family can grow."""

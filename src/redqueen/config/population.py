@@ -24,8 +24,8 @@ class PopulationConfig(Section):
     """Adapted modules. Ours: all linear projections, consistent with the reported adapter size."""
 
     resting_folder: str = ""
-    """Folder on a disk, for a file in which members' factors and moments lie while they are not stepped; "": all stay in
-    memory. Ours: of a large population few play at a time. The file has no name, and nothing is left of it."""
+    """Folder on a disk, for a file in which members' factors and moments lie while they are not stepped; "": all stay
+    in memory. Ours: of a large population few play at a time. The file has no name, and nothing is left of it."""
 
     @model_validator(mode="after")
     def _somebody_on_each_side(self) -> PopulationConfig:

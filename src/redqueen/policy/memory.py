@@ -21,6 +21,7 @@ from redqueen.errors import UserError
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import find_targets
 from redqueen.policy.base_shape import base_shape
+from redqueen.policy.resting import free_bytes
 
 if TYPE_CHECKING:
     from redqueen.config import Config
@@ -189,14 +190,19 @@ def _num_learning(config: Config) -> int:
 
 
 def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
-    """Return the lines of the plan for a configured run on a base of ``shape``, and what is free for it here."""
+    """Return the lines of the plan for a configured run on a base of ``shape``, and what is free for it here.
+
+    Raises UserError when members are to rest in a folder that is not there.
+    """
     work = work_of(config, shape)
     where = "GPU" if work.on_cuda else "machine"
     if work.on_cuda and not torch.cuda.is_available():
         free = "free: unknown, this machine shows no CUDA device"
     else:
         free = f"free on this {where}: {size(available_bytes(torch.device('cuda' if work.on_cuda else 'cpu')))}"
-    return [*plan(shape, work).lines(), free]
+    folder = config.population.resting_folder
+    at_rest = [f"free in {folder}: {size(free_bytes(folder))}"] if folder else []
+    return [*plan(shape, work).lines(), free, *at_rest]
 
 
 def refuse_what_cannot_fit(config: Config, device: torch.device) -> None:

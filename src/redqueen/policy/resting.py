@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import shutil
 from tempfile import TemporaryFile
 
 import numpy as np
@@ -42,3 +43,14 @@ class RestingFile:
     def let_go(self) -> None:
         """Count nothing of the file as this process's memory until it is touched again; what was written stays."""
         self._mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def free_bytes(folder: str) -> int:
+    """Return the space that is free for a file in ``folder``. Raises UserError when it is not there."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError as error:
+        raise UserError(
+            f"population.resting_folder: {folder} cannot hold members at rest ({error.strerror}): name a folder that "
+            "is there"
+        ) from None
