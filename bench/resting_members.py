@@ -2,10 +2,11 @@
 
 Two processes hold the same population on a copy of the embedded base each; every member has moments. A step samples as
 some of the members and steps them, other ones each time; the processes take turns, so that drifts of the machine hit
-both; CPU time is counted too, which a busy machine disturbs less. Memory is what the system counts as the process's own (VmRSS, and VmHWM for the peak). At the end both save a
-checkpoint, and the last line tells whether the two hold the same numbers. Prints a table and, as its last line, JSON.
+both, and CPU time is counted too, which a busy machine disturbs less. Memory is what the system counts as the process's
+own (VmRSS, and VmHWM for the peak). At the end both save a checkpoint, and the last line tells whether the two hold the
+same numbers. Prints a table and, as its last line, JSON.
 
-    python bench/resting_members.py [--members 300] [--playing 16] [--repeats 8] [--folder .]
+    python bench/resting_members.py [--members 300] [--playing 16] [--repeats 12] [--folder .]
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--members", type=int, default=300)
     parser.add_argument("--playing", type=int, default=16, help="members that play and learn in a step")
-    parser.add_argument("--repeats", type=int, default=8)
+    parser.add_argument("--repeats", type=int, default=12)
     parser.add_argument("--folder", default=".", help="where the members rest and the checkpoints are written: a disk")
     parser.add_argument("--base", default="embedded", help="as model.base of a config")
     parser.add_argument("--threads", type=int, default=2)
