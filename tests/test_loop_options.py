@@ -239,7 +239,7 @@ def test_with_every_option_on_a_game_taken_up_from_its_checkpoint_ends_like_the_
     kept = (
         json.dumps(state_to_plain(state)),
         engine.store.bank.flat.clone(),
-        engine.learner.state_dict(),
+        {name: tensor.clone() for name, tensor in engine.learner.state_dict().items()},
         teacher.num_written,
     )
     first = [play_step(state, engine, Clock())]

@@ -46,8 +46,12 @@ LATER: dict[str, dict[str, object]] = {
         "first_attempts": 0,
         "replay_frac": 0.0,
     },
+    "population": {
+        "resting_folder": "",
+    },
     "match": {
         "ratings": "common",
+        "teachers_per_step": 0,
     },
     "learn": {
         "old_logprobs": "recompute",
@@ -82,6 +86,8 @@ LATER: dict[str, dict[str, object]] = {
         "merged_parent": False,
         "genes": [],
         "gene_factor": 1.25,
+        "num_islands": 1,
+        "migrate_every_steps": 50,
     },
     "cluster": {
         "num_shards": 1,
