@@ -21,6 +21,7 @@ from transformers import PreTrainedTokenizerBase
 from redqueen.domains.code.prompts_compact import ANSWER, NEW
 from redqueen.domains.compact import BOS, END_THINK, EOS, IN, MSG, OUT, REF, THINK
 from redqueen.domains.domain import Lesson
+from redqueen.tiny.candidates import MOST_CHECKED, wrong_candidate
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.mixture import Tally, lessons_of
 from redqueen.tiny.packing import Group, Pack, pack
@@ -35,6 +36,8 @@ PROPOSAL_FRAC = 0.6
 PROGRAM_WEIGHT = 0.8
 """Weight of proposals' text in the loss: most of it is chance, whose gradient noise stands beside that of answers."""
 HINT_FRAC = 0.75
+SECOND_CHECK_FRAC = 0.3
+"""Share of right candidates that are traced on a second pair too."""
 NUM_SHOWN = 5
 IDENTITY = "def f(x):\n    return x"
 
@@ -51,6 +54,8 @@ class Teaching:
     think_habit_frac: float = 0.12
     input_proposal_frac: float = 0.2
     num_proposed_inputs: int = NUM_INPUTS
+    most_wrong_guesses: int = 1
+    tries_programs: bool = False
 
 
 class Author:
@@ -119,10 +124,11 @@ class Author:
         if not think:
             return asked, *self._at_once(*answer)
         segments = [asked, self._opening()]
-        wrong = self.wrong_guess(problem, run_.result) if self.rng.random() < 0.5 else None
-        if wrong is not None:
-            # A wrong guess is shown, never taught: only its trace and the verdict on it are.
-            segments += [(wrong[0], 0.0), (f"|{wrong[1]}!", 1.0)]
+        for _ in range(self._num_wrong()):
+            wrong = self.wrong_guess(problem, run_.result)
+            if wrong is not None:
+                # A wrong guess is shown, never taught: only its trace and the verdict on it are.
+                segments += [(wrong[0], 0.0), (f"|{wrong[1]}!", 1.0)]
         segments.append((f"{right}|{run_.trace}{END_THINK}", 1.0))
         return *segments, answer
 
@@ -142,12 +148,33 @@ class Author:
         return (text, run_.trace) if run_.result != target else None
 
     def induction(self, problem: Problem) -> Lesson:
-        """Shown pairs and a hint (left out at times) to the program."""
+        """Shown pairs and a hint (left out at times) to the program, at once or by trying candidates."""
         hint = problem.message if self.rng.random() < HINT_FRAC else ""
         pairs = "".join(
             f"{IN}{i}{OUT}{r.result}" for i, r in list(zip(problem.inputs, problem.runs, strict=True))[:NUM_SHOWN]
         )
-        return Lesson(f"{BOS}{MSG}{hint}{pairs}{ANSWER['code_f']}", (((problem.code + EOS, 1.0),),))
+        prompt, answer = f"{BOS}{MSG}{hint}{pairs}{ANSWER['code_f']}", (problem.code + EOS, 1.0)
+        if not self.teaching.tries_programs:
+            return Lesson(prompt, ((answer,),))
+        return Lesson(prompt, (self._at_once(*answer), self._try_programs(problem), self._try_programs(problem)))
+
+    def _try_programs(self, problem: Problem) -> tuple[Segment, ...]:
+        """Find a program: write candidates, trace each on shown pairs, and take the first that fits."""
+        segments = [self._opening()]
+        for _ in range(self._num_wrong()):
+            wrong = wrong_candidate(self.rng, problem, self.world)
+            if wrong is not None:
+                segments += [(wrong[0], 0.0), ("".join(f"|{trace}" for trace in wrong[1]) + "!", 1.0)]
+        num_checked = MOST_CHECKED if self.rng.random() < SECOND_CHECK_FRAC else 1
+        checks = "".join(f"|{r.trace}" for r in problem.runs[:num_checked])
+        return *segments, (f"{problem.code}{checks}{END_THINK}", 1.0), (problem.code + EOS, 1.0)
+
+    def _num_wrong(self) -> int:
+        """Draw how many wrong guesses a thought holds: each is followed by another half of the time."""
+        num = 0
+        while num < self.teaching.most_wrong_guesses and self.rng.random() < 0.5:
+            num += 1
+        return num
 
     def proposal(self, problem: Problem) -> Lesson:
         """References of about the same level, then a new program with an input that works."""

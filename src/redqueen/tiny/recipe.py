@@ -50,6 +50,10 @@ class Recipe:
     """Chance that a problem is used to teach a code_f proposal (a message and inputs) too."""
     num_proposed_inputs: int = 10
     """Inputs of such a proposal. The verifier takes the first ten that differ, so a few more forgive repetitions."""
+    most_wrong_guesses: int = 1
+    """Wrong guesses that a thought holds at most before the right one; half of the thoughts have another one."""
+    tries_programs: bool = False
+    """Whether code_f answers think too: candidates, each traced on shown pairs, until one fits."""
     mixture: dict[str, float] = field(default_factory=lambda: {"basic": 1.0})
     """Share of the corpus' tokens (relative weight) by source: a world of programs (``basic``, ``everyday``), or the
     name of a domain that brings lessons. A batch is filled by whoever is furthest behind its share."""
@@ -58,7 +62,13 @@ class Recipe:
 
     def teaching(self) -> Teaching:
         """Return the fields that say how the corpus teaches."""
-        return Teaching(self.think_habit_frac, self.input_proposal_frac, self.num_proposed_inputs)
+        return Teaching(
+            self.think_habit_frac,
+            self.input_proposal_frac,
+            self.num_proposed_inputs,
+            self.most_wrong_guesses,
+            self.tries_programs,
+        )
 
 
 RECIPES: dict[str, Recipe] = {
@@ -88,10 +98,26 @@ RECIPES: dict[str, Recipe] = {
         muon_lr=3e-3,
         adamw_lr=3e-3,
     ),
+    "search": Recipe(
+        rng_seed=2,
+        think_habit_frac=0.97,
+        input_proposal_frac=0.4,
+        num_proposed_inputs=12,
+        most_wrong_guesses=3,
+        tries_programs=True,
+        mixture={"basic": 0.25, "everyday": 0.45, "maths": 0.09, "logic": 0.11, "proofs": 0.1},
+        continues="broad",
+        num_steps=900,
+        num_rows=24,
+        row_tokens=448,
+        muon_lr=3e-3,
+        adamw_lr=3e-3,
+    ),
 }
 """By name. ``basic`` begins from nothing and seldom thinks; ``everyday`` goes on from it with a wider world, thinks by
 habit and practises code_f proposals; ``broad`` goes on from that one with more mathematics, logic and proofs, from
-other problems than before. The weights in the package are those of ``broad``."""
+other problems than before; ``search`` goes on from that one with thoughts that try several programs or inputs. The
+weights in the package are those of ``broad``."""
 
 
 def build_recipe_tokenizer(recipe: Recipe, held_out: Set[str]) -> PreTrainedTokenizerFast:
