@@ -18,7 +18,8 @@ def tiny_train(
         str,
         typer.Option(
             help="basic; everyday: goes on from basic in a wider world; broad: goes on from everyday with more "
-            "mathematics, logic and proofs; search: goes on from broad with thoughts that try several programs or inputs."
+            "mathematics, logic and proofs; search: goes on from broad with thoughts that try several programs or "
+            "inputs."
         ),
     ] = "broad",
     steps: Annotated[int | None, typer.Option(help="Optimiser steps, if not the recipe's.")] = None,

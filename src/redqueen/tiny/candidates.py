@@ -1,8 +1,8 @@
 """Programs that nearly do what was asked: the wrong candidates in a thought that looks for a program.
 
 Such a thought writes a candidate, traces it on the shown pairs in turn, and goes on to another candidate at the first
-pair whose result differs: ``candidate|trace|trace!candidate|trace ...``. A wrong one is the right program with one place
-changed (a constant, an operator, a branch, a statement left out), since that is how a guess is wrong.
+pair whose result differs: ``candidate|trace|trace!candidate|trace ...``. A wrong one is the right program with one
+place changed (a constant, an operator, a branch, a statement left out), since that is how a guess is wrong.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _lines(code: str) -> list[str]:
     return [line for line in code.splitlines() if line]
 
 
-def _changes(rng: Random, node: ast.AST) -> list[Callable[[], None]]:
+def _changes(rng: Random, node: ast.AST) -> list[Callable[[], object]]:
     """Return what can be done at a node; nothing is done yet."""
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
@@ -78,8 +78,8 @@ def _changes(rng: Random, node: ast.AST) -> list[Callable[[], None]]:
         case ast.Compare(ops=[op]) if isinstance(op, _ORDER):
             return [lambda: setattr(node, "ops", [rng.choice(_ORDER)()])]
         case ast.If(body=body, orelse=[_, *_] as other):
-            return [lambda: (setattr(node, "body", other), setattr(node, "orelse", body))[0]]  # type: ignore[func-returns-value]
+            return [lambda: vars(node).update(body=other, orelse=body)]
         case ast.FunctionDef(body=body) | ast.For(body=body) | ast.While(body=body) if len(body) > 1:
             at = rng.randrange(len(body) - isinstance(node, ast.FunctionDef))
-            return [lambda: body.pop(at) and None]  # type: ignore[func-returns-value]
+            return [lambda: body.pop(at)]
     return []
