@@ -16,7 +16,7 @@ from redqueen.config import Config, EvolveConfig, LearnConfig
 from redqueen.engine import open_engine
 from redqueen.errors import UserError
 from redqueen.evolve.generation import Newborn, replace_weakest
-from redqueen.evolve.islands import MIGRATE, islands_of
+from redqueen.evolve.islands import MIGRATE, Island, islands_of
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.loop import play_step
@@ -32,26 +32,35 @@ def students(number: int) -> list[Individual]:
     return [Individual(f"S{i}", "student", slot=i, rating=Rating(20.0 + i, 2.0 + i)) for i in range(number)]
 
 
+def born_on(
+    island: Island,
+    store: TorchStore,
+    fitness: dict[str, float],
+    rules: EvolveConfig,
+    rng: np.random.Generator,
+    appraise: Callable[[Individual], float] | None = None,
+) -> list[Newborn]:
+    return replace_weakest(
+        island.members,
+        fitness=fitness,
+        broken=(),
+        distances=None,
+        step=STEP,
+        rules=rules,
+        rating=STANDARD,
+        store=store,
+        rng=rng,
+        appraise=appraise,
+        migrant=island.migrant,
+    )
+
+
 def generation(
     store: TorchStore, people: list[Individual], fitness: dict[str, float], rules: EvolveConfig, seed: int = 0
 ) -> list[list[Newborn]]:
     """The newborns of each island."""
     rng = np.random.default_rng(seed)
-    return [
-        replace_weakest(
-            island.members,
-            fitness=fitness,
-            broken=(),
-            distances=None,
-            step=STEP,
-            rules=rules,
-            rating=STANDARD,
-            store=store,
-            rng=rng,
-            migrant=island.migrant,
-        )
-        for island in islands_of(people, fitness, (), STEP, rules)
-    ]
+    return [born_on(i, store, fitness, rules, rng) for i in islands_of(people, fitness, (), STEP, rules)]
 
 
 def store_of(number: int) -> TorchStore:
@@ -148,19 +157,7 @@ def test_several_children_are_tried_for_a_birth_and_a_migrant_is_not() -> None:
         return 0.0
 
     island = islands_of(people, fitness, (), STEP, rules)[0]
-    born = replace_weakest(
-        island.members,
-        fitness=fitness,
-        broken=(),
-        distances=None,
-        step=STEP,
-        rules=rules,
-        rating=STANDARD,
-        store=store,
-        rng=np.random.default_rng(0),
-        appraise=appraise,
-        migrant=island.migrant,
-    )
+    born = born_on(island, store, fitness, rules, np.random.default_rng(0), appraise)
     assert [child.birth.replaced for child in born] == ["S0", "S2"]
     assert len(tried) == 3 and MIGRATE not in tried
 

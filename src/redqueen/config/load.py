@@ -112,6 +112,11 @@ class Config(Section):
         """Adapters in the bank: the population, the hall of fame, and what follows the members."""
         return self.slots.num_adapters
 
+    @property
+    def num_playing_teachers(self) -> int:
+        """Teachers that play in a step."""
+        return min(self.match.teachers_per_step or self.population.num_teachers, self.population.num_teachers)
+
 
 def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
     """Read a TOML file or a preset by its name (None: all defaults) and apply ``section.field=value`` overrides.

@@ -183,7 +183,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
 def _num_learning(config: Config) -> int:
     """Members that learn in a step, at most: the teachers that play, each with a student, or with all."""
     population, match = config.population, config.match
-    teachers = min(match.teachers_per_step or population.num_teachers, population.num_teachers)
+    teachers = config.num_playing_teachers
     others = match.rule == "all_pairs" or config.solve.replay_frac > 0 or config.learn.shared_weight > 0
     students = population.num_students if others else min(teachers, population.num_students)
     return population.num_members if population.single else teachers + students

@@ -29,7 +29,7 @@ def _work(config: Config) -> list[str]:
     """Say how much a step asks for, at most."""
     propose, solve, population = config.propose, config.solve, config.population
     each = sum(num_proposals(propose).values())
-    proposals = each * min(config.match.teachers_per_step or population.num_teachers, population.num_teachers)
+    proposals = each * config.num_playing_teachers
     meetings = population.num_students if config.match.rule == "all_pairs" else 1
     attempts = proposals * meetings * solve.num_attempts
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens

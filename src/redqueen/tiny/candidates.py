@@ -11,8 +11,8 @@ import ast
 from collections.abc import Callable
 from random import Random
 
-from redqueen.tiny.problems import Problem
-from redqueen.tiny.thought_traces import PROGRAM_ERRORS, TooMuch, instrument, run
+from redqueen.tiny.problems import Problem, run_on
+from redqueen.tiny.thought_traces import instrument
 from redqueen.tiny.worlds import World
 
 MOST_CHECKED = 2
@@ -38,9 +38,8 @@ def _traces_to_mismatch(code: str, problem: Problem, world: World) -> tuple[str,
     compiled = instrument(code, world.bounds.detailed)
     traces: list[str] = []
     for text, right in zip(problem.inputs[:MOST_CHECKED], problem.runs, strict=False):
-        try:
-            found = run(compiled, eval(f"({text},)"), world.bounds)  # our own text, just written
-        except (TooMuch, *PROGRAM_ERRORS):
+        found = run_on(compiled, text, world)
+        if found is None:
             return None
         traces.append(found.trace)
         if found.result != right.result:

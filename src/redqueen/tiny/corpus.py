@@ -25,8 +25,8 @@ from redqueen.tiny.candidates import MOST_CHECKED, wrong_candidate
 from redqueen.tiny.generator import LEVEL_WEIGHTS, LEVELS
 from redqueen.tiny.mixture import Tally, lessons_of
 from redqueen.tiny.packing import Group, Pack, pack
-from redqueen.tiny.problems import NUM_INPUTS, Problem, fresh_input, write_problem
-from redqueen.tiny.thought_traces import PROGRAM_ERRORS, TooMuch, instrument, run
+from redqueen.tiny.problems import NUM_INPUTS, Problem, fresh_input, run_on, write_problem
+from redqueen.tiny.thought_traces import instrument
 from redqueen.tiny.tokenizer import pieces_of
 from redqueen.tiny.worlds import BASIC, WORLDS, World
 
@@ -139,13 +139,8 @@ class Author:
             k = self.rng.choice(others)
             return problem.inputs[k], problem.runs[k].trace
         text = fresh_input(self.rng, problem.types, self.world)
-        bounds = self.world.bounds
-        try:
-            # our own text, just written
-            run_ = run(instrument(problem.code, bounds.detailed), eval(f"({text},)"), bounds)
-        except (TooMuch, *PROGRAM_ERRORS):
-            return None
-        return (text, run_.trace) if run_.result != target else None
+        run_ = run_on(instrument(problem.code, self.world.bounds.detailed), text, self.world)
+        return (text, run_.trace) if run_ is not None and run_.result != target else None
 
     def induction(self, problem: Problem) -> Lesson:
         """Shown pairs and a hint (left out at times) to the program, at once or by trying candidates."""

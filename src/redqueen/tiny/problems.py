@@ -7,6 +7,7 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass
 from random import Random
+from types import CodeType
 
 from redqueen.domains.code.prompts_compact import MOST_INPUTS
 from redqueen.tiny.liveness import dead_names
@@ -86,6 +87,14 @@ def write_problem(
     if len(set(results)) < 2 or most_common > 0.8 * num_inputs:
         return None
     return Problem(level, code, types, tuple(found), tuple(found.values()), _message(tree, types, results[0]))
+
+
+def run_on(compiled: CodeType, text: str, world: World) -> Run | None:
+    """Run an instrumented program of ours on argument text of ours; None when it fails or is too large an example."""
+    try:
+        return run(compiled, eval(f"({text},)"), world.bounds)
+    except (TooMuch, *PROGRAM_ERRORS):
+        return None
 
 
 def fresh_input(rng: Random, types: tuple[Type, ...], world: World = BASIC) -> str:
