@@ -2,9 +2,12 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import torch
+from cut_run import play
 
 from redqueen.commands.export import export_member
 from redqueen.commands.report import report
@@ -12,11 +15,13 @@ from redqueen.errors import UserError
 from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.journal import Journal
 from redqueen.journal.records import CHOSEN, SHARE
+from redqueen.nouns import Individual, Rating
 from redqueen.population.peft import read_adapter
 from redqueen.report.summary import ends, product_name, summary
 from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.product import candidates
 from redqueen.run.store import CHECKPOINTS, JOURNAL
-from redqueen.state import state_from_plain
+from redqueen.state import State, state_from_plain
 
 
 def students_of(run: Path) -> list[str]:
@@ -79,6 +84,26 @@ def test_without_a_name_the_product_is_exported_and_the_students_mean_by_its_fla
     assert (default / "adapter_model.safetensors").read_bytes() == (same / "adapter_model.safetensors").read_bytes()
     card = (mean / "README.md").read_text()
     assert f"mean of {', '.join(members)} in delta space" in card.replace("\\", "") and "## Lineage" in card
+
+
+def test_of_many_students_the_best_rated_whole_ones_may_become_the_product() -> None:
+    students = [Individual(f"S{i}", "student", i, Rating(mu, 8.0)) for i, mu in enumerate((20.0, 30.0, 25.0, 40.0))]
+    state = cast(State, SimpleNamespace(students=students, broken={"S3"}))
+    assert [i.id for i in candidates(state, 0)] == ["S0", "S1", "S2"]
+    assert [i.id for i in candidates(state, 2)] == ["S1", "S2"]
+    state = cast(State, SimpleNamespace(students=students[:1], broken={"S0"}))
+    assert [i.id for i in candidates(state, 2)] == ["S0"]  # better a broken one than none
+
+
+def test_of_many_students_as_many_are_scored_as_the_config_says_and_the_product_too(tmp_path: Path) -> None:
+    run = play(("evaluate.max_members=1", "run.product_candidates=1", "evaluate.every_steps=2"), tmp_path / "run")
+    with Journal.open(run / JOURNAL, read_only=True) as journal:
+        rows = journal.query("SELECT DISTINCT step, individual FROM evaluation WHERE individual GLOB 'S[0-9]*'")
+        product = journal.query("SELECT DISTINCT mode FROM evaluation WHERE individual = 'product'")
+        shares = journal.query("SELECT name FROM metric WHERE name LIKE ?", (f"{SHARE}%",))
+    assert len(rows) == 2 and {row["step"] for row in rows} == {2, 4}
+    assert {row["mode"] for row in product} == {"greedy", "sampled"}
+    assert len(shares) == 1
 
 
 def test_two_adapters_cannot_be_exported_at_once(quick_run: Path, tmp_path: Path) -> None:

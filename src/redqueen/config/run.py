@@ -38,5 +38,8 @@ class RunConfig(Section):
     a probe of archived tasks, always the mean, or none. Ours: a user wants one model, and the suite must not choose."""
     product_tasks: int = Field(default=256, ge=1)
     """Archived tasks of that probe. Ours: candidates are close to each other."""
+    product_candidates: int = Field(default=32, ge=0)
+    """Students that answer it: those with the highest means of their ratings; 0: all. Ours: five hundred students would
+    take as long as many steps."""
     tracker: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
     """Where metrics are sent beside the journal, which holds everything; each is an extra of the same name. Ours."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from redqueen.config import Config
 from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import thinking_first
 from redqueen.domains.registry import load_suite
@@ -15,6 +16,7 @@ from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.evaluate.split import part_of
 from redqueen.journal.records import ALL, CHANGE, STUDENTS, EvaluationRecord
 from redqueen.nouns import BASE_SLOT, Individual
+from redqueen.streams import Streams
 
 SUITE = "mini"
 EVALUATION_SEED = 20_260_101
@@ -101,6 +103,15 @@ def subset(items: Sequence[Item], num_clusters: int, rng: np.random.Generator) -
 def member_records(name: str, scores: Sequence[Score]) -> list[EvaluationRecord]:
     """Return the rows of one member, or of the base or the control, under its name."""
     return [record for one in scores for record in _records(name, one)]
+
+
+def scored_students(config: Config, students: Sequence[Individual], step: int) -> list[Individual]:
+    """Return who is scored after ``step``, in their order: all students, or ``evaluate.max_members`` drawn ones."""
+    most = config.evaluate.max_members
+    if most == 0 or most >= len(students):
+        return list(students)
+    drawn = Streams(config.run.rng_seed, step).rng("scored").permutation(len(students))[:most]
+    return [students[i] for i in sorted(drawn)]
 
 
 def student_records(

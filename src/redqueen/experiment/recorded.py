@@ -111,6 +111,7 @@ LATER: dict[str, dict[str, object]] = {
     "evaluate": {
         "part": "all",
         "control": True,
+        "max_members": 0,
     },
 }
 """Fields that came after runs had been recorded, by section, and the value that those runs had (or would have had the

@@ -16,7 +16,7 @@ from redqueen.config import Config
 from redqueen.domains.registry import domain_of
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError
-from redqueen.evaluate.external import Examiner, member_records, student_records
+from redqueen.evaluate.external import Examiner, member_records, scored_students, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
@@ -143,7 +143,8 @@ def resume(
 @contextmanager
 def _reporting(config: Config) -> Iterator[Reporter]:
     """Show progress from the loading of the base on."""
-    schedule = Schedule(config.run.num_steps, config.evaluate.every_steps, config.population.num_students)
+    num_scored = min(config.population.num_students, config.evaluate.max_members or config.population.num_students)
+    schedule = Schedule(config.run.num_steps, config.evaluate.every_steps, num_scored)
     with open_progress(schedule) as progress:
         reporter = Reporter(progress)
         reporter.enter(0, "load")
@@ -295,13 +296,14 @@ def _evaluation(session: Session, state: State, last: bool) -> tuple[list[Evalua
     examiner = Examiner.of(session.engine)
     try:
         base = session.base_scores = session.base_scores or examiner.base()
-        scores = examiner.members(state.students)
+        students = scored_students(session.engine.config, state.students, state.step)
+        scores = examiner.members(students)
         product = choose_product(session.engine, state, examiner, scores) if last else None
     except Stopped:
         session.evaluation_owed = True
         return [], {}
     session.evaluation_owed = False
-    records = student_records(state.students, scores, base, examiner.items)
+    records = student_records(students, scores, base, examiner.items)
     if product is None:
         return records, {}
     session.progress.say(f"product: {product.name}")

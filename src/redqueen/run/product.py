@@ -1,8 +1,8 @@
 """The product of a run: one adapter, chosen or merged by internal evidence alone.
 
-At the end all students, and the mean of all of them in delta space, answer the same archived tasks of all ages; the one
-that solves most is the product, of equals the mean. All evidence is from inside the run: no held-out suite is read, so
-the product's score on one is an honest score. Ground: ours.
+At the end the students (of many, those with the highest ratings), and the mean of these in delta space, answer the same
+archived tasks of all ages; the one that solves most is the product, of equals the mean. All evidence is from inside the
+run: no held-out suite is read, so the product's score on one is an honest score. Ground: ours.
 """
 
 from __future__ import annotations
@@ -51,12 +51,10 @@ def choose_product(engine: Engine, state: State, examiner: Examiner, scores: Seq
     ``scores`` are the students' external ones, which the choice does not read: they are the product's when it is one of
     them. Without archived tasks it is the mean, or the only student.
     """
-    config, students = (
-        engine.config.run,
-        [i for i in state.students if i.id not in state.broken] or list(state.students),
-    )
+    config = engine.config.run
     if config.product == "none":
         return None
+    students = candidates(state, config.product_candidates)
     streams = Streams(config.rng_seed, state.step)
     drawn = draw_of_all_ages(state.archive.entries, config.product_tasks, streams.rng("product"))
     tasks = [one.task for one in drawn]
@@ -70,8 +68,15 @@ def choose_product(engine: Engine, state: State, examiner: Examiner, scores: Seq
                 records = member_records(PRODUCT, examiner.members([stand_in]))
                 return Product(MERGED, shares, records)
     chosen = max(students, key=lambda student: shares.get(student.id, 0.0))
-    own = [score for score in scores if score.slots == (chosen.slot,)]
+    own = [score for score in scores if score.slots == (chosen.slot,)] or examiner.members([chosen])
     return Product(chosen.id, shares, member_records(PRODUCT, own))
+
+
+def candidates(state: State, most: int) -> list[Individual]:
+    """Return who may become the product: whole students, at most ``most`` (0: all) of the highest rating, in order."""
+    whole = [i for i in state.students if i.id not in state.broken] or list(state.students)
+    best = {i.id for i in sorted(whole, key=lambda i: -i.rating.mu)[: most or None]}
+    return [i for i in whole if i.id in best]
 
 
 def students_mean(store: AdapterStore, config: Config, students: Sequence[Individual]) -> Genotype:

@@ -1,0 +1,113 @@
+"""Whole runs of 2 to 1,000 members: seconds of a step by phase, memory, and what the bookkeeping costs.
+
+Each population plays real steps of the embedded base in a process of its own: proposing, verifying, solving, learning,
+a generation, a checkpoint. By default every step has the same number of proposals and attempts, whoever wrote them
+(``match.teachers_per_step``), so that what grows with the members is what members cost and not what tasks cost. With
+``--all-play`` every teacher proposes in every step. Rates are tiny, so that texts do not drift apart. Prints a table
+and, as its last line, JSON.
+
+    python bench/large_populations.py [--members 2 8 32 100 300 1000] [--steps 4] [--folder .]
+    python bench/large_populations.py --members 100 --steps 30 --all-play
+    python bench/large_populations.py --members 1000 --steps 5 --all-play
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from _shared import print_result, print_table
+
+from redqueen.journal import Journal
+from redqueen.run.store import JOURNAL
+
+CONFIG = Path(__file__).parents[1] / "configs" / "population.toml"
+PLAYING = 24
+PROPOSALS = 48
+
+
+def settings(num_members: int, options: argparse.Namespace) -> list[str]:
+    """Return what differs from the main run: its size, equal work a step, a generation every second step."""
+    num_teachers = num_members // 2
+    playing = num_teachers if options.all_play else min(num_teachers, PLAYING)
+    each = 2 if options.all_play else max(2, PROPOSALS // playing)
+    values = {
+        "run.num_steps": options.steps,
+        "run.checkpoint_every_steps": options.steps,
+        "population.num_teachers": num_teachers,
+        "population.num_students": num_members - num_teachers,
+        "match.teachers_per_step": playing,
+        "propose.num_proposals": f"{{ code_o = {each}, code_i = 0, code_f = 0 }}",
+        "solve.num_attempts": options.attempts,
+        "learn.learning_rate": 1e-6,
+        "evolve.every_steps": options.generation,
+        "evaluate.max_items": 4,
+    }
+    if options.resting_folder:
+        values["population.resting_folder"] = f'"{options.resting_folder}"'
+    return [f"{name}={value}" for name, value in values.items()]
+
+
+def play(num_members: int, options: argparse.Namespace, folder: Path) -> tuple[float, float]:
+    """Play a run in a process of its own; return its seconds and its peak of memory in MB."""
+    sets = [part for one in settings(num_members, options) for part in ("--set", one)]
+    command = [sys.executable, "-m", "redqueen", "train", str(CONFIG), "--run-dir", str(folder), *sets]
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        raise SystemExit(f"the run of {num_members} members failed: {' '.join(command)}")
+    return time.perf_counter() - began, usage.ru_maxrss / 1024
+
+
+def read(folder: Path, num_steps: int) -> dict[str, float]:
+    """Return the mean seconds of a step by phase, its sampled tokens, and the journal's MB; the first step warms up."""
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        rows = journal.query("SELECT phase, sum(seconds) AS s FROM timing WHERE step BETWEEN 2 AND ? GROUP BY phase",
+                             (num_steps,))  # fmt: skip
+        tokens = sum(
+            journal.query(f"SELECT coalesce(sum(num_tokens), 0) AS n FROM {table} WHERE step BETWEEN 2 AND ?",
+                          (num_steps,))[0]["n"]
+            for table in ("candidate", "attempt")
+        )  # fmt: skip
+    found = {row["phase"]: row["s"] / (num_steps - 1) for row in rows}
+    return found | {"tokens": tokens / (num_steps - 1), "journal_mb": (folder / JOURNAL).stat().st_size / 2**20}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--members", type=int, nargs="+", default=[2, 8, 32, 100, 300, 1000])
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--attempts", type=int, default=4)
+    parser.add_argument("--generation", type=int, default=2, help="steps between generations")
+    parser.add_argument("--all-play", action="store_true", help="every teacher proposes in every step")
+    parser.add_argument("--resting-folder", default="", help="population.resting_folder of the runs")
+    parser.add_argument("--folder", type=Path, help="where the runs are kept; by default a temporary folder")
+    options = parser.parse_args()
+    result: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        for num_members in options.members:
+            folder = (options.folder or Path(temporary)) / f"members-{num_members}"
+            whole_s, peak_mb = play(num_members, options, folder)
+            result[str(num_members)] = read(folder, options.steps) | {"whole_s": whole_s, "peak_mb": peak_mb}
+            print(f"{num_members} members: {whole_s:.0f} s, {peak_mb:.0f} MB", flush=True)
+    phases = ("match", "propose", "verify", "solve", "learn", "evolve", "checkpoint")
+    header = ["members", "tokens a step", *(f"{phase} s" for phase in phases), "peak MB", "journal MB", "whole run s"]
+    print_table(
+        header,
+        [
+            [size, round(one["tokens"]), *(one.get(phase, 0.0) for phase in phases), one["peak_mb"], one["journal_mb"],
+             one["whole_s"]]
+            for size, one in result.items()
+        ],
+    )  # fmt: skip
+    print_result({"members": result, "settings": {"steps": options.steps, "all_play": options.all_play}})
+
+
+if __name__ == "__main__":
+    main()
