@@ -98,10 +98,10 @@ def test_of_many_students_the_best_rated_whole_ones_may_become_the_product() -> 
 def test_of_many_students_as_many_are_scored_as_the_config_says_and_the_product_too(tmp_path: Path) -> None:
     run = play(("evaluate.max_members=1", "run.product_candidates=1", "evaluate.every_steps=2"), tmp_path / "run")
     with Journal.open(run / JOURNAL, read_only=True) as journal:
-        rows = journal.query("SELECT DISTINCT step, individual FROM evaluation WHERE individual GLOB 'S[0-9]*'")
+        rows = journal.query("SELECT DISTINCT step, individual FROM evaluation")
         product = journal.query("SELECT DISTINCT mode FROM evaluation WHERE individual = 'product'")
         shares = journal.query("SELECT name FROM metric WHERE name LIKE ?", (f"{SHARE}%",))
-    assert len(rows) == 2 and {row["step"] for row in rows} == {2, 4}
+    assert [row["step"] for row in rows if row["individual"].startswith("S")] == [2, 4]
     assert {row["mode"] for row in product} == {"greedy", "sampled"}
     assert len(shares) == 1
 
