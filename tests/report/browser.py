@@ -174,7 +174,8 @@ BROKEN = """
   while (texts.nextNode()) {
     const node = texts.currentNode, words = node.textContent.trim(), parent = node.parentElement;
     if (!parent.checkVisibility() || !words || lines(node) < 2) continue;
-    if (parent.matches("tbody th, tbody th a, code, .tiles dd") && (parent.matches("dd") || !/\\s/.test(words)) && words.length < 20) bad.push(words);
+    const whole = parent.matches("dd") || !/\\s/.test(words);
+    if (whole && words.length < 20 && parent.matches("tbody th, tbody th a, code, .tiles dd")) bad.push(words);
   }
   return bad;
 })()
