@@ -299,11 +299,12 @@ def _evaluation(session: Session, state: State, last: bool) -> tuple[list[Evalua
     """
     examiner, part = Examiner.of(session.engine), session.reporter.part
     try:
-        part("the base")
+        if not session.base_scores:
+            part("the base")
         base = session.base_scores = session.base_scores or examiner.base()
         part("the students")
         scores = examiner.members(state.students)
-        part("the choice of the product")
+        part("the candidates for the product")
         product = choose_product(session.engine, state, examiner, scores) if last else None
     except Stopped:
         session.evaluation_owed = True
