@@ -176,5 +176,5 @@ def test_a_setting_that_an_older_run_does_not_know_makes_no_arm() -> None:
 def test_the_settings_in_which_runs_differ_are_listed_with_their_values(tmp_path: Path) -> None:
     view = read_run(build_run(tmp_path / "run", 2, 1, 1))
     views = [replace(view, run=record(0)), replace(view, run=record(0, match__rule="uniform", evolve__newer=3))]
-    assert setting_rows(views) == [["evolve.newer", "–", "3"], ["match.rule", '"pfsp"', '"uniform"']]
+    assert setting_rows(views) == [["match.rule", '"pfsp"', '"uniform"'], ["evolve.newer", "–", "3"]]
     assert setting_rows(views[:1] * 2) == []
