@@ -34,8 +34,10 @@ This page is written by `docs/write_cli.py` from the commands themselves.
 
 - `train` and `resume` end after the phase that runs, with a checkpoint, at the first Ctrl-C or SIGTERM, and at once
   at the second. A step that has begun to learn is finished first.
-- Progress goes to standard error: a changing block with the time left on a terminal, one line a step everywhere else,
-  and under `NO_COLOR` or `TERM=dumb`.
+- Progress goes to standard error: a changing block with the time left on a terminal, one line a step and every ten
+  seconds everywhere else, and under `NO_COLOR` or `TERM=dumb`.
+- Where other programs keep the cores busy, threads of numeric work sleep while they wait instead of spinning
+  (`OMP_WAIT_POLICY=PASSIVE`); set `OMP_WAIT_POLICY` to decide yourself.
 - `--json` prints JSON in plain ASCII: one object, or one object a line for lists of tasks.
 - What a model wrote is shown with control and bidi characters written out; nothing in it moves a cursor.
 - In a CSV table, a text that begins with `=`, `+`, `-`, `@`, a tab or a line end gets an apostrophe in front, since a

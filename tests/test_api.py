@@ -34,6 +34,12 @@ def test_importing_the_package_imports_nothing_else() -> None:
     assert imported() == "[] []"
 
 
+def test_importing_the_package_takes_less_than_50_ms_of_cpu_time() -> None:
+    timed = "import time; began = time.process_time(); import redqueen; print(time.process_time() - began)"
+    runs = [subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True) for _ in range(3)]
+    assert min(float(done.stdout) for done in runs) < 0.05
+
+
 def test_looking_at_what_it_offers_imports_nothing_either() -> None:
     assert imported("assert {'Config', 'train', 'Run', 'reward_fn'} <= set(dir(redqueen))") == "[] []"
 

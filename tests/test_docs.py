@@ -193,6 +193,14 @@ def test_the_readme_names_the_two_commands_that_matter() -> None:
     assert "make run" in text and "make test" in text
 
 
+def test_the_first_screen_of_the_readme_says_what_it_is_what_came_of_it_and_how_to_begin() -> None:
+    screen = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:35])
+    assert screen.startswith("# redqueen\n") and "**What it has shown so far:**" in screen
+    assert "pip install ." in screen and "redqueen train smoke" in screen
+    for shown in ("docs/images/report.png", "docs/python.md", "docs/cookbook/other-trainers.md", "docs/mistakes.md"):
+        assert f"({shown})" in screen and (ROOT / shown).is_file()
+
+
 # Blocks --------------------------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,8 @@ import typer
 
 from redqueen import __version__
 from redqueen.commands import completion
+from redqueen.commands.ending import run_to_exit
 from redqueen.commands.tiny import tiny
-from redqueen.errors import UserError
 
 app = typer.Typer(
     name="redqueen",
@@ -44,19 +44,7 @@ Overrides = Annotated[
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence on standard error and exit code 2."""
-    try:
-        app(args=_repeat_flags(sys.argv[1:]))
-    except UserError as error:
-        from redqueen.display import visible
-
-        print(f"redqueen: {visible(str(error))}", file=sys.stderr)  # it may quote an untrusted file
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("redqueen: stopped", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+    run_to_exit(lambda: app(args=_repeat_flags(sys.argv[1:])))
 
 
 def _repeat_flags(arguments: list[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib.metadata import PackageNotFoundError, requires
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
 
 class UserError(Exception):
     """Bad input. The message names the file, field or flag and says what to do about it."""
+
+
+def command(*words: object) -> str:
+    """Return ``redqueen WORDS`` as it can be pasted into a shell, also when a word is a path with spaces."""
+    return shlex.join(["redqueen", *map(str, words)])
 
 
 def how_to_install(extra: str) -> str:

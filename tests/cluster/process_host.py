@@ -156,6 +156,9 @@ class Killing:
             self.threads.append(threading.Timer(delay_s, self.kill, [step]))
             self.threads[-1].start()
 
+    def part(self, words: str) -> None:
+        pass
+
     def work(self, done: int, total: int, tokens: int = 0) -> None:
         pass
 

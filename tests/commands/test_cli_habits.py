@@ -107,6 +107,32 @@ def test_failures_end_with_the_documented_codes(
     assert f"\n| {code} |" in (ROOT / "docs" / "cli.md").read_text()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("words", [["init", "smoke"], ["--version"]], ids=["much", "little"])
+def test_a_full_disk_behind_the_output_is_one_sentence(words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", MAIN, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "redqueen: the output cannot be written (No space left on device): make room\n"
+
+
+@pytest.mark.parametrize(
+    ("load", "already", "asked"), [(0.4, None, None), (1.7, None, "PASSIVE"), (9.0, "ACTIVE", "ACTIVE")]
+)
+def test_threads_do_not_spin_where_other_programs_want_the_cores(
+    load: float, already: str | None, asked: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(cli, "app", lambda args: None)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if already is not None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", already)
+    assert redqueen("train", "smoke") == (0, "", "")
+    assert os.environ.get("OMP_WAIT_POLICY") == asked
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+
+
 def test_who_reads_the_output_may_leave(tmp_path: Path) -> None:
     folder = write_task_run(tmp_path / "small")
     words = [sys.executable, "-c", MAIN, "tasks", str(folder), "--json", "--limit", "0"]

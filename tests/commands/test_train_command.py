@@ -1,5 +1,6 @@
 """What `train` and `resume` say of a run that was stopped: how to go on."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,8 +20,11 @@ def interrupted() -> bool:
 def test_a_run_that_is_stopped_leaves_with_130_and_says_how_to_go_on(
     play: Callable[[], bool], name: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    tmp_path = tmp_path / "with a space"
+    tmp_path.mkdir()
     with pytest.raises(SystemExit) as end:
         play_to_report(tmp_path / name, play)
     out, err = capsys.readouterr()
+    assert name or shlex.split(err.rpartition(": ")[2]) == ["redqueen", "resume", str(tmp_path)]
     assert (end.value.code, out) == (130, "") and remedy in err
     assert not (tmp_path / name / "report.html").exists()

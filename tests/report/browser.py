@@ -153,3 +153,31 @@ class Browser:
             self.complaints.append(parameters["entry"]["text"])
         if method == "Page.javascriptDialogOpening":
             self.complaints.append(f"a dialog opened: {parameters['message']}")
+
+
+CUT = """
+[...document.querySelectorAll(".jump, .top, .scroll, .story, .fields, .timeline, .attempt, .side-by-side, .command, "
+  + ".tree, .table, .tiles div")]
+  .filter(box => box.scrollWidth > box.clientWidth).map(box => box.className + " " + (box.ariaLabel || box.innerText))
+"""
+"""What hides a part of itself to the right: bars of links, headers, charts, trees, tables, boxes of words."""
+
+BROKEN = """
+(() => {
+  const lines = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    return new Set([...range.getClientRects()].map(box => Math.round(box.bottom / 8))).size;
+  };
+  const texts = document.createTreeWalker(document.getElementById("main"), NodeFilter.SHOW_TEXT);
+  const bad = [];
+  while (texts.nextNode()) {
+    const node = texts.currentNode, words = node.textContent.trim(), parent = node.parentElement;
+    if (!parent.checkVisibility() || !words || lines(node) < 2) continue;
+    const whole = parent.matches("dd") || !/\\s/.test(words);
+    if (whole && words.length < 20 && parent.matches("tbody th, tbody th a, code, .tiles dd")) bad.push(words);
+  }
+  return bad;
+})()
+"""
+"""Names and flags that are broken in their middle, and values that are torn from their units."""

@@ -1,5 +1,6 @@
 """The figures hold the journal's numbers."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from redqueen.journal import Journal, RunRecord
 from redqueen.report.figure import Figure, lines_of, running_mean
 from redqueen.report.population_figures import MAX_MATRIX_SIDE
 from redqueen.report.sections import sections_of
-from redqueen.report.side_by_side import arm_names, arm_rows, comparison_section
+from redqueen.report.side_by_side import arm_names, arm_rows, comparison_section, setting_rows
 from redqueen.report.view import read_run
 from redqueen.run.store import JOURNAL
 
@@ -170,3 +171,10 @@ def test_where_two_arms_differ_both_say_how_and_another_arm_keeps_its_name() -> 
 
 def test_a_setting_that_an_older_run_does_not_know_makes_no_arm() -> None:
     assert arm_names([record(0), record(1, evolve__newer=3)]) == ["4T+4S", "4T+4S"]
+
+
+def test_the_settings_in_which_runs_differ_are_listed_with_their_values(tmp_path: Path) -> None:
+    view = read_run(build_run(tmp_path / "run", 2, 1, 1))
+    views = [replace(view, run=record(0)), replace(view, run=record(0, match__rule="uniform", evolve__newer=3))]
+    assert setting_rows(views) == [["match.rule", '"pfsp"', '"uniform"'], ["evolve.newer", "–", "3"]]
+    assert setting_rows(views[:1] * 2) == []

@@ -26,6 +26,7 @@ class CuttingAt:
     def __init__(self, step: int, phase: str):
         self.moment, self.now = (step, phase), (-1, "")
         self.heard: dict[tuple[int, str], list[tuple[int, int, int]]] = {}
+        self.said: list[str] = []
 
     def __enter__(self) -> "CuttingAt":
         return self
@@ -35,6 +36,9 @@ class CuttingAt:
 
     def phase(self, step: int, phase: str) -> None:
         self.now = (step, phase)
+
+    def part(self, words: str) -> None:
+        self.said.append(f"{self.now[1]} {words}")
 
     def work(self, done: int, total: int, tokens: int = 0) -> None:
         self.heard.setdefault(self.now, []).append((done, total, tokens))
@@ -46,7 +50,7 @@ class CuttingAt:
         pass
 
     def say(self, text: str) -> None:
-        pass
+        self.said.append(text)
 
 
 def cutting(monkeypatch: pytest.MonkeyPatch, step: int, phase: str) -> CuttingAt:
@@ -99,6 +103,13 @@ def test_the_bases_evaluation_is_cut_and_the_run_starts_over(
     cutting(monkeypatch, 9, "")
     assert resume(tmp_path / "early")
     assert diff(short[0] / JOURNAL, tmp_path / "early" / JOURNAL) is None
+
+
+def test_a_run_says_where_it_is_kept_and_what_it_evaluates(short: tuple[Path, CuttingAt]) -> None:
+    folder, shown = short
+    assert f"the run is kept in {folder}; Ctrl-C stops it, and `redqueen resume {folder}` goes on with it" in shown.said
+    parts = ["the base", "the control", "the students", "the candidates for the product"]
+    assert [text for text in shown.said if text.startswith("evaluate ")] == [f"evaluate {part}" for part in parts]
 
 
 def test_every_phase_with_work_in_it_reports_items_up_to_their_number(short: tuple[Path, CuttingAt]) -> None:

@@ -46,6 +46,9 @@ class Interrupting:
             self.moments.pop(0)
             os.kill(os.getpid(), signal.SIGINT)
 
+    def part(self, words: str) -> None:
+        pass
+
     def work(self, done: int, total: int, tokens: int = 0) -> None:
         pass
 

@@ -112,6 +112,9 @@ class Meter:
     def phase(self, step: int, phase: str) -> None:
         pass
 
+    def part(self, words: str) -> None:
+        pass
+
     def work(self, done: int, total: int, tokens: int = 0) -> None:
         pass
 

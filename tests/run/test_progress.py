@@ -110,18 +110,46 @@ def test_the_bases_evaluation_in_step_0_tells_what_the_students_will_cost() -> N
 def test_work_is_told_by_items_speed_and_time_left() -> None:
     work = Work("evaluating", 100.0, 300, 1200, 5000)
     assert work.text(110.0) == "evaluating  300/1,200 (25 %)  500 tokens/s  30 s left"
+    assert Work("evaluating", 100.0, 1, 152).text(122.0) == "evaluating  1/152 (0 %)"  # the first done is the shortest
     assert Work("verifying", 100.0, 40, 0).text(110.0) == "verifying  40 done"
     assert Work("loading the base", 100.0).text(175.0) == "loading the base  1 min 15 s"
     assert Work("learning", 100.0, 8, 8, 80).text(104.0) == "learning  8/8 (100 %)  20 tokens/s"
 
 
 def test_another_call_of_the_same_phase_is_measured_from_its_own_beginning() -> None:
-    activity = Activity(ticking(0.0, 0.0, 60.0, 70.0))
+    activity = Activity(ticking(0.0, 0.0, 60.0, 70.0, 80.0, 80.0))
     activity.begin("evaluating")
     activity(100, 100, 900)
     activity(0, 40, 0)
     activity(20, 40, 100)
-    assert activity.text() == "evaluating  20/40 (50 %)  10 tokens/s  10 s left"
+    assert activity.text() == "evaluating, part 2  20/40 (50 %)  10 tokens/s  10 s left"
+    activity.begin("saving")
+    assert activity.text() == "saving"
+
+
+def test_the_parts_of_a_phase_have_names() -> None:
+    stream = io.StringIO()
+    with LineProgress(3, stream, lambda: 0.0) as progress:
+        progress.phase(3, "evaluate")
+        progress.part("the students")
+        progress.work(5, 10)
+        progress.beat()
+    assert stream.getvalue().startswith("step 3/3  evaluating the students  5/10 (50 %)")
+
+
+def test_a_pipe_hears_how_long_the_whole_run_takes_yet() -> None:
+    stream, now = io.StringIO(), [0.0]
+    with LineProgress(4, stream, lambda: now[0]) as progress:
+        now[0] = 60.0
+        progress.finish_step(1, METRICS, MEMBERS)
+        progress.phase(2, "solve")
+        for moment in (75.0, 300.0):
+            now[0] = moment
+            progress.beat()
+    step, early, late = stream.getvalue().splitlines()
+    assert step.endswith("60.0 s  3 min 0 s left")
+    assert early == "step 2/4  solving  2 min 45 s left in all"
+    assert late == "step 2/4  solving"  # it takes longer than was thought: nothing is said
 
 
 def test_a_pipe_hears_of_the_present_phase_whenever_ten_seconds_are_over() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from redqueen.config import load_config
+from redqueen.errors import command
 
 if TYPE_CHECKING:
     from redqueen.engine import LoadAdapters
@@ -73,6 +74,6 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
             return
     except KeyboardInterrupt:
         pass
-    remedy = f"resume it with: redqueen resume {folder}" if folder.exists() else "nothing was written"
+    remedy = f"resume it with: {command('resume', folder)}" if folder.exists() else "nothing was written"
     print(f"\nstopped; {remedy}", file=sys.stderr)
     sys.exit(130)

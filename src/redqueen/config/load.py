@@ -23,7 +23,7 @@ from redqueen.config.section import Section
 from redqueen.config.slots import Slots
 from redqueen.config.solve import SolveConfig
 from redqueen.config.verify import VerifyConfig
-from redqueen.errors import UserError
+from redqueen.errors import UserError, command
 from redqueen.files import apply_override, read_toml
 
 
@@ -125,7 +125,8 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
     """
     data = {} if path is None else read_toml(find_config(path), "config", "my.toml")
     if path is not None and {"experiment", "arm"} <= data.keys():
-        raise UserError(f"{path} holds an experiment, not the config of a run: `redqueen experiment {path}` plays it")
+        remedy = f"`{command('experiment', path)}` plays it"
+        raise UserError(f"{path} holds an experiment, not the config of a run: {remedy}")
     for override in overrides:
         apply_override(data, override)
     return parse_config(data, "the defaults" if path is None else str(path))

@@ -132,13 +132,13 @@ def founder_table(view: RunView) -> list[list[str]]:
     Of a role's founders those with the ``MAX_FOUNDERS`` largest shares, and a row for the others together.
     """
     births = births_of(view)
-    depths = generations(births)
+    depths, slots = generations(births), {m["id"]: m["slot"] for m in view.individuals}
     rows = []
     for role in ("teacher", "student", "both"):
         living = [m["id"] for m in view.individuals if m["left_step"] is None and m["role"] == role]
         shares = founder_shares(births, living) if living else {}
         depth = number(max((depths.get(name, 0) for name in living), default=0))
-        ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
+        ranked = sorted(shares.items(), key=lambda item: (-item[1], slots.get(item[0], -1)))
         rows += [[founder, role, f"{100 * share:.0f} %", depth] for founder, share in ranked[:MAX_FOUNDERS]]
         rest = ranked[MAX_FOUNDERS:]
         if rest:

@@ -102,7 +102,7 @@ def _environment(assets: dict[str, bytes]) -> Environment:
     environment.filters["visible"] = partial(visible, max_chars=MAX_TEXT_CHARS)
     environment.filters["excerpt"] = partial(visible, max_chars=MAX_EXCERPT_CHARS)
     environment.filters["word"] = partial(visible, max_chars=120, one_line=True)
-    environment.filters["number"] = number
+    environment.filters["number"] = lambda value: number(value).replace("-", "−")
     environment.filters["duration"] = duration
     environment.globals["asset"] = lambda name: f"/assets/{name}?v={digests[name]}"
     environment.globals["marks"] = MARKS

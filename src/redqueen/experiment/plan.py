@@ -35,7 +35,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from redqueen.config import Config, load_config
-from redqueen.errors import UserError
+from redqueen.errors import UserError, command
 from redqueen.files import read_toml
 
 Match = Literal["per_adapter", "tokens", "wall_clock"]
@@ -123,7 +123,7 @@ def load_experiment(path: Path) -> Experiment:
     data = read_toml(path, "experiment", "experiments/smoke.toml")
     if "experiment" not in data and data.keys() & Config.model_fields.keys():
         raise UserError(
-            f"{path} holds the config of one run, not an experiment: `redqueen train {path}` plays it, and an "
+            f"{path} holds the config of one run, not an experiment: `{command('train', path)}` plays it, and an "
             "experiment names it as its base beside the tables [experiment] and [[arm]]"
         )
     try:

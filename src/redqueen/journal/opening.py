@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from redqueen.errors import UserError
+from redqueen.errors import UserError, command
 from redqueen.files import open_plain
 from redqueen.locking import is_locked
 
@@ -55,7 +55,7 @@ def open_to_read(path: Path) -> Opened:
     if has_rollback:
         raise UserError(
             f"The journal {path} was not finished cleanly (there is a rollback journal beside it): "
-            f"`redqueen resume {path.parent}` repairs it, if you trust the folder."
+            f"`{command('resume', path.parent)}` repairs it, if you trust the folder."
         )
     if not has_log:
         return _connect(path, "mode=ro&immutable=1"), None
@@ -121,7 +121,7 @@ def _copy_aside(path: Path) -> TemporaryDirectory[str]:
             if sum(size for _, size, _ in before) > MAX_COPIED_BYTES:
                 raise UserError(
                     f"The journal {path} was cut off while it was written and is too large to be read so: "
-                    f"`redqueen resume {path.parent}` repairs it, if you trust the folder."
+                    f"`{command('resume', path.parent)}` repairs it, if you trust the folder."
                 )
             for ending in ("", "-wal"):
                 with (

@@ -9,7 +9,7 @@ from typing import Any
 
 from redqueen.display import visible
 from redqueen.domains.registry import in_order, kinds, shown_as
-from redqueen.errors import UserError
+from redqueen.errors import UserError, command
 from redqueen.journal import Journal
 from redqueen.journal.values import json_pairs
 from redqueen.journal.write import Row
@@ -85,7 +85,7 @@ def read_task(run_dir: Path, task_id: str) -> Row:
         if not found:
             shown = visible(task_id, 80, one_line=True)
             why = f" (it was proposed, and rejected: {visible(proposal[0]['verdict'])})" if proposal else ""
-            raise UserError(f"--task {shown} is no task of {run_dir}{why}: `redqueen tasks {run_dir}` lists them")
+            raise UserError(f"--task {shown} is no task of {run_dir}{why}: `{command('tasks', run_dir)}` lists them")
         attempts = journal.query(
             "SELECT student, text, answer, thought, verdict, detail, correct, lost, reward, advantage, num_tokens "
             "FROM attempt WHERE task = ? ORDER BY seq",

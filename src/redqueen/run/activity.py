@@ -23,28 +23,35 @@ from redqueen.display import duration, visible
 
 SECONDS_BETWEEN_LINES = 10.0
 
+LEAST_FRAC = 0.02
+"""No time left is told before this share is done: the first answers to end are the shortest."""
+
 
 @dataclass(frozen=True)
 class Work:
-    """One stretch of work: its words, when it began, and how far it is. ``total`` 0: nobody knows it."""
+    """One stretch of work: its words, when it began, and how far it is. ``total`` 0: nobody knows it.
+
+    ``part`` counts the stretches of the same work, from 1.
+    """
 
     words: str = ""
     since_s: float = 0.0
     done: int = 0
     total: int = 0
     tokens: int = 0
+    part: int = 1
 
     def text(self, now_s: float) -> str:
         """Return ``evaluating  340/1,200 (28 %)  2,134 tokens/s  1 min 12 s left``, as far as it is known."""
         spent_s = now_s - self.since_s
-        parts = [self.words]
+        parts = [self.words if self.part == 1 else f"{self.words}, part {self.part}"]
         if self.total:
             parts.append(f"{self.done:,}/{self.total:,} ({100 * self.done // self.total} %)")
         elif self.done:
             parts.append(f"{self.done:,} done")
         if self.tokens and spent_s > 0:
             parts.append(f"{self.tokens / spent_s:,.0f} tokens/s")
-        if self.total and 0 < self.done < self.total and spent_s > 0:
+        if self.total and LEAST_FRAC * self.total <= self.done < self.total and spent_s > 0:
             parts.append(f"{duration(spent_s * (self.total - self.done) / self.done)} left")
         elif not self.done and spent_s >= 1:
             parts.append(duration(spent_s))
@@ -66,7 +73,9 @@ class Activity:
         """So much is done of ``total`` items; another total, or less than before, is a new stretch of the same work."""
         now = self._now
         anew = total != now.total or done < now.done
-        self._now = Work(now.words, self._clock() if anew and now.total else now.since_s, done, total, tokens)
+        another = anew and now.total > 0
+        since_s, part = (self._clock(), now.part + 1) if another else (now.since_s, now.part)
+        self._now = Work(now.words, since_s, done, total, tokens, part)
 
     def text(self) -> str:
         """Return what is being done, in one line."""

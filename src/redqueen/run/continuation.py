@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from redqueen.config import Config, parse_config
-from redqueen.errors import UserError
+from redqueen.errors import UserError, command
 from redqueen.files import apply_override, write_whole
 from redqueen.journal import Journal, read
 from redqueen.run.store import CONFIG
@@ -62,7 +62,6 @@ def record_lengths(journal: Journal, config: Config, step: int) -> None:
 
 def how_to_go_on(folder: Path, config: Config) -> str:
     """Say how a run that is over is made to go on."""
-    return (
-        f"{folder} is over after its {config.run.num_steps} steps; it goes on with: redqueen resume {folder} "
-        f"--set run.num_steps={2 * config.run.num_steps}"
+    return f"{folder} is over after its {config.run.num_steps} steps; it goes on with: " + command(
+        "resume", folder, "--set", f"run.num_steps={2 * config.run.num_steps}"
     )

@@ -15,7 +15,7 @@ from redqueen.cluster.opening import adapters_here
 from redqueen.config import Config
 from redqueen.domains.registry import domain_of
 from redqueen.engine import Engine, LoadAdapters, open_engine
-from redqueen.errors import UserError
+from redqueen.errors import UserError, command
 from redqueen.evaluate.external import Examiner, member_records, scored_students, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
@@ -82,13 +82,16 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
     """
     if folder.exists():
         raise UserError(
-            f"{folder} exists already: choose another --run-dir, or continue it: `redqueen resume {folder}`"
+            f"{folder} exists already: choose another --run-dir, or continue it: `{command('resume', folder)}`"
         )
     require_tracker(config)
     with _reporting(config) as reporter, open_engine(config, load or adapters_here(reporter), reporter) as engine:
         check_prompts(engine)
         make_run_folder(folder, config)
         with RunLock(folder):
+            reporter.progress.say(
+                f"the run is kept in {folder}; Ctrl-C stops it, and `{command('resume', folder)}` goes on with it"
+            )
             return _play_anew(folder, engine, reporter)
 
 
@@ -209,7 +212,9 @@ def _begin(session: Session) -> State:
     with clock.phase("evaluate"):
         check_cold_start(state, session.engine, session.progress.say)
         examiner = Examiner.of(session.engine)
+        session.reporter.part("the base")
         session.base_scores = examiner.base()
+        session.reporter.part("the control")
         control = examiner.control(session.base_scores)
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)
@@ -293,11 +298,15 @@ def _evaluation(session: Session, state: State, last: bool) -> tuple[list[Evalua
 
     After the last step the run's product is chosen too, which does not look at those scores; its metrics come second.
     """
-    examiner = Examiner.of(session.engine)
+    examiner, part = Examiner.of(session.engine), session.reporter.part
     try:
+        if not session.base_scores:
+            part("the base")
         base = session.base_scores = session.base_scores or examiner.base()
+        part("the students")
         students = scored_students(session.engine.config, state.students, state.step)
         scores = examiner.members(students)
+        part("the candidates for the product")
         product = choose_product(session.engine, state, examiner, scores) if last else None
     except Stopped:
         session.evaluation_owed = True

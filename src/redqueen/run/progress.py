@@ -147,6 +147,7 @@ class _Steps:
         self._clock, self._pace, self._since = clock, Pace(), clock()
         self._evaluating_since: float | None = None
         self._evaluation_s = 0.0
+        self._doing, self._num_done = "", 0
 
     @property
     def num_steps(self) -> int:
@@ -159,7 +160,12 @@ class _Steps:
             self._evaluating_since = self._clock()
         if step and phase == "match":
             self._end_start()
-        self.activity.begin(f"step {step}/{self.num_steps}  {PHASE_WORDS.get(phase, phase)}")
+        self._doing = f"step {step}/{self.num_steps}  {PHASE_WORDS.get(phase, phase)}"
+        self.activity.begin(self._doing)
+
+    def part(self, words: str) -> None:
+        """A part of the phase begins, such as "the students"."""
+        self.activity.begin(f"{self._doing} {words}")
 
     def work(self, done: int, total: int, tokens: int = 0) -> None:
         """So much of the phase is done."""
@@ -169,12 +175,20 @@ class _Steps:
         """Return the seconds left after ``step``, the evaluations among them."""
         return self._pace.left_s(self.num_steps - step, self.schedule.evaluations_after(step))
 
+    def left_in_all(self) -> str:
+        """Return the time left of the run in words, "" when nobody knows it or it took longer than was thought."""
+        left_s = self.left_s(self._num_done)
+        if left_s is None:
+            return ""
+        yet_s = left_s - (self._clock() - self._since)
+        return f"{duration(max(0.0, yet_s))} left in all" if yet_s > -1 else ""
+
     def _finish(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> StepSummary:
         self._end_evaluation()
         now = self._clock()
         self._pace.add(now - self._since, self._evaluation_s)
         summary = summarise(step, metrics, members, now - self._since)
-        self._since, self._evaluation_s = now, 0.0
+        self._since, self._evaluation_s, self._num_done = now, 0.0, step
         return summary
 
     def _end_evaluation(self) -> None:
@@ -207,7 +221,7 @@ class LineProgress(_Steps):
 
     def beat(self) -> None:
         """Ten seconds are over: print how far the present phase is."""
-        self.say(self.activity.text())
+        self.say("  ".join(filter(None, (self.activity.text(), self.left_in_all()))))
 
     def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
         """A step is done: print its line."""
@@ -248,12 +262,11 @@ class LiveProgress(_Steps):
 
     def block(self) -> Group:
         """Return what is on the screen now."""
-        num_done = 0 if self._summary is None else self._summary.step
-        left_s = self.left_s(num_done)
+        num_done = self._num_done
         head = Table.grid(padding=(0, 2))
         head.add_row(
             ProgressBar(total=max(1, self.num_steps), completed=num_done, width=30),
-            Text("" if left_s is None else f"{duration(left_s)} left in all", style="dim"),
+            Text(self.left_in_all(), style="dim"),
             Text(visible(self.activity.text(), one_line=True), style="cyan"),
         )
         return Group(head, _numbers(self._summary)) if self._summary is not None else Group(head)

@@ -27,6 +27,10 @@ class Reporter:
         if self.now is not None:
             self.now.phase(step, phase)
 
+    def part(self, words: str) -> None:
+        """A part of the phase begins, such as "the students": its items are counted anew."""
+        self.progress.part(words)
+
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:
         """So much of the phase is done. Raises Stopped when a stop was asked for and the phase can be cut here."""
         self.progress.work(done, total, tokens)

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from redqueen.config import Config, parse_config
-from redqueen.errors import UserError
+from redqueen.errors import UserError, command
 from redqueen.files import making_folder, read_plain, write_whole
 from redqueen.journal.opening import BESIDE
 from redqueen.locking import LOCK_NAME, held_here
@@ -48,7 +48,7 @@ def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: 
     if (hook := next(filter(None, hooks), "")) and not trust_hooks:
         raise UserError(
             f"{folder / CONFIG} names the hook {hook!r}, whose import runs code: if you trust it, continue with "
-            f"`redqueen resume {folder} --trust-hooks`"
+            f"`{command('resume', folder, '--trust-hooks')}`"
         )
     weak = config.verify.allow_weak and allow_weak
     return config.model_copy(update={"verify": config.verify.model_copy(update={"allow_weak": weak})})
