@@ -1,6 +1,7 @@
 """What a child wrote is hostile: forged, cut, garbled and random replies never become an answer."""
 
 import random
+import signal
 import socket
 
 import pytest
@@ -63,6 +64,15 @@ def test_a_perfect_reply_from_a_child_that_died_is_no_answer() -> None:
     assert read(whole, stopped=wire.ASLEEP).ended == "timeout"
     assert read(whole, status=25).ended == "too-large"  # the file's limit
     assert read(whole, stopped=wire.NOT_STARTED).ended == "infra"
+
+
+def test_a_program_that_fills_its_memory_is_told_alike_whichever_limit_it_met_first() -> None:
+    met_memory = payload(FLAGS, ("memory", "MemoryError", ""), END)
+    first = read_run(JOB, wire.ReplyHeader(len(met_memory), 1, 0, wire.RAN_OUT, 2000, 3000), met_memory, NONCE, 0)
+    met_clock = payload(FLAGS)
+    header = wire.ReplyHeader(len(met_clock), 1, signal.SIGPROF, wire.RAN_OUT, 2000, 1 << 20)
+    second = read_run(JOB, header, met_clock, NONCE, 0)
+    assert (first.verdict, first.reason) == (second.verdict, second.reason) == ("memory", "MemoryError")
 
 
 def test_a_detail_is_bounded_and_printable() -> None:

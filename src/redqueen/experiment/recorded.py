@@ -65,6 +65,7 @@ LATER: dict[str, dict[str, object]] = {
         "student_rate_factor": 1.0,
         "min_informative_groups": 0,
         "drop_dead_groups": False,
+        "negative_weight": 1.0,
         "kl_weight": 0.0,
         "kl_to": "base",
         "reference_every_steps": 0,

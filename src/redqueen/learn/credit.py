@@ -154,7 +154,7 @@ def _attempt_rewards(answered: Answered) -> tuple[float | None, ...]:
 def _attempt_advantages(
     answered: Sequence[Answered], rewards: Sequence[tuple[float | None, ...]], config: LearnConfig
 ) -> tuple[tuple[float | None, ...], ...]:
-    """A student's group is its attempts at one task."""
+    """A student's group is its attempts at one task. Wrong attempts count ``config.negative_weight``."""
     result: list[list[float | None]] = [[None] * len(one.outcomes) for one in answered]
     for slot in sorted({one.student.slot for one in answered}):
         own = [j for j, one in enumerate(answered) if one.student.slot == slot]
@@ -162,7 +162,7 @@ def _attempt_advantages(
         estimated = advantages(config.estimator, values, [answered[j].task.kind for j in own], config.drop_dead_groups)
         for j, group in zip(own, estimated, strict=True):
             for a, value in zip(answered[j].kept, group, strict=True):
-                result[j][a] = value
+                result[j][a] = value if value > 0 else config.negative_weight * value
     return tuple(tuple(row) for row in result)
 
 

@@ -98,6 +98,16 @@ RECIPES: dict[str, Recipe] = {
         muon_lr=3e-3,
         adamw_lr=3e-3,
     ),
+    "young": Recipe(
+        rng_seed=3,
+        think_habit_frac=0.97,
+        input_proposal_frac=0.4,
+        num_proposed_inputs=12,
+        mixture={"basic": 0.25, "everyday": 0.42, "maths": 0.11, "logic": 0.11, "proofs": 0.11},
+        num_steps=1_200,
+        num_rows=32,
+        row_tokens=320,
+    ),
     "search": Recipe(
         rng_seed=2,
         think_habit_frac=0.97,
@@ -116,8 +126,9 @@ RECIPES: dict[str, Recipe] = {
 }
 """By name. ``basic`` begins from nothing and seldom thinks; ``everyday`` goes on from it with a wider world, thinks by
 habit and practises code_f proposals; ``broad`` goes on from that one with more mathematics, logic and proofs, from
-other problems than before; ``search`` goes on from that one with thoughts that try several programs or inputs. The
-weights in the package are those of ``broad``."""
+other problems than before; ``search`` goes on from that one with thoughts that try several programs or inputs.
+``young`` begins from nothing and ends after a sixth of what ``broad`` has seen. The weights in the package are those of
+``broad``."""
 
 
 def build_recipe_tokenizer(recipe: Recipe, held_out: Set[str]) -> PreTrainedTokenizerFast:
