@@ -70,7 +70,7 @@ def test_a_program_that_fills_its_memory_is_told_alike_whichever_limit_it_met_fi
     met_memory = payload(FLAGS, ("memory", "MemoryError", ""), END)
     first = read_run(JOB, wire.ReplyHeader(len(met_memory), 1, 0, wire.RAN_OUT, 2000, 3000), met_memory, NONCE, 0)
     met_clock = payload(FLAGS)
-    header = wire.ReplyHeader(len(met_clock), 1, signal.SIGPROF, wire.RAN_OUT, 2000, 1 << 20)
+    header = wire.ReplyHeader(len(met_clock), 1, signal.SIGPROF, wire.RAN_OUT, 2000, 3000, 1 << 20)
     second = read_run(JOB, header, met_clock, NONCE, 0)
     assert (first.verdict, first.reason) == (second.verdict, second.reason) == ("memory", "MemoryError")
 

@@ -46,7 +46,7 @@ class LearnConfig(Section):
     """Leave groups of equal rewards out before advantages are whitened. Ours: their zeros shrink the spread, so the
     fewer groups speak the louder each one is made; the papers whiten over all."""
     negative_weight: float = Field(default=1.0, ge=0, le=1)
-    """Weight of students' negative advantages, after whitening; 0: attempts that are worse than their group teach nothing.
+    """Weight of students' negative advantages, after whitening; 0: what is worse than its group teaches nothing.
     Ours: raising what was right and lowering what was wrong can be told apart; papers: 1."""
     kl_weight: float = Field(default=0.0, ge=0)
     """Weight of the divergence from ``kl_to`` in the loss, a nat a token; 0: none. Paper: none."""
