@@ -1,5 +1,6 @@
 """A population divided into shards: the parts are one population, whatever process they stand in."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,12 @@ def test_founders_are_those_of_one_process(config: Config) -> None:
     whole, parts = load_adapters(config), sharded_adapters(config, LocalHost(config))
     for slot in range(4):
         assert torch.equal(flattened(whole.store.genotype(slot)), flattened(parts.store.genotype(slot)))
+
+
+def test_a_members_factors_travel_once_and_not_once_a_layer(config: Config) -> None:
+    genotype = sharded_adapters(config, LocalHost(config)).store.genotype(1)
+    num_bytes = 4 * flattened(genotype).numel()
+    assert num_bytes < len(pickle.dumps(genotype)) < 1.5 * num_bytes + 50_000
 
 
 def test_samples_and_updates_are_those_of_one_process_within_rounding(config: Config) -> None:

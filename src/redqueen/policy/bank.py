@@ -152,15 +152,16 @@ class AdapterBank:
         self.flat[slot].copy_(row)
 
     def genotype(self, slot: int) -> Genotype:
-        """Return a copy of a member's factors (fp32, on the CPU)."""
-        row = self.flat[self._checked(slot)].detach().to("cpu", copy=True)
-        return Genotype(
-            {
-                s.name: (row[s.a_slice].view(self.rank, s.num_in), row[s.b_slice].view(s.num_out, self.rank))
-                for s in self.sites
-            },
-            self.alpha,
-        )
+        """Return a copy of a member's factors (fp32, on the CPU), each with memory of its own.
+
+        Views of one tensor would each be pickled with all of it.
+        """
+        row = self.flat[self._checked(slot)].detach().to("cpu")
+        factors = {}
+        for s in self.sites:
+            a, b = row[s.a_slice].clone(), row[s.b_slice].clone()
+            factors[s.name] = (a.view(self.rank, s.num_in), b.view(s.num_out, self.rank))
+        return Genotype(factors, self.alpha)
 
     @torch.no_grad()
     def load(self, slot: int, genotype: Genotype) -> None:
