@@ -47,6 +47,8 @@ def settings(num_members: int, options: argparse.Namespace) -> list[str]:
         "learn.learning_rate": 1e-6,
         "evolve.every_steps": options.generation,
         "evaluate.max_items": 4,
+        "evaluate.max_members": 4,
+        "run.product_candidates": 4,
     }
     if options.resting_folder:
         values["population.resting_folder"] = f'"{options.resting_folder}"'
