@@ -36,6 +36,9 @@ UNNAMED = (*IGNORED, "max_tokens", "max_seconds", "product", "product_tasks")
 product is chosen when all is over."""
 
 LATER: dict[str, dict[str, object]] = {
+    "run": {
+        "product_candidates": 32,
+    },
     "propose": {
         "num_check_proposals": 8,
         "buffer_per_teacher": False,
