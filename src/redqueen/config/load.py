@@ -113,6 +113,11 @@ class Config(Section):
         return self.slots.num_adapters
 
     @property
+    def num_scored_students(self) -> int:
+        """Students that are scored at a look."""
+        return min(self.evaluate.max_members or self.population.num_students, self.population.num_students)
+
+    @property
     def num_playing_teachers(self) -> int:
         """Teachers that play in a step."""
         return min(self.match.teachers_per_step or self.population.num_teachers, self.population.num_teachers)

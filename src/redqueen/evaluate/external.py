@@ -107,10 +107,9 @@ def member_records(name: str, scores: Sequence[Score]) -> list[EvaluationRecord]
 
 def scored_students(config: Config, students: Sequence[Individual], step: int) -> list[Individual]:
     """Return who is scored after ``step``, in their order: all students, or ``evaluate.max_members`` drawn ones."""
-    most = config.evaluate.max_members
-    if most == 0 or most >= len(students):
+    if config.num_scored_students >= len(students):
         return list(students)
-    drawn = Streams(config.run.rng_seed, step).rng("scored").permutation(len(students))[:most]
+    drawn = Streams(config.run.rng_seed, step).rng("scored").permutation(len(students))[: config.num_scored_students]
     return [students[i] for i in sorted(drawn)]
 
 

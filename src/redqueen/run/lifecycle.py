@@ -146,8 +146,7 @@ def resume(
 @contextmanager
 def _reporting(config: Config) -> Iterator[Reporter]:
     """Show progress from the loading of the base on."""
-    num_scored = min(config.population.num_students, config.evaluate.max_members or config.population.num_students)
-    schedule = Schedule(config.run.num_steps, config.evaluate.every_steps, num_scored)
+    schedule = Schedule(config.run.num_steps, config.evaluate.every_steps, config.num_scored_students)
     with open_progress(schedule) as progress:
         reporter = Reporter(progress)
         reporter.enter(0, "load")
