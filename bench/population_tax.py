@@ -1,10 +1,14 @@
 """The tax of a population: one step (sample and learn) of M members against one adapter, on the same tokens.
 
-Every setting has its own bank of M members on its own copy of the embedded base, and the same prompts, dealt out to the
-members in turn; completions have a fixed length, so that every setting reads, writes and learns the very same number of
-tokens. The tax is the median over rounds of time(M) / time(1). Prints a table and, as its last line, a JSON object.
+Every setting has its own bank on its own copy of the embedded base, and the same prompts, dealt out to the members in
+turn; completions have a fixed length, so that every setting reads, writes and learns the very same number of tokens.
+Three ways to play M members: ``resident`` (all in the bank, in mixed batches: what a run does), ``in-turn`` (all in the
+bank, a batch for each member), ``swapped`` (a bank of one; each member's factors and moments are copied in, and out
+after it has learned). The tax is the median over rounds of time(M) / time(1 resident). Prints a table and, as its last
+line, a JSON object.
 
-    python bench/population_tax.py [--members 1 2 4 8 16 32 100] [--repeats 5] [--threads 2] [--precision bf16]
+    python bench/population_tax.py [--members 1 2 4 8 16 32 100] [--ways resident in-turn swapped] [--repeats 5]
+    python bench/population_tax.py --members 1 32 100 300 1000 --prompts 1000 --attempts 2 --repeats 3
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from _shared import interleaved, load_model, median_ratio, print_result, print_table
@@ -23,40 +27,70 @@ from redqueen.nouns import Request, Rollout
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Precision, freeze
 from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.population.genotype import Genotype
+
+WAYS = ("resident", "in-turn", "swapped")
+PHASES = ("sample", "learn")
+ONE = (1, "resident")
+"""What all others are compared with."""
+Phases = dict[str, list[float]]
 
 
-def build_step(
-    num_members: int, options: argparse.Namespace, phases: dict[str, list[float]], device: str
-) -> Callable[[], None]:
-    """Return one step of a population of ``num_members`` as a job; it notes the seconds of its phases."""
-    precision: Precision = options.precision
-    base = freeze(load_model(options.base), device, precision)
-    bank = AdapterBank(base, num_members, options.rank, 2.0 * options.rank)
+def prompts_of(num_members: int, vocabulary: int, options: argparse.Namespace) -> list[Request]:
+    """Return the same prompts of random tokens for any number of members, dealt out in turn."""
     generator = torch.Generator().manual_seed(0)
-    vocabulary = bank.base.head.out_features
     requests = []
     for i in range(options.prompts):
         length = int(torch.randint(60, 201, (1,), generator=generator))
         prompt = tuple(torch.randint(0, vocabulary, (length,), generator=generator).tolist())
         requests.append(Request(i % num_members, prompt, options.attempts, rng_seed=i))
-    sampler = TorchSampler(bank, max_new_tokens=options.new_tokens, end_tokens=[], max_rows=options.rows)
-    learner = TorchLearner(bank, LearnConfig(learning_rate=1e-4))
-    signs = tuple((-1.0) ** i for i in range(options.attempts))
+    return requests
 
-    def step() -> None:
+
+class Player:
+    """A bank with its sampler and learner, and how one step of M members is played on it; notes its phases' seconds."""
+
+    def __init__(self, num_members: int, way: str, options: argparse.Namespace, phases: Phases, device: str) -> None:
+        precision: Precision = options.precision
+        base = freeze(load_model(options.base), device, precision)
+        self.bank = AdapterBank(base, 1 if way == "swapped" else num_members, options.rank, 2.0 * options.rank)
+        self.sampler = TorchSampler(self.bank, options.new_tokens, end_tokens=[], max_rows=options.rows)
+        self.learner = TorchLearner(self.bank, LearnConfig(learning_rate=1e-4))
+        requests = prompts_of(num_members, self.bank.base.head.out_features, options)
+        members = [[r for r in requests if r.slot == slot] for slot in range(num_members)]
+        self.batches = {"resident": [requests], "in-turn": members, "swapped": members}[way]
+        self.elsewhere: list[tuple[Genotype, dict[str, torch.Tensor]]] = []
+        if way == "swapped":
+            self.batches = [[replace(r, slot=0) for r in own] for own in members]
+            self.elsewhere = [(self.bank.genotype(0), self.learner.moments(0)) for _ in members]
+        self.signs = tuple((-1.0) ** i for i in range(options.attempts))
+        self.phases = phases
+
+    def step(self) -> None:
+        """Sample all prompts, then learn from all completions, batch by batch."""
         start = time.perf_counter()
-        groups = sampler.sample(requests)
+        answers = []
+        for i, requests in enumerate(self.batches):
+            if self.elsewhere:
+                self.bank.load(0, self.elsewhere[i][0])
+            answers.append(self.sampler.sample(requests))
         middle = time.perf_counter()
-        learner.update([Rollout(r.slot, r.prompt, tuple(g), signs) for r, g in zip(requests, groups, strict=True)])
-        phases.setdefault("sample", []).append(middle - start)
-        phases.setdefault("learn", []).append(time.perf_counter() - middle)
-
-    return step
+        for i, (requests, groups) in enumerate(zip(self.batches, answers, strict=True)):
+            if self.elsewhere:
+                self.bank.load(0, self.elsewhere[i][0])
+                self.learner.set_moments(0, self.elsewhere[i][1])
+            pairs = zip(requests, groups, strict=True)
+            self.learner.update([Rollout(r.slot, r.prompt, tuple(g), self.signs) for r, g in pairs])
+            if self.elsewhere:
+                self.elsewhere[i] = (self.bank.genotype(0), self.learner.moments(0))
+        self.phases.setdefault("sample", []).append(middle - start)
+        self.phases.setdefault("learn", []).append(time.perf_counter() - middle)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--members", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 100])
+    parser.add_argument("--ways", choices=WAYS, nargs="+", default=["resident"])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--base", default="embedded", help="as model.base of a config")
     parser.add_argument("--threads", type=int, default=2)
@@ -69,34 +103,26 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    members = sorted({1, *options.members})
-    phases: dict[int, dict[str, list[float]]] = {m: {} for m in members}
-    seconds = interleaved({str(m): build_step(m, options, phases[m], device) for m in members}, options.repeats)
-    tax = {str(m): median_ratio(seconds[str(m)], seconds["1"]) for m in members if m > 1}
-    parts = {
-        name: {str(m): median_ratio(phases[m][name][1:], phases[1][name][1:]) for m in members if m > 1}
-        for name in ("sample", "learn")
+    settings = [(m, way) for way in options.ways for m in sorted(set(options.members)) if (m, way) != ONE]
+    names = {setting: " ".join(map(str, setting)) for setting in [ONE, *settings]}
+    phases: dict[str, Phases] = {name: {} for name in names.values()}
+    jobs = {name: Player(*setting, options, phases[name], device).step for setting, name in names.items()}
+    seconds = interleaved(jobs, options.repeats)
+    one = names[ONE]
+    step = {name: [values, *(phases[name][phase][1:] for phase in PHASES)] for name, values in seconds.items()}
+    taxes = {
+        name: [median_ratio(mine, its) for mine, its in zip(columns, step[one], strict=True)]
+        for name, columns in step.items()
     }
     print_table(
-        ["members", "step s", "sample s", "learn s", "tax", "sample tax", "learn tax"],
-        [
-            [
-                m,
-                statistics.median(seconds[str(m)]),
-                statistics.median(phases[m]["sample"][1:]),
-                statistics.median(phases[m]["learn"][1:]),
-                tax.get(str(m), 1.0),
-                parts["sample"].get(str(m), 1.0),
-                parts["learn"].get(str(m), 1.0),
-            ]
-            for m in members
-        ],
+        ["members", "way", "step s", "sample s", "learn s", "tax", "sample tax", "learn tax"],
+        [[*setting, *map(statistics.median, step[name]), *taxes[name]] for setting, name in names.items()],
     )
     print_result(
         {
-            "tax": tax,
-            "sample_tax": parts["sample"],
-            "learn_tax": parts["learn"],
+            "tax": {name: values[0] for name, values in taxes.items()},
+            "sample_tax": {name: values[1] for name, values in taxes.items()},
+            "learn_tax": {name: values[2] for name, values in taxes.items()},
             "step_s": {name: statistics.median(values) for name, values in seconds.items()},
             "settings": vars(options),
         }

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from redqueen.config import LearnConfig
 from redqueen.learn.advantage import advantages
 from redqueen.learn.baselines import Baselines
+from redqueen.learn.length_neutral import length_neutral
 from redqueen.learn.reward import pressed_reward, student_reward, teacher_reward
 from redqueen.nouns import Rejection, Rollout, Task
 from redqueen.propose.proposing import Proposal
@@ -159,7 +160,11 @@ def _attempt_advantages(
     for slot in sorted({one.student.slot for one in answered}):
         own = [j for j, one in enumerate(answered) if one.student.slot == slot]
         values = [[rewards[j][a] or 0.0 for a in answered[j].kept] for j in own]
-        estimated = advantages(config.estimator, values, [answered[j].task.kind for j in own], config.drop_dead_groups)
+        kinds = [answered[j].task.kind for j in own]
+        estimated = advantages(config.estimator, values, kinds, config.drop_dead_groups)
+        if config.length_neutral:
+            lengths = [[len(answered[j].completions[a].tokens) for a in answered[j].kept] for j in own]
+            estimated = length_neutral(estimated, lengths, kinds)
         for j, group in zip(own, estimated, strict=True):
             for a, value in zip(answered[j].kept, group, strict=True):
                 result[j][a] = value if value > 0 else config.negative_weight * value
