@@ -12,7 +12,6 @@ embedded base or a folder like it. Writes the model to ``--out`` and prints how 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from collections import defaultdict
 from pathlib import Path
@@ -24,6 +23,7 @@ from redqueen.domains.prompt_format import choose_format
 from redqueen.journal import Journal
 from redqueen.nouns import Task
 from redqueen.policy.base_shape import model_source
+from redqueen.report.task_list import TaskFilter, as_task, find_tasks
 from redqueen.run.store import JOURNAL, load_run_config
 
 BATCH = 48
@@ -37,13 +37,11 @@ def right_answers(folder: Path, tokenizer: PreTrainedTokenizerBase, rng: random.
     """Return a sample for each program and input of a run that was solved, in the order in which they were posed."""
     prompt_format = choose_format(load_run_config(folder))
     found: dict[tuple[str, str, str], list[tuple[Task, str]]] = defaultdict(list)
+    tasks = {row["seq"]: as_task(row) for row in find_tasks(folder, TaskFilter(limit=0))}
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
-        for row in journal.query("SELECT task.*, attempt.text FROM attempt JOIN task ON task.seq = attempt.task "
-                                 "WHERE attempt.correct = 1 ORDER BY attempt.seq"):  # fmt: skip
-            fields = ("id", "teacher", "student", "kind", "code")
-            task = Task(*(row[name] for name in fields), tuple(row["inputs"]), tuple(row["outputs"]),
-                        row["message"], row["num_shown"])  # fmt: skip
-            found[task.kind, task.code, json.dumps(task.inputs[:1])].append((task, row["text"]))
+        for row in journal.query("SELECT task, text FROM attempt WHERE correct = 1 ORDER BY seq"):
+            task = tasks[row["task"]]
+            found[task.kind, task.code, task.inputs[0]].append((task, row["text"]))
     samples = []
     for answers in found.values():
         task, text = rng.choice(answers)
