@@ -72,11 +72,12 @@ def read(folder: Path, num_steps: int) -> dict[str, float]:
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT phase, sum(seconds) AS s FROM timing WHERE step BETWEEN 2 AND ? GROUP BY phase",
                              (num_steps,))  # fmt: skip
-        tokens = sum(
-            journal.query(f"SELECT coalesce(sum(num_tokens), 0) AS n FROM {table} WHERE step BETWEEN 2 AND ?",
+        written = [
+            journal.query(f"SELECT coalesce(sum(own.num_tokens), 0) AS n FROM {table} WHERE step BETWEEN 2 AND ?",
                           (num_steps,))[0]["n"]
-            for table in ("candidate", "attempt")
-        )  # fmt: skip
+            for table in ("candidate AS own", "attempt AS own JOIN task ON task.seq = own.task")
+        ]  # fmt: skip
+    tokens = sum(written)
     found = {row["phase"]: row["s"] / (num_steps - 1) for row in rows}
     return found | {"tokens": tokens / (num_steps - 1), "journal_mb": (folder / JOURNAL).stat().st_size / 2**20}
 
