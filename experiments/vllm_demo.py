@@ -5,7 +5,8 @@
 PYTHON is the interpreter of an environment with vLLM (docs/vllm.md); everything else runs in this one. The server is
 started as the dry run says, killed with SIGKILL in the middle of the run and started again. Then the same run is played
 with our own sampler, once for each seed. Prints what each run came to and, as the last line, whether the run of vLLM
-lies within the range of the others, widened by one standard deviation of a run; then the exit code is 0.
+lies within the range of the others, widened by one standard deviation of a run; then the exit code is 0. With the
+``--out`` of an earlier call that was cut off, its runs are gone on with.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 from redqueen.config import Config, load_config
 from redqueen.journal import Journal
 from redqueen.remote.command import serve_command
-from redqueen.run.lifecycle import start
+from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import JOURNAL
 
 CONFIG = Path(__file__).parents[1] / "configs" / "population.toml"
@@ -99,10 +100,9 @@ class Outcome:
     name: str
     values: tuple[float, ...]
     mismatch: float | None
-    seconds: float
 
 
-def outcome(name: str, folder: Path, num_steps: int, seconds: float) -> Outcome:
+def outcome(name: str, folder: Path, num_steps: int) -> Outcome:
     """Read a finished run. ``values`` are those of ``MEASURES``, in [0, 1]."""
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT value FROM metric WHERE name = 'solve/rate' AND step > ?", (num_steps // 2,))
@@ -117,15 +117,29 @@ def outcome(name: str, folder: Path, num_steps: int, seconds: float) -> Outcome:
         names = "name LIKE 'learn/mismatch/mean_abs/%'"
         mismatch = journal.query(f"SELECT avg(value) AS mean FROM metric WHERE {names}")[0]["mean"]
     rate = statistics.fmean(row["value"] for row in rows if row["value"] is not None)
-    return Outcome(name, (rate, scores["sampled"], scores["greedy"]), mismatch, seconds)
+    return Outcome(name, (rate, scores["sampled"], scores["greedy"]), mismatch)
 
 
 def play(name: str, folder: Path, options: list[str], num_steps: int) -> Outcome:
-    """Play a run to its end."""
-    began = time.monotonic()
-    if not start(load_config(CONFIG, options), folder):
+    """Play a run to its end, or what is left of it."""
+    if not (resume(folder) if folder.exists() else start(load_config(CONFIG, options), folder)):
         sys.exit("stopped: nothing was compared")
-    return outcome(name, folder, num_steps, time.monotonic() - began)
+    return outcome(name, folder, num_steps)
+
+
+def play_served(options: argparse.Namespace, asked: list[str], out: Path) -> Outcome:
+    """Play the run of vLLM, whose server is killed half-way; a run that has reached its end is only read."""
+    name, folder = "vLLM, killed once, seed 0", out / "vllm"
+    if last_step(folder) == options.steps:
+        return outcome(name, folder, options.steps)
+    server = Server(options.vllm_python, load_config(CONFIG, asked), out / "server.log")
+    try:
+        if last_step(folder) < options.steps // 2:
+            middle = options.steps // 2
+            threading.Thread(target=kill_at, args=(server, folder, middle), daemon=True).start()
+        return play(name, folder, asked, options.steps)
+    finally:
+        server.kill()
 
 
 def within(one: float, others: list[float]) -> bool:
@@ -149,13 +163,7 @@ def main() -> None:
     common = [f"run.num_steps={options.steps}", "run.product=none", *size]
     asked = [*common, "sampler.kind=vllm", "sampler.reconnect_s=900"]
     out.mkdir(parents=True, exist_ok=True)
-    server = Server(options.vllm_python, load_config(CONFIG, asked), out / "server.log")
-    try:
-        killer = threading.Thread(target=kill_at, args=(server, out / "vllm", options.steps // 2), daemon=True)
-        killer.start()
-        served = play("vLLM, killed once, seed 0", out / "vllm", asked, options.steps)
-    finally:
-        server.kill()
+    served = play_served(options, asked, out)
     own = [
         play(f"own sampler, seed {seed}", out / f"own-{seed}", [*common, f"run.rng_seed={seed}"], options.steps)
         for seed in options.seeds
@@ -163,7 +171,7 @@ def main() -> None:
     for one in (served, *own):
         values = ", ".join(f"{name} {100 * value:.1f} %" for name, value in zip(MEASURES, one.values, strict=True))
         mismatch = "" if one.mismatch is None else f", mismatch {one.mismatch:.1e} nats a token"
-        print(f"{one.name}: {values}{mismatch}, {one.seconds:.0f} s")
+        print(f"{one.name}: {values}{mismatch}")
     outside = [
         name
         for i, name in enumerate(MEASURES)
