@@ -284,6 +284,16 @@ def test_a_server_that_hangs_counts_as_lost_and_is_asked_again(server: SmallServ
         assert len(fleet.said) == 2
 
 
+def test_a_server_that_was_lost_and_never_died_keeps_nothing_of_before(server: SmallServer, model: Path) -> None:
+    with opened(members(model), server, answer_s=3.0) as fleet:
+        sampler(fleet).sample(REQUESTS)
+        assert len(server.adapters) == 4
+        with faulty(server, "hang", 1):
+            sampler(fleet).sample(REQUESTS[:1])
+        assert len(server.adapters) == 1  # the others were loaded before it was lost
+    assert server.adapters == []
+
+
 def test_a_server_that_is_lost_over_each_try_ends_the_run(server: SmallServer, model: Path) -> None:
     with opened(members(model), server) as fleet:
         asked = fleet.replicas[0].server

@@ -49,10 +49,12 @@ class Wish:
 
 @dataclass
 class Replica:
-    """A server and the versions that it serves, by slot; ``checked``: it passed its first canary."""
+    """A server and the versions that it serves, by slot; ``checked``: it passed its first canary. ``names``: what it was
+    asked to load and not yet to forget, also before it was lost."""
 
     server: Server
     serving: dict[int, Version] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
     checked: bool = False
     why_lost: str = ""
 
@@ -106,11 +108,9 @@ class Fleet:
     def close(self) -> None:
         """Forget all adapters here and on the servers that still answer."""
         for replica in self.replicas:
-            try:
-                for version in replica.serving.values():
-                    replica.server.unload(version.name)
-            except (ServerLost, UserError):
-                pass
+            replica.serving = {}
+            with suppress(ServerLost, UserError):
+                self._unload_others(replica)
             replica.server.close()
         self.versions.close()
 
@@ -206,28 +206,31 @@ class Fleet:
             olds = {slot: replica.serving[slot] for slot in part if slot in replica.serving}
             rows = [self.versions.row(version) for version in part.values()]
             others = [{BEFORE: self.versions.row(olds[slot])} if slot in olds else {} for slot in part]
-            with self._taking_back(replica, part.values()):
+            with self._taking_back(replica):
                 for version in part.values():
                     self._load(replica, version)
                 self._canary(replica, list(part.values()), rows, others)
             replica.serving |= part
-            for version in olds.values():
-                if version not in replica.serving.values():
-                    replica.server.unload(version.name)
+            self._unload_others(replica)
 
     @contextmanager
-    def _taking_back(self, replica: Replica, loaded: Iterable[Version]) -> Iterator[None]:
+    def _taking_back(self, replica: Replica) -> Iterator[None]:
         """Let a server forget what was loaded inside when that ends with an error."""
         try:
             yield
         except UserError:
             with suppress(ServerLost):
-                for version in loaded:
-                    if version not in replica.serving.values():
-                        replica.server.unload(version.name)
+                self._unload_others(replica)
             raise
 
+    def _unload_others(self, replica: Replica) -> None:
+        """Let a server forget what it does not serve; one that was lost and is back may still have it."""
+        for name in sorted(replica.names - {version.name for version in replica.serving.values()}):
+            replica.server.unload(name)
+            replica.names.discard(name)
+
     def _load(self, replica: Replica, version: Version) -> None:
+        replica.names.add(version.name)
         for left in reversed(range(TRIES)):
             try:
                 return replica.server.load(version.name, version.folder)
@@ -253,14 +256,13 @@ class Fleet:
         one, other = self.strong
         named = (("canary-1", one), ("canary-2", other), ("canary-1", one + other))
         first, second, third = (self.versions.write(name, row) for name, row in named)
-        with self._taking_back(replica, (first, second, third)):
+        with self._taking_back(replica):
             self._load(replica, first)
             self._load(replica, second)
             self._canary(replica, [first, second], [one, other], [self.probe.ablated(row) for row in (one, other)])
             self._load(replica, third)
             self._canary(replica, [third], [one + other], [{BEFORE: one}])
-        for version in (first, second, third):
-            replica.server.unload(version.name)
+        self._unload_others(replica)
 
     def _canary(
         self,
