@@ -49,8 +49,8 @@ class Wish:
 
 @dataclass
 class Replica:
-    """A server and the versions that it serves, by slot; ``checked``: it passed its first canary. ``names``: what it was
-    asked to load and not yet to forget, also before it was lost."""
+    """A server and the versions that it serves, by slot; ``checked``: it passed its first canary. ``names``: what it
+    was asked to load and not yet to forget, also before it was lost."""
 
     server: Server
     serving: dict[int, Version] = field(default_factory=dict)
