@@ -203,7 +203,7 @@ def play_there(config: Config, folder: Path, num_nodes: int) -> Measured:
     """Play the run on Ray nodes of a core each on this machine."""
     from ray.cluster_utils import Cluster as RayCluster
 
-    nodes = RayCluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    nodes = RayCluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
         for _ in range(num_nodes - 1):
             nodes.add_node(num_cpus=1)

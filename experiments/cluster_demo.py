@@ -104,7 +104,7 @@ def main() -> None:
     one_s = play(config, out / "one-process")
     from ray.cluster_utils import Cluster
 
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     nodes.add_node(num_cpus=1)
     try:
         two_s = play(config, out / "two-nodes", adapters_at(nodes.address))
