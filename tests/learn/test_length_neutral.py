@@ -29,3 +29,9 @@ def test_kinds_do_not_share_a_slope_and_groups_that_say_nothing_stay_silent() ->
     groups = [(1.0, -1.0), (1.0, -1.0), (0.0, 0.0), ()]
     left = length_neutral(groups, [(10, 14), (9, 9), (1, 50), ()], ["a", "b", "a", "a"])
     assert left == [pytest.approx((0.0, 0.0)), (1.0, -1.0), (0.0, 0.0), ()]
+
+
+def test_a_group_of_equal_advantages_stays_as_it_is_also_where_whitening_has_rounded() -> None:
+    # Seven rewards do not centre exactly, so the whitened advantages of a group of equal rewards can be 1e-17, not 0.
+    left = length_neutral([(1.0, -1.0), (-1e-17, -1e-17)], [(10, 14), (1, 50)], ["a", "a"])
+    assert left == [pytest.approx((0.0, 0.0)), (-1e-17, -1e-17)]

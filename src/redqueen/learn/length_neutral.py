@@ -14,16 +14,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from redqueen.learn.advantage import is_dead
+
 
 def length_neutral(
     advantages: Sequence[Sequence[float]], lengths: Sequence[Sequence[int]], kinds: Sequence[str]
 ) -> list[tuple[float, ...]]:
     """Return advantages of the same shape; ``lengths`` are in tokens, ``kinds[i]`` is the kind of group i.
 
-    Groups whose advantages are all 0 say nothing and go on saying nothing.
+    Groups of equal advantages say nothing about length and stay as they are.
     """
     result = [np.asarray(group, dtype=np.float64) for group in advantages]
-    speaking = [i for i, group in enumerate(result) if group.any()]
+    speaking = [i for i, group in enumerate(result) if not is_dead(group)]
     for kind in sorted({kinds[i] for i in speaking}):
         own = [i for i in speaking if kinds[i] == kind]
         apart = [np.asarray(lengths[i], dtype=np.float64) - np.mean(lengths[i]) for i in own]
