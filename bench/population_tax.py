@@ -57,12 +57,11 @@ class Player:
         self.sampler = TorchSampler(self.bank, options.new_tokens, end_tokens=[], max_rows=options.rows)
         self.learner = TorchLearner(self.bank, LearnConfig(learning_rate=1e-4))
         requests = prompts_of(num_members, self.bank.base.head.out_features, options)
-        members = [[r for r in requests if r.slot == slot] for slot in range(num_members)]
-        self.batches = {"resident": [requests], "in-turn": members, "swapped": members}[way]
         self.elsewhere: list[tuple[Genotype, dict[str, torch.Tensor]]] = []
         if way == "swapped":
-            self.batches = [[replace(r, slot=0) for r in own] for own in members]
-            self.elsewhere = [(self.bank.genotype(0), self.learner.moments(0)) for _ in members]
+            requests = [replace(request, slot=0) for request in requests]
+            self.elsewhere = [(self.bank.genotype(0), self.learner.moments(0)) for _ in range(num_members)]
+        self.batches = [requests] if way == "resident" else [requests[m::num_members] for m in range(num_members)]
         self.signs = tuple((-1.0) ** i for i in range(options.attempts))
         self.phases = phases
 

@@ -4,14 +4,16 @@
 
 PYTHON is the interpreter of an environment with vLLM (docs/vllm.md); everything else runs in this one. The server is
 started as the dry run says, killed with SIGKILL in the middle of the run and started again. Then the same run is played
-with our own sampler, once for each seed. Prints what each run came to and, as the last line, whether the run of vLLM
-lies within the range of the others, widened by one standard deviation of a run; then the exit code is 0. With the
-``--out`` of an earlier call that was cut off, its runs are gone on with.
+with our own sampler, once for each seed. The students of all runs answer the same items of the suite at the end, by
+our own sampler: what is compared is what was learned. Prints what each run came to and, as the last line, whether the
+run of vLLM lies within the range of the others, widened by one standard deviation of a run; then the exit code is 0.
+With the ``--out`` of an earlier call that was cut off, its runs are gone on with.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import signal
@@ -24,6 +26,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from redqueen.commands.evaluate import evaluate
 from redqueen.config import Config, load_config
 from redqueen.journal import Journal
 from redqueen.remote.command import serve_command
@@ -102,42 +105,51 @@ class Outcome:
     mismatch: float | None
 
 
-def outcome(name: str, folder: Path, num_steps: int) -> Outcome:
-    """Read a finished run. ``values`` are those of ``MEASURES``, in [0, 1]."""
+def scores(folder: Path, num_items: int) -> tuple[float, float]:
+    """Return the students' mean score, sampled and greedy, on items of the suite; kept beside the run once answered."""
+    kept = folder.parent / f"{folder.name}-{num_items}-items.json"
+    if not kept.exists():
+        found = evaluate(
+            str(folder), "mini", limit=num_items, num_samples=1, temperature=1.0, out=kept.with_suffix(".jsonl")
+        )
+        kept.write_text(json.dumps(found))
+    students = [member for member in json.loads(kept.read_text())["members"] if member["role"] == "student"]
+    sampled = statistics.fmean(member["pass_at_k"]["1"]["mean"] for member in students)
+    return sampled, statistics.fmean(member["greedy"]["score"] for member in students)
+
+
+def outcome(name: str, folder: Path, options: argparse.Namespace) -> Outcome:
+    """Read and examine a finished run. ``values`` are those of ``MEASURES``, in [0, 1]."""
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
-        rows = journal.query("SELECT value FROM metric WHERE name = 'solve/rate' AND step > ?", (num_steps // 2,))
-        scores = {
-            row["mode"]: row["mean_frac"]
-            for row in journal.query(
-                "SELECT mode, mean_frac FROM evaluation WHERE step = ? AND individual = 'students' AND kind = 'all' "
-                "AND stratum = 'all'",
-                (num_steps,),
-            )
-        }
+        half = "name = 'solve/rate' AND value IS NOT NULL AND step > ?"
+        rate = journal.query(f"SELECT avg(value) AS mean FROM metric WHERE {half}", (options.steps // 2,))[0]["mean"]
         names = "name LIKE 'learn/mismatch/mean_abs/%'"
         mismatch = journal.query(f"SELECT avg(value) AS mean FROM metric WHERE {names}")[0]["mean"]
-    rate = statistics.fmean(row["value"] for row in rows if row["value"] is not None)
-    return Outcome(name, (rate, scores["sampled"], scores["greedy"]), mismatch)
+    return Outcome(name, (rate, *scores(folder, options.items)), mismatch)
 
 
-def play(name: str, folder: Path, options: list[str], num_steps: int) -> Outcome:
+def is_finished(folder: Path, num_steps: int) -> bool:
+    """Tell whether a run has ended with its last evaluation."""
+    if last_step(folder) < num_steps:
+        return False
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        return bool(journal.query("SELECT 1 FROM evaluation WHERE individual = 'students' AND step = ?", (num_steps,)))
+
+
+def play(folder: Path, asked: list[str]) -> None:
     """Play a run to its end, or what is left of it."""
-    if not (resume(folder) if folder.exists() else start(load_config(CONFIG, options), folder)):
+    if not (resume(folder) if folder.exists() else start(load_config(CONFIG, asked), folder)):
         sys.exit("stopped: nothing was compared")
-    return outcome(name, folder, num_steps)
 
 
-def play_served(options: argparse.Namespace, asked: list[str], out: Path) -> Outcome:
-    """Play the run of vLLM, whose server is killed half-way; a run that has reached its end is only read."""
-    name, folder = "vLLM, killed once, seed 0", out / "vllm"
-    if last_step(folder) == options.steps:
-        return outcome(name, folder, options.steps)
-    server = Server(options.vllm_python, load_config(CONFIG, asked), out / "server.log")
+def play_served(folder: Path, asked: list[str], options: argparse.Namespace) -> None:
+    """Play the run of vLLM, whose server is killed half-way."""
+    server = Server(options.vllm_python, load_config(CONFIG, asked), folder.parent / "server.log")
     try:
-        if last_step(folder) < options.steps // 2:
-            middle = options.steps // 2
+        middle = options.steps // 2
+        if last_step(folder) < middle:
             threading.Thread(target=kill_at, args=(server, folder, middle), daemon=True).start()
-        return play(name, folder, asked, options.steps)
+        play(folder, asked)
     finally:
         server.kill()
 
@@ -153,21 +165,23 @@ def main() -> None:
     parser.add_argument("--vllm-python", required=True)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--items", type=int, default=240)
+    parser.add_argument("--items", type=int, default=700, help="of the suite, that every student answers at the end")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if len(options.seeds) < 2:
         parser.error("--seeds: a spread needs two seeds or more")
     out = options.out or Path(tempfile.mkdtemp(prefix="redqueen-vllm-"))
-    size = ["population.num_teachers=2", "population.num_students=2", f"evaluate.max_items={options.items}"]
+    size = ["population.num_teachers=2", "population.num_students=2", "evaluate.max_items=120"]
     common = [f"run.num_steps={options.steps}", "run.product=none", *size]
     asked = [*common, "sampler.kind=vllm", "sampler.reconnect_s=900"]
     out.mkdir(parents=True, exist_ok=True)
-    served = play_served(options, asked, out)
-    own = [
-        play(f"own sampler, seed {seed}", out / f"own-{seed}", [*common, f"run.rng_seed={seed}"], options.steps)
-        for seed in options.seeds
-    ]
+    if not is_finished(out / "vllm", options.steps):
+        play_served(out / "vllm", asked, options)
+    for seed in options.seeds:
+        if not is_finished(out / f"own-{seed}", options.steps):
+            play(out / f"own-{seed}", [*common, f"run.rng_seed={seed}"])
+    served = outcome("vLLM, killed once, seed 0", out / "vllm", options)
+    own = [outcome(f"own sampler, seed {seed}", out / f"own-{seed}", options) for seed in options.seeds]
     for one in (served, *own):
         values = ", ".join(f"{name} {100 * value:.1f} %" for name, value in zip(MEASURES, one.values, strict=True))
         mismatch = "" if one.mismatch is None else f", mismatch {one.mismatch:.1e} nats a token"

@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from redqueen.cluster.host import Connection, Later, LocalHost, Pending, ShardLost
@@ -35,10 +36,12 @@ class LossyHost:
         return LossyConnection(Shard(self.config, slots, self.loaded), self.fate, f"machine {self.num_opened}")
 
     def keep(self, index: int, connection: Connection) -> Pending:
-        def keep() -> None:
-            self.backups[index] = pickle.dumps(connection.send("backup").get())
-
-        return Later(keep)
+        """Take it now; it counts when it is asked for, if its shard was not lost before it was made."""
+        try:
+            backup = pickle.dumps(connection.send("backup").get())
+        except ShardLost as lost:
+            return Later(partial(_raise, lost))
+        return Later(partial(self.backups.__setitem__, index, backup))
 
     def kept(self, index: int) -> Backup | None:
         return pickle.loads(self.backups[index]) if index in self.backups else None
@@ -52,6 +55,10 @@ class LossyHost:
 
     def close(self) -> None:
         self.backups.clear()
+
+
+def _raise(lost: ShardLost) -> None:
+    raise lost
 
 
 class LossyConnection:

@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from redqueen.nouns import Individual
 
 DEADLINE_S = 300.0
 """An answer that takes longer is a hang, and fails the test."""
+
+NOT_YET = object()
+"""In place of an answer that is still awaited."""
 
 CONTEXT = get_context("forkserver")
 CONTEXT.set_forkserver_preload(["redqueen.cluster.shard"])  # so that a new shard does not load torch again
@@ -55,7 +59,9 @@ class ProcessHost:
         process.start()
         theirs.close()
         connection = self.connections[index] = ProcessConnection(ours, process)
-        ProcessPending(ours).get()
+        opened = ProcessPending(connection)
+        connection.awaited.append(opened)
+        opened.get()
         return connection
 
     def keep(self, index: int, connection: Connection) -> Pending:
@@ -86,13 +92,27 @@ class ProcessConnection:
     def __init__(self, pipe: Pipe, process: Any) -> None:
         self.pipe, self.process, self.killed = pipe, process, False
         self.node = f"process {process.pid}"
+        self.awaited: deque[ProcessPending] = deque()
 
     def send(self, method: str, *arguments: object) -> Pending:
+        pending = ProcessPending(self)
         try:
             self.pipe.send_bytes(pickle.dumps((method, arguments)))
+            self.awaited.append(pending)
         except OSError as error:
-            return ProcessPending(self.pipe, error)
-        return ProcessPending(self.pipe)
+            pending.answer = error
+        return pending
+
+    def receive(self) -> None:
+        """Take the next answer, which is that to the oldest question."""
+        assert self.pipe.poll(DEADLINE_S), f"a shard has not answered for {DEADLINE_S:.0f} s"
+        try:
+            self.awaited[0].answer = pickle.loads(self.pipe.recv_bytes())
+            self.awaited.popleft()
+        except (EOFError, OSError) as error:
+            for pending in self.awaited:
+                pending.answer = error
+            self.awaited.clear()
 
     def kill(self) -> None:
         """End the process, whatever it does."""
@@ -111,20 +131,17 @@ class ProcessConnection:
 class ProcessPending:
     """Implements ``Pending``."""
 
-    pipe: Pipe
-    refused: OSError | None = None
+    connection: ProcessConnection
+    answer: Any = NOT_YET
 
     def get(self) -> Any:
-        if self.refused is not None:
-            raise ShardLost(f"its process is gone ({type(self.refused).__name__})")
-        assert self.pipe.poll(DEADLINE_S), f"a shard has not answered for {DEADLINE_S:.0f} s"
-        try:
-            answer = pickle.loads(self.pipe.recv_bytes())
-        except (EOFError, OSError) as error:
-            raise ShardLost(f"its process is gone ({type(error).__name__})") from None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        while self.answer is NOT_YET:
+            self.connection.receive()
+        if isinstance(self.answer, (EOFError, OSError)):
+            raise ShardLost(f"its process is gone ({type(self.answer).__name__})")
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
 
 
 @dataclass

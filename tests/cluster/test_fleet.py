@@ -33,15 +33,19 @@ def config() -> Config:
     return config
 
 
+def learn(adapters: Adapters, step: int) -> list[UpdateStats]:
+    asked = [Request(slot, (1, 30 + slot, 40), 2, 10 * step + slot) for slot in range(3)]
+    groups = adapters.solver.sample(asked)
+    return adapters.learner.update(
+        [Rollout(r.slot, r.prompt, tuple(g), (1.0, -1.0)) for r, g in zip(asked, groups, strict=True)]
+    )
+
+
 def play(adapters: Adapters) -> tuple[list[UpdateStats], dict[str, torch.Tensor]]:
     """Two steps with a birth between them: every kind of call, on every shard."""
     stats = []
     for step in range(2):
-        asked = [Request(slot, (1, 30 + slot, 40), 2, 10 * step + slot) for slot in range(3)]
-        groups = adapters.solver.sample(asked)
-        stats += adapters.learner.update(
-            [Rollout(r.slot, r.prompt, tuple(g), (1.0, -1.0)) for r, g in zip(asked, groups, strict=True)]
-        )
+        stats += learn(adapters, step)
         adapters.store.load(1, adapters.store.genotype(2), moments_from=2)
         adapters.store.reset(2, rng_seed=7)
     return stats, {name: tensor.clone() for name, tensor in adapters.store.state_dict().items()}
@@ -80,6 +84,29 @@ def test_a_shard_lost_at_a_call_of_any_kind_changes_nothing(config: Config, when
 @pytest.mark.parametrize("when", ["lost_before", "lost_after"])
 def test_a_shard_lost_at_any_call_at_all_changes_nothing(config: Config, when: str) -> None:
     check_loss(config, when, lambda fate: list(range(1, fate.num_calls + 1)))
+
+
+def test_a_shard_lost_behind_its_update_takes_it_again_from_the_backup_before(config: Config) -> None:
+    undisturbed = Fate()
+    stats, state = play(sharded_adapters(config, LossyHost(config, undisturbed)))
+    birth = len(undisturbed.methods) - undisturbed.methods[::-1].index("load")  # in the second step, behind its update
+    fate = Fate(lost_before={birth})
+    host = LossyHost(config, fate)
+    again, tensors = play(sharded_adapters(config, host))
+    recovery = ["restore", "load", "update", "backup", "load"]
+    assert fate.methods[birth:] == recovery + undisturbed.methods[birth:]
+    assert again == stats and all(torch.equal(tensors[name], state[name]) for name in state)
+
+
+def test_a_backup_counts_when_the_next_update_has_waited_for_it(config: Config) -> None:
+    host = LossyHost(config, Fate())
+    adapters = sharded_adapters(config, host)
+    learn(adapters, 0)
+    adapters.store.reset(2, rng_seed=7)
+    assert [host.kept(index) for index in (0, 1)] == [None, None]
+    learn(adapters, 1)
+    kept = [host.kept(index) for index in (0, 1)]
+    assert [backup.num_updates for backup in kept if backup is not None] == [1, 1]
 
 
 def test_an_update_that_is_asked_twice_is_taken_once(config: Config) -> None:

@@ -29,8 +29,18 @@ def test_the_way_there_and_back_takes_its_time() -> None:
 
 
 @pytest.mark.parametrize(("num_nodes", "seconds"), [(1, 10.0), (2, 5.0)])
-def test_backups_share_the_line_of_their_machine(num_nodes: int, seconds: float) -> None:
-    assert simulate([Stage("backup", peer_bytes=500)], replace(PAIR, num_nodes=num_nodes)).step_s == (seconds,)
+def test_backups_share_the_line_of_their_machine_and_the_next_update_waits_for_them(
+    num_nodes: int, seconds: float
+) -> None:
+    outcome = simulate([Stage("learn", backup_bytes=500)], replace(PAIR, num_nodes=num_nodes), num_steps=2)
+    assert outcome.step_s == (0.0, seconds)
+
+
+def test_backups_travel_while_shards_work() -> None:
+    # Five seconds of backup beside three of work: the second update begins two seconds late.
+    stages = [Stage("learn", backup_bytes=500), replace(WORK, shard_s=3.0)]
+    assert simulate(stages, PAIR, num_steps=2).step_s == (3.0, 5.0)
+    assert simulate([stages[0], WORK], PAIR, num_steps=2).step_s == (10.0, 10.0)
 
 
 def test_a_shard_that_is_lost_works_again_where_there_is_room() -> None:
@@ -54,10 +64,12 @@ def test_a_backup_that_must_be_fetched_takes_the_time_of_its_bytes() -> None:
     assert simulate([WORK], replace(PAIR, restore_bytes=700), deaths=[(4.0, 0)]).step_s == (25.0,)
 
 
-def test_a_loss_during_the_backup_repeats_the_update() -> None:
-    # Five seconds of backup; dead at 2 s, noticed at 3, open at 6 where the other's backup is done: 10 of learning, 5.
-    stage = Stage("backup", peer_bytes=500, redo_s=10.0)
-    assert simulate([stage], PAIR, deaths=[(2.0, 0)]).step_s == (21.0,)
+@pytest.mark.parametrize(("death_s", "seconds"), [(11.0, 36.0), (16.0, 28.0)])
+def test_a_loss_before_the_backup_has_arrived_repeats_the_update(death_s: float, seconds: float) -> None:
+    # Learned at 10 s, backups there at 15 s, the other's work done at 18 s. Dead at 11 s, noticed at 12, open at 15:
+    # from 18 on 10 s of learning and 8 of work. Dead at 16 s, noticed at 17, open at 20: 8 s of work alone.
+    stages = [Stage("learn", 10.0, backup_bytes=500), replace(WORK, shard_s=8.0)]
+    assert simulate(stages, PAIR, deaths=[(death_s, 0)]).step_s == (seconds,)
 
 
 def test_a_machine_that_comes_gets_its_shards_back_after_the_update() -> None:
@@ -102,10 +114,10 @@ def test_a_step_has_its_stages_with_a_shards_part_of_the_bytes() -> None:
     traffic = Traffic(400, 800, 1200, 40, 2000)
     seconds = {"propose_s": 5.0, "solve_s": 6.0, "learn_s": 7.0, "verify_s": 8.0, "other_s": 1.0}
     stages = step_stages(traffic, 2, **seconds)
-    assert [stage.name for stage in stages] == ["propose", "solve", "learn", "backup"]
+    assert [stage.name for stage in stages] == ["propose", "solve", "learn"]
     assert sum(stage.asked_bytes for stage in stages) * 2 == 1600
     assert sum(stage.answered_bytes for stage in stages) * 2 == 840
-    assert sum(stage.peer_bytes for stage in stages) * 2 == 2000
+    assert sum(stage.backup_bytes for stage in stages) * 2 == 2000
     free = replace(PAIR, link_bytes_s=1e12)
     assert simulate(stages, free).step_s == (pytest.approx(5 + 6 + 7 + 8 + 1),)
     near = step_stages(traffic, 2, **seconds, verify_near=True)

@@ -1,14 +1,12 @@
 """Whole runs whose samples come from servers that are killed on the way: a small one of ours, and vLLM itself."""
 
 import os
-import shlex
-import signal
 import socket
-import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -22,13 +20,14 @@ from redqueen.journal import Journal, read
 from redqueen.nouns import Completion, Request
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.policy.protocols import Sampler
-from redqueen.remote.command import serve_command
 from redqueen.run.lifecycle import start
 from redqueen.run.store import JOURNAL
 
+sys.path.append(str(Path(__file__).parents[2] / "experiments"))
+
+import vllm_demo
+
 QUICK = Path(__file__).parents[1] / "quick.toml"
-UNCUT = "--no-enable-chunked-prefill"
-"""Without it the CPU build dies on a seeded request whose prompt it reads in two parts (docs/vllm.md)."""
 SHORT = ["evaluate.max_items=2", "evaluate.every_steps=0", "sampler.kind=vllm", "sampler.reconnect_s=900"]
 
 
@@ -36,33 +35,6 @@ class Killable(Protocol):
     def start(self) -> None: ...
 
     def kill(self) -> None: ...
-
-
-@dataclass
-class RealServer:
-    """vLLM on the embedded base, started as the dry run says, by the interpreter that has it."""
-
-    python: str
-    config: Config
-    process: subprocess.Popen = field(init=False)
-
-    def start(self) -> None:
-        _, _, _, base, *options = shlex.split(serve_command(self.config, 1024))
-        module = ["-m", "vllm.entrypoints.openai.api_server", "--model", base, "--enforce-eager", UNCUT]
-        surroundings = {
-            "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
-            "VLLM_HOST_IP": "127.0.0.1",
-            "VLLM_CPU_KVCACHE_SPACE": "1",
-            "HF_HUB_OFFLINE": "1",
-        }
-        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(
-            [self.python, *module, *options], env=os.environ | surroundings, start_new_session=True, **silent
-        )
-
-    def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
 
 @dataclass
@@ -128,8 +100,7 @@ def test_vllm_samples_a_run_and_is_killed_once(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     config = load_config(QUICK, [*SHORT, f'sampler.urls=["{url}"]', "run.num_steps=3"])
-    server = RealServer(python, config)
-    server.start()
+    server = vllm_demo.Server(python, config, tmp_path / "server.log")
     try:
         play(config, server, tmp_path / "run")
         assert b'"root"' in urllib.request.urlopen(f"{url}/v1/models").read()

@@ -1,9 +1,10 @@
 """The shards of a run together: calls go to all of them at once, and a shard that is lost is made anew.
 
-What a shard was is known outside of it: the backup after its last update, which the host keeps on another machine, and
-the changes since (children, resets), which stay here until the next backup. A lost shard is opened again, restored,
-brought up to date, and asked the same again. Shards compute the same wherever they stand, so a run that lost shards is
-the run that lost none.
+What a shard was is known outside of it: a backup, which the host keeps on another machine, and all that changed the
+shard since (an update, children, resets), which is remembered here until a newer backup has arrived. A backup is begun
+after each update and waited for before the next, so that it travels while shards sample. A lost shard is opened again,
+restored, brought up to date, and asked the same again. Shards compute the same wherever they stand, so a run that lost
+shards is the run that lost none.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ class _Place:
     connection: Connection
     num_updates: int = 0
     changes: list[Call] = field(default_factory=list)
+    """What changed it after the newest backup that has arrived, in order."""
+    keeping: Pending | None = None
+    """A backup on its way, which holds the first ``num_kept`` changes."""
+    num_kept: int = 0
 
 
 def partition(slots: Slots, num_shards: int) -> list[tuple[int, ...]]:
@@ -67,13 +72,15 @@ class Fleet:
         self.change_shard(self.shard_of[slot], method, slot, *arguments)
 
     def change_shard(self, index: int, method: str, *arguments: Any) -> None:
-        """Ask a shard to change, and remember it until the next backup."""
+        """Ask a shard to change, and remember it until a backup holds it."""
         call = (method, *arguments)
         self.ask({index: call})
         self.places[index].changes.append(call)
 
     def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning]) -> list[UpdateStats]:
-        """Let every shard take one update, and keep a backup of each: after this nothing of it can be lost."""
+        """Let every shard take one update and begin a backup of each, once the backups before these have arrived."""
+        for index in range(len(self.places)):
+            self._await_backup(index)
         parts: dict[int, list[Rollout]] = {index: [] for index in range(len(self.places))}
         for rollout in rollouts:
             parts[self.shard_of[rollout.slot]].append(rollout)
@@ -82,9 +89,10 @@ class Fleet:
             own[self.shard_of[slot]][slot] = tuning
         calls: dict[int, Call] = {i: ("update", self.places[i].num_updates, parts[i], own[i]) for i in parts}
         answers = self.ask(calls)
-        keeping = {index: self.host.keep(index, self.places[index].connection) for index in calls}
-        for index, call in calls.items():
-            answers[index] = self._secure(index, call, answers[index], keeping[index])
+        for index, place in enumerate(self.places):
+            place.num_updates += 1
+            place.changes.append(calls[index])
+            self._begin_backup(index)
         self._rebalance()
         return sorted((one for part in answers.values() for one in part), key=lambda one: one.slot)
 
@@ -101,20 +109,22 @@ class Fleet:
 
     # Loss and recovery -----------------------------------------------------------------------------------------
 
-    def _secure(self, index: int, call: Call, answer: Any, keeping: Pending) -> Any:
-        """Wait for the backup of a shard that has taken an update; it takes the update again if it is lost before."""
+    def _begin_backup(self, index: int) -> None:
+        place = self.places[index]
+        place.keeping, place.num_kept = self.host.keep(index, place.connection), len(place.changes)
+
+    def _await_backup(self, index: int) -> None:
+        """Wait for the backup that is on its way, if one is, and forget what it holds."""
         place = self.places[index]
         for losses in range(self.config.num_losses_of_a_call + 1):
+            if place.keeping is None:
+                return
             try:
-                keeping.get()
-                place.num_updates += 1
-                place.changes.clear()
-                return answer
+                place.keeping.get()
+                del place.changes[: place.num_kept]
+                place.keeping = None
             except ShardLost as lost:
                 self._replace(index, lost, losses)
-                answer = self._finish(index, call, self._send(index, call))
-                keeping = self.host.keep(index, place.connection)
-        raise AssertionError("a loss too many was not refused")
 
     def _send(self, index: int, call: Call) -> Pending:
         method, *arguments = call
@@ -158,8 +168,10 @@ class Fleet:
         backup = self.host.kept(index)
         if backup is not None:
             place.connection.send("restore", backup).get()
-        for method, *arguments in place.changes:
-            place.connection.send(method, *arguments).get()
+        for call in place.changes:
+            self._send(index, call).get()
+        if place.keeping is not None:  # it may have been lost with the shard
+            self._begin_backup(index)
         self._opened(index, began)
 
     def _opened(self, index: int, began: float) -> None:
@@ -167,8 +179,9 @@ class Fleet:
         self.events.append(ShardEvent(index, "opened", node, "", time.monotonic() - began))
 
     def _rebalance(self) -> None:
-        """Move shards that would stand better elsewhere, now that all they are is kept."""
+        """Move shards that would stand better elsewhere, each as soon as all it is has been kept."""
         for index in self.host.misplaced([place.connection for place in self.places]):
+            self._await_backup(index)
             place = self.places[index]
             self.events.append(ShardEvent(index, "moved", place.connection.node))
             place.connection.close()

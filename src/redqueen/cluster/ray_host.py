@@ -126,10 +126,13 @@ class RayHost:
     def keep(self, index: int, connection: Connection) -> Pending:
         """Begin a backup to another machine, or else to another process; its own machine's object store has it too."""
         assert isinstance(connection, RayConnection)
-        others = [other for i, other in self.connections.items() if i != index]
-        others.sort(key=lambda other: other.node_id == connection.node_id)
         self.num_backups += 1
-        return RayKeeping(self, index, self.num_backups, connection, others)
+        return RayKeeping(self, index, self.num_backups, connection)
+
+    def others(self, index: int, connection: RayConnection) -> list[RayConnection]:
+        """Return the other shards that are open now, those on other machines first."""
+        found = [other for i, other in self.connections.items() if i != index]
+        return sorted(found, key=lambda other: other.node_id == connection.node_id)
 
     def kept(self, index: int) -> Backup | None:
         """Return the newest backup of a shard; None when none was ever kept."""
@@ -209,26 +212,23 @@ class RayPending:
 
 
 class RayKeeping:
-    """Implements ``Pending``: a backup on its way. All shards make theirs at once, and send them at once.
+    """Implements ``Pending``: a backup on its way. All shards make and send theirs at once, while calls go on.
 
     Until it has arrived the one before it stays where it is: a shard that is lost meanwhile is made anew from that.
     """
 
-    def __init__(
-        self, host: RayHost, index: int, version: int, connection: RayConnection, others: Sequence[RayConnection]
-    ) -> None:
+    def __init__(self, host: RayHost, index: int, version: int, connection: RayConnection) -> None:
         self.host, self.index, self.version, self.connection = host, index, version, connection
         self.backup = connection.actor.backup.remote()
-        self.others = list(others)
-        self.sent = [self._send(other) for other in self.others[:1]]
+        self.sent = [(other, self._send(other)) for other in host.others(index, connection)[:1]]
 
     def get(self) -> None:
         """Wait until it is there. Raises ShardLost when its shard is gone before."""
         silence_s, keeper = self.host.config.cluster.silence_s, None
         _wait(self.backup, self.connection, silence_s)
-        for number, other in enumerate(self.others):
+        for other in self.host.others(self.index, self.connection):  # the one that it was sent to may be gone since
             try:
-                sent = self.sent[0] if number == 0 else self._send(other)
+                sent = next((sent for to, sent in self.sent if to is other), None) or self._send(other)
                 self.host.moved_bytes["backup"] += ray.get(sent, timeout=silence_s)
                 keeper = other
                 break

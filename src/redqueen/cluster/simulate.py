@@ -1,9 +1,10 @@
 """A simulation of steps of a divided population: how long they take where machines straggle, die and share a network.
 
 Events in order of time. As in ``Fleet``: the driver sends a stage's calls one after the other over its own link, waits
-for all answers, and brings lost shards back one at a time. The shards of a machine share it, so they work one by one. A
-machine that dies takes its shards with it; another comes for it after ``absent_s``, and shards move to it after the
-update. What a stage costs is measured elsewhere and given here.
+for all answers, and brings lost shards back one at a time. The shards of a machine share it, so they work one by one.
+Backups travel while shards go on, and the next update waits for them. A machine that dies takes its shards with it;
+another comes for it after ``absent_s``, and shards move to it after the update. What a stage costs is measured
+elsewhere and given here.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from redqueen.cluster.traffic import Traffic
 class Stage:
     """A part of a step that is over when all shards have answered. Seconds and bytes are those of one shard.
 
-    ``driver_s``: what the driver does after it, for all shards. ``peer_bytes`` go to another machine, when a shard has
-    done its work. ``redo_s``: what a shard that is lost here must do again before.
+    ``driver_s``: what the driver does after it, for all shards. ``backup_bytes`` go to another machine once a shard has
+    done its work; the stage begins when those of the step before have arrived, and a shard that is lost before its own
+    have must do this work again.
     """
 
     name: str
@@ -32,8 +34,7 @@ class Stage:
     asked_bytes: float = 0.0
     answered_bytes: float = 0.0
     driver_s: float = 0.0
-    peer_bytes: float = 0.0
-    redo_s: float = 0.0
+    backup_bytes: float = 0.0
     moves_after: bool = False
     """Whether shards move to machines that came, when this stage is over."""
 
@@ -109,12 +110,13 @@ def step_stages(
         *judging,
         Stage("solve", solve_s, asked, answered, at_driver_s),
         *judging,
-        Stage("learn", learn_s, traffic.learn_asked / num_shards, traffic.learn_answered / num_shards),
         Stage(
-            "backup",
-            peer_bytes=traffic.backup / num_shards,
-            redo_s=learn_s,
-            driver_s=other_s,
+            "learn",
+            learn_s,
+            traffic.learn_asked / num_shards,
+            traffic.learn_answered / num_shards,
+            other_s,
+            traffic.backup / num_shards,
             moves_after=True,
         ),
     ]
@@ -169,6 +171,10 @@ class _Simulation:
         self.events: list[tuple[float, int, str, int, int]] = []
         self.order = itertools.count()
         self.reviving_s = self.answering_s = 0.0
+        self.line_s = [0.0] * cluster.num_nodes  # when a machine's line has sent the backups that it was given
+        self.arrived_s = [0.0] * cluster.num_shards  # when a shard's newest backup is there
+        self.learn_s = 0.0  # what a shard that is lost before must do again
+        self.owed_s = [0.0] * cluster.num_shards
         self.num_dead = self.num_revived = self.num_moved = 0
         for node in range(cluster.num_nodes):
             self._will_die(node)
@@ -183,7 +189,9 @@ class _Simulation:
         return Outcome(tuple(taken), self.num_dead, self.num_revived, self.num_moved)
 
     def _stage(self, stage: Stage) -> None:
-        self.left, self.lost_here = set(range(self.cluster.num_shards)), set[int]()
+        self.left = set(range(self.cluster.num_shards))
+        if stage.backup_bytes:
+            self.now_s, self.learn_s = max(self.now_s, *self.arrived_s), stage.shard_s
         for shard in range(self.cluster.num_shards):
             sent_s = self.now_s + (shard + 1) * stage.asked_bytes / self.cluster.link_bytes_s
             self.at(sent_s + self.cluster.latency_s, "asked", shard, self.turn[shard])
@@ -208,6 +216,9 @@ class _Simulation:
                 node = self.home[who]
                 self.nodes[node].working = -1
                 self._work(stage, node, at_s)
+                if stage.backup_bytes:
+                    self.line_s[node] = max(at_s, self.line_s[node]) + stage.backup_bytes / self.cluster.link_bytes_s
+                    self.arrived_s[who] = self.line_s[node]
                 self.answering_s = max(at_s, self.answering_s) + stage.answered_bytes / self.cluster.link_bytes_s
                 self.at(self.answering_s + self.cluster.latency_s, "answered", who, turn)
             else:
@@ -227,8 +238,8 @@ class _Simulation:
         shard = node.working = node.queue.popleft()
         spread = self.cluster.spread
         slowness = math.exp(self.rng.gauss(0.0, spread) - spread**2 / 2) if spread else 1.0
-        again_s = stage.redo_s if shard in self.lost_here else 0.0
-        work_s = (stage.shard_s + again_s) * slowness + stage.peer_bytes / self.cluster.link_bytes_s
+        work_s = (stage.shard_s + self.owed_s[shard]) * slowness
+        self.owed_s[shard] = 0.0
         self.at(at_s + work_s, "worked", shard, self.turn[shard])
 
     def _die(self, number: int, at_s: float) -> None:
@@ -240,13 +251,14 @@ class _Simulation:
         self.at(at_s + self.cluster.absent_s, "comes", number)
         for shard in [shard for shard, home in enumerate(self.home) if home == number and self.up[shard]]:
             self.up[shard] = False
+            if at_s < self.arrived_s[shard]:
+                self.owed_s[shard], self.arrived_s[shard] = self.learn_s, 0.0
             if shard in self.left:
                 self.turn[shard] += 1
                 self.at(at_s + self.cluster.notice_s, "asked", shard, self.turn[shard])
 
     def _revive(self, shard: int, at_s: float) -> None:
         """Open a lost shard on the machine with fewest, or wait for the first that comes back."""
-        self.lost_here.add(shard)
         living = [number for number, node in enumerate(self.nodes) if node.alive]
         if not living:
             self.at(min(node.back_s for node in self.nodes), "asked", shard, self.turn[shard])
