@@ -11,7 +11,7 @@ import torch
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'redqueen[ray]'")
 from ray.cluster_utils import Cluster  # noqa: E402
-from test_fleet import SMALL, play  # noqa: E402
+from test_fleet import SMALL, learn, play  # noqa: E402
 
 from redqueen.cluster.host import LocalHost  # noqa: E402
 from redqueen.cluster.opening import adapters_at  # noqa: E402
@@ -68,6 +68,20 @@ def test_two_nodes_compute_what_one_process_computes_also_when_one_dies_or_anoth
     nodes.add_node(num_cpus=1)
     assert same(ends(there), ends(here))
     assert "moved" in [event.what for event in there.news().events]
+    there.close()
+
+
+@pytest.mark.parametrize("killed", [[[1], [0]], [[0, 1], [0, 1]]], ids=["the keeper, then its charge", "both at once"])
+def test_a_backup_outlives_the_shard_that_keeps_it(config: Config, nodes: Cluster, killed: list[list[int]]) -> None:
+    host = RayHost(config, nodes.address)
+    there, here = sharded_adapters(config, host), sharded_adapters(config, LocalHost(config))
+    for step, indices in enumerate(killed):  # each time behind an update, with its backups on their way
+        assert learn(there, step) == learn(here, step)
+        for index in indices:
+            ray.kill(host.connections[index].actor)
+    assert same(ends(there), ends(here))
+    events = [(event.what, event.shard) for event in there.news().events]
+    assert [shard for what, shard in events if what == "lost"] == [index for indices in killed for index in indices]
     there.close()
 
 
