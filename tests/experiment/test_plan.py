@@ -107,12 +107,18 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 PLAIN = EXPERIMENTS / "plain"
-FILES = [path for path in sorted(EXPERIMENTS.rglob("*.toml")) if path.parent != PLAIN]
+TRIALS = EXPERIMENTS / "lasting" / "configs"
+FILES = [path for path in sorted(EXPERIMENTS.rglob("*.toml")) if path.parent not in (PLAIN, TRIALS)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_files_that_come_with_the_project_are_good(path: Path) -> None:
     assert load_experiment(path).runs
+
+
+@pytest.mark.parametrize("path", sorted(TRIALS.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_configs_of_single_trials_load(path: Path) -> None:
+    assert load_config(path).run.name == path.stem
 
 
 @pytest.mark.parametrize("path", sorted(PLAIN.glob("*.toml")), ids=lambda path: path.stem)
