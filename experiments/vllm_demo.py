@@ -1,13 +1,15 @@
 """Twenty steps of 2T+2S whose samples come from vLLM, which is killed on the way, beside our own sampler.
 
     python experiments/vllm_demo.py --vllm-python PYTHON [--steps 20] [--seeds 0 1 2] [--out FOLDER]
+        [--config FILE] [--set section.field=value]
 
 PYTHON is the interpreter of an environment with vLLM (docs/vllm.md); everything else runs in this one. The server is
 started as the dry run says, killed with SIGKILL in the middle of the run and started again. Then the same run is played
 with our own sampler, once for each seed. The students of all runs answer the same items of the suite at the end, by
 our own sampler: what is compared is what was learned. Prints what each run came to and, as the last line, whether the
 run of vLLM lies within the range of the others, widened by one standard deviation of a run; then the exit code is 0.
-With the ``--out`` of an earlier call that was cut off, its runs are gone on with.
+With the ``--out`` of an earlier call that was cut off, its runs are gone on with. ``--config`` is another run than the
+main one; ``--set``, which may be repeated, changes fields of all runs.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from redqueen.remote.command import serve_command
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import JOURNAL
 
-CONFIG = Path(__file__).parents[1] / "configs" / "population.toml"
+MAIN = Path(__file__).parents[1] / "configs" / "population.toml"
 POSITIONS = 1024
 UNCUT = "--no-enable-chunked-prefill"
 """Without it the CPU build dies on a seeded request whose prompt it reads in two parts (docs/vllm.md)."""
@@ -136,20 +138,20 @@ def is_finished(folder: Path, num_steps: int) -> bool:
         return bool(journal.query("SELECT 1 FROM evaluation WHERE individual = 'students' AND step = ?", (num_steps,)))
 
 
-def play(folder: Path, asked: list[str]) -> None:
+def play(folder: Path, config: Config) -> None:
     """Play a run to its end, or what is left of it."""
-    if not (resume(folder) if folder.exists() else start(load_config(CONFIG, asked), folder)):
+    if not (resume(folder) if folder.exists() else start(config, folder)):
         sys.exit("stopped: nothing was compared")
 
 
-def play_served(folder: Path, asked: list[str], options: argparse.Namespace) -> None:
+def play_served(folder: Path, config: Config, options: argparse.Namespace) -> None:
     """Play the run of vLLM, whose server is killed half-way."""
-    server = Server(options.vllm_python, load_config(CONFIG, asked), folder.parent / "server.log")
+    server = Server(options.vllm_python, config, folder.parent / "server.log")
     try:
         middle = options.steps // 2
         if last_step(folder) < middle:
             threading.Thread(target=kill_at, args=(server, folder, middle), daemon=True).start()
-        play(folder, asked)
+        play(folder, config)
     finally:
         server.kill()
 
@@ -167,19 +169,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--items", type=int, default=700, help="of the suite, that every student answers at the end")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--config", type=Path, default=MAIN)
+    parser.add_argument("--set", action="append", default=[], help="section.field=value, of all runs")
     options = parser.parse_args()
     if len(options.seeds) < 2:
         parser.error("--seeds: a spread needs two seeds or more")
     out = options.out or Path(tempfile.mkdtemp(prefix="redqueen-vllm-"))
     size = ["population.num_teachers=2", "population.num_students=2", "evaluate.max_items=120"]
-    common = [f"run.num_steps={options.steps}", "run.product=none", *size]
+    common = [f"run.num_steps={options.steps}", "run.product=none", *size, *options.set]
     asked = [*common, "sampler.kind=vllm", "sampler.reconnect_s=900"]
     out.mkdir(parents=True, exist_ok=True)
     if not is_finished(out / "vllm", options.steps):
-        play_served(out / "vllm", asked, options)
+        play_served(out / "vllm", load_config(options.config, asked), options)
     for seed in options.seeds:
         if not is_finished(out / f"own-{seed}", options.steps):
-            play(out / f"own-{seed}", [*common, f"run.rng_seed={seed}"])
+            play(out / f"own-{seed}", load_config(options.config, [*common, f"run.rng_seed={seed}"]))
     served = outcome("vLLM, killed once, seed 0", out / "vllm", options)
     own = [outcome(f"own sampler, seed {seed}", out / f"own-{seed}", options) for seed in options.seeds]
     for one in (served, *own):
