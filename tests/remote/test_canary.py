@@ -1,12 +1,19 @@
 """The canary's judgement, on numbers that can be worked out by hand, and its own answers."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from tiny_models import tiny_bank
 
+from redqueen.config import load_config
+from redqueen.domains.prompt_format import choose_format
+from redqueen.domains.registry import domain_of
+from redqueen.engine import load_tokenizer
 from redqueen.nouns import BASE_SLOT
 from redqueen.remote.canary import Finding, Probe, judge
+from redqueen.remote.prompts import probe_prompts
 
 OWN = np.array([-1.0, -2.0, -3.0, -4.0])
 BASE = OWN + np.array([0.4, -0.4, 0.4, -0.4])
@@ -54,6 +61,16 @@ def test_our_own_answers_are_those_of_a_plain_forward_pass_for_prompts_of_any_le
                 logits = bank.base.model(torch.tensor([prompt])).logits[0, -1]
             expected += torch.log_softmax(logits / 0.5, dim=-1)[asked].tolist()
         assert got == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_canarys_prompts_are_the_ends_of_the_runs_own_and_one_that_fills_blocks_of_a_cache() -> None:
+    config = load_config(Path("configs/smoke.toml"), ["model.prompt_format=fewshot"])
+    tokenizer = load_tokenizer("embedded")
+    *prompts, whole = probe_prompts(config, tokenizer, longest=1000)
+    solving = choose_format(config).solve(domain_of("code_o").seed)
+    assert tuple(choose_format(config).encode(tokenizer, solving))[-64:] in prompts
+    assert {len(prompt) for prompt in prompts} == {64} and len(whole) == 320
+    assert max(map(len, probe_prompts(config, tokenizer, longest=50))) == 50
 
 
 def test_each_sort_of_module_of_the_strong_adapters_can_be_missed() -> None:

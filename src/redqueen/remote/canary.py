@@ -31,6 +31,8 @@ MOST_AT_ONCE = 16
 """Adapters in one forward pass."""
 PARAMETERS_AT_ONCE = 1 << 28
 """Their parameters: a gigabyte in fp32."""
+POWERS = -8, 6
+"""How large random adapters are tried: two to the power, from the first to below the second."""
 
 
 @dataclass(frozen=True)
@@ -64,40 +66,41 @@ class Probe:
         self.bank, self.prompts, self.temperature = bank, tuple(prompts), temperature
         self.vocabulary = int(bank.base.head.weight.shape[0])
 
-    @torch.inference_mode()
-    def own(self, rows: Sequence[Tensor], tokens: Sequence[Sequence[int]], temperature: float | None = None) -> Numbers:
+    def own(self, rows: Sequence[Tensor], tokens: Sequence[Sequence[int]]) -> Numbers:
         """Return log-probabilities (adapters, all tokens) behind each prompt, of its ``tokens``.
 
         ``rows`` are factors (parameters,) as the bank holds them, one for each adapter.
         """
-        base, heat = self.bank.base, temperature or self.temperature
-        columns = [torch.tensor(listed, device=base.device) for listed in tokens]
-        found: list[Numbers] = []
+        return self.own_at(rows, tokens, self.temperature)[0]
+
+    @torch.inference_mode()
+    def own_at(
+        self, rows: Sequence[Tensor], tokens: Sequence[Sequence[int]], *temperatures: float
+    ) -> tuple[Numbers, ...]:
+        """Return what ``own`` returns, at each of these temperatures."""
+        columns = [torch.tensor(listed, device=self.bank.base.device) for listed in tokens]
+        found: list[list[Numbers]] = [[] for _ in temperatures]
         for start in range(0, len(rows), self.at_once):
-            part = torch.stack(list(rows[start : start + self.at_once])).to(base.device)
-            asked = [(i, p) for i in range(len(part)) for p in range(len(self.prompts))]
-            logp = torch.log_softmax(self._logits(part, asked) / heat, dim=-1)
-            values = [one[columns[p]].double().cpu().numpy() for (_, p), one in zip(asked, logp, strict=True)]
-            num = len(self.prompts)
-            found += [np.concatenate(values[i * num : (i + 1) * num]) for i in range(len(part))]
-        return np.stack(found)
+            part = torch.stack(list(rows[start : start + self.at_once])).to(self.bank.base.device)
+            logits = [self._logits(part, prompt) for prompt in self.prompts]
+            for answers, heat in zip(found, temperatures, strict=True):
+                logp = [torch.log_softmax(one / heat, -1)[:, kept] for one, kept in zip(logits, columns, strict=True)]
+                answers.append(torch.cat(logp, dim=1).double().cpu().numpy())
+        return tuple(np.concatenate(answers) for answers in found)
 
     @property
     def at_once(self) -> int:
         """Adapters that are asked or checked at a time: few large ones, so that memory holds them beside the base."""
         return max(1, min(MOST_AT_ONCE, PARAMETERS_AT_ONCE // self.bank.num_parameters))
 
-    def _logits(self, rows: Tensor, asked: Sequence[tuple[int, int]]) -> Tensor:
-        """Return the logits (n, vocabulary) behind the prompts of (adapter, prompt)."""
-        base, prompts = self.bank.base, [self.prompts[p] for _, p in asked]
-        length = max(map(len, prompts))
-        padded = torch.tensor([[*prompt, *[0] * (length - len(prompt))] for prompt in prompts], device=base.device)
-        positions = torch.arange(length, device=base.device).expand(padded.shape)
-        route = self.bank.route([i for i, _ in asked], tokens_per_row=length, factors=rows)
+    def _logits(self, rows: Tensor, prompt: Sequence[int]) -> Tensor:
+        """Return the logits (adapters, vocabulary) of each adapter behind a prompt."""
+        base, num, length = self.bank.base, len(rows), len(prompt)
+        tokens = torch.tensor(prompt, device=base.device).expand(num, length)
+        positions = torch.arange(length, device=base.device).expand(num, length)
+        route = self.bank.route(list(range(num)), tokens_per_row=length, factors=rows)
         with self.bank.routed(route), base.autocast():
-            hidden = base.hidden(padded, positions)
-        last = torch.tensor([len(prompt) - 1 for prompt in prompts], device=base.device)
-        return base.logits(hidden[torch.arange(len(prompts), device=base.device), last])
+            return base.logits(base.hidden(tokens, positions)[:, -1])
 
     def ablated(self, row: Tensor) -> dict[str, Tensor]:
         """Return a row without each sort of module in turn, by what is then missing."""
@@ -111,7 +114,7 @@ class Probe:
         return found
 
     def strong(self, seed: int, least: float) -> Tensor:
-        """Return random factors (parameters,) of which every sort of module moves our answers by ``least`` nats.
+        """Return random factors (parameters,) where each sort of module moves our answers by ``least`` nats.
 
         Where none are so strong, the strongest found. Raises UserError when a sort of module changes nothing.
         """
@@ -122,16 +125,17 @@ class Probe:
             row[site.b_slice].normal_(generator=generator)
         tokens = [range(min(self.vocabulary, 256))] * len(self.prompts)
         strongest, moved = row, 0.0
-        for power in range(-8, 6):
+        low, high = POWERS
+        while low < high:  # the larger the factors, the more they move
+            power = (low + high) // 2
             scaled = row.clone()
             for site in self.bank.sites:
                 scaled[site.b_slice] *= 2.0**power
             answers = self.own([scaled, torch.zeros_like(row), *self.ablated(scaled).values()], tokens)
             size = float(np.abs(answers[1:] - answers[0]).mean(axis=1).min())
-            if size > moved:
+            low, high = (low, power) if size >= least else (power + 1, high)
+            if size >= least or size > moved:
                 strongest, moved = scaled, size
-            if moved >= least:
-                break
         if moved < 10 * HARMLESS:
             raise UserError(
                 "population.lora_targets: one of them changes nothing in the base's answers, so that no server could "
@@ -154,7 +158,7 @@ def judge_all(
     """
     tokens = [sorted({t for answer in answers for t in answer[p]}) for p in range(len(probe.prompts))]
     named = [(i, name, row) for i, own_others in enumerate(others) for name, row in own_others.items()]
-    own, raw = probe.own(rows, tokens), probe.own(rows, tokens, temperature=1.0)
+    own, raw = probe.own_at(rows, tokens, probe.temperature, 1.0)
     every = probe.own([torch.zeros_like(rows[0]), *(row for _, _, row in named)], tokens)
     findings = []
     for i, answer in enumerate(answers):

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 MOST_PROMPTS = 8
+MOST_TOKENS, WHOLE_TOKENS = 64, 320
+"""Of a prompt, its last ones, and of all in one: a canary tells adapters apart behind short texts as well, and our own
+answers to it cost a forward pass for each adapter and each sort of module."""
 
 
 def probe_prompts(config: Config, tokenizer: PreTrainedTokenizerBase, longest: int) -> list[tuple[int, ...]]:
     """Return a proposing and a solving prompt of each kind, ``MOST_PROMPTS`` at most, and all of them in one.
 
-    The last is long enough to fill blocks of a server's prefix cache. None has more than ``longest`` tokens.
+    Of each its last ``MOST_TOKENS``; of the last, which is to fill blocks of a server's prefix cache (16 to 128 tokens
+    each), the first ``WHOLE_TOKENS``. None has more than ``longest`` tokens.
     """
     form, texts = choose_format(config), []
     for name in num_proposals(config.propose):
@@ -29,4 +33,7 @@ def probe_prompts(config: Config, tokenizer: PreTrainedTokenizerBase, longest: i
     except Exception as error:  # a chat template is a program of the model's, and may fail in any way
         raise UserError(f"the tokenizer of model.base {config.model.base} cannot write a prompt ({error})") from None
     whole = tuple(token for prompt in found for token in prompt)
-    return [prompt[:longest] for prompt in (*found[: MOST_PROMPTS - 1], whole)]
+    return [
+        *(prompt[-min(MOST_TOKENS, longest) :] for prompt in found[: MOST_PROMPTS - 1]),
+        whole[: min(WHOLE_TOKENS, longest)],
+    ]
