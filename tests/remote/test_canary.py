@@ -83,5 +83,6 @@ def test_each_sort_of_module_of_the_strong_adapters_can_be_missed() -> None:
         for name in ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
     ]
     answers = probe.own([strong, *without.values()], [range(61)] * 2)
-    assert (np.abs(answers[1:] - answers[0]).mean(axis=1) >= 0.3).all()
+    moved = np.abs(answers[1:] - answers[0]).mean(axis=1)
+    assert (moved >= 0.3).all() and (moved <= 1.2).all(), "no sort drowns the others"
     assert torch.equal(strong, probe.strong(seed=1, least=0.3))

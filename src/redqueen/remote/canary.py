@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from redqueen.errors import UserError
-from redqueen.policy.bank import AdapterBank
+from redqueen.policy.bank import AdapterBank, Site
 
 Numbers = NDArray[np.float64]
 
@@ -31,8 +31,8 @@ MOST_AT_ONCE = 16
 """Adapters in one forward pass."""
 PARAMETERS_AT_ONCE = 1 << 28
 """Their parameters: a gigabyte in fp32."""
-POWERS = -8, 6
-"""How large random adapters are tried: two to the power, from the first to below the second."""
+POWERS = -8, 5
+"""How large random adapters are tried: two to these powers and those between."""
 
 
 @dataclass(frozen=True)
@@ -104,19 +104,18 @@ class Probe:
 
     def ablated(self, row: Tensor) -> dict[str, Tensor]:
         """Return a row without each sort of module in turn, by what is then missing."""
-        found = {}
-        for ending in sorted({site.name.rpartition(".")[2] for site in self.bank.sites}):
-            other = row.clone()
-            for site in self.bank.sites:
-                if site.name.rpartition(".")[2] == ending:
-                    other[site.b_slice] = 0.0
-            found[f"the adapter without its {ending}"] = other
-        return found
+        return {f"the adapter without its {sort}": self._scaled(row, {sort: None}) for sort in self.sorts}
+
+    @property
+    def sorts(self) -> list[str]:
+        """The sorts of modules that are adapted, by the last part of their names."""
+        return sorted({_sort_of(site) for site in self.bank.sites})
 
     def strong(self, seed: int, least: float) -> Tensor:
         """Return random factors (parameters,) where each sort of module moves our answers by ``least`` nats.
 
-        Where none are so strong, the strongest found. Raises UserError when a sort of module changes nothing.
+        Hardly more, so that none drowns the others and half precision is exact enough. Where none are so strong, the
+        strongest found. Raises UserError when a sort of module changes nothing.
         """
         generator = torch.Generator().manual_seed(seed)
         row = torch.empty(self.bank.num_parameters)
@@ -124,24 +123,54 @@ class Probe:
             row[site.a_slice].uniform_(-(site.num_in**-0.5), site.num_in**-0.5, generator=generator)
             row[site.b_slice].normal_(generator=generator)
         tokens = [range(min(self.vocabulary, 256))] * len(self.prompts)
+        powers = self._powers_alone(row, tokens, least)
         strongest, moved = row, 0.0
-        low, high = POWERS
-        while low < high:  # the larger the factors, the more they move
-            power = (low + high) // 2
-            scaled = row.clone()
-            for site in self.bank.sites:
-                scaled[site.b_slice] *= 2.0**power
+        while True:
+            scaled = self._scaled(row, powers)
             answers = self.own([scaled, torch.zeros_like(row), *self.ablated(scaled).values()], tokens)
-            size = float(np.abs(answers[1:] - answers[0]).mean(axis=1).min())
-            low, high = (low, power) if size >= least else (power + 1, high)
-            if size >= least or size > moved:
-                strongest, moved = scaled, size
+            sizes = np.abs(answers[1:] - answers[0]).mean(axis=1)
+            if sizes.min() > moved:
+                strongest, moved = scaled, float(sizes.min())
+            weak = [sort for sort, size in zip(self.sorts, sizes[1:], strict=True) if size < least]
+            weak = [sort for sort in weak if powers[sort] < POWERS[1]]
+            if not weak:
+                break
+            powers |= {sort: powers[sort] + 1 for sort in weak}
         if moved < 10 * HARMLESS:
             raise UserError(
                 "population.lora_targets: one of them changes nothing in the base's answers, so that no server could "
                 "be checked: set sampler.kind = torch, or other targets"
             )
         return strongest
+
+    def _powers_alone(self, row: Tensor, tokens: Sequence[Sequence[int]], least: float) -> dict[str, int]:
+        """Return for each sort of module the power of two by which it alone moves our answers by ``least`` nats."""
+        low, high = ({sort: power for sort in self.sorts} for power in POWERS)
+        while any(low[sort] < high[sort] for sort in self.sorts):
+            middle = {sort: (low[sort] + high[sort]) // 2 for sort in self.sorts}
+            alone = [
+                self._scaled(row, {other: None for other in self.sorts} | {sort: middle[sort]}) for sort in self.sorts
+            ]
+            answers = self.own([torch.zeros_like(row), *alone], tokens)
+            sizes = np.abs(answers[1:] - answers[0]).mean(axis=1)
+            for sort, size in zip(self.sorts, sizes, strict=True):
+                if size >= least:
+                    high[sort] = middle[sort]
+                else:
+                    low[sort] = min(middle[sort] + 1, high[sort])
+        return high
+
+    def _scaled(self, row: Tensor, powers: Mapping[str, int | None]) -> Tensor:
+        """Return a row whose sorts of modules are scaled by two to their power; None: by 0."""
+        scaled = row.clone()
+        for site in self.bank.sites:
+            power = powers.get(_sort_of(site), 0)
+            scaled[site.b_slice] *= 0.0 if power is None else 2.0**power
+        return scaled
+
+
+def _sort_of(site: Site) -> str:
+    return site.name.rpartition(".")[2]
 
 
 def judge_all(
