@@ -111,7 +111,7 @@ LATER: dict[str, dict[str, object]] = {
         "load_s": 60.0,
         "reconnect_s": 600.0,
         "importance_cap": 2.0,
-        "canary_tolerance": 0.1,
+        "canary_tolerance": 0.2,
     },
     "evaluate": {
         "part": "all",

@@ -31,7 +31,7 @@ BETWEEN_LOOKS_S = 1.0
 """Seconds between two looks for a server that is awaited, and between two tries to load."""
 STRONG_SEEDS = (1, 2)
 BEFORE = "the version before"
-TIMES_TOLERANCE = 2.0
+TIMES_TOLERANCE = 1.5
 """How much, in tolerances, each sort of module of the first canary's adapters moves the answers."""
 
 PLAIN = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
