@@ -129,9 +129,8 @@ def measure(folder: Path, num_steps: int) -> Measured:
     """Read what a finished run took and moved in its steps; a step's backup is counted in the next, which awaits it."""
     summary, steps = read_summary(folder), range(1, num_steps)
     assert summary is not None
-    late = {"backup": 1}
     moved = {
-        name: sum(summary.moved_by_step[s + late.get(name, 0)].get(name, 0) for s in steps) / len(steps)
+        name: sum(summary.moved_by_step[s + (name == "backup")][name] for s in steps) / len(steps)
         for name in summary.moved_bytes
     }
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
