@@ -31,6 +31,7 @@ from redqueen.propose import task_memory
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.content_filter import check_allowed
 from redqueen.propose.duplicates import reject_duplicates
+from redqueen.propose.held_out import reject_held_out
 from redqueen.propose.proposing import Proposal, propose
 from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long
@@ -156,6 +157,7 @@ def proposal(state: State, engine: Engine, streams: Streams, *, matches: Sequenc
 def verification(candidates: list[Candidate], engine: Engine, *, buffer: TaskBuffer) -> list[Task | Rejection]:
     """Phase 3. Run what the content filter allows in the sandbox; keep what is valid, new and short enough to ask."""
     judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
+    judged = reject_held_out(candidates, judged)
     if engine.config.propose.reject_duplicates:
         judged = reject_duplicates(candidates, judged, buffer.asked)
     limit = engine.limits.solve_prompt_tokens

@@ -9,6 +9,7 @@ from redqueen.domains.registry import open_domain
 from redqueen.engine import Engine
 from redqueen.nouns import Individual, Rejection, Task
 from redqueen.propose.content_filter import REASON, check_allowed
+from redqueen.propose.held_out import reject_held_out
 from redqueen.propose.proposing import propose
 from redqueen.propose.too_long import reject_too_long
 from redqueen.state import State
@@ -52,6 +53,7 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
     )
     candidates = [p.candidate for p in proposals]
     judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
+    judged = reject_held_out(candidates, judged)
     judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limits.solve_prompt_tokens)
     refused = [v for v in judged if isinstance(v, Rejection) and v.reason == REASON]
     return replace(state, buffer=state.buffer.add(v for v in judged if isinstance(v, Task))), refused
