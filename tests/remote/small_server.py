@@ -18,6 +18,9 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 FAULTS = ("base", "wrong", "missing", "stale", "raw", "narrow", "load", "hang", "strange")
+FAULTS += ("decode", "long", "displace")
+LONG = 40
+"""Tokens of a text from which the fault "long" sets in."""
 
 
 class Engine:
@@ -50,12 +53,14 @@ class Engine:
                 module = key.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
                 b = factors[key.replace("lora_A", "lora_B")]
                 merged[f"{module}.weight"] = self.weights[f"{module}.weight"] + scale * (b @ a)
+        if self.adapters and self.faulty("displace"):
+            self.adapters[next(iter(self.adapters))] = merged
         self.adapters[name] = merged
         self.num_loads += 1
 
     def logits(self, name: str, tokens: torch.Tensor) -> torch.Tensor:
         """Logits (rows, vocabulary) behind ``tokens`` (rows, length)."""
-        if self.faulty("base"):
+        if self.faulty("base") or (tokens.shape[1] >= LONG and self.faulty("long")):
             merged = {}
         elif self.faulty("wrong"):
             merged = self.adapters[next(other for other in [*self.adapters, name] if other != name)]
@@ -71,7 +76,12 @@ class Engine:
         rows = torch.tensor([prompt] * n)
         drawn = [{"token_ids": [], "values": [], "top": [], "reason": None} for _ in range(n)]
         for _ in range(body["max_tokens"]):
-            logits = self.cached(name, rows) if len(drawn[0]["token_ids"]) == 0 else self.logits(name, rows)
+            if rows.shape[1] == len(prompt):
+                logits = self.cached(name, rows)
+            elif self.faulty("decode"):
+                logits = self.model(rows, use_cache=False).logits[:, -1]
+            else:
+                logits = self.logits(name, rows)
             heat = body["temperature"] or 1.0
             if self.faulty("narrow"):  # as a top_k of the model's generation config would
                 logits = logits.masked_fill(logits < logits.topk(5).values[:, -1:], -1e9)

@@ -135,6 +135,8 @@ def test_every_server_has_every_adapter_and_requests_are_spread(pair: Pair, mode
         ("stale", "the version before"),
         ("raw", r"log-probabilities at temperature 1 .start it with --logprobs-mode processed_logprobs"),
         ("narrow", "nothing that is known"),
+        ("decode", "nothing that is known, after the first token"),
+        ("long", "the bare base"),
     ],
 )
 def test_a_silent_fault_is_found_before_anything_is_sampled(
@@ -170,6 +172,26 @@ def test_modules_that_are_missing_in_a_later_version_are_found(server: SmallServ
         sampler(fleet).sample(REQUESTS)
         learn(store.bank, 0.05, seed=2)
         with faulty(server, "missing"), pytest.raises(UserError, match="nothing that is known"):
+            sampler(fleet).sample(REQUESTS)
+
+
+def test_an_adapter_whose_place_a_later_one_takes_is_found_though_it_has_not_changed(
+    server: SmallServer, model: Path
+) -> None:
+    store = members(model)
+    with opened(store, server) as fleet:
+        sampler(fleet).sample(REQUESTS)
+        store.reset(0, rng_seed=5)
+        with faulty(server, "displace"), pytest.raises(UserError, match=r"slot-1-.* are those of"):
+            sampler(fleet).sample(REQUESTS)
+
+
+def test_a_member_that_learned_alone_is_told_from_those_that_did_not(server: SmallServer, model: Path) -> None:
+    store = members(model)
+    with opened(store, server, canary_tolerance=10.0) as fleet:  # so that only being nearer to another counts
+        sampler(fleet).sample(REQUESTS)
+        store.reset(0, rng_seed=5)
+        with faulty(server, "wrong"), pytest.raises(UserError, match=r"slot-0-.* are those of adapter 1 of"):
             sampler(fleet).sample(REQUESTS)
 
 
@@ -241,6 +263,21 @@ def test_a_server_that_is_killed_and_comes_back_is_given_everything_again(model:
         server.kill()
 
 
+def test_a_server_that_is_another_one_since_the_last_call_is_checked_from_the_start(model: Path) -> None:
+    server, store = SmallServer(model), members(model)
+    try:
+        with opened(store, server) as fleet:
+            sampler(fleet).sample(REQUESTS[:2])
+            server.kill()
+            server.start()
+            for slot in (0, 1):  # all that is asked for now is new
+                store.reset(slot, rng_seed=5 + slot)
+            sampler(fleet).sample(REQUESTS[:2])
+            assert "does not know" in fleet.said[0] and "is back" in fleet.said[1]
+    finally:
+        server.kill()
+
+
 def test_a_server_that_does_not_come_back_ends_the_run_with_a_sentence(model: Path) -> None:
     server = SmallServer(model)
     with opened(members(model), server, reconnect_s=1.0) as fleet:
@@ -300,7 +337,7 @@ def test_a_server_that_is_lost_over_each_try_ends_the_run(server: SmallServer, m
         complete = asked.complete
 
         def forget(body: dict) -> list:
-            if body["max_tokens"] > 1:  # no canary
+            if not body["logprobs"]:  # no canary
                 asked.unload(body["model"])
             return complete(body)
 

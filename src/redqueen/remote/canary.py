@@ -1,16 +1,17 @@
 """The canary: what a server answers for each adapter is compared with our own forward pass before it is believed.
 
 A server that serves the bare base, a neighbour's adapter, the version before, or an adapter without some of its modules
-answers without an error. So it is asked for the log-probabilities of the likeliest next tokens behind a few prompts,
-and the learner's base with the very factors is asked the same. The answer is wrong when it is far from ours (a mean
-difference beyond the tolerance), or when it is much nearer to one of those other things than to ours: so a swap is
-found too where adapters have hardly parted. Where they have not parted at all, a swap does no harm. Ground: ours.
+answers without an error. So it is asked for the log-probabilities of the likeliest next tokens behind a few prompts
+and behind the first few that it writes there itself, and the learner's base with the very factors is asked the same.
+The answer is wrong when it is far from ours (a mean difference beyond the tolerance, or beyond twice the tolerance
+behind one of the prompts), or when it is much nearer to one of those other things than to ours: so a swap is found too
+where adapters have hardly parted. Where they have not parted at all, a swap does no harm. Ground: ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from redqueen.errors import UserError
 from redqueen.policy.bank import AdapterBank, Site
+from redqueen.remote.server import Sampled
 
 Numbers = NDArray[np.float64]
 
@@ -26,6 +28,12 @@ TIMES_NEARER = 3.0
 """An answer is another adapter's when it is so many times nearer to that one's than to our own."""
 HARMLESS = 1e-3
 """Mean difference in nats below which nobody is mistaken for another: two engines differ by as much in their sums."""
+STEPS = 4
+"""Tokens that a server writes behind each prompt: those after the first come by other kernels, in other batches."""
+TIMES_ALONE = 2.0
+"""How many tolerances an answer behind one prompt may be off: a mean over all hides one that is wrong among many."""
+UNKNOWN = "nothing that is known"
+LATER, ALONE = ", after the first token", ", behind one prompt among several"
 RAW = "log-probabilities at temperature 1 (start it with --logprobs-mode processed_logprobs)"
 MOST_AT_ONCE = 16
 """Adapters in one forward pass."""
@@ -55,8 +63,18 @@ def judge(answer: Numbers, own: Numbers, others: Mapping[str, Numbers], toleranc
     nearer = [name for name, distance in near.items() if distance * TIMES_NEARER < far and mean_abs > HARMLESS]
     culprit = min(nearer, key=near.__getitem__, default="")
     if not culprit and mean_abs > tolerance:
-        culprit = "nothing that is known"
+        culprit = UNKNOWN
     return Finding(mean_abs, culprit, tuple(name for name, distance in near.items() if distance <= TIMES_NEARER * far))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question to our own forward pass: factors (parameters,), a text, and the tokens whose log-probabilities are
+    wanted behind its last ones, ``listed[-1]`` behind all of it. Texts that are asked together are equally long."""
+
+    row: Tensor
+    text: Sequence[int]
+    listed: Sequence[Sequence[int]]
 
 
 class Probe:
@@ -73,34 +91,45 @@ class Probe:
         """
         return self.own_at(rows, tokens, self.temperature)[0]
 
-    @torch.inference_mode()
     def own_at(
         self, rows: Sequence[Tensor], tokens: Sequence[Sequence[int]], *temperatures: float
     ) -> tuple[Numbers, ...]:
         """Return what ``own`` returns, at each of these temperatures."""
-        columns = [torch.tensor(listed, device=self.bank.base.device) for listed in tokens]
         found: list[list[Numbers]] = [[] for _ in temperatures]
-        for start in range(0, len(rows), self.at_once):
-            part = torch.stack(list(rows[start : start + self.at_once])).to(self.bank.base.device)
-            logits = [self._logits(part, prompt) for prompt in self.prompts]
-            for answers, heat in zip(found, temperatures, strict=True):
-                logp = [torch.log_softmax(one / heat, -1)[:, kept] for one, kept in zip(logits, columns, strict=True)]
-                answers.append(torch.cat(logp, dim=1).double().cpu().numpy())
-        return tuple(np.concatenate(answers) for answers in found)
+        for prompt, listed in zip(self.prompts, tokens, strict=True):
+            told = self.told([Asked(row, prompt, [listed]) for row in rows], *temperatures)
+            for answers, numbers in zip(found, told, strict=True):
+                answers.append(np.stack([one for (one,) in numbers]))
+        return tuple(np.concatenate(answers, axis=1) for answers in found)
 
     @property
     def at_once(self) -> int:
         """Adapters that are asked or checked at a time: few large ones, so that memory holds them beside the base."""
         return max(1, min(MOST_AT_ONCE, PARAMETERS_AT_ONCE // self.bank.num_parameters))
 
-    def _logits(self, rows: Tensor, prompt: Sequence[int]) -> Tensor:
-        """Return the logits (adapters, vocabulary) of each adapter behind a prompt."""
-        base, num, length = self.bank.base, len(rows), len(prompt)
-        tokens = torch.tensor(prompt, device=base.device).expand(num, length)
+    @torch.inference_mode()
+    def told(self, asked: Sequence[Asked], *temperatures: float) -> tuple[list[list[Numbers]], ...]:
+        """Return at each of these temperatures, for each asked, the log-probabilities of what is listed by position."""
+        found: list[list[list[Numbers]]] = [[] for _ in temperatures]
+        for start in range(0, len(asked), self.at_once):
+            part = asked[start : start + self.at_once]
+            logits = self._logits(part, len(part[0].listed))
+            for answers, heat in zip(found, temperatures, strict=True):
+                answers += [
+                    [at[list(tokens)].double().cpu().numpy() for at, tokens in zip(row, one.listed, strict=True)]
+                    for row, one in zip(torch.log_softmax(logits / heat, -1), part, strict=True)
+                ]
+        return tuple(found)
+
+    def _logits(self, asked: Sequence[Asked], num_last: int) -> Tensor:
+        """Return the logits (asked, ``num_last``, vocabulary) behind the last tokens of each text."""
+        base, num, length = self.bank.base, len(asked), len(asked[0].text)
+        tokens = torch.tensor([one.text for one in asked], device=base.device)
         positions = torch.arange(length, device=base.device).expand(num, length)
-        route = self.bank.route(list(range(num)), tokens_per_row=length, factors=rows)
+        factors = torch.stack([one.row for one in asked]).to(base.device)
+        route = self.bank.route(list(range(num)), tokens_per_row=length, factors=factors)
         with self.bank.routed(route), base.autocast():
-            return base.logits(base.hidden(tokens, positions)[:, -1])
+            return base.logits(base.hidden(tokens, positions)[:, -num_last:])
 
     def ablated(self, row: Tensor) -> dict[str, Tensor]:
         """Return a row without each sort of module in turn, by what is then missing."""
@@ -173,31 +202,83 @@ def _sort_of(site: Site) -> str:
     return site.name.rpartition(".")[2]
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Some of an adapter's answer: what the server said, our own, and what it could be in its place."""
+
+    given: Numbers
+    own: Numbers
+    others: Mapping[str, Numbers]
+
+    @property
+    def mean_abs(self) -> float:
+        return float(np.abs(self.given - self.own).mean())
+
+    def finding(self, tolerance: float, where: str = "") -> Finding:
+        found = judge(self.given, self.own, self.others, tolerance)
+        return replace(found, culprit=found.culprit + where) if found.culprit else found
+
+
 def judge_all(
     probe: Probe,
-    answers: Sequence[Sequence[Mapping[int, float]]],
+    answers: Sequence[Sequence[Sampled]],
     rows: Sequence[Tensor],
     others: Sequence[Mapping[str, Tensor]],
     tolerance: float,
 ) -> list[Finding]:
-    """Judge ``answers[i][p]``, log-probabilities by token, of adapter i (``rows[i]``) behind prompt p.
+    """Judge ``answers[i][p]``, ``STEPS`` tokens of adapter i (``rows[i]``) behind prompt p with the likeliest of each.
 
     ``others[i]``: factors of what adapter i could be mistaken for; the bare base and the adapters beside it are added
     to these, and log-probabilities at temperature 1.
     """
-    tokens = [sorted({t for answer in answers for t in answer[p]}) for p in range(len(probe.prompts))]
     named = [(i, name, row) for i, own_others in enumerate(others) for name, row in own_others.items()]
-    own, raw = probe.own_at(rows, tokens, probe.temperature, 1.0)
-    every = probe.own([torch.zeros_like(rows[0]), *(row for _, _, row in named)], tokens)
-    findings = []
-    for i, answer in enumerate(answers):
-        given = np.array([answer[p].get(t, np.nan) for p, listed in enumerate(tokens) for t in listed])
-        mistaken = {"the bare base": every[0]}
-        mistaken |= {name: every[k] for k, (j, name, _) in enumerate(named, start=1) if j == i}
-        mistaken |= {f"adapter {j + 1} of those loaded with it": own[j] for j in range(len(rows)) if j != i}
-        if probe.temperature != 1.0:
-            mistaken[RAW] = raw[i]
-        known = ~np.isnan(given)
-        kept = {name: values[known] for name, values in mistaken.items()}
-        findings.append(judge(given[known], own[i][known], kept, tolerance))
-    return findings
+    everybody = [*enumerate(rows), (0, torch.zeros_like(rows[0])), *((i, row) for i, _, row in named)]
+    firsts: list[list[_Part]] = [[] for _ in rows]
+    laters: list[list[_Part]] = [[] for _ in rows]
+    for p, prompt in enumerate(probe.prompts):
+        tokens = sorted({t for answer in answers for t in answer[p].likely[0]})
+        asked = [
+            Asked(row, (*prompt, *answers[i][p].tokens[:-1]), [tokens, *map(list, answers[i][p].likely[1:])])
+            for i, row in everybody
+        ]
+        own, raw = probe.told(asked, probe.temperature, 1.0)
+        for i, answer in enumerate(answers):
+            said = answer[p].likely
+            given = np.array([said[0].get(t, np.nan) for t in tokens])
+            known = ~np.isnan(given)
+            mine = {name: len(rows) + 1 + k for k, (j, name, _) in enumerate(named) if j == i}
+            mistaken = {"the bare base": own[len(rows)][0]} | {name: own[k][0] for name, k in mine.items()}
+            mistaken |= {f"adapter {j + 1} of those loaded with it": own[j][0] for j in range(len(rows)) if j != i}
+            if probe.temperature != 1.0:
+                mistaken[RAW] = raw[i][0]
+            firsts[i].append(_Part(given[known], own[i][0][known], {name: v[known] for name, v in mistaken.items()}))
+            later = {name: np.concatenate(own[k][1:]) for name, k in mine.items()}
+            written = np.array([value for likely in said[1:] for value in likely.values()])
+            laters[i].append(_Part(written, np.concatenate(own[i][1:]), later))
+    return [_judge_parts(first, later, tolerance) for first, later in zip(firsts, laters, strict=True)]
+
+
+def _judge_parts(firsts: Sequence[_Part], laters: Sequence[_Part], tolerance: float) -> Finding:
+    """Judge an adapter by what it is nearest to, then by its mean distance from ours, then behind each prompt alone.
+
+    The mean is over everything: first tokens alone are few, and half precision moves all that are behind one prompt
+    together.
+    """
+    first, later = _joined(firsts), _joined(laters)
+    mean_abs = float(np.abs(np.concatenate([first.given - first.own, later.given - later.own])).mean())
+    found = [first.finding(np.inf), later.finding(np.inf, LATER)]
+    if mean_abs > tolerance:
+        found.append(Finding(mean_abs, UNKNOWN + ("" if first.mean_abs > tolerance else LATER)))
+    for parts, where in (firsts, ""), (laters, LATER):
+        far = [part for part in parts if part.mean_abs > TIMES_ALONE * tolerance]
+        found += [part.finding(0.0, where + ALONE) for part in far]
+    return next((one for one in found if one.culprit), replace(found[0], mean_abs=mean_abs))
+
+
+def _joined(parts: Sequence[_Part]) -> _Part:
+    names = parts[0].others
+    return _Part(
+        np.concatenate([part.given for part in parts]),
+        np.concatenate([part.own for part in parts]),
+        {name: np.concatenate([part.others[name] for part in parts]) for name in names},
+    )

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from redqueen.config.sampler import SamplerConfig
 from redqueen.errors import UserError
-from redqueen.remote.canary import Probe, judge_all
+from redqueen.remote.canary import STEPS, TIMES_ALONE, Probe, judge_all
 from redqueen.remote.server import TOP, LoadRefused, Sampled, Server, ServerLost
 from redqueen.remote.versions import Version, Versions
 from redqueen.timing import Report, unheard
@@ -50,11 +50,13 @@ class Wish:
 @dataclass
 class Replica:
     """A server and the versions that it serves, by slot; ``checked``: it passed its first canary. ``names``: what it
-    was asked to load and not yet to forget, also before it was lost."""
+    was asked to load and not yet to forget, also before it was lost. ``believed``: slots that were checked since
+    anything was loaded there."""
 
     server: Server
     serving: dict[int, Version] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    believed: set[int] = field(default_factory=set)
     checked: bool = False
     why_lost: str = ""
 
@@ -73,6 +75,9 @@ class Fleet:
         self.config, self.versions, self.probe, self.longest, self.say = config, versions, probe, longest, say
         self.replicas = [Replica(Server(url, config, probe.vocabulary)) for url in config.urls]
         self.num_threads = config.max_requests * len(config.urls)
+        whole = tuple(token for prompt in probe.prompts for token in prompt)
+        long_prompt = (whole * (longest // len(whole) + 1))[: longest - STEPS]
+        self.long_probe = Probe(probe.bank, [long_prompt], probe.temperature)
         self.strong = [probe.strong(seed, TIMES_TOLERANCE * config.canary_tolerance) for seed in STRONG_SEEDS]
 
     def open(self) -> None:
@@ -187,7 +192,8 @@ class Fleet:
     def _lose(self, replica: Replica, error: ServerLost) -> None:
         if not replica.why_lost:
             self.say(f"the server at {replica.server.url} is lost ({error})")
-        replica.serving, replica.checked, replica.why_lost = {}, False, str(error) or "no answer"
+        replica.serving, replica.believed = {}, set()
+        replica.checked, replica.why_lost = False, str(error) or "no answer"
 
     def _gone(self, lost: Sequence[Replica]) -> UserError:
         names = ", ".join(f"{replica.server.url} ({replica.why_lost})" for replica in lost)
@@ -199,19 +205,29 @@ class Fleet:
     # Versions and canaries -------------------------------------------------------------------------------------
 
     def _update(self, replica: Replica, wanted: Mapping[int, Version]) -> None:
-        """Load and check the versions that a server does not serve yet; those before them are kept until then."""
-        new = [(slot, version) for slot, version in wanted.items() if replica.serving.get(slot) != version]
-        for start in range(0, len(new), self.probe.at_once):
-            part = dict(new[start : start + self.probe.at_once])
-            olds = {slot: replica.serving[slot] for slot in part if slot in replica.serving}
-            rows = [self.versions.row(version) for version in part.values()]
-            others = [{BEFORE: self.versions.row(olds[slot])} if slot in olds else {} for slot in part]
-            with self._taking_back(replica):
-                for version in part.values():
-                    self._load(replica, version)
+        """Load and check the versions that a server does not serve yet; those before them are kept until then.
+
+        Who was there already is checked again too: what is loaded may have taken the place of another.
+        """
+        serving = replica.serving
+        if lacking := {version.name for version in serving.values()} - set(replica.server.models()):
+            raise ServerLost(f"it does not know {min(lacking)} any more")  # another one, started in its place
+        new = {slot: version for slot, version in wanted.items() if serving.get(slot) != version}
+        olds = {slot: serving[slot] for slot in new if slot in serving}
+        if new:
+            replica.believed = set()
+        doubted = [(slot, version) for slot, version in wanted.items() if slot not in replica.believed]
+        with self._taking_back(replica):
+            for version in new.values():
+                self._load(replica, version)
+            for start in range(0, len(doubted), self.probe.at_once):
+                part = dict(doubted[start : start + self.probe.at_once])
+                rows = [self.versions.row(version) for version in part.values()]
+                others = [{BEFORE: self.versions.row(olds[slot])} if slot in olds else {} for slot in part]
                 self._canary(replica, list(part.values()), rows, others)
-            replica.serving |= part
-            self._unload_others(replica)
+        replica.serving = {**serving, **new}
+        replica.believed |= wanted.keys()
+        self._unload_others(replica)
 
     @contextmanager
     def _taking_back(self, replica: Replica) -> Iterator[None]:
@@ -245,7 +261,8 @@ class Fleet:
     def _first_canary(self, replica: Replica) -> None:
         """Check a server with adapters that differ widely, whatever the members have learned so far.
 
-        Two are loaded and asked together; then the first is replaced, as a new version of a member would be.
+        Two are loaded and asked together, and one of them behind a text as long as this run's longest; then the first
+        is replaced, as a new version of a member would be.
         """
         lengths = [length for length in replica.server.models().values() if length is not None]
         if lengths and min(lengths) < self.longest:
@@ -260,6 +277,7 @@ class Fleet:
             self._load(replica, first)
             self._load(replica, second)
             self._canary(replica, [first, second], [one, other], [self.probe.ablated(row) for row in (one, other)])
+            self._canary(replica, [second], [other], [{}], self.long_probe)
             self._load(replica, third)
             self._canary(replica, [third], [one + other], [{BEFORE: one}])
         self._unload_others(replica)
@@ -270,18 +288,25 @@ class Fleet:
         loaded: Sequence[Version],
         rows: Sequence[Tensor],
         others: Sequence[Mapping[str, Tensor]],
+        probe: Probe | None = None,
     ) -> None:
-        """Ask for the likeliest tokens behind every prompt and compare. Raises UserError naming what was served."""
-        probe, tolerance = self.probe, self.config.canary_tolerance
-        wish = {"n": 1, "max_tokens": 1, "temperature": probe.temperature, "seed": 0, "logprobs": TOP}
-        wish |= {"return_token_ids": True, "return_tokens_as_token_ids": True}
+        """Ask for a few tokens and the likeliest of each behind every prompt, and compare.
+
+        Raises UserError naming what was served.
+        """
+        probe = probe or self.probe
+        tolerance = self.config.canary_tolerance * (TIMES_ALONE if len(probe.prompts) == 1 else 1)
+        wish = {"n": 1, "max_tokens": STEPS, "temperature": probe.temperature, "seed": 0, "logprobs": TOP}
+        wish |= {"ignore_eos": True, "return_token_ids": True, "return_tokens_as_token_ids": True}
         bodies = [
             self._body({**wish, "prompt": list(prompt)}, version) for version in loaded for prompt in probe.prompts
         ]
         with ThreadPoolExecutor(min(len(bodies), self.config.max_requests)) as pool:
-            first = [answer[0].first for answer in pool.map(replica.server.complete, bodies)]
+            told = [sampled for (sampled,) in pool.map(replica.server.complete, bodies)]
+        if any(len(one.tokens) != STEPS for one in told):
+            raise UserError(f"the server at {replica.server.url} does not write the {STEPS} tokens it is asked for")
         num = len(probe.prompts)
-        answers = [first[i * num : (i + 1) * num] for i in range(len(loaded))]
+        answers = [told[i * num : (i + 1) * num] for i in range(len(loaded))]
         for version, finding in zip(loaded, judge_all(probe, answers, rows, others, tolerance), strict=True):
             if finding.culprit:
                 raise UserError(

@@ -9,7 +9,7 @@ from redqueen.config import Config
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.limits import TextLimits
 from redqueen.policy.protocols import AdapterStore
-from redqueen.remote.canary import Probe
+from redqueen.remote.canary import STEPS, Probe
 from redqueen.remote.fleet import Fleet
 from redqueen.remote.prompts import probe_prompts
 from redqueen.remote.versions import Versions
@@ -17,16 +17,16 @@ from redqueen.remote.versions import Versions
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-ELSEWHERE = 0.75
-"""The canary's temperature where the run samples at 1 or 0: there raw and processed log-probabilities are equal."""
+TEMPERATURE = 0.75
+"""The canary's temperature. At 1 raw and processed log-probabilities are equal; the colder, the more a rounding counts,
+so the run's own would need a tolerance of its own."""
 
 
 def open_fleet(
     config: Config, bank: AdapterBank, store: AdapterStore, tokenizer: PreTrainedTokenizerBase, limits: TextLimits
 ) -> Fleet:
     """Wait for the servers and check them. Raises UserError when one is not there or is not as it should be."""
-    asked, prompts = config.solve.temperature, probe_prompts(config, tokenizer, limits.max_positions - 1)
-    probe = Probe(bank, prompts, asked if asked not in (0.0, 1.0) else ELSEWHERE)
+    probe = Probe(bank, probe_prompts(config, tokenizer, limits.max_positions - STEPS), TEMPERATURE)
     versions = Versions(bank, store, config.sampler.adapter_folder)
     try:
         fleet = Fleet(config.sampler, versions, probe, limits.longest, _tell)

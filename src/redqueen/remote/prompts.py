@@ -22,7 +22,8 @@ def probe_prompts(config: Config, tokenizer: PreTrainedTokenizerBase, longest: i
     """Return a proposing and a solving prompt of each kind, ``MOST_PROMPTS`` at most, and all of them in one.
 
     Of each its last ``MOST_TOKENS``; of the last, which is to fill blocks of a server's prefix cache (16 to 128 tokens
-    each), the first ``WHOLE_TOKENS``. None has more than ``longest`` tokens.
+    each), the first ``WHOLE_TOKENS``, said again and again where the prompts are short. None has more than ``longest``
+    tokens.
     """
     form, texts = choose_format(config), []
     for name in num_proposals(config.propose):
@@ -35,5 +36,5 @@ def probe_prompts(config: Config, tokenizer: PreTrainedTokenizerBase, longest: i
     whole = tuple(token for prompt in found for token in prompt)
     return [
         *(prompt[-min(MOST_TOKENS, longest) :] for prompt in found[: MOST_PROMPTS - 1]),
-        whole[: min(WHOLE_TOKENS, longest)],
+        (whole * WHOLE_TOKENS)[: min(WHOLE_TOKENS, longest)],
     ]

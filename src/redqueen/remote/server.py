@@ -40,13 +40,13 @@ class LoadRefused(Exception):
 
 @dataclass(frozen=True)
 class Sampled:
-    """One completion: its tokens, their log-probabilities in nats, whether the server found an end, and the
-    log-probabilities of the most likely first tokens, by token."""
+    """One completion: its tokens, their log-probabilities in nats, whether the server found an end, and where they
+    were asked for, the log-probabilities of the most likely tokens at each place, by token."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     stopped: bool
-    first: Mapping[int, float]
+    likely: tuple[Mapping[int, float], ...] = ()
 
 
 class Server:
@@ -99,7 +99,8 @@ class Server:
         if not isinstance(choices, list) or len(choices) != body["n"]:
             raise self._strange(f"{body['n']} completions")
         try:
-            return [_sampled(choice, self.vocabulary) for choice in sorted(choices, key=lambda choice: choice["index"])]
+            ordered = sorted(choices, key=lambda choice: choice["index"])
+            return [_sampled(choice, self.vocabulary, body["logprobs"]) for choice in ordered]
         except (AttributeError, KeyError, TypeError, ValueError):
             raise self._strange("token ids of this base with log-probabilities (return_token_ids)") from None
 
@@ -130,19 +131,22 @@ class Server:
         return UserError(f"the server at {self.url} did not answer with {wanted}: is it a vLLM server of this decade?")
 
 
-def _sampled(choice: Mapping[str, Any], vocabulary: int) -> Sampled:
-    """Read one completion. Raises what reading raises when it is none."""
+def _sampled(choice: Mapping[str, Any], vocabulary: int, num_likely: int) -> Sampled:
+    """Read one completion with the ``num_likely`` likeliest tokens. Raises what reading raises when it is none."""
     tokens, logprobs = choice["token_ids"], choice["logprobs"]["token_logprobs"]
     values = tuple(float(value) for value in logprobs)
-    shown = choice["logprobs"]["top_logprobs"][0]
-    first = {int(name.removeprefix("token_id:")): float(value) for name, value in shown.items()}
-    if not tokens or len(tokens) != len(values) or not first:
+    shown = choice["logprobs"]["top_logprobs"] if num_likely else ()
+    likely = tuple({int(name.removeprefix("token_id:")): float(value) for name, value in at.items()} for at in shown)
+    if not tokens or len(tokens) != len(values) or (num_likely and len(likely) != len(tokens)):
         raise ValueError("tokens and log-probabilities do not match")
-    if not all(type(token) is int and 0 <= token < vocabulary for token in (*tokens, *first)):
+    if any(len(at) < min(num_likely, vocabulary) for at in likely):
+        raise ValueError("there are fewer likely tokens than were asked for")
+    if not all(type(token) is int and 0 <= token < vocabulary for at in (tokens, *likely) for token in at):
         raise ValueError("a token is none of the base's")
-    if not all(math.isfinite(value) and value < 1e-3 for value in (*values, *first.values())):
+    told = [*values, *(value for at in likely for value in at.values())]
+    if not all(math.isfinite(value) and value < 1e-3 for value in told):
         raise ValueError("a log-probability is none")
-    return Sampled(tuple(tokens), values, choice.get("finish_reason") == "stop", first)
+    return Sampled(tuple(tokens), values, choice.get("finish_reason") == "stop", likely)
 
 
 def _plain(answer: Any) -> Any:
