@@ -363,7 +363,10 @@ def evaluate(
     ] = "",
     suite: Annotated[
         str,
-        typer.Option(help="mini, humaneval, math500... (an unknown one lists all).", autocompletion=completion.suites),
+        typer.Option(
+            help="mini, maths, logic, humaneval... (an unknown one lists all).",
+            autocompletion=completion.suites,
+        ),
     ] = "",
     data: Annotated[Path | None, typer.Option(help="The suite's items as a local file; default: the hub.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.domains.registry import DOMAINS
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import BENCHMARKS, SUITES, load_questions
+from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import MathsQuestion, TaskQuestion
 
 SQUARE = {"code": "def f(x):\n    return x * x", "input": "3", "output": "9", "id": "one"}
@@ -77,15 +79,15 @@ def test_the_embedded_suite_needs_no_file_and_reads_one_of_its_kind(tmp_path: Pa
 
 def test_the_suites_are_those_that_the_manual_lists() -> None:
     assert set(SUITES) == {
-        "mini", "cruxeval-o", "cruxeval-i", "humaneval", "humaneval+", "mbpp+", "livecodebench", "aime24", "aime25",
-        "amc23", "math500", "minerva", "gsm8k", "olympiadbench",
+        "mini", "maths", "logic", "logic_minimal", "proofs", "cruxeval-o", "cruxeval-i", "humaneval", "humaneval+",
+        "mbpp+", "livecodebench", "aime24", "aime25", "amc23", "math500", "minerva", "gsm8k", "olympiadbench",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("suite", "lines", "said"),
     [
-        ("cruxeval", [SQUARE], "--suite cruxeval is unknown: choose one of mini, cruxeval-o"),
+        ("cruxeval", [SQUARE], "--suite cruxeval is unknown: choose one of mini, maths"),
         ("", [SQUARE], "--suite is missing: choose one of mini"),
         ("cruxeval-o", ["{"], "line 1: not JSON"),
         ("cruxeval-o", [SQUARE, [1]], "line 2: expected an object"),
@@ -125,3 +127,18 @@ def test_a_limit_must_leave_something() -> None:
 def test_without_the_extra_a_suite_from_the_hub_names_the_remedy(suite: str) -> None:
     with pytest.raises(UserError, match=r"pip install 'datasets.*, or give a file .* by --data"):
         load_questions(suite)
+
+
+@pytest.mark.parametrize("name", ["maths", "logic", "proofs"])
+def test_a_domains_frozen_suite_is_asked_by_the_domains_name(name: str) -> None:
+    questions = load_questions(name)
+    assert [q.id for q in questions] == [item.id for item in DOMAINS[name].suite()]
+    assert load_questions(name, limit=3) == questions[:3]
+    with Judge() as judge:
+        grades = judge.grade([pair for q in questions[::40] for pair in ((q, q.gold or ""), (q, "no such answer"))])
+    assert [grade.correct for grade in grades] == [True, False] * len(questions[::40])
+
+
+def test_a_frozen_suite_takes_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the suite logic lies in the package; leave --data out"):
+        load_questions("logic", tmp_path / "items.jsonl")

@@ -18,7 +18,7 @@ def prompt_for(question: Question, prompt_format: PromptFormat) -> str:
         raise UserError(
             f"the prompt format {prompt_format.name} has no words for questions such as {question.id}: set "
             "model.prompt_format=chat (a base that can chat: --set model.base=NAME), or take one of the suites mini, "
-            "cruxeval-o, cruxeval-i"
+            "maths, logic, proofs, cruxeval-o, cruxeval-i"
         )
     match question:
         case MathsQuestion():

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from redqueen.domains.code.kinds import ABDUCTION, DEDUCTION
+from redqueen.domains.code.kinds import ABDUCTION, CODE, DEDUCTION
 from redqueen.domains.code.suite import build_items, load_functions, load_suite
 from redqueen.domains.code.wide import GRADED_WIDE
-from redqueen.domains.domain import TaskKind
+from redqueen.domains.domain import Item, TaskKind
 from redqueen.domains.maths.answer_form import final_answer
-from redqueen.domains.registry import kind_of
+from redqueen.domains.registry import DOMAINS, OWN, kind_of
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
 from redqueen.errors import UserError
 from redqueen.evaluate.evalplus import extended_test, with_stand_in
@@ -51,6 +51,10 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
         raise UserError(f"--limit {limit}: give a number of items of at least 1")
     if suite == MINI:
         return _mini(data)[:limit]
+    if suite in FROZEN:
+        if data is not None:
+            raise UserError(f"--data {data}: the suite {suite} lies in the package; leave --data out")
+        return _asked(DOMAINS[suite].suite())[:limit]
     benchmark = BENCHMARKS[suite]
     if data is not None:
         rows = rows_of_file(data)
@@ -70,7 +74,10 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
 def _mini(data: Path | None) -> list[Question]:
     if data is not None and not data.is_file():
         raise UserError(f"--data {data}: there is no such file; give a file of functions, one JSON object a line")
-    items = build_items(load_functions(data)) if data else load_suite()
+    return _asked(build_items(load_functions(data)) if data else load_suite())
+
+
+def _asked(items: Iterable[Item]) -> list[Question]:
     return [TaskQuestion(item.id, item.task, kind_of(item.task).gold(item.task)) for item in items]
 
 
@@ -161,6 +168,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "gsm8k": Benchmark(_maths, "openai/gsm8k", config="main"),
     "olympiadbench": Benchmark(_maths, "Hothan/OlympiadBench", "train", config="OE_TO_maths_en_COMP"),
 }
-"""Every suite but ``mini``. Splits and names are those of the hub's pages; loading them there is not tested."""
+"""The suites of others. Splits and names are those of the hub's pages; loading them there is not tested."""
 
-SUITES = (MINI, *BENCHMARKS)
+FROZEN = tuple(name for name in OWN if DOMAINS[name].suite is not CODE.suite)
+"""The frozen suites of the other domains, by their domain; that of ``code`` is ``mini``."""
+
+SUITES = (MINI, *FROZEN, *BENCHMARKS)
