@@ -104,9 +104,10 @@ def test_a_recipe_that_does_not_exist_is_refused_with_the_names_of_those_that_do
 
 
 def test_each_recipe_goes_on_from_the_one_before_it_and_keeps_its_shape_and_words() -> None:
-    chain = {name: recipe for name, recipe in RECIPES.items() if name != "young"}
+    chain = {name: recipe for name, recipe in RECIPES.items() if name not in ("young", "maths")}
     assert [recipe.continues for recipe in chain.values()] == ["", *chain][: len(chain)]
     assert RECIPES["young"].continues == ""  # from nothing, and ends early
+    assert RECIPES["maths"].continues == "broad"  # beside the chain: what a doubling is worth
     assert {recipe.teaching().think_habit_frac for recipe in list(RECIPES.values())[1:]} == {0.97}
     shapes = {(r.hidden_size, r.num_layers, r.num_heads, r.intermediate_size) for r in RECIPES.values()}
     assert len(shapes) == len({r.vocabulary_seed for r in RECIPES.values()}) == 1

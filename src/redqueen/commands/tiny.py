@@ -19,7 +19,7 @@ def tiny_train(
         typer.Option(
             help="basic; everyday: goes on from basic in a wider world; broad: goes on from everyday with more "
             "mathematics, logic and proofs; search: goes on from broad with thoughts that try several programs or "
-            "inputs."
+            "inputs; young: from nothing, ends early; maths: goes on from broad with mathematics alone."
         ),
     ] = "broad",
     steps: Annotated[int | None, typer.Option(help="Optimiser steps, if not the recipe's.")] = None,

@@ -123,12 +123,24 @@ RECIPES: dict[str, Recipe] = {
         muon_lr=3e-3,
         adamw_lr=3e-3,
     ),
+    "maths": Recipe(
+        rng_seed=4,
+        think_habit_frac=0.97,
+        mixture={"maths": 1.0},
+        continues="broad",
+        num_steps=220,
+        num_rows=32,
+        row_tokens=320,
+        muon_lr=3e-3,
+        adamw_lr=3e-3,
+        warmup_steps=20,
+    ),
 }
 """By name. ``basic`` begins from nothing and seldom thinks; ``everyday`` goes on from it with a wider world, thinks by
 habit and practises code_f proposals; ``broad`` goes on from that one with more mathematics, logic and proofs, from
 other problems than before; ``search`` goes on from that one with thoughts that try several programs or inputs.
-``young`` begins from nothing and ends after a sixth of what ``broad`` has seen. The weights in the package are those of
-``broad``."""
+``young`` begins from nothing and ends after a sixth of what ``broad`` has seen; ``maths`` goes on from ``broad`` with
+nothing but mathematics, as much as that one has seen of it. The weights in the package are those of ``broad``."""
 
 
 def build_recipe_tokenizer(recipe: Recipe, held_out: Set[str]) -> PreTrainedTokenizerFast:
