@@ -9,6 +9,7 @@ import pytest
 import torch
 from scripted import Reply, Table, Teacher, config_of, garbage, half, open_table, right, wrong
 
+from redqueen.domains.code.kinds import CODE
 from redqueen.domains.compact import IN
 from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
@@ -226,6 +227,17 @@ def test_a_task_asked_twice_is_refused_the_second_time(table: Table) -> None:
     assert report.credit.proposal_rewards == (0.5, -1.0, -1.0, -1.0)
     state, report = play_step(state, engine, Clock())
     assert [v.reason for v in report.judged if isinstance(v, Rejection)] == ["duplicate"] * 4
+
+
+def test_what_the_frozen_suite_asks_is_refused_and_costs_like_an_invalid_proposal(table: Table) -> None:
+    item = next(one.task for one in CODE.suite() if one.kind == "code_o")
+
+    def of_the_suite(prompt: str, slot: int, sample: int) -> str:
+        return f"{item.code.strip()}{IN}{item.inputs[0]}"
+
+    _, (report,), _ = table.play(config_of(propose={"num_code_i": 0}), of_the_suite, right)
+    assert [v.reason for v in report.judged if isinstance(v, Rejection)] == ["held-out"] * 4
+    assert set(report.credit.proposal_rewards) == {-1.0}
 
 
 def test_a_task_too_long_to_be_asked_is_refused_and_the_run_goes_on(table: Table) -> None:

@@ -155,7 +155,7 @@ def proposal(state: State, engine: Engine, streams: Streams, *, matches: Sequenc
 
 
 def verification(candidates: list[Candidate], engine: Engine, *, buffer: TaskBuffer) -> list[Task | Rejection]:
-    """Phase 3. Run what the content filter allows in the sandbox; keep what is valid, new and short enough to ask."""
+    """Phase 3. Run what the content filter allows in the sandbox; keep what is valid, new, short and in no suite."""
     judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
     judged = reject_held_out(candidates, judged)
     if engine.config.propose.reject_duplicates:

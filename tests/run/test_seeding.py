@@ -7,7 +7,7 @@ import pytest
 import torch
 from scripted import Table, Teacher, config_of, garbage, open_table, wrong
 
-from redqueen.domains.code.kinds import IDENTITY
+from redqueen.domains.code.kinds import CODE, IDENTITY
 from redqueen.domains.compact import IN
 from redqueen.run.seeding import SEED_AUTHOR, grow_seed_buffer
 
@@ -51,6 +51,16 @@ def test_a_seed_that_could_not_be_asked_is_left_out(table: Table) -> None:
 
     state, engine = table.sit(config_of(propose={"num_seed_proposals": 1}), long, wrong)
     assert [t.kind for t in grow_seed_buffer(state, engine)[0].buffer.tasks] == ["code_o", "code_o"]
+
+
+def test_what_the_frozen_suite_asks_is_no_seed(table: Table) -> None:
+    item = next(one.task for one in CODE.suite() if one.kind == "code_o")
+
+    def of_the_suite(prompt: str, slot: int, sample: int) -> str:
+        return f"{item.code.strip()}{IN}{item.inputs[0]}"
+
+    state, engine = table.sit(config_of(propose={"num_seed_proposals": 1}), of_the_suite, wrong)
+    assert grow_seed_buffer(state, engine)[0].buffer.tasks == (IDENTITY,)
 
 
 def test_what_the_policy_refuses_of_the_seed_is_left_out_and_handed_to_the_journal(table: Table) -> None:

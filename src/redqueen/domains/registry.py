@@ -172,12 +172,13 @@ def refuse_unasked(config: Config, format_name: str) -> None:
 
 def load_suite(config: ProposeConfig) -> list[Item]:
     """Load the frozen items of the domains of a run."""
-    return [item for name in config.domains for item in _items(open_domain(name).suite)]
+    return [item for name in config.domains for item in frozen_items(open_domain(name).suite)]
 
 
 @cache
-def _items(suite: Callable[[], list[Item]]) -> tuple[Item, ...]:
-    return tuple(suite())  # frozen: a process that scores several times reads the files once
+def frozen_items(suite: Callable[[], list[Item]]) -> tuple[Item, ...]:
+    """Load the frozen items of one domain, by its ``suite``; a process reads the files once."""
+    return tuple(suite())
 
 
 def check(

@@ -12,7 +12,7 @@ from redqueen.domains.code.suite import build_items, load_functions, load_suite
 from redqueen.domains.code.wide import GRADED_WIDE
 from redqueen.domains.domain import Item, TaskKind
 from redqueen.domains.maths.answer_form import final_answer
-from redqueen.domains.registry import DOMAINS, OWN, kind_of
+from redqueen.domains.registry import DOMAINS, OWN, frozen_items, kind_of
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
 from redqueen.errors import UserError
 from redqueen.evaluate.evalplus import extended_test, with_stand_in
@@ -54,7 +54,7 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
     if suite in FROZEN:
         if data is not None:
             raise UserError(f"--data {data}: the suite {suite} lies in the package; leave --data out")
-        return _asked(DOMAINS[suite].suite())[:limit]
+        return _asked(frozen_items(DOMAINS[suite].suite))[:limit]
     benchmark = BENCHMARKS[suite]
     if data is not None:
         rows = rows_of_file(data)

@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from redqueen.domains.domain import Item
-from redqueen.domains.registry import domain_of, kind_of
+from redqueen.domains.registry import domain_of, frozen_items, kind_of
 from redqueen.nouns import Candidate, Rejection, Task
-
-REASON = "held-out"
 
 
 def reject_held_out(candidates: Sequence[Candidate], judged: Sequence[Task | Rejection]) -> list[Task | Rejection]:
@@ -25,11 +23,11 @@ def reject_held_out(candidates: Sequence[Candidate], judged: Sequence[Task | Rej
     result: list[Task | Rejection] = []
     for candidate, verdict in zip(candidates, judged, strict=True):
         if isinstance(verdict, Task) and kind_of(verdict).normal_form(verdict) in _forms(domain_of(verdict.kind).suite):
-            verdict = Rejection(candidate, REASON, "an item of the frozen suite is about the same")
+            verdict = Rejection(candidate, "held-out", "an item of the frozen suite is about the same")
         result.append(verdict)
     return result
 
 
 @cache
 def _forms(suite: Callable[[], list[Item]]) -> frozenset[str]:
-    return frozenset(kind_of(item.task).normal_form(item.task) for item in suite())
+    return frozenset(kind_of(item.task).normal_form(item.task) for item in frozen_items(suite))
