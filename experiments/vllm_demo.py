@@ -1,21 +1,25 @@
 """Twenty steps of 2T+2S whose samples come from vLLM, which is killed on the way, beside our own sampler.
 
-    python experiments/vllm_demo.py --vllm-python PYTHON [--steps 20] [--seeds 0 1 2] [--out FOLDER]
-        [--config FILE] [--set section.field=value]
+    python experiments/vllm_demo.py --vllm-python PYTHON [--steps 20] [--served-seeds 0] [--seeds 0 1 2]
+        [--out FOLDER] [--config FILE] [--set section.field=value]
 
 PYTHON is the interpreter of an environment with vLLM (docs/vllm.md); everything else runs in this one. The server is
-started as the dry run says, killed with SIGKILL in the middle of the run and started again. Then the same run is played
-with our own sampler, once for each seed. The students of all runs answer the same items of the suite at the end, by
-our own sampler: what is compared is what was learned. Prints what each run came to and, as the last line, whether the
-run of vLLM lies within the range of the others, widened by one standard deviation of a run; then the exit code is 0.
-With the ``--out`` of an earlier call that was cut off, its runs are gone on with. ``--config`` is another run than the
-main one; ``--set``, which may be repeated, changes fields of all runs.
+started as the dry run says, killed with SIGKILL in the middle of the run and started again; so for each of
+``--served-seeds``. Then the same run is played with our own sampler, once for each of ``--seeds``. The students of all
+runs answer the same items of the suite at the end, by our own sampler: what is compared is what was learned.
+
+Prints what each run came to, for each measure the interval in which as many further runs of our own sampler would have
+their mean, and as the last line whether those of vLLM have theirs there; then the exit code is 0. The interval is
+Student's prediction interval at 95 % for all measures together (Bonferroni), so a healthy engine is outside with one
+in twenty calls. With the ``--out`` of an earlier call that was cut off, its runs are gone on with. ``--config`` is
+another run than the main one; ``--set``, which may be repeated, changes fields of all runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shlex
 import signal
@@ -27,6 +31,8 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from scipy.stats import t as student_t
 
 from redqueen.commands.evaluate import evaluate
 from redqueen.config import Config, load_config
@@ -145,8 +151,8 @@ def play(folder: Path, config: Config) -> None:
 
 
 def play_served(folder: Path, config: Config, options: argparse.Namespace) -> None:
-    """Play the run of vLLM, whose server is killed half-way."""
-    server = Server(options.vllm_python, config, folder.parent / "server.log")
+    """Play a run of vLLM, whose server is killed half-way."""
+    server = Server(options.vllm_python, config, folder.with_suffix(".server.log"))
     try:
         middle = options.steps // 2
         if last_step(folder) < middle:
@@ -156,45 +162,57 @@ def play_served(folder: Path, config: Config, options: argparse.Namespace) -> No
         server.kill()
 
 
-def within(one: float, others: list[float]) -> bool:
-    """Tell whether a value lies within the range of others, widened to both sides by their standard deviation."""
-    room = statistics.stdev(others)
-    return min(others) - room <= one <= max(others) + room
+def predicted(others: list[float], num_means: int) -> tuple[float, float]:
+    """Return where the mean of further runs is expected, at 95 % for all measures together.
+
+    Student's prediction interval: the mean of n runs, to both sides t * s * sqrt(1 / m + 1 / n) for the mean of m
+    further ones, where s is the standard deviation of the n runs and t the quantile for n - 1 degrees of freedom.
+    """
+    level = 1.0 - 0.05 / (2 * len(MEASURES))
+    room = student_t.ppf(level, len(others) - 1) * statistics.stdev(others)
+    room *= math.sqrt(1.0 / num_means + 1.0 / len(others))
+    middle = statistics.fmean(others)
+    return middle - room, middle + room
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vllm-python", required=True)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--served-seeds", type=int, nargs="+", default=[0], help="of the runs of vLLM")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of those of our own sampler")
     parser.add_argument("--items", type=int, default=700, help="of the suite, that every student answers at the end")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--config", type=Path, default=MAIN)
     parser.add_argument("--set", action="append", default=[], help="section.field=value, of all runs")
     options = parser.parse_args()
-    if len(options.seeds) < 2:
-        parser.error("--seeds: a spread needs two seeds or more")
+    if len(set(options.seeds)) < 3:
+        parser.error("--seeds: a spread needs three seeds or more")
     out = options.out or Path(tempfile.mkdtemp(prefix="redqueen-vllm-"))
     size = ["population.num_teachers=2", "population.num_students=2", "evaluate.max_items=120"]
     common = [f"run.num_steps={options.steps}", "run.product=none", *size, *options.set]
     asked = [*common, "sampler.kind=vllm", "sampler.reconnect_s=900"]
     out.mkdir(parents=True, exist_ok=True)
-    if not is_finished(out / "vllm", options.steps):
-        play_served(out / "vllm", load_config(options.config, asked), options)
-    for seed in options.seeds:
-        if not is_finished(out / f"own-{seed}", options.steps):
-            play(out / f"own-{seed}", load_config(options.config, [*common, f"run.rng_seed={seed}"]))
-    served = outcome("vLLM, killed once, seed 0", out / "vllm", options)
-    own = [outcome(f"own sampler, seed {seed}", out / f"own-{seed}", options) for seed in options.seeds]
-    for one in (served, *own):
+    served_runs = [(seed, out / f"vllm-{seed}") for seed in options.served_seeds]
+    own_runs = [(seed, out / f"own-{seed}") for seed in options.seeds]
+    for seed, folder in served_runs:
+        if not is_finished(folder, options.steps):
+            play_served(folder, load_config(options.config, [*asked, f"run.rng_seed={seed}"]), options)
+    for seed, folder in own_runs:
+        if not is_finished(folder, options.steps):
+            play(folder, load_config(options.config, [*common, f"run.rng_seed={seed}"]))
+    served = [outcome(f"vLLM, killed once, seed {seed}", folder, options) for seed, folder in served_runs]
+    own = [outcome(f"own sampler, seed {seed}", folder, options) for seed, folder in own_runs]
+    for one in (*served, *own):
         values = ", ".join(f"{name} {100 * value:.1f} %" for name, value in zip(MEASURES, one.values, strict=True))
         mismatch = "" if one.mismatch is None else f", mismatch {one.mismatch:.1e} nats a token"
         print(f"{one.name}: {values}{mismatch}")
-    outside = [
-        name
-        for i, name in enumerate(MEASURES)
-        if not within(served.values[i], [one.values[i] for one in own])
-    ]  # fmt: skip
+    outside = []
+    for i, name in enumerate(MEASURES):
+        low, high = predicted([one.values[i] for one in own], len(served))
+        mean = statistics.fmean(one.values[i] for one in served)
+        print(f"{name}: vLLM {100 * mean:.1f} %, expected {100 * low:.1f} to {100 * high:.1f} %")
+        outside += [] if low <= mean <= high else [name]
     print(f"outside the spread of seeds: {', '.join(outside)}" if outside else "within the spread of seeds")
     sys.exit(bool(outside))
 

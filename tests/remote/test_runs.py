@@ -106,3 +106,11 @@ def test_vllm_samples_a_run_and_is_killed_once(tmp_path: Path) -> None:
         assert b'"root"' in urllib.request.urlopen(f"{url}/v1/models").read()
     finally:
         server.kill()
+
+
+def test_further_runs_are_expected_where_students_prediction_interval_says() -> None:
+    """Four runs of mean 2.5 and deviation 1.2910; t(3) at 1 - 0.05 / 6 is 4.8567; one more run: sqrt(5 / 4)."""
+    low, high = vllm_demo.predicted([1.0, 2.0, 3.0, 4.0], num_means=1)
+    assert (low, high) == pytest.approx((2.5 - 7.0100, 2.5 + 7.0100), abs=1e-3)
+    narrow_low, narrow_high = vllm_demo.predicted([1.0, 2.0, 3.0, 4.0], num_means=4)
+    assert (narrow_high - narrow_low) / (high - low) == pytest.approx((0.5 / 1.25) ** 0.5)

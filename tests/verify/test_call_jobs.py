@@ -4,11 +4,12 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from redqueen.verify import Verifier
+from redqueen.verify import Limits, Verifier
 from redqueen.verify.programs import Rules, call_job, run_once
 from redqueen.verify.runs import Job, Run
 
 MODULE = "caged_functions"
+RULES = Rules(Limits(), 2, "full")
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +60,22 @@ def test_a_function_that_is_not_there_is_an_error_and_a_module_that_is_not_there
             return (yield from run_once(call_job("no_such_module", "f", ["x"], 500, rules)))
 
         assert verifier.drive([jobs(verifier.rules)])[0].ended == "infra"
+
+
+@pytest.mark.parametrize("detail", ["asleep", "wall"])
+def test_a_call_that_used_little_time_is_made_again_before_it_is_judged(detail: str) -> None:
+    """On a busy machine a child can be without a core, or wait for its memory, for the 0.4 s that tell a sleeper."""
+    made = run_once(call_job(MODULE, "f", ["x"], 500, RULES))
+    next(made)
+    made.send(Run("timeout", detail, cpu_ms=3.0))
+    with pytest.raises(StopIteration) as ended:
+        made.send(Run("ok"))
+    assert ended.value.value == Run("ok")
+
+
+def test_a_call_that_used_its_time_up_is_judged_at_once() -> None:
+    made = run_once(call_job(MODULE, "f", ["x"], 500, RULES))
+    next(made)
+    with pytest.raises(StopIteration) as ended:
+        made.send(Run("timeout", "wall", cpu_ms=480.0))
+    assert ended.value.value.detail == "wall"

@@ -7,7 +7,7 @@ import pytest
 from redqueen.domains import registry
 from redqueen.domains.code.measures import measure
 from redqueen.nouns import Candidate, Grade, Rejection, Task
-from redqueen.verify import Verifier, well_formed
+from redqueen.verify import Program, Verifier, well_formed
 
 PLUS_ONE = "def f(x):\n    return x + 1"
 TEN = tuple(str(i) for i in range(10))
@@ -119,7 +119,21 @@ def test_one_answer_that_never_ends_does_not_cost_the_others_their_grade(verifie
     given = task(verifier, "code_i", "def f(x):\n    while x > 9:\n        x += 1\n    return x == 3", "3")
     found = grades(verifier, given, "1", "3", "10", "2", "11", "3.0", "len")
     assert [grade.correct for grade in found] == [False, True, False, False, False, True, False]
-    assert [grade.detail for grade in found[2:5]] == ["timeout cpu", "", "timeout cpu"]
+    assert [grade.detail for grade in found[2:5]] == ["timeout cpu or memory", "", "timeout cpu or memory"]
+
+
+def test_which_limit_a_program_met_is_not_told(verifier: Verifier) -> None:
+    """Met in a run: 64 MiB were full after 0.3 s of CPU time, or not yet after the 0.2 s that the run allowed."""
+    ends = ["while True:\n        x += 1", "return len([x] * 10**9)", "y = [x]\n    for z in y:\n        y.append(z)"]
+    ends.append("s = 'ab'\n    for _ in range(60):\n        s = s + s\n    return len(s)")
+    programs = [f"def f(x):\n    {end}" for end in ends]
+    raw = verifier.run([Program(code, code, ("3",)) for code in programs])
+    assert {"timeout", "memory"} == {result.verdict for result in raw}
+    judged = check(verifier, *[candidate("code_o", code, "3") for code in programs])
+    told = [(one.reason, one.detail) for one in judged if isinstance(one, Rejection)]
+    given = task(verifier, "code_f", PLUS_ONE, *TEN, message="Add one.")
+    told += [(one.verdict, one.detail) for one in grades(verifier, given, *programs)]
+    assert told == [("timeout", "cpu or memory")] * 8
 
 
 def test_an_input_that_is_right_by_chance_of_the_hash_seed_is_not_right(verifier: Verifier) -> None:

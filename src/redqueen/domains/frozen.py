@@ -10,18 +10,20 @@ from redqueen.domains.domain import Item
 from redqueen.domains.rows import checksum, frozen_files, rows_of_file
 from redqueen.nouns import Task
 
-LEVELS, TASKS_PER_LEVEL = (1, 2, 3, 4), 40
-"""Of the suites that ``fill_levels`` draws."""
+LEVELS, TASKS_PER_LEVEL = (1, 2, 3, 4), 300
+"""Of the suites that ``fill_levels`` draws: at 1,200 items a score's interval is some 2.8 points to each side."""
 
 
-def fill_levels(drawn: Iterable[tuple[int, str, str]], form_of: Callable[[str], str]) -> Iterator[tuple[int, str, str]]:
-    """Yield forty of the (level, code, output) for each level, by level and as drawn, no normal form twice in one."""
+def fill_levels(
+    drawn: Iterable[tuple[int, str, str]], form_of: Callable[[str], str], num_tasks: int
+) -> Iterator[tuple[int, str, str]]:
+    """Yield ``num_tasks`` of the (level, code, output) for each level, as drawn, no normal form twice in one."""
     found: dict[int, dict[str, tuple[int, str, str]]] = {number: {} for number in LEVELS}
     for task in drawn:
         tasks = found[task[0]]
-        if len(tasks) < TASKS_PER_LEVEL:
+        if len(tasks) < num_tasks:
             tasks.setdefault(form_of(task[1]), task)
-        if all(len(tasks) == TASKS_PER_LEVEL for tasks in found.values()):
+        if all(len(tasks) == num_tasks for tasks in found.values()):
             break
     for number in LEVELS:
         yield from found[number].values()

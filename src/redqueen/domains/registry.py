@@ -23,7 +23,7 @@ from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.guard import VERDICT, guarded_jobs
 from redqueen.verify.pool import Answer, Jobs
-from redqueen.verify.programs import Rules
+from redqueen.verify.programs import Rules, blind_to_limits
 
 
 class JobRunner(Protocol):
@@ -196,7 +196,7 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
         found = kind_of(candidate).check(candidate, rules, terms)
         return found if isinstance(found, Task | Rejection) else (yield from found)
 
-    return guarded_jobs("check", jobs(), lambda detail: Rejection(candidate, VERDICT, detail))
+    return guarded_jobs("check", blind_to_limits(jobs()), lambda detail: Rejection(candidate, VERDICT, detail))
 
 
 def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
@@ -224,7 +224,8 @@ def _grade(task: Task, answers: list[str], rules: Rules) -> Jobs[list[Grade]]:
             return (yield from kind.grade_all(task, answers, rules))
         return [(yield from grading(kind.grade, task, answers[0], rules))]
 
-    return guarded_jobs(f"grade {task.kind}", jobs(), lambda detail: [Grade(False, VERDICT, detail)] * len(answers))
+    work = blind_to_limits(jobs())
+    return guarded_jobs(f"grade {task.kind}", work, lambda detail: [Grade(False, VERDICT, detail)] * len(answers))
 
 
 def grading(grade: Grader, task: Task, answer: str, rules: Rules) -> Jobs[Grade]:

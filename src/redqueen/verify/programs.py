@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from redqueen.verify.guard import Answer
 from redqueen.verify.literals import LiteralError, canonical_args
 from redqueen.verify.records import Limits, Program, Result
 from redqueen.verify.runs import Job, Run
@@ -71,11 +72,31 @@ def call_job(module: str, function: str, arguments: Sequence[str], cpu_ms: int, 
 
 
 def run_once(job: Job) -> Generator[Job, Run, Run]:
-    """Run a job; one that only the wall-clock deadline stopped is run a second time (the machine may be busy)."""
+    """Run a job; one that was stopped for the time on the wall alone is run a second time (the machine may be busy).
+
+    Also one that seemed to sleep: on a busy machine a child can be without a core, or wait for its memory, so long.
+    """
     run = yield job
-    if run.ended == "timeout" and run.detail == "wall" and run.cpu_ms < 0.9 * job.cpu_ms:
+    if run.ended == "timeout" and run.detail in ("wall", "asleep") and run.cpu_ms < 0.9 * job.cpu_ms:
         run = yield replace(job, wall_ms=_PATIENCE * job.wall_ms)
     return run
+
+
+def blind_to_limits(jobs: Generator[Job, Run, Answer]) -> Generator[Job, Run, Answer]:
+    """Drive jobs that are not told whether a run met the limit of CPU time or that of memory.
+
+    A program that fills its memory in a loop meets one or the other first as the machine happens to be busy, and what a
+    journal keeps must not depend on it.
+    """
+    try:
+        job = next(jobs)
+        while True:
+            run = yield job
+            if run.ended == "memory" or (run.ended == "timeout" and run.detail == "cpu"):
+                run = replace(run, ended="timeout", detail="cpu or memory")
+            job = jobs.send(run)
+    except StopIteration as ended:
+        return ended.value
 
 
 def read_input(text: str, limits: Limits) -> tuple[str, str] | str:

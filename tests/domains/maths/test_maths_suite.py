@@ -22,12 +22,13 @@ def test_the_file_is_what_the_command_draws_and_has_not_changed() -> None:
 
 def test_every_level_has_as_many_statements_as_word_problems() -> None:
     counts = Counter((item.stratum, item.kind) for item in load_suite())
-    assert set(counts.values()) == {50} and len(counts) == 6
-    assert len({item.id for item in load_suite()}) == 300 == len(MATHS.suite())
+    assert set(counts.values()) == {200} and len(counts) == 6
+    assert len({item.id for item in load_suite()}) == 1_200 == len(MATHS.suite())
 
 
-def test_every_sixth_item_is_a_task_for_the_judge_with_the_recorded_answer() -> None:
-    items = load_suite()[::6]
+@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.slow)])
+def test_items_are_tasks_for_the_judge_with_the_recorded_answers(every: int) -> None:
+    items = load_suite()[::every]
     with Verifier(workers=1) as verifier:
         proposed = [Candidate(i.id, "T1", "S1", i.kind, "", i.task.code, message=i.task.message) for i in items]
         judged = check(proposed, verifier)

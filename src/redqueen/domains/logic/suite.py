@@ -1,4 +1,4 @@
-"""The frozen suite of puzzles: forty of each of four levels, drawn once from the share that no lesson shows.
+"""The frozen suite of puzzles: three hundred of each of four levels, drawn once from the share that no lesson shows.
 
 ``python -m redqueen.domains.logic.suite`` draws it again, byte for byte.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from redqueen.domains.frozen import fill_levels, write_frozen
+from redqueen.domains.frozen import TASKS_PER_LEVEL, fill_levels, write_frozen
 from redqueen.domains.logic.generator import draw
 from redqueen.domains.logic.language import write_answer, write_puzzle
 from redqueen.domains.logic.measures import form_of, level
@@ -18,9 +18,9 @@ SUITES = Path(__file__).parent / "suites"
 SEED = "frozen suite/1"
 
 
-def draw_suite() -> Iterator[tuple[int, str, str]]:
-    """Yield (level, puzzle, answer), level by level, no normal form twice."""
-    return fill_levels(_drawn(), form_of)
+def draw_suite(num_tasks: int = TASKS_PER_LEVEL) -> Iterator[tuple[int, str, str]]:
+    """Yield ``num_tasks`` of (level, puzzle, answer) for each level, level by level, no normal form twice."""
+    return fill_levels(_drawn(), form_of, num_tasks)
 
 
 def _drawn() -> Iterator[tuple[int, str, str]]:

@@ -21,7 +21,7 @@ from redqueen.errors import UserError
 from redqueen.nouns import Task
 
 SUITES = Path(__file__).parent / "suites"
-NUM_A_LEVEL, RNG_SEED = 50, "maths/suite/1"
+NUM_A_LEVEL, RNG_SEED = 200, "maths/suite/1"
 """Exercises of each kind and level, and the seed from which they were drawn."""
 
 

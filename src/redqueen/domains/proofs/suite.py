@@ -1,4 +1,4 @@
-"""The frozen suite of lemmas: forty of each of four levels, drawn once from the share that no lesson shows.
+"""The frozen suite of lemmas: three hundred of each of four levels, drawn once from the share that no lesson shows.
 
 ``python -m redqueen.domains.proofs.suite`` draws it again, byte for byte.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from redqueen.domains.frozen import fill_levels, write_frozen
+from redqueen.domains.frozen import TASKS_PER_LEVEL, fill_levels, write_frozen
 from redqueen.domains.proofs.calculus import write_proof
 from redqueen.domains.proofs.formulas import write_lemma
 from redqueen.domains.proofs.generator import draw
@@ -20,10 +20,12 @@ SUITES = Path(__file__).parent / "suites"
 SEED = "frozen suite/1"
 
 
-def draw_suite() -> Iterator[tuple[int, str, str]]:
-    """Yield (level, lemma, proof), level by level, no normal form twice. The proof is the shorter of the drawn one and
-    the one that the search finds."""
-    return fill_levels(_drawn(), form_of)
+def draw_suite(num_tasks: int = TASKS_PER_LEVEL) -> Iterator[tuple[int, str, str]]:
+    """Yield ``num_tasks`` of (level, lemma, proof) for each level, level by level, no normal form twice.
+
+    The proof is the shorter of the drawn one and the one that the search finds.
+    """
+    return fill_levels(_drawn(), form_of, num_tasks)
 
 
 def _drawn() -> Iterator[tuple[int, str, str]]:
