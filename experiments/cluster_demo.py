@@ -5,9 +5,10 @@
 4T+4S in two shards, each with a verifier of its own. The run is played in one process, then on the cluster, and both
 are compared: journals row by row (tasks, verdicts, ratings) and the last checkpoint's tensors (factors and moments) bit
 by bit. The last line is ``equal``, or where they differ; then the exit code is 1. The lines above tell the speed-up:
-seconds of the steps in one process on one core by those on two nodes of a core each, without starting, evaluation and
-checkpoints, in all and by phase. With ``--limit`` the run of one process is then played twice at the same time: what
-two processes that share nothing gain on this machine is the most that any division could.
+seconds of the steps in one process, bound to one core with its verifier, by those on two nodes of a core each, without
+starting, evaluation and checkpoints, in all and by phase. With ``--limit`` the run of one process is then played twice
+at the same time, each on its core: what two processes that share nothing gain on this machine is the most that any
+division could.
 """
 
 from __future__ import annotations
@@ -84,16 +85,30 @@ def tell_traffic(summary: ClusterSummary, num_steps: int, num_members: int) -> N
 
 def limit(config: Config, folder: Path, alone_s: float) -> float:
     """Return the speed-up of two processes that share nothing: the run played twice at the same time."""
-    spawn = multiprocessing.get_context("spawn")
     folders = [folder / f"beside-{i}" for i in range(2)]
-    both = [spawn.Process(target=play, args=(config, one)) for one in folders]
-    for process in both:
-        process.start()
-    for process in both:
-        process.join()
-    if any(process.exitcode for process in both):
-        sys.exit("a run beside another failed: no limit was measured")
+    play_on_cores(config, folders)
     return 2 * alone_s / (sum(sum(seconds_of_steps(one).values()) for one in folders) / 2)
+
+
+def play_on_cores(config: Config, folders: list[Path]) -> None:
+    """Play runs at the same time, each in a process that has, with all it starts, one core of its own."""
+    spawn, cores = multiprocessing.get_context("spawn"), sorted(os.sched_getaffinity(0))
+    if len(cores) < len(folders):
+        sys.exit(f"{len(folders)} runs at a time need as many cores; this machine lends {len(cores)}")
+    pairs = zip(cores, folders, strict=False)
+    processes = [spawn.Process(target=play_on, args=(core, folder, config)) for core, folder in pairs]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    if any(process.exitcode for process in processes):
+        sys.exit("stopped: nothing was compared")
+
+
+def play_on(core: int, folder: Path, config: Config) -> None:
+    """Play a run on one core."""
+    os.sched_setaffinity(0, {core})
+    play(config, folder)
 
 
 def play(config: Config, folder: Path, *load: LoadAdapters) -> float:
@@ -114,7 +129,9 @@ def main() -> None:
     config = demo_config(options.steps)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-    one_s = play(config, out / "one-process")
+    began = time.monotonic()
+    play_on_cores(config, [out / "one-process"])
+    one_s = time.monotonic() - began
     from ray.cluster_utils import Cluster
 
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
