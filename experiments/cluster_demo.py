@@ -5,7 +5,7 @@
 4T+4S in two shards, each with a verifier of its own. The run is played in one process, then on the cluster, and both
 are compared: journals row by row (tasks, verdicts, ratings) and the last checkpoint's tensors (factors and moments) bit
 by bit. The last line is ``equal``, or where they differ; then the exit code is 1. The lines above tell the speed-up:
-seconds of the steps in one process, bound to one core with its verifier, by those on two nodes of a core each, without
+seconds of the steps in one process, bound to one core with its verifier, by those on two nodes bound to one each, without
 starting, evaluation and checkpoints, in all and by phase. With ``--limit`` the run of one process is then played twice
 at the same time, each on its core: what two processes that share nothing gain on this machine is the most that any
 division could.
@@ -134,8 +134,12 @@ def main() -> None:
     one_s = time.monotonic() - began
     from ray.cluster_utils import Cluster
 
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cores[:1])  # what a node starts stays on its core
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    os.sched_setaffinity(0, cores[-1:])
     nodes.add_node(num_cpus=1)
+    os.sched_setaffinity(0, cores)
     try:
         two_s = play(config, out / "two-nodes", adapters_at(nodes.address))
     finally:
