@@ -5,10 +5,10 @@
 4T+4S in two shards, each with a verifier of its own. The run is played in one process, then on the cluster, and both
 are compared: journals row by row (tasks, verdicts, ratings) and the last checkpoint's tensors (factors and moments) bit
 by bit. The last line is ``equal``, or where they differ; then the exit code is 1. The lines above tell the speed-up:
-seconds of the steps in one process, bound to one core with its verifier, by those on two nodes bound to one each, without
-starting, evaluation and checkpoints, in all and by phase. With ``--limit`` the run of one process is then played twice
-at the same time, each on its core: what two processes that share nothing gain on this machine is the most that any
-division could.
+seconds of the steps in one process, bound to one core with its verifier, by those on two nodes that are bound to a core
+each, without starting, evaluation and checkpoints, in all and by phase. With ``--limit`` the run of one process is then
+played twice at the same time, each on its core: what two processes that share nothing gain on this machine is the most
+that any division could.
 """
 
 from __future__ import annotations
