@@ -1,12 +1,14 @@
 """What the right answers of a run teach by themselves: its base, trained on them as on any text.
 
-    python experiments/right_answers.py RUN_DIR --out FOLDER [--epochs 3] [--rate 5e-4]
+    python experiments/right_answers.py RUN_DIR --out FOLDER [--epochs 3] [--rate 5e-4] [--rank 0] [--any]
     redqueen evaluate base --suite mini --set model.base=FOLDER --set model.prompt_format=compact
 
 Of each program and input that was solved at least once one right answer is drawn, so that rare successes count like
 common ones. All weights learn by cross-entropy on the answers alone (AdamW, warm-up over 20 batches, then linear to
-zero). What this reaches is about what the run's experience holds, however it is turned into gradients. For a run on the
-embedded base or a folder like it. Writes the model to ``--out`` and prints how much there was.
+zero), or with ``--rank`` a LoRA on all linear layers, which is merged then. What this reaches is about what the run's
+experience holds, however it is turned into gradients. ``--any`` is the control: one answer of each program and input
+whatever its verdict, drawn from all of them until as many tokens are there. For a run on the embedded base or a folder
+like it. Writes the model to ``--out`` and prints how much there was.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import torch
+from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from redqueen.domains.prompt_format import choose_format
@@ -33,13 +36,16 @@ Sample = tuple[list[int], list[int]]
 """Tokens of a prompt, and of a right answer to it with its end."""
 
 
-def right_answers(folder: Path, tokenizer: PreTrainedTokenizerBase, rng: random.Random) -> list[Sample]:
-    """Return a sample for each program and input of a run that was solved, in the order in which they were posed."""
+def answers_of(
+    folder: Path, tokenizer: PreTrainedTokenizerBase, rng: random.Random, only_right: bool = True
+) -> list[Sample]:
+    """Return a sample for each program and input of a run that was answered, in the order in which they were posed."""
     prompt_format = choose_format(load_run_config(folder))
     found: dict[tuple[str, str, str], list[tuple[Task, str]]] = defaultdict(list)
     tasks = {row["seq"]: as_task(row) for row in find_tasks(folder, TaskFilter(limit=0))}
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
-        for row in journal.query("SELECT task, text FROM attempt WHERE correct = 1 ORDER BY seq"):
+        judged = f"SELECT task, text FROM attempt WHERE correct >= {int(only_right)} AND lost = 0 ORDER BY seq"
+        for row in journal.query(judged):
             task = tasks[row["task"]]
             found[task.kind, task.code, task.inputs[0]].append((task, row["text"]))
     samples = []
@@ -50,6 +56,22 @@ def right_answers(folder: Path, tokenizer: PreTrainedTokenizerBase, rng: random.
             (list(prompt_format.encode(tokenizer, prompt_format.solve(task))), [*answer, tokenizer.eos_token_id])
         )
     return samples
+
+
+def as_many(samples: list[Sample], others: list[Sample], rng: random.Random) -> list[Sample]:
+    """Return samples drawn from ``others`` without replacement, with as many tokens of answers as ``samples`` have."""
+    drawn, wanted = [], num_tokens(samples)
+    for one in rng.sample(others, len(others)):
+        if wanted <= 0:
+            break
+        drawn.append(one)
+        wanted -= len(one[1])
+    return drawn
+
+
+def num_tokens(samples: list[Sample]) -> int:
+    """Return how many tokens the answers have."""
+    return sum(len(answer) for _, answer in samples)
 
 
 def batches_of(samples: list[Sample], rng: random.Random) -> list[list[Sample]]:
@@ -82,27 +104,38 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--rate", type=float, default=5e-4)
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--any", action="store_true", help="the control: whatever the verdict")
     options = parser.parse_args()
     torch.manual_seed(0)
     rng, source = random.Random(0), model_source(load_run_config(options.run).model.base)
     tokenizer = AutoTokenizer.from_pretrained(source)
     model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
-    samples = right_answers(options.run, tokenizer, rng)
-    print(f"{len(samples)} solved pairs of program and input, {sum(len(a) for _, a in samples)} tokens of answers")
+    if options.rank:
+        terms = LoraConfig(r=options.rank, lora_alpha=2 * options.rank, target_modules="all-linear")
+        model = get_peft_model(model, terms)
+    samples = answers_of(options.run, tokenizer, rng)
+    if options.any:
+        samples = as_many(samples, answers_of(options.run, tokenizer, rng, only_right=False), rng)
+    what = "answered" if options.any else "solved"
+    print(f"{len(samples)} {what} pairs of program and input, {num_tokens(samples)} tokens of answers")
     epochs = [batches_of(samples, rng) for _ in range(options.epochs)]
     num_batches, done = sum(map(len, epochs)), 0
-    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.01, betas=(0.9, 0.95))
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(learned, weight_decay=0.01, betas=(0.9, 0.95))
     for epoch, batches in enumerate(epochs, 1):
         total = 0.0
         for batch in batches:
             optimizer.param_groups[0]["lr"] = options.rate * min(1.0, (done + 1) / 20) * (1 - done / num_batches)
             loss = loss_of(model, batch)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            torch.nn.utils.clip_grad_norm_(learned, 1.0)
             optimizer.step()
             optimizer.zero_grad()
             total, done = total + loss.item(), done + 1
         print(f"epoch {epoch}: {total / len(batches):.3f} nats a token", flush=True)
+    if options.rank:
+        model = model.merge_and_unload()
     model.half().save_pretrained(options.out)
     tokenizer.save_pretrained(options.out)
 

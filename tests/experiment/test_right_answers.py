@@ -14,7 +14,7 @@ from redqueen.run.store import CONFIG
 
 sys.path.append(str(Path(__file__).parents[2] / "experiments"))
 
-from right_answers import right_answers
+from right_answers import answers_of, as_many, num_tokens
 
 
 def test_every_solved_pair_of_program_and_input_gives_the_prompt_it_was_posed_with_and_a_right_answer(
@@ -23,7 +23,7 @@ def test_every_solved_pair_of_program_and_input_gives_the_prompt_it_was_posed_wi
     run = write_task_run(tmp_path / "run")
     (run / CONFIG).write_text(json.dumps(Config().model_dump(mode="json")))
     tokenizer = AutoTokenizer.from_pretrained(model_source("embedded"))
-    samples = right_answers(run, tokenizer, random.Random(0))
+    samples = answers_of(run, tokenizer, random.Random(0))
     assert len(samples) == 3  # the fourth task was never solved
     texts = [(tokenizer.decode(prompt), tokenizer.decode(answer[:-1]).strip()) for prompt, answer in samples]
     for task, right in zip(TASKS, ("6", "5", "def f(y):\n    return y + y"), strict=False):
@@ -33,3 +33,15 @@ def test_every_solved_pair_of_program_and_input_gives_the_prompt_it_was_posed_wi
         assert shown in prompt
         assert answer
     assert all(answer[-1] == tokenizer.eos_token_id for _, answer in samples)
+
+
+def test_the_control_has_answers_whatever_their_verdict_and_as_many_tokens(tmp_path: Path) -> None:
+    run = write_task_run(tmp_path / "run")
+    (run / CONFIG).write_text(json.dumps(Config().model_dump(mode="json")))
+    tokenizer = AutoTokenizer.from_pretrained(model_source("embedded"))
+    right = answers_of(run, tokenizer, random.Random(0))
+    judged = answers_of(run, tokenizer, random.Random(0), only_right=False)
+    assert len(judged) == 4
+    drawn = as_many(right[:2], judged, random.Random(0))
+    assert len({tuple(prompt) for prompt, _ in drawn}) == len(drawn)
+    assert num_tokens(drawn) >= num_tokens(right[:2]) > num_tokens(drawn[:-1])
