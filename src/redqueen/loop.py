@@ -98,6 +98,7 @@ def play_step(state: State, engine: Engine, clock: Clock) -> tuple[State, StepRe
         state, learned = update(
             state, engine, matches=matches, proposals=proposals, judged=judged, answered=answered, replayed=replayed
         )
+        state = imitation(state, engine, streams, answered=[*answered, *replayed])
     with clock.phase("evolve"):
         state, evolved = evolution(state, engine, streams)
 
@@ -229,6 +230,19 @@ def update(
         broken=state.broken | {living[s.slot] for s in stats if not s.ok},
     )
     return state, Update(tuple(games), pressures, credit, tuple(stats))
+
+
+def imitation(state: State, engine: Engine, streams: Streams, *, answered: Sequence[Answered]) -> State:
+    """Phase 5, where it is asked for. Students learn right answers of all steps so far as text."""
+    config = engine.config.learn
+    state = replace(state, examples=state.examples.add(answered))
+    tuned = tunings(state.students, state.step, config, engine.config.run.num_steps, config.imitation_rate_factor)
+    ids, rng = {i.slot: i.id for i in state.students}, streams.rng("imitate")
+    for _ in range(config.imitation_updates):
+        drawn = state.examples.draw(state.students, config.imitation_batch, rng, own=config.imitation_of == "own")
+        failed = [ids[one.slot] for one in engine.learner.update(drawn, tuned) if not one.ok]
+        state = replace(state, broken=state.broken.union(failed))
+    return state
 
 
 def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolution]:

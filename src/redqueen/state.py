@@ -14,6 +14,7 @@ from redqueen.errors import UserError, first_fault
 from redqueen.evolve.fitness import Evidence
 from redqueen.evolve.genes import founder_genes
 from redqueen.learn.baselines import Baselines
+from redqueen.learn.imitation import Examples
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
 from redqueen.nouns import Individual
@@ -32,7 +33,7 @@ class State:
     its latest games, in order of time: a student's solve rate, a teacher's complement of it; ``rewards`` its mean
     rewards of the latest steps, ``baselines`` the teachers' running ones. ``memory`` is which classes of task were
     posed, ``hall`` the frozen past members, ``archive`` tasks of all ages, ``probes`` what students solved of the last
-    probe.
+    probe, ``examples`` the right answers that are imitated.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -49,6 +50,7 @@ class State:
     rewards: dict[str, tuple[float, ...]] = field(default_factory=dict)
     archive: TaskArchive = field(default_factory=TaskArchive)
     probes: dict[str, float] = field(default_factory=dict)
+    examples: Examples = field(default_factory=Examples)
 
     @property
     def evidence(self) -> Evidence:
@@ -105,7 +107,8 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     buffer, memory = TaskBuffer(config.buffer_places, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)
-    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive)
+    examples = Examples(config.learn.imitation_capacity if config.learn.imitation_updates else 0)
+    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive, examples=examples)
 
 
 def state_to_plain(state: State) -> dict[str, Any]:

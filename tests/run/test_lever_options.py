@@ -18,6 +18,8 @@ OPTIONS = (
     "solve.first_attempts=2",
     "solve.replay_frac=0.5",
     "learn.shared_weight=0.5",
+    "learn.imitation_updates=1",
+    "learn.imitation_batch=8",
     "learn.kl_weight=0.05",
     "learn.kl_to=reference",
     "learn.reference_every_steps=2",
@@ -45,7 +47,7 @@ def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
     assert {row["num_attempts"] for row in tries} <= {2, 4}
     state = checkpoint(run, 5).state["state"]
     assert len({str(i["genes"]) for i in state["individuals"]}) == 4
-    assert state["archive"]["entries"] and state["probes"]
+    assert state["archive"]["entries"] and state["probes"] and state["examples"]["entries"]
 
 
 def test_tokens_that_stand_in_no_row_count_as_spent(journal: Journal) -> None:
