@@ -21,6 +21,7 @@ from redqueen.evolve.merge import merge_into
 from redqueen.evolve.probe import Looks, prober_of
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.followers import renew_references
+from redqueen.learn.imitation import imitated
 from redqueen.learn.schedule import tunings
 from redqueen.learn.sharing import shared_rollouts
 from redqueen.match import payoff
@@ -233,16 +234,16 @@ def update(
 
 
 def imitation(state: State, engine: Engine, streams: Streams, *, answered: Sequence[Answered]) -> State:
-    """Phase 5, where it is asked for. Students learn right answers of all steps so far as text."""
-    config = engine.config.learn
-    state = replace(state, examples=state.examples.add(answered))
+    """Phase 5, where it is asked for. Students read right answers as text until few readings are owed."""
+    config, rng = engine.config.learn, streams.rng("imitate")
+    examples, broken = state.examples.add(answered, config.imitation_epochs), state.broken
     tuned = tunings(state.students, state.step, config, engine.config.run.num_steps, config.imitation_rate_factor)
-    ids, rng = {i.slot: i.id for i in state.students}, streams.rng("imitate")
-    for _ in range(config.imitation_updates):
-        drawn = state.examples.draw(state.students, config.imitation_batch, rng, own=config.imitation_of == "own")
-        failed = [ids[one.slot] for one in engine.learner.update(drawn, tuned) if not one.ok]
-        state = replace(state, broken=state.broken.union(failed))
-    return state
+    ids = {i.slot: i.id for i in state.students}
+    while examples.num_owed > config.imitation_backlog:
+        drawn, examples = examples.read(config.imitation_batch, rng)
+        stats = engine.learner.update(imitated(drawn, state.students, config.imitation_of == "own"), tuned)
+        broken = broken.union(ids[one.slot] for one in stats if not one.ok)
+    return replace(state, examples=examples, broken=broken)
 
 
 def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolution]:

@@ -33,7 +33,7 @@ class State:
     its latest games, in order of time: a student's solve rate, a teacher's complement of it; ``rewards`` its mean
     rewards of the latest steps, ``baselines`` the teachers' running ones. ``memory`` is which classes of task were
     posed, ``hall`` the frozen past members, ``archive`` tasks of all ages, ``probes`` what students solved of the last
-    probe, ``examples`` the right answers that are imitated.
+    probe, ``examples`` the right answers that are still to be imitated.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -107,8 +107,7 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     buffer, memory = TaskBuffer(config.buffer_places, seeds), TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)
-    examples = Examples(config.learn.imitation_capacity if config.learn.imitation_updates else 0)
-    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive, examples=examples)
+    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive)
 
 
 def state_to_plain(state: State) -> dict[str, Any]:
