@@ -1,6 +1,6 @@
 """What the right answers of a run teach by themselves: its base, trained on them as on any text.
 
-    python experiments/right_answers.py RUN_DIR --out FOLDER [--epochs 3] [--rate 5e-4] [--rank 0] [--any]
+    python experiments/right_answers.py RUN_DIR --out FOLDER [--epochs 3] [--rate 5e-4] [--rank 0] [--any] [--seed 0]
     redqueen evaluate base --suite mini --set model.base=FOLDER --set model.prompt_format=compact
 
 Of each program and input that was solved at least once one right answer is drawn, so that rare successes count like
@@ -106,9 +106,10 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=5e-4)
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--any", action="store_true", help="the control: whatever the verdict")
+    parser.add_argument("--seed", type=int, default=0, help="of the draws, the order and a LoRA's first factors")
     options = parser.parse_args()
-    torch.manual_seed(0)
-    rng, source = random.Random(0), model_source(load_run_config(options.run).model.base)
+    torch.manual_seed(options.seed)
+    rng, source = random.Random(options.seed), model_source(load_run_config(options.run).model.base)
     tokenizer = AutoTokenizer.from_pretrained(source)
     model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
     if options.rank:

@@ -257,7 +257,6 @@ def test_a_config_does_not_change_once_it_is_read() -> None:
         (["sampler.kind=vllm", "propose.top_p=0.9", "solve.top_p=0.9"], "needs propose.top_p and solve.top_p 1"),
         (["sampler.kind=vllm", "cluster.num_shards=2"], "needs cluster.num_shards 1"),
         (["sampler.kind=vllm", "learn.shared_weight=1"], "needs learn.shared_weight 0"),
-        (["sampler.kind=vllm", "learn.imitation_epochs=1"], "needs learn.imitation_epochs 0"),
     ],
 )
 def test_servers_that_cannot_sample_a_run_are_refused(overrides: list[str], complaint: str) -> None:

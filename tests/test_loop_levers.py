@@ -123,20 +123,6 @@ def test_a_right_answer_moves_the_student_that_was_not_asked(table: Table) -> No
         assert len(moved) == moves, "one student is asked; the other learns only from what is shared"
 
 
-def test_right_answers_are_read_by_all_students_or_by_who_gave_them_until_few_readings_are_owed(table: Table) -> None:
-    frozen = {"train_teachers": False, "train_students": False}
-    learn = {"imitation_epochs": 2, "imitation_batch": 3, "imitation_backlog": 4, **frozen}
-    for whose, movers in (("all", [FIRST_STUDENT, FIRST_STUDENT + 1]), ("own", [FIRST_STUDENT])):
-        config = config_of(learn={**learn, "imitation_of": whose})
-        state, engine = sit(table, config, by_slot(FIRST_STUDENT))
-        before = engine.store.bank.flat.clone()
-        state, _ = played(state, engine, 1)
-        assert 1 <= state.examples.num_owed <= 4 and {one.by for one in state.examples.entries} == {"S1"}
-        moved = [i.slot for i in state.individuals if not torch.equal(before[i.slot], engine.store.bank.flat[i.slot])]
-        assert moved == movers
-        assert state_from_plain(state_to_plain(state)) == state
-
-
 def test_the_child_of_the_mean_stands_half_way_between_those_that_stay(table: Table) -> None:
     config = config_of(
         population={"num_teachers": 1, "num_students": 3},

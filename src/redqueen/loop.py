@@ -21,7 +21,6 @@ from redqueen.evolve.merge import merge_into
 from redqueen.evolve.probe import Looks, prober_of
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.followers import renew_references
-from redqueen.learn.imitation import imitated
 from redqueen.learn.schedule import tunings
 from redqueen.learn.sharing import shared_rollouts
 from redqueen.match import payoff
@@ -99,7 +98,6 @@ def play_step(state: State, engine: Engine, clock: Clock) -> tuple[State, StepRe
         state, learned = update(
             state, engine, matches=matches, proposals=proposals, judged=judged, answered=answered, replayed=replayed
         )
-        state = imitation(state, engine, streams, answered=[*answered, *replayed])
     with clock.phase("evolve"):
         state, evolved = evolution(state, engine, streams)
 
@@ -231,19 +229,6 @@ def update(
         broken=state.broken | {living[s.slot] for s in stats if not s.ok},
     )
     return state, Update(tuple(games), pressures, credit, tuple(stats))
-
-
-def imitation(state: State, engine: Engine, streams: Streams, *, answered: Sequence[Answered]) -> State:
-    """Phase 5, where it is asked for. Students read right answers as text until few readings are owed."""
-    config, rng = engine.config.learn, streams.rng("imitate")
-    examples, broken = state.examples.add(answered, config.imitation_epochs), state.broken
-    tuned = tunings(state.students, state.step, config, engine.config.run.num_steps, config.imitation_rate_factor)
-    ids = {i.slot: i.id for i in state.students}
-    while examples.num_owed > config.imitation_backlog:
-        drawn, examples = examples.read(config.imitation_batch, rng)
-        stats = engine.learner.update(imitated(drawn, state.students, config.imitation_of == "own"), tuned)
-        broken = broken.union(ids[one.slot] for one in stats if not one.ok)
-    return replace(state, examples=examples, broken=broken)
 
 
 def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolution]:

@@ -14,7 +14,6 @@ from redqueen.errors import UserError, first_fault
 from redqueen.evolve.fitness import Evidence
 from redqueen.evolve.genes import founder_genes
 from redqueen.learn.baselines import Baselines
-from redqueen.learn.imitation import Examples
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
 from redqueen.nouns import Individual
@@ -33,7 +32,7 @@ class State:
     its latest games, in order of time: a student's solve rate, a teacher's complement of it; ``rewards`` its mean
     rewards of the latest steps, ``baselines`` the teachers' running ones. ``memory`` is which classes of task were
     posed, ``hall`` the frozen past members, ``archive`` tasks of all ages, ``probes`` what students solved of the last
-    probe, ``examples`` the right answers that are still to be imitated.
+    probe.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -50,7 +49,6 @@ class State:
     rewards: dict[str, tuple[float, ...]] = field(default_factory=dict)
     archive: TaskArchive = field(default_factory=TaskArchive)
     probes: dict[str, float] = field(default_factory=dict)
-    examples: Examples = field(default_factory=Examples)
 
     @property
     def evidence(self) -> Evidence:

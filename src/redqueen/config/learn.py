@@ -70,17 +70,6 @@ class LearnConfig(Section):
     shared_weight: float = Field(default=0.0, ge=0)
     """Weight, as an advantage, of a right answer of another student to a task that was not always solved; 0: answers
     are not shared. Ours: a verified answer is a checked example for everybody."""
-    imitation_epochs: int = Field(default=0, ge=0)
-    """How often students read each right answer as text, in supervised updates after that of the policy gradient,
-    whether ``train_students`` or not; 0: never. Ours: a single step leaves most of an answer unused."""
-    imitation_batch: int = Field(default=48, ge=1)
-    """Right answers of one such update. Ours."""
-    imitation_backlog: int = Field(default=512, ge=0)
-    """Readings that may be owed before such updates are taken. Ours: it mixes the answers of ten steps or so."""
-    imitation_rate_factor: float = Field(default=1.0, gt=0)
-    """Learning rate of such an update over that of the student's policy gradient. Ours."""
-    imitation_of: Literal["own", "all"] = "all"
-    """Whose right answers a student reads. Ours: a verified answer is a checked example for everybody."""
     reference_merged: bool = False
     """Renew the students' references to the mean of the students in delta space, not each to itself. Ours: WARP's
     anchor; only a population has it."""
@@ -134,8 +123,6 @@ class LearnConfig(Section):
             raise ValueError('reference_merged needs references: set kl_weight above 0 and kl_to = "reference"')
         if self.shared_weight and self.old_logprobs != "recompute":
             raise ValueError('shared_weight needs old_logprobs = "recompute": another student sampled the answer')
-        if self.imitation_epochs and self.old_logprobs != "recompute":
-            raise ValueError('imitation_epochs needs old_logprobs = "recompute": nobody sampled an example anew')
         if self.average_plays and self.old_logprobs != "sampler":
             raise ValueError('average_plays needs old_logprobs = "sampler": what plays is not what learns')
         return self

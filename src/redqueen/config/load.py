@@ -78,8 +78,6 @@ class Config(Section):
             raise ValueError("sampler.kind = vllm needs cluster.num_shards 1: a shard samples where it learns")
         if self.sampler.kind == "vllm" and self.learn.shared_weight:
             raise ValueError("sampler.kind = vllm needs learn.shared_weight 0: another student sampled the answer")
-        if self.sampler.kind == "vllm" and self.learn.imitation_epochs:
-            raise ValueError("sampler.kind = vllm needs learn.imitation_epochs 0: nobody sampled an example anew")
         return self
 
     @property

@@ -25,11 +25,9 @@ def rate_frac(step: int, config: LearnConfig, num_steps: int) -> float:
     return warm * (config.decay_floor_frac + (1.0 - config.decay_floor_frac) * left)
 
 
-def tunings(
-    individuals: Sequence[Individual], step: int, config: LearnConfig, num_steps: int, factor: float = 1.0
-) -> dict[int, Tuning]:
-    """Return what each member is stepped with at ``step``, by slot; ``factor`` is on every rate."""
-    rate = factor * config.learning_rate * rate_frac(step, config, num_steps)
+def tunings(individuals: Sequence[Individual], step: int, config: LearnConfig, num_steps: int) -> dict[int, Tuning]:
+    """Return what each member is stepped with at ``step``, by slot."""
+    rate = config.learning_rate * rate_frac(step, config, num_steps)
     factors = {"teacher": config.teacher_rate_factor, "student": config.student_rate_factor, "both": 1.0}
     return {
         i.slot: Tuning(

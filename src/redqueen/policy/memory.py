@@ -184,9 +184,7 @@ def _num_learning(config: Config) -> int:
     """Members that learn in a step, at most: the teachers that play, each with a student, or with all."""
     population, match = config.population, config.match
     teachers = config.num_playing_teachers
-    learn = config.learn
-    examples = learn.shared_weight > 0 or learn.imitation_epochs > 0
-    others = match.rule == "all_pairs" or config.solve.replay_frac > 0 or examples
+    others = match.rule == "all_pairs" or config.solve.replay_frac > 0 or config.learn.shared_weight > 0
     students = population.num_students if others else min(teachers, population.num_students)
     return population.num_members if population.single else teachers + students
 
