@@ -24,9 +24,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 
 from redqueen.domains.prompt_format import choose_format
 from redqueen.journal import Journal
+from redqueen.journal.read import as_task
 from redqueen.nouns import Task
 from redqueen.policy.base_shape import model_source
-from redqueen.report.task_list import TaskFilter, as_task, find_tasks
+from redqueen.report.task_list import TaskFilter, find_tasks
 from redqueen.run.store import JOURNAL, load_run_config
 
 BATCH = 48

@@ -195,11 +195,15 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What one member is stepped with: learning rate, weight of its entropy in the loss, factor on its temperature."""
+    """What one member is stepped with: learning rate, weight of its entropy in the loss, factor on its temperature.
+
+    ``supervised``: its completions are text to be learned, whoever wrote it, by cross-entropy weighed by the advantage.
+    """
 
     learning_rate: float
     entropy_weight: float = 0.0
     temperature: float = 1.0
+    supervised: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,17 @@
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from redqueen.cluster.fleet import partition
 from redqueen.cluster.host import LocalHost
 from redqueen.cluster.sharded import sharded_adapters
-from redqueen.config import Config, load_config
+from redqueen.config import Config, DistillConfig, load_config
 from redqueen.config.slots import Slots
 from redqueen.engine import load_adapters, set_up_torch
+from redqueen.learn.distillation import Example, distil
 from redqueen.nouns import BASE_SLOT, Request, Rollout
 from redqueen.population.genotype import flattened
 
@@ -39,7 +41,7 @@ def requests(slots: list[int]) -> list[Request]:
 
 def test_members_are_dealt_out_in_turn_and_what_follows_them_goes_with_them() -> None:
     assert partition(Slots.of(8, 0, False, False, False), 3) == [(0, 3, 6), (1, 4, 7), (2, 5)]
-    halls_and_followers = Slots.of(4, 3, references=True, averages=True, spare=True)
+    halls_and_followers = Slots.of(4, 3, references=True, averages=True, distilled=True)
     assert partition(halls_and_followers, 2) == [(0, 2, 4, 6, 7, 9, 11, 13, 15), (1, 3, 5, 8, 10, 12, 14)]
     here = halls_and_followers.part((1, 3, 5, 8, 10, 12, 14))
     assert (here.members, here.references, here.judged) == (range(2), range(3, 5), {0: 5, 1: 6})
@@ -98,3 +100,15 @@ def test_a_child_takes_the_moments_of_a_parent_in_another_shard(config: Config) 
     assert torch.equal(state["factors"][0], state["factors"][1])
     parts.store.copy(0, into=1)
     assert "learner.1.exp_avg" not in parts.store.state_dict()
+
+
+def test_distillation_over_shards_is_that_of_one_process_within_rounding(config: Config) -> None:
+    config = config.model_copy(update={"run": config.run.model_copy(update={"product": "distilled"})})
+    examples = [Example((1, 30 + i, 40), (41, 42 + i, 43)) for i in range(6)]
+    rules, slot = DistillConfig(batch_size=2, warmup_updates=0), config.slots.distilled[0]
+    made = []
+    for adapters in (load_adapters(config), sharded_adapters(config, LocalHost(config))):
+        result = distil(examples, adapters.store, adapters.learner, slot, rules, np.random.default_rng(0))
+        made.append((result.nats, flattened(adapters.store.genotype(slot))))
+    assert made[0][0] == pytest.approx(made[1][0], rel=1e-4) and made[0][0][1] < made[0][0][0]
+    assert (made[0][1] - made[1][1]).abs().max() < 1e-3

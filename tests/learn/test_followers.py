@@ -10,7 +10,7 @@ from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.nouns import BASE_SLOT
 
-SLOTS = Slots.of(2, 0, references=True, averages=True, spare=False)
+SLOTS = Slots.of(2, 0, references=True, averages=True, distilled=False)
 """Members 0 and 1, references 2 and 3, averages 4 and 5."""
 
 
@@ -20,8 +20,8 @@ def store_of(**fields: object) -> TorchStore:
 
 
 def test_adapters_lie_one_sort_behind_the_other() -> None:
-    slots = Slots.of(3, 2, references=False, averages=True, spare=True)
-    assert [list(part) for part in (slots.members, slots.hall, slots.references, slots.averages, slots.spare)] == [
+    slots = Slots.of(3, 2, references=False, averages=True, distilled=True)
+    assert [list(part) for part in (slots.members, slots.hall, slots.references, slots.averages, slots.distilled)] == [
         [0, 1, 2], [3, 4], [], [5, 6, 7], [8],
     ]  # fmt: skip
     assert slots.num_adapters == 9 and slots.judged == {0: 5, 1: 6, 2: 7}

@@ -12,7 +12,7 @@ from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.nouns import Completion, Rollout
 
-SLOTS = Slots.of(3, 0, references=True, averages=True, spare=False)
+SLOTS = Slots.of(3, 0, references=True, averages=True, distilled=False)
 CONFIG = LearnConfig(average_decay_frac=0.5, kl_weight=0.1, kl_to="reference", min_informative_groups=1)
 
 

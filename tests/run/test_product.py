@@ -83,7 +83,7 @@ def test_without_a_name_the_product_is_exported_and_the_students_mean_by_its_fla
     same = mean if product == MERGED else tmp_path / product
     assert (default / "adapter_model.safetensors").read_bytes() == (same / "adapter_model.safetensors").read_bytes()
     card = (mean / "README.md").read_text()
-    assert f"mean of {', '.join(members)} in delta space" in card.replace("\\", "") and "## Lineage" in card
+    assert f"a mean in delta space of {', '.join(members)}" in card.replace("\\", "") and "## Lineage" in card
 
 
 def test_of_many_students_the_best_rated_whole_ones_may_become_the_product() -> None:

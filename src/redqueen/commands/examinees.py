@@ -16,9 +16,11 @@ from redqueen.engine import Engine, open_engine
 from redqueen.errors import UserError
 from redqueen.files import read_plain
 from redqueen.fitting import fit_to_base
+from redqueen.journal.records import DISTILLED
 from redqueen.nouns import BASE_SLOT
 from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
 from redqueen.population.peft import CONFIG_FILE, read_adapter
+from redqueen.report.summary import has_distilled
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.same_base import refuse_other_base
 from redqueen.run.store import CHECKPOINTS, CONFIG, load_run_config
@@ -93,6 +95,7 @@ def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examinati
     with open_engine(config, report=report) as engine:
         engine.store.load_state(checkpoint.tensors)
         members = [Examinee(i.id, i.role, i.slot) for i in state.individuals]
+        members += [Examinee(DISTILLED, "adapter", slot) for slot in config.slots.distilled if has_distilled(folder)]
         yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *members), f"step-{state.step:06d}")
 
 

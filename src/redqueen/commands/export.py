@@ -15,6 +15,7 @@ from redqueen.errors import UserError
 from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.files import making_folder, write_whole
 from redqueen.journal import Journal, read
+from redqueen.journal.records import DISTILLED
 from redqueen.learn.torch_store import FACTORS
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
@@ -23,7 +24,7 @@ from redqueen.policy.base_shape import embedded_folder
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import plain_config, write_adapter
 from redqueen.report.model_card import model_card
-from redqueen.report.summary import product_name
+from redqueen.report.summary import has_distilled, product_name
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.same_base import refuse_other_base
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
@@ -85,7 +86,7 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, me
 
 
 def open_member(run_dir: Path, member: str) -> Opened:
-    """Open a member, the mean of the students (``merged``), or the run's product ("").
+    """Open a member, the mean of the students (``merged``), the ``distilled`` adapter, or the run's product ("").
 
     Raises UserError when there is no checkpoint, no such member in the newest one, or no product yet.
     """
@@ -97,14 +98,17 @@ def open_member(run_dir: Path, member: str) -> Opened:
     state = state_from_plain(checkpoint.state["state"])
     members = state.by_id()
     name = member or _product(run_dir, state)
-    if name != MERGED and name not in members:
-        raise UserError(f"--member {name} does not live in {run_dir}: choose one of {', '.join(members)}")
+    distilled = list(config.slots.distilled) if has_distilled(run_dir) else []
+    known = [*members, *([DISTILLED] if distilled else [])]
+    if name != MERGED and name not in known:
+        raise UserError(f"--member {name} does not live in {run_dir}: choose one of {', '.join(known)}")
     model, _ = load_base(config.model.base)
     bank = build_bank(config, freeze(model, "cpu", "fp32"))
     bank.load_all(checkpoint.tensors[FACTORS])
-    sources = state.students if name == MERGED else (members[name],)
+    sources = state.students if name in (MERGED, DISTILLED) else (members[name],)
     judged = config.slots.judged
-    genotype = mean_of([bank.genotype(judged.get(one.slot, one.slot)) for one in sources])
+    slots = distilled if name == DISTILLED else [judged.get(one.slot, one.slot) for one in sources]
+    genotype = mean_of([bank.genotype(slot) for slot in slots])
     ids = tuple(one.id for one in sources)
     return Opened(config, name, genotype, bank.shortest_targets(), ids, checkpoint.step)
 

@@ -13,8 +13,9 @@ from redqueen.display import visible
 from redqueen.domains.registry import grade as grade_answers
 from redqueen.domains.registry import kind_of
 from redqueen.errors import UserError
+from redqueen.journal.read import as_task
 from redqueen.journal.write import Row
-from redqueen.report.task_list import TaskFilter, as_task, find_tasks
+from redqueen.report.task_list import TaskFilter, find_tasks
 from redqueen.verify import Verifier
 from redqueen.verify.opening import open_verifier
 

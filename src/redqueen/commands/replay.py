@@ -10,9 +10,9 @@ from redqueen.display import visible
 from redqueen.domains.registry import check, grade, kind_of
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
+from redqueen.journal.read import as_task
 from redqueen.journal.write import Row
 from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.report.task_list import as_task
 from redqueen.run.store import JOURNAL
 from redqueen.verify import Verifier
 from redqueen.verify.opening import open_verifier

@@ -6,6 +6,7 @@ A field's docstring says what it is, then its ground and why: *Paper* (a reader 
 """
 
 from redqueen.config.cluster import ClusterConfig
+from redqueen.config.distill import DistillConfig
 from redqueen.config.evaluate import EvaluateConfig
 from redqueen.config.evolve import OPERATORS, EvolveConfig
 from redqueen.config.learn import LearnConfig
@@ -24,6 +25,7 @@ __all__ = [
     "OPERATORS",
     "ClusterConfig",
     "Config",
+    "DistillConfig",
     "EvaluateConfig",
     "EvolveConfig",
     "LearnConfig",

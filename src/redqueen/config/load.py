@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError, model_validator
 
 from redqueen.config.cluster import ClusterConfig
+from redqueen.config.distill import DistillConfig
 from redqueen.config.evaluate import EvaluateConfig
 from redqueen.config.evolve import EvolveConfig
 from redqueen.config.learn import LearnConfig
@@ -39,6 +40,7 @@ class Config(Section):
     solve: SolveConfig = SolveConfig()
     learn: LearnConfig = LearnConfig()
     evolve: EvolveConfig = EvolveConfig()
+    distill: DistillConfig = DistillConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     cluster: ClusterConfig = ClusterConfig()
     sampler: SamplerConfig = SamplerConfig()
@@ -96,15 +98,15 @@ class Config(Section):
         """Tasks that the archive holds at most; 0 where nothing reads it."""
         evolve = self.evolve
         probed = evolve.fitness == "probe" or evolve.children_per_birth > 1 or evolve.hindsight_tasks > 0
-        read = probed or self.solve.replay_frac > 0 or self.run.product == "probe"
+        read = probed or self.solve.replay_frac > 0 or self.run.product in ("probe", "distilled")
         return evolve.archive_capacity if read else 0
 
     @property
     def slots(self) -> Slots:
         """Where each sort of adapter lies in the bank."""
-        averages = self.learn.average_decay_frac > 0
+        averages, distilled = self.learn.average_decay_frac > 0, self.run.product == "distilled"
         return Slots.of(
-            self.population.num_members, self.num_hall_places, self.learn.has_references, averages, spare=False
+            self.population.num_members, self.num_hall_places, self.learn.has_references, averages, distilled
         )
 
     @property

@@ -11,26 +11,26 @@ class Slots:
     """Members first, so that their slots are the same in every run, then what a config adds; each may be empty.
 
     ``hall``: frozen past members, teachers' first, then students'. ``references`` and ``averages``: as many as members,
-    in their order. ``spare``: one place for an adapter that is only looked at.
+    in their order. ``distilled``: that of the adapter that is distilled at the end.
     """
 
     members: range
     hall: range
     references: range
     averages: range
-    spare: range
+    distilled: range
 
     @staticmethod
-    def of(num_members: int, num_hall: int, references: bool, averages: bool, spare: bool) -> Slots:
+    def of(num_members: int, num_hall: int, references: bool, averages: bool, distilled: bool) -> Slots:
         """Lay them out one behind the other."""
-        sizes = (num_members, num_hall, num_members * references, num_members * averages, int(spare))
+        sizes = (num_members, num_hall, num_members * references, num_members * averages, int(distilled))
         ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
         return Slots(*(range(end - size, end) for size, end in zip(sizes, ends, strict=True)))
 
     def part(self, slots: Sequence[int]) -> Slots:
         """Lay out those of ``slots`` (ascending) alone, numbered anew from 0; followers go with their members."""
         ends, end = [], 0
-        for whole in (self.members, self.hall, self.references, self.averages, self.spare):
+        for whole in (self.members, self.hall, self.references, self.averages, self.distilled):
             size = sum(slot in whole for slot in slots)
             ends.append(range(end, end + size))
             end += size
@@ -38,7 +38,7 @@ class Slots:
 
     def shard_of(self, slot: int, num_shards: int) -> int:
         """Return which of ``num_shards`` parts a slot is in: members in turn, followers where their members are."""
-        for whole in (self.members, self.hall, self.references, self.averages, self.spare):
+        for whole in (self.members, self.hall, self.references, self.averages, self.distilled):
             if slot in whole:
                 return whole.index(slot) % num_shards
         raise IndexError(f"there is no slot {slot}")
@@ -46,7 +46,7 @@ class Slots:
     @property
     def num_adapters(self) -> int:
         """Adapters in the bank."""
-        return self.spare.stop
+        return self.distilled.stop
 
     @property
     def judged(self) -> dict[int, int]:

@@ -113,6 +113,13 @@ LATER: dict[str, dict[str, object]] = {
         "importance_cap": 2.0,
         "canary_tolerance": 0.2,
     },
+    "distill": {
+        "num_epochs": 2,
+        "batch_size": 48,
+        "learning_rate": 2e-3,
+        "warmup_updates": 20,
+        "max_answers": 0,
+    },
     "evaluate": {
         "part": "all",
         "control": True,

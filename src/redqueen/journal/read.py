@@ -6,11 +6,17 @@ from collections import defaultdict
 
 from redqueen.errors import UserError
 from redqueen.journal.records import UNLISTED_TOKENS, RunRecord
-from redqueen.journal.values import json_of
+from redqueen.journal.values import json_of, json_pairs
 from redqueen.journal.write import Journal, Row
+from redqueen.nouns import Task
 
 Series = list[tuple[int, float | None]]
 """Pairs of a step and a value; None where the number was not defined."""
+
+TASK_COLUMNS = (
+    "id", "teacher", "student", "kind", "code", "inputs", "outputs", "message", "num_shown", "protection",
+)  # fmt: skip
+"""What of a task's row makes it a task; the rest are measures of it."""
 
 MAX_MEMBERS = 50_000
 """The most members, present and past, of a run that can be shown."""
@@ -76,6 +82,18 @@ def individuals(journal: Journal) -> list[Row]:
     if len(rows) > MAX_MEMBERS:
         raise UserError(f"The journal {journal.path} has {len(rows):,} members; at most {MAX_MEMBERS:,} are shown.")
     return rows
+
+
+def with_pairs(row: Row) -> Row:
+    """Return a task's row with ``inputs`` and ``outputs`` as lists. Raises UserError when they do not match."""
+    inputs, outputs = json_pairs(row)
+    return row | {"inputs": inputs, "outputs": outputs}
+
+
+def as_task(row: Row) -> Task:
+    """Return a row that ``with_pairs`` made as the verifier knows it."""
+    fields = {name: row[name] for name in TASK_COLUMNS}
+    return Task(**fields | {"inputs": tuple(row["inputs"]), "outputs": tuple(row["outputs"])})
 
 
 def births(journal: Journal) -> list[tuple[Row, list[str]]]:

@@ -18,6 +18,7 @@ CONTROL = "control"
 """The name of the bare base with every thought begun in the prompt: what it reaches by being told to think."""
 
 PRODUCT = "product"
+DISTILLED = "distilled"
 """The name of the one adapter that a run ends with."""
 
 SHARE, CHOSEN = "product/share/", "product/chosen/"

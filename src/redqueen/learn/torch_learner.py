@@ -82,6 +82,8 @@ class TorchLearner:
 
         ``tunings`` by slot; a member that is not named has the config's. A member whose advantages are all zero has
         nothing to learn and is not stepped (momentum alone must not move it); it is reported with loss and gradient 0.
+        One that is ``supervised`` waits for nothing, and its loss is the mean nats of a token where all advantages are
+        1.
         A member whose loss or gradient is not finite is left unstepped too, and reported with ``ok=False``; one that
         waits for more groups with ``stepped=False``.
         """
@@ -118,7 +120,9 @@ class TorchLearner:
 
     def _set_gradient(self, member: MemberData, gradient: Tensor) -> bool:
         """Hand a member's gradient, clipped on its own norm, to the optimiser; False: it waits for more groups."""
-        whole = self.gathering.add(member.slot, gradient, member.num_tokens, member.num_informative)
+        whole: Tensor | None = gradient
+        if not self.tunings[member.slot].supervised:
+            whole = self.gathering.add(member.slot, gradient, member.num_tokens, member.num_informative)
         if whole is None:
             return False
         norm = torch.linalg.vector_norm(whole)
@@ -196,6 +200,7 @@ class TorchLearner:
         gradient = torch.empty_like(hidden)
         entropy_weights = self._by_token(batch, {s: t.entropy_weight for s, t in self.tunings.items()}, 0.0)
         factors = self._by_token(batch, {s: t.temperature for s, t in self.tunings.items()}, 1.0)
+        supervised = self._by_token(batch, {s: float(t.supervised) for s, t in self.tunings.items()}, 0.0)
         for chunk in _chunks(len(hidden), self.logit_chunk_tokens):
             leaf = hidden[chunk].requires_grad_()
             heat = self.temperature if factors is None else self.temperature * factors[chunk, None]
@@ -208,6 +213,8 @@ class TorchLearner:
                 self.mismatch.add(log_ratios, member_of[chunk])
                 if self.config.old_logprobs == "recompute":  # else the ratio stands in the surrogate already
                     token_loss = token_loss * truncated_weights(log_ratios, self.mismatch.cap)
+            if supervised is not None:
+                token_loss = torch.where(supervised[chunk] > 0, -batch.advantages[chunk] * new, token_loss)
             if reference is not None:
                 log_q = torch.log_softmax(self.base.logits(reference[chunk]) / heat, dim=-1)
                 strayed = divergence(log_p, log_q)

@@ -19,7 +19,7 @@ def serve_command(config: Config, max_positions: int | None) -> str:
     It has room for everybody who may be sampled in one batch, the bare base among them, and beside it for as many new
     versions. ``max_positions`` are the base's, None where they are not known yet.
     """
-    num = len(config.slots.members) + len(config.slots.hall) + 1
+    num = len(config.slots.members) + len(config.slots.hall) + len(config.slots.distilled) + 1
     address = urlsplit(config.sampler.urls[0])
     limits = None if max_positions is None else fit_limits(config, max_positions)
     words = ["vllm", "serve", model_source(config.model.base), "--host", address.hostname or "127.0.0.1"]

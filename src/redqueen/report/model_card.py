@@ -8,7 +8,7 @@ from pathlib import Path
 
 from redqueen import __version__
 from redqueen.journal import Journal, read
-from redqueen.journal.records import ALL, BASE, CONTROL, PRODUCT
+from redqueen.journal.records import ALL, BASE, CONTROL, DISTILLED, PRODUCT
 from redqueen.journal.write import Row
 from redqueen.policy.base_identity import EMBEDDED_ID, OWN_BASE, BaseIdentity
 from redqueen.report.markdown import literal, table
@@ -54,11 +54,12 @@ def model_card(
             and row["stratum"] == row["kind"] == ALL
             and row["step"] <= step
         ]
-    roles = {"teacher": "teacher", "student": "student", "both": "teacher and student"}
-    role = roles[members[member]["role"]] if member in members else f"mean of {', '.join(sources)} in delta space"
+    roles = {"teacher": "a teacher", "student": "a student", "both": "a teacher and student"}
+    of_all = "a student of the right answers" if member == DISTILLED else "a mean in delta space"
+    role = roles[members[member]["role"]] if member in members else f"{of_all} of {', '.join(sources)}"
     parts = [
         _head(base.name, merged),
-        f"# {literal(member)}, a {role} of the run {literal(run.name)}",
+        f"# {literal(member)}, {role} of the run {literal(run.name)}",
         f"A member of a population ({literal(run.arm)}, seed {run.rng_seed}) trained by redqueen {__version__} in "
         "asymmetric self-play: teachers write programming tasks, students solve them, a sandboxed verifier judges. "
         f"This is its state after step {step}. "

@@ -62,6 +62,12 @@ def product_name(metrics: dict[str, Series]) -> str | None:
     return max(chosen)[1] if chosen else None
 
 
+def has_distilled(run_dir: Path) -> bool:
+    """Tell whether a run's distilled adapter has learned anything: before the end there is only a place for it."""
+    with Journal.open(Path(run_dir) / JOURNAL, read_only=True) as journal:
+        return any(value for _, value in read.metric_series(journal).get("distill/answers", []))
+
+
 def ends(series: Series, steps: int) -> Ends:
     """Return the means over the first and the last tenth (rounded up) of steps 1 to ``steps``, where defined."""
     width = max(1, math.ceil(ENDS_FRAC * steps))

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from redqueen.display import visible
 from redqueen.domains.registry import in_order, kinds, shown_as
 from redqueen.errors import UserError, command
 from redqueen.journal import Journal
-from redqueen.journal.values import json_pairs
+from redqueen.journal.read import TASK_COLUMNS, with_pairs
 from redqueen.journal.write import Row
-from redqueen.nouns import Task
 from redqueen.run.store import JOURNAL
 
 MAX_TEXT_CHARS = 2000
@@ -23,8 +21,7 @@ MAX_LINE_CHARS = 60
 """Longest first line of a program in the list."""
 
 COLUMNS = (
-    "seq", "id", "step", "kind", "teacher", "student", "code", "inputs", "outputs", "message", "num_shown",
-    "protection", "ast_depth", "cyclomatic", "num_lines", "num_attempts", "num_correct",
+    "seq", "step", *TASK_COLUMNS, "ast_depth", "cyclomatic", "num_lines", "num_attempts", "num_correct",
 )  # fmt: skip
 
 
@@ -70,7 +67,7 @@ def find_tasks(run_dir: Path, wanted: TaskFilter) -> list[Row]:
         present = in_order([*kinds(), *(row["kind"] for row in journal.query("SELECT DISTINCT kind FROM task"))])
         if wanted.kind and wanted.kind not in present:
             raise UserError(f"--kind {wanted.kind} is unknown: choose one of {', '.join(present)}")
-        return [_plain(row) for row in journal.query(sql, [*(value for _, value in used), wanted.limit or -1])]
+        return [with_pairs(row) for row in journal.query(sql, [*(value for _, value in used), wanted.limit or -1])]
 
 
 def read_task(run_dir: Path, task_id: str) -> Row:
@@ -91,13 +88,7 @@ def read_task(run_dir: Path, task_id: str) -> Row:
             "FROM attempt WHERE task = ? ORDER BY seq",
             [found[0]["seq"]],
         )
-    return _plain(found[0]) | {"proposal": proposal[0] if proposal else None, "attempts": attempts}
-
-
-def as_task(row: Row) -> Task:
-    """Return a row of ``find_tasks`` or ``read_task`` as the verifier knows it."""
-    names = ("id", "teacher", "student", "kind", "code", "message", "num_shown", "protection")
-    return Task(**{name: row[name] for name in names}, inputs=tuple(row["inputs"]), outputs=tuple(row["outputs"]))
+    return with_pairs(found[0]) | {"proposal": proposal[0] if proposal else None, "attempts": attempts}
 
 
 def list_text(rows: Sequence[Row]) -> str:
@@ -156,11 +147,6 @@ def _attempt_head(at: int, attempt: Row) -> str:
         f"attempt {at} by {_name(attempt['student'])}: {result}{verdict}{detail}, "
         f"reward {_number(attempt['reward'])}, {attempt['num_tokens']} tokens"
     )
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    inputs, outputs = json_pairs(row)
-    return row | {"inputs": inputs, "outputs": outputs}
 
 
 def _name(name: object) -> str:

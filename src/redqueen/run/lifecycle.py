@@ -29,7 +29,7 @@ from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, catching_signals
 from redqueen.run.now import NowFile
 from redqueen.run.preflight import check_prompts
-from redqueen.run.product import choose_product
+from redqueen.run.product import choose_product, distil_answers
 from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.reporting import Reporter
@@ -246,8 +246,7 @@ def _play(session: Session, state: State) -> bool:
             record_ratings(writer, state, session.engine)
             warned = record_health(writer, session.journal, session.engine, before.individuals, state)
             if last or _evaluation_due(config, state.step):
-                with clock.phase("evaluate"):
-                    records, figures = _evaluation(session, state, last)
+                records, figures = _evaluation(session, state, last, clock)
                 writer.add_evaluations(records)
                 writer.add_metrics(figures)
             writer.add_timings(report.seconds | clock.take())
@@ -292,21 +291,30 @@ def _evaluation_due(config: Config, step: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def _evaluation(session: Session, state: State, last: bool) -> tuple[list[EvaluationRecord], dict[str, float]]:
+def _evaluation(
+    session: Session, state: State, last: bool, clock: Clock
+) -> tuple[list[EvaluationRecord], dict[str, float]]:
     """Return the students' external fitness after a step; none, and it is owed, when a stop has cut it.
 
-    After the last step the run's product is chosen too, which does not look at those scores; its metrics come second.
+    After the last step the run's product is made and chosen too, which does not look at those scores; its metrics come
+    second.
     """
-    examiner, part = Examiner.of(session.engine), session.reporter.part
+    engine, part = session.engine, session.reporter.part
+    examiner, distilled, product = Examiner.of(engine), None, None
     try:
-        if not session.base_scores:
-            part("the base")
-        base = session.base_scores = session.base_scores or examiner.base()
-        part("the students")
-        students = scored_students(session.engine.config, state.students, state.step)
-        scores = examiner.members(students)
-        part("the candidates for the product")
-        product = choose_product(session.engine, state, examiner, scores) if last else None
+        if last:
+            with clock.phase("distill"):
+                distilled = distil_answers(engine, state, session.journal, part)
+        with clock.phase("evaluate"):
+            if not session.base_scores:
+                part("the base")
+            base = session.base_scores = session.base_scores or examiner.base()
+            part("the students")
+            students = scored_students(engine.config, state.students, state.step)
+            scores = examiner.members(students)
+            if last:
+                part("the candidates for the product")
+                product = choose_product(engine, state, examiner, scores, distilled)
     except Stopped:
         session.evaluation_owed = True
         return [], {}
@@ -315,7 +323,7 @@ def _evaluation(session: Session, state: State, last: bool) -> tuple[list[Evalua
     if product is None:
         return records, {}
     session.progress.say(f"product: {product.name}")
-    return records + product.records, product.metrics()
+    return records + product.records, product.metrics() | (distilled.metrics() if distilled else {})
 
 
 def _make_up(session: Session, state: State) -> bool:
@@ -323,8 +331,7 @@ def _make_up(session: Session, state: State) -> bool:
     if not session.evaluation_owed:
         return True
     last = _is_over(session.engine.config, state, spent_so_far(session.journal))
-    with session.clock(state.step).phase("evaluate"):
-        records, figures = _evaluation(session, state, last)
+    records, figures = _evaluation(session, state, last, session.clock(state.step))
     if session.evaluation_owed:
         return False
     session.journal.set_evaluations(state.step, records, figures)

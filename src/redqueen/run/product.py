@@ -1,13 +1,15 @@
 """The product of a run: one adapter, chosen or merged by internal evidence alone.
 
 At the end the students (of many, those with the highest ratings), and the mean of these in delta space, answer the same
-archived tasks of all ages; the one that solves most is the product, of equals the mean. All evidence is from inside the
-run: no held-out suite is read, so the product's score on one is an honest score. Ground: ours.
+archived tasks of all ages; the one that solves most is the product, of equals the mean. With ``run.product`` distilled
+one more answers them, who has learned the right answers of all students to all other tasks
+(``learn/distillation.py``). All evidence is from inside the run: no held-out suite is read, so the product's score on
+one is an honest score. Ground: ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
@@ -15,26 +17,28 @@ from tempfile import TemporaryDirectory
 import torch
 from safetensors.torch import load_file, save_file
 
-from redqueen.config import Config
+from redqueen.config import Config, RunConfig
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner, member_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.evolve.probe import prober_of
-from redqueen.journal import EvaluationRecord
-from redqueen.journal.records import CHOSEN, PRODUCT, SHARE
-from redqueen.nouns import Individual
+from redqueen.journal import EvaluationRecord, Journal
+from redqueen.journal.records import CHOSEN, DISTILLED, PRODUCT, SHARE
+from redqueen.learn.distillation import Distilled, distil
+from redqueen.nouns import Individual, Task
 from redqueen.policy.protocols import AdapterStore
 from redqueen.population.genotype import Genotype
 from redqueen.propose.archive import draw_of_all_ages
 from redqueen.run.checkpoint import TENSORS
+from redqueen.run.right_answers import right_answers
 from redqueen.state import State
 from redqueen.streams import Streams
 
 
 @dataclass(frozen=True)
 class Product:
-    """The product's name, a student's or ``merged``; what each candidate solved; its records of external fitness."""
+    """Its ``name``, a student's, ``merged`` or ``distilled``; what each candidate solved; its external fitness."""
 
     name: str
     shares: dict[str, float]
@@ -45,21 +49,43 @@ class Product:
         return {f"{SHARE}{name}": share for name, share in self.shares.items()} | {f"{CHOSEN}{self.name}": 1.0}
 
 
-def choose_product(engine: Engine, state: State, examiner: Examiner, scores: Sequence[Score]) -> Product | None:
+def probe_tasks(config: RunConfig, state: State) -> list[Task]:
+    """Return the archived tasks that the candidates for the product answer."""
+    rng = Streams(config.rng_seed, state.step).rng("product")
+    return [one.task for one in draw_of_all_ages(state.archive.entries, config.product_tasks, rng)]
+
+
+def distil_answers(engine: Engine, state: State, journal: Journal, tell: Callable[[str], None]) -> Distilled | None:
+    """Teach the right answers of the whole run to the adapter in the slot that waits for it; None where none is wanted.
+
+    The tasks that the candidates will be asked are held back. It may be repeated: the adapter begins anew.
+    """
+    config, slots = engine.config, engine.config.slots.distilled
+    if not slots:
+        return None
+    streams = Streams(config.run.rng_seed, state.step)
+    apart, rng = probe_tasks(config.run, state), streams.rng("distil")
+    tell("reading the right answers")
+    examples = right_answers(journal, apart, engine.prompt_format, engine.tokenizer, rng)
+    return distil(examples, engine.store, engine.learner, slots[0], config.distill, rng, config.run.rng_seed, tell)
+
+
+def choose_product(
+    engine: Engine, state: State, examiner: Examiner, scores: Sequence[Score], distilled: Distilled | None = None
+) -> Product | None:
     """Return the product of a run that ends with ``state``; None where the config wants none.
 
     ``scores`` are the students' external ones, which the choice does not read: they are the product's when it is one of
-    them. Without archived tasks it is the mean, or the only student.
+    them. Without archived tasks it is the mean, or the only student. ``distilled`` says that its slot has learned.
     """
     config = engine.config.run
     if config.product == "none":
         return None
     students = candidates(state, config.product_candidates)
-    streams = Streams(config.rng_seed, state.step)
-    drawn = draw_of_all_ages(state.archive.entries, config.product_tasks, streams.rng("product"))
-    tasks = [one.task for one in drawn]
-    prober = prober_of(engine, engine.config, streams)
-    shares = prober.look(tasks, students).means()
+    tasks = probe_tasks(config, state)
+    prober = prober_of(engine, engine.config, Streams(config.rng_seed, state.step))
+    taught = [distilled_member(engine.config, state)] if distilled and distilled.num_answers else []
+    shares = prober.look(tasks, [*taught, *students]).means()
     if len(students) > 1:
         with merged_in_place(engine, students) as stand_in:
             shares |= prober.look(tasks, [stand_in]).means()
@@ -67,9 +93,14 @@ def choose_product(engine: Engine, state: State, examiner: Examiner, scores: Seq
             if config.product == "merged" or shares.get(MERGED, 0.0) >= best:
                 records = member_records(PRODUCT, examiner.members([stand_in]))
                 return Product(MERGED, shares, records)
-    chosen = max(students, key=lambda student: shares.get(student.id, 0.0))
+    chosen = max([*taught, *students], key=lambda student: shares.get(student.id, 0.0))
     own = [score for score in scores if score.slots == (chosen.slot,)] or examiner.members([chosen])
     return Product(chosen.id, shares, member_records(PRODUCT, own))
+
+
+def distilled_member(config: Config, state: State) -> Individual:
+    """Return the adapter in the slot of the distilled one, as a student whom nobody has rated."""
+    return Individual(DISTILLED, "student", config.slots.distilled[0], state.students[0].rating, state.step)
 
 
 def candidates(state: State, most: int) -> list[Individual]:

@@ -32,6 +32,7 @@ PHASE_WORDS = {
     "solve": "solving",
     "learn": "learning",
     "evolve": "evolving",
+    "distill": "distilling",
     "evaluate": "evaluating",
     "checkpoint": "saving",
 }

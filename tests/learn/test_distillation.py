@@ -1,0 +1,123 @@
+"""Distillation: text learned by cross-entropy, by one adapter, from its beginning."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import tiny_bank
+
+from redqueen.config import DistillConfig, LearnConfig
+from redqueen.learn.distillation import Distilled, Example, distil, rate_at
+from redqueen.learn.torch_learner import TorchLearner
+from redqueen.learn.torch_store import TorchStore
+from redqueen.nouns import Completion, Rollout, Tuning
+from redqueen.policy.bank import AdapterBank
+from redqueen.population.genotype import flattened
+
+EXAMPLES = [Example((3, 4, 5 + i), (6 + i, 7, 8)) for i in range(5)]
+CONFIG = DistillConfig(num_epochs=2, batch_size=2, learning_rate=1e-2, warmup_updates=0)
+
+
+def nats(bank: AdapterBank, slot: int, example: Example) -> torch.Tensor:
+    """Of each token of the answer, by a forward pass of its own."""
+    tokens = torch.tensor([example.prompt + example.answer])
+    with torch.no_grad(), bank.routed(bank.route([slot], tokens_per_row=tokens.shape[1])):
+        logp = bank.base.model(tokens).logits[0].log_softmax(-1)
+    at = torch.arange(len(example.prompt) - 1, tokens.shape[1] - 1)
+    return -logp[at, tokens[0, at + 1]]
+
+
+def as_rollout(slot: int, example: Example, logprob: float = 0.0) -> Rollout:
+    known = (logprob,) * len(example.answer)
+    return Rollout(slot, example.prompt, (Completion(example.answer, known, 0.0, True),), (1.0,))
+
+
+def taught(examples: list[Example], config: DistillConfig = CONFIG, seed: int = 0) -> tuple[AdapterBank, Distilled]:
+    bank = tiny_bank("llama")
+    learner = TorchLearner(bank, LearnConfig(min_informative_groups=4))
+    store = TorchStore(bank, learner)
+    return bank, distil(examples, store, learner, 1, config, np.random.default_rng(seed))
+
+
+def test_the_rate_rises_over_the_warm_up_and_falls_linearly_to_zero() -> None:
+    config = DistillConfig(learning_rate=1.0, warmup_updates=4)
+    # Of 10 updates: (1/4)(1), (2/4)(0.9), (3/4)(0.8), 0.7, 0.6 ... 0.1.
+    wanted = [0.25, 0.45, 0.6, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
+    assert [rate_at(i, 10, config) for i in range(10)] == pytest.approx(wanted)
+    assert rate_at(0, 2, DistillConfig(learning_rate=1.0, warmup_updates=0)) == 1.0
+
+
+def test_a_supervised_update_reports_the_mean_nats_of_a_token_whatever_the_sampler_said() -> None:
+    bank = tiny_bank("llama")
+    expected = torch.cat([nats(bank, 1, one) for one in EXAMPLES[:2]]).mean().item()
+    for old_logprobs in ("recompute", "sampler"):
+        learner = TorchLearner(tiny_bank("llama"), LearnConfig(old_logprobs=old_logprobs))
+        rollouts = [as_rollout(1, one, logprob=-30.0) for one in EXAMPLES[:2]]
+        [stats] = learner.update(rollouts, {1: Tuning(1e-3, supervised=True)})
+        assert stats.loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_its_gradient_is_that_of_reinforce_with_advantage_1() -> None:
+    steps = {}
+    for supervised in (True, False):
+        bank = tiny_bank("llama")
+        learner = TorchLearner(bank, LearnConfig(old_logprobs="recompute"))
+        learner.update([as_rollout(1, one) for one in EXAMPLES], {1: Tuning(1e-3, supervised=supervised)})
+        steps[supervised] = bank.flat[1].clone()
+    assert torch.equal(steps[True], steps[False])
+
+
+def test_beside_a_supervised_member_another_learns_as_it_would_alone() -> None:
+    def stepped(rollouts: list[Rollout]) -> torch.Tensor:
+        bank = tiny_bank("llama")
+        learner = TorchLearner(bank, LearnConfig(old_logprobs="sampler"))
+        learner.update(rollouts, {0: Tuning(1e-3), 1: Tuning(1e-3, supervised=True)})
+        return bank.flat[0].clone()
+
+    own = [as_rollout(0, one, logprob=-3.0) for one in EXAMPLES]
+    torch.testing.assert_close(stepped(own), stepped([*own, as_rollout(1, EXAMPLES[0])]), rtol=1e-5, atol=1e-7)
+
+
+def test_the_answers_become_likelier_and_nobody_else_is_touched() -> None:
+    before = tiny_bank("llama")
+    bank, result = taught(EXAMPLES)
+    assert (result.num_answers, result.num_tokens) == (5, 15)
+    assert result.nats[1] < result.nats[0]
+    assert all(nats(bank, 1, one).mean() < nats(before, 1, one).mean() for one in EXAMPLES)
+    for slot in (0, 2):
+        assert torch.equal(bank.flat[slot], before.flat[slot])
+
+
+def test_it_begins_anew_whatever_was_in_the_slot() -> None:
+    bank = tiny_bank("llama")
+    learner = TorchLearner(bank, LearnConfig())
+    store = TorchStore(bank, learner)
+    for _ in range(2):
+        distil(EXAMPLES, store, learner, 1, CONFIG, np.random.default_rng(0))
+    once = taught(EXAMPLES)[0]
+    assert torch.equal(flattened(bank.genotype(1)), flattened(once.genotype(1)))
+
+
+def test_every_answer_is_read_once_an_epoch_and_at_most_so_many_are_read() -> None:
+    told: list[str] = []
+    bank = tiny_bank("llama")
+    learner = TorchLearner(bank, LearnConfig())
+    read: list[tuple[int, ...]] = []
+    update = learner.update
+
+    def noting(rollouts: list[Rollout], tunings: dict[int, Tuning]) -> object:
+        read.extend(rollout.completions[0].tokens for rollout in rollouts)
+        return update(rollouts, tunings)
+
+    learner.update = noting  # type: ignore[assignment, method-assign]
+    store = TorchStore(bank, learner)
+    distil(EXAMPLES, store, learner, 1, CONFIG, np.random.default_rng(0), tell=told.append)
+    assert told == [f"update {i} of 6" for i in range(1, 7)]
+    for epoch in (read[:5], read[5:]):
+        assert sorted(epoch) == sorted(one.answer for one in EXAMPLES)
+    assert taught(EXAMPLES, CONFIG.model_copy(update={"max_answers": 3}))[1].num_answers == 3
+
+
+def test_of_no_answers_nothing_is_learned() -> None:
+    bank, result = taught([])
+    assert result == Distilled(0, 0, ()) and result.metrics() == {"distill/answers": 0.0, "distill/tokens": 0.0}
+    assert torch.isfinite(bank.flat[1]).all()

@@ -1,0 +1,133 @@
+"""A run whose product is distilled: who learns what, what is kept of it, and that cutting it changes nothing."""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
+
+from redqueen.commands.evaluate import evaluate
+from redqueen.commands.export import export_member
+from redqueen.config import load_config
+from redqueen.errors import UserError
+from redqueen.journal import Journal, diff, read
+from redqueen.journal.records import DISTILLED, SHARE
+from redqueen.learn.torch_learner import TorchLearner
+from redqueen.learn.torch_store import FACTORS
+from redqueen.nouns import Task
+from redqueen.population.peft import read_adapter
+from redqueen.report.summary import summary
+from redqueen.run.lifecycle import resume, start
+from redqueen.run.product import probe_tasks
+from redqueen.run.right_answers import right_answers
+from redqueen.run.store import JOURNAL
+from redqueen.state import state_from_plain
+
+QUICK = Path(__file__).parents[1] / "quick.toml"
+OPTIONS = (
+    "run.product=distilled",
+    "run.product_tasks=6",
+    "distill.batch_size=2",
+    "distill.learning_rate=1e-2",
+    "evaluate.control=false",
+)
+SLOT = 4
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return play(OPTIONS, tmp_path_factory.mktemp("distilled") / "run")
+
+
+def held_back(run: Path) -> list[Task]:
+    return probe_tasks(load_config(QUICK, OPTIONS).run, state_from_plain(checkpoint(run, 4).state["state"]))
+
+
+def test_the_distilled_adapter_is_a_candidate_beside_the_students_and_their_mean(run: Path) -> None:
+    with Journal.open(run / JOURNAL, read_only=True) as journal:
+        metrics = read.metric_series(journal)
+    shares = {name.removeprefix(SHARE) for name in metrics if name.startswith(SHARE)}
+    assert len(shares) == 4 and {DISTILLED, "merged"} < shares
+    [(step, answers)] = metrics["distill/answers"]
+    assert step == 4 and answers and answers > 0
+    assert metrics["distill/last_nats"][0][1] < metrics["distill/first_nats"][0][1]
+
+
+def test_what_the_candidates_are_asked_is_not_what_it_has_learned(run: Path) -> None:
+    import numpy as np
+    from transformers import AutoTokenizer
+
+    from redqueen.domains.prompt_format import choose_format
+    from redqueen.policy.base_shape import model_source
+
+    config = load_config(QUICK, OPTIONS)
+    words, tokenizer = choose_format(config), AutoTokenizer.from_pretrained(model_source(config.model.base))
+    apart = held_back(run)
+    with Journal.open(run / JOURNAL, read_only=True) as journal:
+        learned = right_answers(journal, apart, words, tokenizer, np.random.default_rng(0))
+        everything = right_answers(journal, (), words, tokenizer, np.random.default_rng(0))
+        solved = journal.tuples("SELECT DISTINCT kind, code, inputs FROM task WHERE num_correct > 0")
+        texts = {text for (text,) in journal.tuples("SELECT text FROM attempt WHERE correct = 1")}
+    asked = {words.encode(tokenizer, words.solve(task)) for task in apart}
+    assert apart and asked & {one.prompt for one in everything}
+    assert not asked & {one.prompt for one in learned}
+    assert len(everything) == len(solved)
+    for one in everything:
+        assert one.answer[-1] == tokenizer.eos_token_id
+        assert tokenizer.decode(one.answer[:-1], skip_special_tokens=False) in texts
+
+
+def test_it_stands_in_the_checkpoint_and_is_exported_and_evaluated_by_its_name(run: Path, tmp_path: Path) -> None:
+    before, after = (checkpoint(run, step).tensors[FACTORS][SLOT] for step in (2, 4))
+    assert not torch.equal(before, after)
+    folder = export_member(run, DISTILLED, tmp_path / "out")
+    assert any(b.abs().max() > 0 for _, b in read_adapter(folder).genotype.factors.values())
+    assert "a student of the right answers of S" in (folder / "README.md").read_text()
+    found = evaluate(str(run), "mini", limit=4, out=tmp_path / "answers.jsonl")
+    assert DISTILLED in str(found)
+
+
+def test_before_the_end_there_is_nothing_to_export(run: Path, tmp_path: Path) -> None:
+    early = shutil.copytree(run, tmp_path / "early")
+    with Journal.open(early / JOURNAL) as journal:
+        journal.truncate_after(2)
+    with pytest.raises(UserError, match="distilled does not live in"):
+        export_member(early, DISTILLED, tmp_path / "out")
+
+
+def test_the_members_play_as_they_would_without_it(run: Path, tmp_path: Path) -> None:
+    plain = play([*OPTIONS[1:], "run.product=none"], tmp_path / "plain")
+    for name in ("candidate", "attempt", "rating", "birth"):
+        rows = []
+        for folder in (run, plain):
+            with Journal.open(folder / JOURNAL, read_only=True) as journal:
+                rows.append(journal.query(f"SELECT * FROM {name}"))
+        assert rows[0] == rows[1]
+
+
+def test_it_goes_on_as_if_never_cut(run: Path, tmp_path: Path) -> None:
+    check_it_goes_on_as_if_never_cut(run, tmp_path / "again", step=2)
+
+
+def test_a_stop_in_the_distillation_is_made_up_for(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = 0
+    update = TorchLearner.update
+
+    def stopping(self: TorchLearner, rollouts: object, tunings: object = None) -> object:
+        nonlocal taken
+        taken += any(tuning.supervised for tuning in tunings.values())  # type: ignore[attr-defined]
+        if taken == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return update(self, rollouts, tunings)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TorchLearner, "update", stopping)
+        assert not start(load_config(QUICK, OPTIONS), tmp_path / "cut")
+    assert taken == 2, "it went on after the stop"
+    assert summary(tmp_path / "cut")["product"] is None
+    assert resume(tmp_path / "cut")
+    assert diff(run / JOURNAL, tmp_path / "cut" / JOURNAL) is None
+    assert torch.equal(*(checkpoint(folder, 4).tensors[FACTORS] for folder in (run, tmp_path / "cut")))
