@@ -97,6 +97,13 @@ def test_it_begins_anew_whatever_was_in_the_slot() -> None:
     assert torch.equal(flattened(bank.genotype(1)), flattened(once.genotype(1)))
 
 
+def test_no_moments_are_left_of_it_for_a_checkpoint_to_hold() -> None:
+    bank = tiny_bank("llama")
+    learner = TorchLearner(bank, LearnConfig())
+    distil(EXAMPLES, TorchStore(bank, learner), learner, 1, CONFIG, np.random.default_rng(0))
+    assert learner.state_dict() == {} and not learner.moments(1)
+
+
 def test_every_answer_is_read_once_an_epoch_and_at_most_so_many_are_read() -> None:
     told: list[str] = []
     bank = tiny_bank("llama")

@@ -6,7 +6,8 @@ import pytest
 from verify_data import DATA, read_lines
 
 from redqueen.errors import UserError
-from redqueen.verify import Limits
+from redqueen.nouns import Grade
+from redqueen.verify import Limits, unit_tests
 from redqueen.verify.unit_tests import UnitTest, UnitTester, human_eval_test, mbpp_test
 from redqueen.verify.zygotes import ZygoteSettings
 
@@ -40,6 +41,21 @@ def test_a_right_program_passes_and_a_wrong_one_does_not(tester: UnitTester) -> 
         (False, "ok", "AssertionError"),
         (False, "ok", "ValueError"),
     ]
+
+
+def test_a_right_program_that_seemed_to_sleep_is_played_again(
+    tester: UnitTester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Grade] = []
+    grade_of = unit_tests._Game.grade
+
+    def starved_once(game: unit_tests._Game) -> Grade:
+        seen.append(grade_of(game))
+        return seen[-1] if len(seen) > 1 else Grade(False, "timeout", "asleep")
+
+    monkeypatch.setattr(unit_tests._Game, "grade", starved_once)
+    assert tester.grade([RIGHT])[0].correct
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize(

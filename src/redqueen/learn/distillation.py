@@ -77,6 +77,7 @@ def distil(
             [stats] = learner.update(drawn, {slot: tuning})
             total += stats.loss * stats.num_tokens
         nats.append(total / sum(len(one.answer) for one in examples))
+    store.forget(slot)  # nobody steps it again: a checkpoint need not hold its moments
     return Distilled(len(examples), sum(len(one.answer) for one in examples), tuple(nats))
 
 
