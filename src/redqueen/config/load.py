@@ -63,6 +63,8 @@ class Config(Section):
                 f"evolve.num_islands is {self.evolve.num_islands}, and an island needs two of each role, that one may "
                 f"be replaced by the other's child: lower it to {max(1, fewest // 2)}"
             )
+        if self.distill.restart_every_steps and self.run.product != "distilled":
+            raise ValueError('distill.restart_every_steps needs run.product = "distilled": set that, or it to 0')
         if self.cluster.num_shards > 1 and self.population.resting_folder:
             raise ValueError(
                 "population.resting_folder needs cluster.num_shards 1: a shard's backup holds its members in memory"

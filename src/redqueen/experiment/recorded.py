@@ -118,6 +118,7 @@ LATER: dict[str, dict[str, object]] = {
         "batch_size": 48,
         "learning_rate": 2e-3,
         "warmup_updates": 20,
+        "restart_every_steps": 0,
         "max_answers": 0,
     },
     "evaluate": {

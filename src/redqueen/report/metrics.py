@@ -195,6 +195,9 @@ METRICS: dict[str, Metric] = {
     "product/chosen/{member}": Metric("Product: {member}", "1: yes", "This candidate is the product of the run."),
     "distill/answers": Metric("Right answers distilled", "answers", "Right answers that the distilled adapter read."),
     "distill/tokens": Metric("Tokens distilled", "tokens", "Tokens of these answers."),
+    "distill/restarted": Metric(
+        "Students restarted", "students", "Students that became the distilled adapter before this step."
+    ),
     "distill/first_nats": Metric(
         "Distillation, first epoch", "nats", "Mean nats of an answer's token as it was first read.", "down"
     ),

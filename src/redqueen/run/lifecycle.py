@@ -33,6 +33,7 @@ from redqueen.run.product import choose_product, distil_answers
 from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.reporting import Reporter
+from redqueen.run.restarts import is_restart_due, restart_students
 from redqueen.run.same_base import named_base, refuse_other_base
 from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.store import (
@@ -236,10 +237,12 @@ def _play(session: Session, state: State) -> bool:
     while not _is_over(config, state, spent):
         before, clock = state, session.clock(state.step + 1)
         try:
+            state, restarted = _restart(session, state, clock)
             state, report = play_step(state, session.engine, clock)
         except Stopped:
             break
         with session.journal.step(report.step) as writer:
+            writer.add_metrics(restarted)
             metrics = record_step(writer, before, report, behaviours)
             spent = spent.plus(report, metrics)
             last = _is_over(config, state, spent)
@@ -265,6 +268,14 @@ def _play(session: Session, state: State) -> bool:
     if saved < state.step:
         _save(session, state)
     return _is_over(config, state, spent) and not session.evaluation_owed
+
+
+def _restart(session: Session, state: State, clock: Clock) -> tuple[State, dict[str, float]]:
+    """Restart the students if it is time for it; return the metrics of the step that follows."""
+    if not is_restart_due(session.engine.config.distill, state.step):
+        return state, {}
+    with clock.phase("distill"):
+        return restart_students(session.engine, state, session.journal, session.reporter.part)
 
 
 def _tell_news(session: Session, step: int) -> None:
