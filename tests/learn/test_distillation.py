@@ -6,7 +6,8 @@ import torch
 from tiny_models import tiny_bank
 
 from redqueen.config import DistillConfig, LearnConfig
-from redqueen.learn.distillation import Distilled, Example, distil, rate_at
+from redqueen.learn.batches import by_member
+from redqueen.learn.distillation import Distilled, Example, distil, is_restart_due, last_restart, rate_at
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.nouns import Completion, Rollout, Tuning
@@ -46,6 +47,14 @@ def test_the_rate_rises_over_the_warm_up_and_falls_linearly_to_zero() -> None:
     assert rate_at(0, 2, DistillConfig(learning_rate=1.0, warmup_updates=0)) == 1.0
 
 
+def test_a_restart_is_due_after_every_so_many_steps_and_never_at_0() -> None:
+    every_two = DistillConfig(restart_every_steps=2)
+    assert [is_restart_due(every_two, step) for step in range(5)] == [False, False, True, False, True]
+    # Behind step 2 the students restart before step 3: a run that has played 2 has had none.
+    assert [last_restart(every_two, step) for step in range(6)] == [0, 0, 0, 2, 2, 4]
+    assert not is_restart_due(DistillConfig(), 2) and last_restart(DistillConfig(), 9) == 0
+
+
 def test_a_supervised_update_reports_the_mean_nats_of_a_token_whatever_the_sampler_said() -> None:
     bank = tiny_bank("llama")
     expected = torch.cat([nats(bank, 1, one) for one in EXAMPLES[:2]]).mean().item()
@@ -57,13 +66,13 @@ def test_a_supervised_update_reports_the_mean_nats_of_a_token_whatever_the_sampl
 
 
 def test_its_gradient_is_that_of_reinforce_with_advantage_1() -> None:
-    steps = {}
+    gradients = {}
     for supervised in (True, False):
-        bank = tiny_bank("llama")
-        learner = TorchLearner(bank, LearnConfig(old_logprobs="recompute"))
-        learner.update([as_rollout(1, one) for one in EXAMPLES], {1: Tuning(1e-3, supervised=supervised)})
-        steps[supervised] = bank.flat[1].clone()
-    assert torch.equal(steps[True], steps[False])
+        learner = TorchLearner(tiny_bank("llama"), LearnConfig(old_logprobs="recompute"))
+        learner.tunings = {1: Tuning(1e-3, supervised=supervised)}
+        gradients[supervised] = learner.gradients(by_member([as_rollout(1, one) for one in EXAMPLES]))[0]
+    assert gradients[True].abs().max() > 0
+    torch.testing.assert_close(gradients[True], gradients[False], rtol=1e-6, atol=1e-9)
 
 
 def test_beside_a_supervised_member_another_learns_as_it_would_alone() -> None:
@@ -122,6 +131,14 @@ def test_every_answer_is_read_once_an_epoch_and_at_most_so_many_are_read() -> No
     for epoch in (read[:5], read[5:]):
         assert sorted(epoch) == sorted(one.answer for one in EXAMPLES)
     assert taught(EXAMPLES, CONFIG.model_copy(update={"max_answers": 3}))[1].num_answers == 3
+
+
+def test_where_no_update_is_finite_nothing_was_distilled() -> None:
+    bank = tiny_bank("llama")
+    learner = TorchLearner(bank, LearnConfig())
+    bank.base.model.get_output_embeddings().weight.data.fill_(float("nan"))
+    result = distil(EXAMPLES, TorchStore(bank, learner), learner, 1, CONFIG, np.random.default_rng(0))
+    assert result.num_answers == 0 and torch.isfinite(bank.flat[1]).all()
 
 
 def test_of_no_answers_nothing_is_learned() -> None:

@@ -43,7 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def held_back(run: Path) -> list[Task]:
-    return probe_tasks(load_config(QUICK, OPTIONS).run, state_from_plain(checkpoint(run, 4).state["state"]))
+    return probe_tasks(load_config(QUICK, OPTIONS), state_from_plain(checkpoint(run, 4).state["state"]))
 
 
 def test_the_distilled_adapter_is_a_candidate_beside_the_students_and_their_mean(run: Path) -> None:
@@ -87,7 +87,7 @@ def test_it_stands_in_the_checkpoint_and_is_exported_and_evaluated_by_its_name(r
     assert any(b.abs().max() > 0 for _, b in read_adapter(folder).genotype.factors.values())
     assert "a student of the right answers of S" in (folder / "README.md").read_text()
     found = evaluate(str(run), "mini", limit=4, out=tmp_path / "answers.jsonl")
-    assert DISTILLED in str(found)
+    assert DISTILLED in [one["name"] for one in found["members"]]
 
 
 def test_before_the_end_there_is_nothing_to_export(run: Path, tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ import pytest
 import torch
 from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
 
-from redqueen.config import DistillConfig, load_config
+from redqueen.config import load_config
 from redqueen.errors import UserError
-from redqueen.journal import Journal, diff, read
-from redqueen.learn.torch_learner import TorchLearner
+from redqueen.journal import Journal, read
+from redqueen.journal.write import Row
 from redqueen.learn.torch_store import FACTORS
 from redqueen.run.lifecycle import resume, start
-from redqueen.run.restarts import is_restart_due
+from redqueen.run.reporting import Reporter
 from redqueen.run.store import JOURNAL
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
@@ -37,10 +37,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return play(OPTIONS, tmp_path_factory.mktemp("restarts") / "run")
 
 
-def test_it_is_due_after_every_so_many_steps_and_never_at_0() -> None:
-    every_two = DistillConfig(restart_every_steps=2)
-    assert [is_restart_due(every_two, step) for step in range(5)] == [False, False, True, False, True]
-    assert not is_restart_due(DistillConfig(), 2)
+def rows(folder: Path, table: str) -> list[Row]:
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        return journal.query(f"SELECT * FROM {table}")
 
 
 def test_the_students_become_what_was_distilled_before_the_next_step(run: Path) -> None:
@@ -49,40 +48,61 @@ def test_the_students_become_what_was_distilled_before_the_next_step(run: Path) 
         assert torch.equal(after[slot], after[DISTILLED]) and not torch.equal(after[slot], before[slot])
     with Journal.open(run / JOURNAL, read_only=True) as journal:
         metrics = read.metric_series(journal)
-    assert metrics["distill/restarted"] == [(3, 2.0)]
-    (early, first), (late, last) = metrics["distill/answers"]
-    assert (early, late) == (3, 4) and first and last and 0 < first <= last
+    [(early, first)], [(late, last)] = metrics["restart/answers"], metrics["distill/answers"]
+    assert (early, late) == (3, 4) and first and last and first > 0 and last > 0
 
 
 def test_it_goes_on_as_if_never_cut(run: Path, tmp_path: Path) -> None:
     check_it_goes_on_as_if_never_cut(run, tmp_path / "again", step=2)
 
 
-@pytest.mark.parametrize("supervised", [True, False], ids=["in the distillation", "in the step behind it"])
-def test_a_stop_drops_the_step_and_it_is_done_again(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervised: bool
-) -> None:
-    calls = 0
-    update = TorchLearner.update
+def test_a_restart_before_the_last_step_stands_beside_the_distillation_behind_it(tmp_path: Path) -> None:
+    folder = play([*OPTIONS, "run.num_steps=3"], tmp_path / "run")
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        metrics = read.metric_series(journal)
+    assert [step for step, _ in metrics["restart/answers"]] == [step for step, _ in metrics["distill/answers"]] == [3]
 
-    def stopping(self: TorchLearner, rollouts: object, tunings: object = None) -> object:
-        nonlocal calls
-        restarting = any(tuning.supervised for tuning in tunings.values())  # type: ignore[attr-defined]
-        calls += restarting
-        if (supervised and calls == 1) or (calls and not supervised and not restarting):
+
+@pytest.mark.parametrize("phase", ["restart", "propose", "solve"])
+def test_a_stop_drops_the_step_and_it_is_done_again(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    once, entered = Reporter.__call__, Reporter.enter
+    at = (0, "")
+
+    def stopping(self: Reporter, done: int, total: int, tokens: int = 0) -> None:
+        nonlocal at
+        if at == (3, phase):
             os.kill(os.getpid(), signal.SIGINT)
-        return update(self, rollouts, tunings)  # type: ignore[arg-type]
+            at = (0, "")
+        once(self, done, total, tokens)
+
+    def noting(self: Reporter, step: int, name: str) -> None:
+        nonlocal at
+        at = (step, name)
+        entered(self, step, name)
 
     folder = tmp_path / "cut"
     with monkeypatch.context() as patch:
-        patch.setattr(TorchLearner, "update", stopping)
-        assert not start(load_config(QUICK, OPTIONS), folder)
-    assert calls
+        patch.setattr(Reporter, "enter", noting)
+        patch.setattr(Reporter, "__call__", stopping)
+        assert not start(load_config(QUICK, [*OPTIONS, "run.checkpoint_every_steps=3"]), folder)
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        assert read.last_step(journal) == 2
+    kept = checkpoint(folder, 2).tensors[FACTORS]
+    assert torch.equal(kept[STUDENTS[0]], kept[DISTILLED]) == (phase != "restart")
     assert resume(folder)
-    assert diff(run / JOURNAL, folder / JOURNAL) is None
-    assert torch.equal(*(checkpoint(one, 4).tensors[FACTORS] for one in (run, folder)))
+    with (
+        Journal.open(folder / JOURNAL, read_only=True) as journal,
+        Journal.open(run / JOURNAL, read_only=True) as other,
+    ):
+        for table in ("candidate", "attempt", "metric", "evaluation"):
+            assert journal.query(f"SELECT * FROM {table}") == other.query(f"SELECT * FROM {table}")
 
 
-def test_without_a_place_for_the_distilled_adapter_the_config_is_refused() -> None:
+def test_without_a_place_for_the_adapter_or_a_second_role_the_config_is_refused() -> None:
     with pytest.raises(UserError, match="restart_every_steps needs"):
         load_config(QUICK, ["distill.restart_every_steps=2"])
+    single = ["population.single=true", "population.num_teachers=1", "population.num_students=1"]
+    with pytest.raises(UserError, match="would forget how to propose"):
+        load_config(QUICK, [*OPTIONS, *single])

@@ -53,7 +53,7 @@ class Examination:
 def open_examination(target: str, overrides: Sequence[str], report: Report = unheard) -> Iterator[Examination]:
     """Load a target: a run directory, a PEFT folder, a Hugging Face model folder, or the word ``base``.
 
-    Of a run, all members of its newest checkpoint are evaluated, and the bare base. ``overrides``
+    Of a run, all members of its newest checkpoint are evaluated, what was distilled, and the bare base. ``overrides``
     are ``section.field=value``; ``report`` is told how far answering is.
 
     Raises UserError when it is none of the four or cannot be loaded.
@@ -95,7 +95,8 @@ def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examinati
     with open_engine(config, report=report) as engine:
         engine.store.load_state(checkpoint.tensors)
         members = [Examinee(i.id, i.role, i.slot) for i in state.individuals]
-        members += [Examinee(DISTILLED, "adapter", slot) for slot in config.slots.distilled if has_distilled(folder)]
+        if config.slots.distilled and has_distilled(folder, state.step):
+            members.append(Examinee(DISTILLED, "adapter", config.slots.distilled[0]))
         yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *members), f"step-{state.step:06d}")
 
 

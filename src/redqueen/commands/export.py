@@ -98,7 +98,8 @@ def open_member(run_dir: Path, member: str) -> Opened:
     state = state_from_plain(checkpoint.state["state"])
     members = state.by_id()
     name = member or _product(run_dir, state)
-    distilled = list(config.slots.distilled) if has_distilled(run_dir) else []
+    slots_of_it = list(config.slots.distilled)
+    distilled = slots_of_it if slots_of_it and has_distilled(run_dir, checkpoint.step) else []
     known = [*members, *([DISTILLED] if distilled else [])]
     if name != MERGED and name not in known:
         raise UserError(f"--member {name} does not live in {run_dir}: choose one of {', '.join(known)}")

@@ -65,6 +65,10 @@ class Config(Section):
             )
         if self.distill.restart_every_steps and self.run.product != "distilled":
             raise ValueError('distill.restart_every_steps needs run.product = "distilled": set that, or it to 0')
+        if self.distill.restart_every_steps and self.population.single:
+            raise ValueError(
+                "distill.restart_every_steps needs two roles: a single agent would forget how to propose, set it to 0"
+            )
         if self.cluster.num_shards > 1 and self.population.resting_folder:
             raise ValueError(
                 "population.resting_folder needs cluster.num_shards 1: a shard's backup holds its members in memory"

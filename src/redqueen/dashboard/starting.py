@@ -25,6 +25,7 @@ DOING = {
     "solve": "solving",
     "learn": "learning",
     "evolve": "breeding",
+    "restart": "restarting the students from all right answers",
     "distill": "distilling the right answers of all into one adapter",
     "evaluate": "measuring on the frozen suite",
     "checkpoint": "saving",

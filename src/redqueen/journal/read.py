@@ -18,6 +18,9 @@ TASK_COLUMNS = (
 )  # fmt: skip
 """What of a task's row makes it a task; the rest are measures of it."""
 
+AFTER_A_STEP = ("distill", "evaluate", "checkpoint")
+"""Phases that are no part of a step's time: they come as often as one wants to look, or once, at the end."""
+
 MAX_MEMBERS = 50_000
 """The most members, present and past, of a run that can be shown."""
 
@@ -66,9 +69,10 @@ def tokens_sampled(journal: Journal) -> int:
 
 
 def step_seconds(journal: Journal) -> float:
-    """Return the wall-clock seconds of all steps from 1 on, evaluation and checkpoints apart."""
+    """Return the wall-clock seconds of all steps from 1 on, without what comes behind a step: ``AFTER_A_STEP``."""
+    marks = ", ".join("?" * len(AFTER_A_STEP))
     [row] = journal.tuples(
-        "SELECT coalesce(sum(seconds), 0.0) FROM timing WHERE step > 0 AND phase NOT IN ('evaluate', 'checkpoint')"
+        f"SELECT coalesce(sum(seconds), 0.0) FROM timing WHERE step > 0 AND phase NOT IN ({marks})", AFTER_A_STEP
     )
     return float(row[0])
 

@@ -18,8 +18,10 @@ CONTROL = "control"
 """The name of the bare base with every thought begun in the prompt: what it reaches by being told to think."""
 
 PRODUCT = "product"
-DISTILLED = "distilled"
 """The name of the one adapter that a run ends with."""
+
+DISTILLED = "distilled"
+"""The name of the adapter that has read the right answers of all students."""
 
 SHARE, CHOSEN = "product/share/", "product/chosen/"
 """Metrics of the last step, before a candidate's name: its share of the last probe, and a 1 for the product."""

@@ -1,10 +1,11 @@
-"""Distillation: one fresh adapter learns the right answers of all students as text, when the run is over.
+"""Distillation: one fresh adapter learns the right answers of all students as text.
 
-A policy gradient takes one step from a step's answers and forgets them. Here the verified answers of the whole run are
+A policy gradient takes one step from a step's answers and forgets them. Here the verified answers of all steps are
 read together, in random order, by an adapter that has learned nothing yet: cross-entropy on the tokens of the answer,
 ``distill.num_epochs`` times over, at a rate that rises over ``distill.warmup_updates`` and then falls linearly to zero.
 Ground: rejection-sampling fine-tuning (Yuan et al. 2023), whose samples of several models add up because their mistakes
-differ; of a population, and at the end of self-play: ours.
+differ; of a population, and at the end of self-play: ours. Log-probabilities are those at the solver's temperature, as
+for the members; with ``learn.kl_weight`` the adapter is held to the base, and the penalty is part of what is reported.
 """
 
 from __future__ import annotations
@@ -29,16 +30,30 @@ class Example:
 
 @dataclass(frozen=True)
 class Distilled:
-    """How it went: ``num_answers`` with ``num_tokens`` of answers, and the mean nats a token in each epoch."""
+    """How it went: ``num_answers`` with ``num_tokens`` of answers, and the mean nats a token in each epoch.
+
+    No answers: the adapter is a founder, since there were none or no update was finite.
+    """
 
     num_answers: int
     num_tokens: int
     nats: tuple[float, ...]
 
-    def metrics(self) -> dict[str, float]:
-        """Return what the journal keeps of it."""
-        found = {"distill/answers": float(self.num_answers), "distill/tokens": float(self.num_tokens)}
-        return found | {"distill/first_nats": self.nats[0], "distill/last_nats": self.nats[-1]} if self.nats else found
+    def metrics(self, of: str = "distill") -> dict[str, float]:
+        """Return what the journal keeps of it, under names that begin with ``of``."""
+        found = {f"{of}/answers": float(self.num_answers), f"{of}/tokens": float(self.num_tokens)}
+        return found | {f"{of}/first_nats": self.nats[0], f"{of}/last_nats": self.nats[-1]} if self.nats else found
+
+
+def is_restart_due(config: DistillConfig, step: int) -> bool:
+    """Tell whether the students restart before the step behind ``step``."""
+    return config.restart_every_steps > 0 and step > 0 and step % config.restart_every_steps == 0
+
+
+def last_restart(config: DistillConfig, step: int) -> int:
+    """Return the step behind which the students have last restarted, in a run that has played ``step``; 0: never."""
+    every = config.restart_every_steps
+    return (step - 1) // every * every if every and step else 0
 
 
 def rate_at(update: int, num_updates: int, config: DistillConfig) -> float:
@@ -66,7 +81,7 @@ def distil(
         examples = [examples[i] for i in sorted(rng.choice(len(examples), config.max_answers, replace=False))]
     rollouts = [_rollout(slot, one) for one in examples]
     num_batches = -(-len(rollouts) // config.batch_size)
-    num_updates, nats = config.num_epochs * num_batches, []
+    num_updates, num_taken, nats = config.num_epochs * num_batches, 0, []
     for epoch in range(config.num_epochs if rollouts else 0):
         order, total = rng.permutation(len(rollouts)), 0.0
         for batch in range(num_batches):
@@ -76,8 +91,11 @@ def distil(
             drawn = [rollouts[i] for i in order[batch * config.batch_size : (batch + 1) * config.batch_size]]
             [stats] = learner.update(drawn, {slot: tuning})
             total += stats.loss * stats.num_tokens
+            num_taken += stats.ok
         nats.append(total / sum(len(one.answer) for one in examples))
     store.forget(slot)  # nobody steps it again: a checkpoint need not hold its moments
+    if not num_taken:
+        return Distilled(0, 0, ())
     return Distilled(len(examples), sum(len(one.answer) for one in examples), tuple(nats))
 
 

@@ -193,21 +193,18 @@ METRICS: dict[str, Metric] = {
         "Last probe, {member}", SHARE, "Share of the last probe that a candidate for the run's product solved."
     ),
     "product/chosen/{member}": Metric("Product: {member}", "1: yes", "This candidate is the product of the run."),
-    "distill/answers": Metric("Right answers distilled", "answers", "Right answers that the distilled adapter read."),
-    "distill/tokens": Metric("Tokens distilled", "tokens", "Tokens of these answers."),
-    "distill/restarted": Metric(
-        "Students restarted", "students", "Students that became the distilled adapter before this step."
+    "{distillation}/answers": Metric("Right answers, {distillation}", "answers", "How many were distilled."),
+    "{distillation}/tokens": Metric("Tokens of answers, {distillation}", "tokens", "Tokens of these answers."),
+    "{distillation}/first_nats": Metric(
+        "First epoch, {distillation}", "nats", "Mean nats of an answer's token as it was first read.", "down"
     ),
-    "distill/first_nats": Metric(
-        "Distillation, first epoch", "nats", "Mean nats of an answer's token as it was first read.", "down"
-    ),
-    "distill/last_nats": Metric(
-        "Distillation, last epoch", "nats", "Mean nats of an answer's token as it was last read.", "down"
+    "{distillation}/last_nats": Metric(
+        "Last epoch, {distillation}", "nats", "Mean nats of an answer's token as it was last read.", "down"
     ),
     "evolve/births": Metric("Births", "individuals", "How many members were replaced by a child in this step."),
 }
 
-PHASES = ("match", "propose", "verify", "solve", "learn", "evolve", "distill", "evaluate", "checkpoint")
+PHASES = ("restart", "match", "propose", "verify", "solve", "learn", "evolve", "distill", "evaluate", "checkpoint")
 """The phases of a step in their order, as they stand in the journal's table of times."""
 
 

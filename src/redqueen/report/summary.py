@@ -62,10 +62,12 @@ def product_name(metrics: dict[str, Series]) -> str | None:
     return max(chosen)[1] if chosen else None
 
 
-def has_distilled(run_dir: Path) -> bool:
-    """Tell whether a run's distilled adapter has learned anything: before the end there is only a place for it."""
+def has_distilled(run_dir: Path, step: int) -> bool:
+    """Tell whether the distilled adapter of the checkpoint of ``step`` has learned: before there is only its place."""
     with Journal.open(Path(run_dir) / JOURNAL, read_only=True) as journal:
-        return any(value for _, value in read.metric_series(journal).get("distill/answers", []))
+        marks = "('distill/answers', 'restart/answers')"
+        found = journal.tuples(f"SELECT count(*) FROM metric WHERE name IN {marks} AND value > 0 AND step <= ?", [step])
+    return bool(found[0][0])
 
 
 def ends(series: Series, steps: int) -> Ends:

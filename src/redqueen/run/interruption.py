@@ -16,14 +16,12 @@ NOTICE = b"\nstopping as soon as nothing is lost by it, with a checkpoint; once 
 BEFORE_LEARNING = frozenset({"match", "propose", "verify", "solve", "learn"})
 """Phases at whose beginning the step has not changed any adapter yet, so that the step can be dropped."""
 
-CUT = (BEFORE_LEARNING - {"match", "learn"}) | {"evaluate", "distill"}
+CUT = (BEFORE_LEARNING - {"match", "learn"}) | {"evaluate", "distill", "restart"}
 """Phases that can be cut between batches: in the others an adapter changes, or they are over at once."""
 
 
 class Stopped(Exception):
-    """A phase was cut because a stop was requested; adapters and state are as they were before the phase.
-
-    Of a distillation something may be left in its own slot; it begins anew."""
+    """A phase was cut because a stop was requested; adapters and state are as they were before the phase."""
 
 
 @dataclass

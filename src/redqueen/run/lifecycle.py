@@ -20,6 +20,7 @@ from redqueen.evaluate.external import Examiner, member_records, scored_students
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
+from redqueen.learn.distillation import is_restart_due
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.cluster_log import write_news
@@ -29,11 +30,11 @@ from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, catching_signals
 from redqueen.run.now import NowFile
 from redqueen.run.preflight import check_prompts
-from redqueen.run.product import choose_product, distil_answers
+from redqueen.run.product import choose_product, distil_answers, probe_tasks
 from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.reporting import Reporter
-from redqueen.run.restarts import is_restart_due, restart_students
+from redqueen.run.restarts import restart_students
 from redqueen.run.same_base import named_base, refuse_other_base
 from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.store import (
@@ -274,7 +275,7 @@ def _restart(session: Session, state: State, clock: Clock) -> tuple[State, dict[
     """Restart the students if it is time for it; return the metrics of the step that follows."""
     if not is_restart_due(session.engine.config.distill, state.step):
         return state, {}
-    with clock.phase("distill"):
+    with clock.phase("restart"):
         return restart_students(session.engine, state, session.journal, session.reporter.part)
 
 
@@ -315,7 +316,8 @@ def _evaluation(
     try:
         if last:
             with clock.phase("distill"):
-                distilled = distil_answers(engine, state, session.journal, part)
+                apart = probe_tasks(engine.config, state)
+                distilled = distil_answers(engine, state, session.journal, apart, part)
         with clock.phase("evaluate"):
             if not session.base_scores:
                 part("the base")

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import torch
 from safetensors.torch import load_file, save_file
 
-from redqueen.config import Config, RunConfig
+from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner, member_records
 from redqueen.evaluate.fitness_suite import Score
@@ -25,7 +25,7 @@ from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.evolve.probe import prober_of
 from redqueen.journal import EvaluationRecord, Journal
 from redqueen.journal.records import CHOSEN, DISTILLED, PRODUCT, SHARE
-from redqueen.learn.distillation import Distilled, distil
+from redqueen.learn.distillation import Distilled, distil, last_restart
 from redqueen.nouns import Individual, Task
 from redqueen.policy.protocols import AdapterStore
 from redqueen.population.genotype import Genotype
@@ -49,25 +49,38 @@ class Product:
         return {f"{SHARE}{name}": share for name, share in self.shares.items()} | {f"{CHOSEN}{self.name}": 1.0}
 
 
-def probe_tasks(config: RunConfig, state: State) -> list[Task]:
-    """Return the archived tasks that the candidates for the product answer."""
-    rng = Streams(config.rng_seed, state.step).rng("product")
-    return [one.task for one in draw_of_all_ages(state.archive.entries, config.product_tasks, rng)]
+def probe_tasks(config: Config, state: State) -> list[Task]:
+    """Return the archived tasks that the candidates for the product answer.
+
+    Where one of them is distilled nobody has read answers to them: they were posed after the last restart of the
+    students, and they are at most a quarter of the archive, since they are held back from the distillation.
+    """
+    num, entries = config.run.product_tasks, state.archive.entries
+    if config.slots.distilled:
+        num = min(num, len(entries) // 4)
+        entries = tuple(one for one in entries if one.step > last_restart(config.distill, state.step))
+    rng = Streams(config.run.rng_seed, state.step).rng("product")
+    return [one.task for one in draw_of_all_ages(entries, num, rng)]
 
 
-def distil_answers(engine: Engine, state: State, journal: Journal, tell: Callable[[str], None]) -> Distilled | None:
-    """Teach the right answers of the whole run to the adapter in the slot that waits for it; None where none is wanted.
+def distil_answers(
+    engine: Engine, state: State, journal: Journal, held_back: Sequence[Task], tell: Callable[[str], None]
+) -> Distilled | None:
+    """Teach the right answers of all steps to the adapter in the slot that waits for it; None where none is wanted.
 
-    The tasks that the candidates will be asked are held back. It may be repeated: the adapter begins anew.
+    The tasks ``held_back`` are left out. When it is cut the slot has what it had before.
     """
     config, slots = engine.config, engine.config.slots.distilled
     if not slots:
         return None
-    streams = Streams(config.run.rng_seed, state.step)
-    apart, rng = probe_tasks(config.run, state), streams.rng("distil")
+    rng, before = Streams(config.run.rng_seed, state.step).rng("distil"), engine.store.genotype(slots[0])
     tell("reading the right answers")
-    examples = right_answers(journal, apart, engine.prompt_format, engine.tokenizer, rng)
-    return distil(examples, engine.store, engine.learner, slots[0], config.distill, rng, config.run.rng_seed, tell)
+    examples = right_answers(journal, held_back, engine.prompt_format, engine.tokenizer, rng)
+    try:
+        return distil(examples, engine.store, engine.learner, slots[0], config.distill, rng, config.run.rng_seed, tell)
+    except BaseException:
+        engine.store.load(slots[0], before)
+        raise
 
 
 def choose_product(
@@ -76,13 +89,13 @@ def choose_product(
     """Return the product of a run that ends with ``state``; None where the config wants none.
 
     ``scores`` are the students' external ones, which the choice does not read: they are the product's when it is one of
-    them. Without archived tasks it is the mean, or the only student. ``distilled`` says that its slot has learned.
+    them. Without archived tasks it is the mean, or the first student. ``distilled`` says that its slot has learned.
     """
     config = engine.config.run
     if config.product == "none":
         return None
     students = candidates(state, config.product_candidates)
-    tasks = probe_tasks(config, state)
+    tasks = probe_tasks(engine.config, state)
     prober = prober_of(engine, engine.config, Streams(config.rng_seed, state.step))
     taught = [distilled_member(engine.config, state)] if distilled and distilled.num_answers else []
     shares = prober.look(tasks, [*taught, *students]).means()
@@ -93,7 +106,7 @@ def choose_product(
             if config.product == "merged" or shares.get(MERGED, 0.0) >= best:
                 records = member_records(PRODUCT, examiner.members([stand_in]))
                 return Product(MERGED, shares, records)
-    chosen = max([*taught, *students], key=lambda student: shares.get(student.id, 0.0))
+    chosen = max([*taught, *students] if shares else students, key=lambda student: shares.get(student.id, 0.0))
     own = [score for score in scores if score.slots == (chosen.slot,)] or examiner.members([chosen])
     return Product(chosen.id, shares, member_records(PRODUCT, own))
 

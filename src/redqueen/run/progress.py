@@ -32,7 +32,8 @@ PHASE_WORDS = {
     "solve": "solving",
     "learn": "learning",
     "evolve": "evolving",
-    "distill": "distilling",
+    "restart": "restarting the students:",
+    "distill": "distilling:",
     "evaluate": "evaluating",
     "checkpoint": "saving",
 }

@@ -28,8 +28,9 @@ class Reporter:
             self.now.phase(step, phase)
 
     def part(self, words: str) -> None:
-        """A part of the phase begins, such as "the students": its items are counted anew."""
+        """A part of the phase begins, such as "the students": its items are counted anew. May raise Stopped too."""
         self.progress.part(words)
+        self.stop_request.between_batches(self._phase)
 
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:
         """So much of the phase is done. Raises Stopped when a stop was asked for and the phase can be cut here."""

@@ -12,16 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from redqueen.config import DistillConfig
 from redqueen.engine import Engine
 from redqueen.journal import Journal
 from redqueen.run.product import distil_answers
 from redqueen.state import State
-
-
-def is_restart_due(config: DistillConfig, step: int) -> bool:
-    """Tell whether the students restart before the step behind ``step``."""
-    return config.restart_every_steps > 0 and step > 0 and step % config.restart_every_steps == 0
 
 
 def restart_students(
@@ -29,13 +23,13 @@ def restart_students(
 ) -> tuple[State, dict[str, float]]:
     """Return the state in which all students have the distilled adapter, without moments, and what it took.
 
-    Where nothing was solved yet they stay as they are.
+    Where nothing was solved yet they stay as they are. Nothing is held back: what the run's product will be asked was
+    posed later (``run/product.py``).
     """
-    distilled = distil_answers(engine, state, journal, tell)
+    distilled = distil_answers(engine, state, journal, (), tell)
     if distilled is None or not distilled.num_answers:
         return state, {}
     for student in state.students:
         engine.store.copy(engine.config.slots.distilled[0], student.slot)
     whole = state.broken - {student.id for student in state.students}
-    figures = distilled.metrics() | {"distill/restarted": float(len(state.students))}
-    return replace(state, broken=whole), figures
+    return replace(state, broken=whole), distilled.metrics("restart")
