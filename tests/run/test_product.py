@@ -14,12 +14,12 @@ from redqueen.commands.report import report
 from redqueen.errors import UserError
 from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.journal import Journal
-from redqueen.journal.records import CHOSEN, SHARE
+from redqueen.journal.records import CHOSEN, DISTILLED, SHARE
 from redqueen.nouns import Individual, Rating
 from redqueen.population.peft import read_adapter
 from redqueen.report.summary import ends, product_name, summary
 from redqueen.run.checkpoint import Checkpoint
-from redqueen.run.product import candidates
+from redqueen.run.product import candidates, preferred
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 from redqueen.state import State, state_from_plain
 
@@ -93,6 +93,14 @@ def test_of_many_students_the_best_rated_whole_ones_may_become_the_product() -> 
     assert [i.id for i in candidates(state, 2)] == ["S1", "S2"]
     state = cast(State, SimpleNamespace(students=students[:1], broken={"S0"}))
     assert [i.id for i in candidates(state, 2)] == ["S0"]  # better a broken one than none
+
+
+def test_who_solves_most_is_preferred_and_of_equals_the_distilled_one_then_the_mean_then_the_first() -> None:
+    assert preferred({"S1": 0.5, "S2": 0.6, MERGED: 0.5, DISTILLED: 0.5}) == "S2"
+    assert preferred({"S1": 0.5, "S2": 0.5, MERGED: 0.5, DISTILLED: 0.5}) == DISTILLED
+    assert preferred({"S1": 0.5, "S2": 0.5, MERGED: 0.5}) == MERGED
+    assert preferred({"S2": 0.5, "S1": 0.5}) == "S2"
+    assert preferred({}) == MERGED
 
 
 def test_of_many_students_as_many_are_scored_as_the_config_says_and_the_product_too(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 At the end the students (of many, those with the highest ratings), and the mean of these in delta space, answer the same
 archived tasks of all ages; the one that solves most is the product, of equals the mean. With ``run.product`` distilled
 one more answers them, who has learned the right answers of all students to all other tasks
-(``learn/distillation.py``). All evidence is from inside the run: no held-out suite is read, so the product's score on
-one is an honest score. Ground: ours.
+(``learn/distillation.py``), and of equals it is that one. All evidence is from inside the run: no held-out suite is
+read, so the product's score on one is an honest score. Ground: ours.
 """
 
 from __future__ import annotations
@@ -102,13 +102,18 @@ def choose_product(
     if len(students) > 1:
         with merged_in_place(engine, students) as stand_in:
             shares |= prober.look(tasks, [stand_in]).means()
-            best = max(shares.values(), default=0.0)
-            if config.product == "merged" or shares.get(MERGED, 0.0) >= best:
+            if config.product == "merged" or preferred(shares) == MERGED:
                 records = member_records(PRODUCT, examiner.members([stand_in]))
                 return Product(MERGED, shares, records)
-    chosen = max([*taught, *students] if shares else students, key=lambda student: shares.get(student.id, 0.0))
+    chosen = next(one for one in [*students, *taught] if not shares or one.id == preferred(shares))
     own = [score for score in scores if score.slots == (chosen.slot,)] or examiner.members([chosen])
     return Product(chosen.id, shares, member_records(PRODUCT, own))
+
+
+def preferred(shares: Mapping[str, float]) -> str:
+    """Return who solves most; of equals the distilled adapter, then the mean, then the first. Of nobody: the mean."""
+    order = [name for name in (DISTILLED, MERGED) if name in shares]
+    return max([*order, *shares], key=lambda name: shares[name], default=MERGED)
 
 
 def distilled_member(config: Config, state: State) -> Individual:
