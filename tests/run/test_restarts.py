@@ -63,7 +63,7 @@ def test_a_restart_before_the_last_step_stands_beside_the_distillation_behind_it
     assert [step for step, _ in metrics["restart/answers"]] == [step for step, _ in metrics["distill/answers"]] == [3]
 
 
-@pytest.mark.parametrize("phase", ["restart", "propose", "solve"])
+@pytest.mark.parametrize("phase", ["restart", "solve"])
 def test_a_stop_drops_the_step_and_it_is_done_again(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
