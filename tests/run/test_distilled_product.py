@@ -98,11 +98,10 @@ def test_before_the_end_there_is_nothing_to_export(run: Path, tmp_path: Path) ->
         export_member(early, DISTILLED, tmp_path / "out")
 
 
-def test_the_members_play_as_they_would_without_it(run: Path, tmp_path: Path) -> None:
-    plain = play([*OPTIONS[1:], "run.product=none"], tmp_path / "plain")
+def test_the_members_play_as_they_would_without_it(run: Path, quick_run: Path) -> None:
     for name in ("candidate", "attempt", "rating", "birth"):
         rows = []
-        for folder in (run, plain):
+        for folder in (run, quick_run):
             with Journal.open(folder / JOURNAL, read_only=True) as journal:
                 rows.append(journal.query(f"SELECT * FROM {name}"))
         assert rows[0] == rows[1]
