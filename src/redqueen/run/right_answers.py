@@ -27,8 +27,8 @@ def right_answers(
 ) -> list[Example]:
     """Return an example of each task that was solved, in the order in which the tasks were first posed.
 
-    What was posed several times, with equal code and inputs, counts once, so that rare successes count like common ones;
-    which of its right answers is taken is drawn. Tasks that equal one ``held_back`` are left out.
+    What was posed several times, with equal code and inputs, counts once, so that rare successes count like common
+    ones; which of its right answers is taken is drawn. Tasks that equal one ``held_back`` are left out.
     """
     apart = {(task.kind, task.code, task.inputs) for task in held_back}
     posed: dict[tuple[str, str, str], list[int]] = defaultdict(list)
