@@ -1,6 +1,6 @@
 """Two Ray nodes on this machine, each with a core, play the run that one process plays: the journals must be equal.
 
-    python experiments/cluster_demo.py [--steps 10] [--out FOLDER] [--limit]
+    python experiments/cluster_demo.py [--steps 10] [--work 2] [--out FOLDER] [--limit]
 
 4T+4S in two shards, each with a verifier of its own. The run is played in one process, then on the cluster, and both
 are compared: journals row by row (tasks, verdicts, ratings) and the last checkpoint's tensors (factors and moments) bit
@@ -37,10 +37,17 @@ from redqueen.run.store import CHECKPOINTS, JOURNAL
 CONFIG = Path(__file__).parents[1] / "configs" / "population.toml"
 
 
-def demo_config(num_steps: int) -> Config:
-    """4T+4S in two shards; one thread each, since the number of threads changes the last bits of a sum."""
+def demo_config(num_steps: int, work: int = 2) -> Config:
+    """4T+4S in two shards; one thread each, since the number of threads changes the last bits of a sum.
+
+    A step has ``work`` times the proposals of the config: where half the rows of a token take more than half its time,
+    shards gain by larger steps.
+    """
     one_core_each = ["run.num_threads=1", "cluster.num_shards=2", 'cluster.verify="shard"', "verify.num_workers=1"]
-    return load_config(CONFIG, [f"run.num_steps={num_steps}", "evaluate.max_items=60", *one_core_each])
+    proposals = load_config(CONFIG).propose.num_proposals
+    more = ", ".join(f"{kind} = {work * num}" for kind, num in proposals.items())
+    steps = [f"run.num_steps={num_steps}", f"propose.num_proposals={{{more}}}", "evaluate.max_items=60"]
+    return load_config(CONFIG, [*steps, *one_core_each])
 
 
 def compare(one: Path, other: Path) -> str:
@@ -123,10 +130,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument("--work", type=int, default=2, help="proposals of a step, as a multiple of the config's")
     parser.add_argument("--limit", action="store_true")
     options = parser.parse_args()
     out = options.out or Path(tempfile.mkdtemp(prefix="redqueen-cluster-"))
-    config = demo_config(options.steps)
+    config = demo_config(options.steps, options.work)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
     began = time.monotonic()
