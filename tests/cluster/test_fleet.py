@@ -109,6 +109,16 @@ def test_a_backup_counts_when_the_next_update_has_waited_for_it(config: Config) 
     assert [backup.num_updates for backup in kept if backup is not None] == [1, 1]
 
 
+def test_a_shard_whose_members_learn_nothing_is_neither_asked_nor_backed_up(config: Config) -> None:
+    fate = Fate()
+    adapters = sharded_adapters(config, LossyHost(config, fate))
+    request = Request(1, (1, 30, 40), 2, 0)
+    answers = adapters.solver.sample([request])[0]
+    before = len(fate.methods)
+    adapters.learner.update([Rollout(1, request.prompt, tuple(answers), (1.0, -1.0))])
+    assert sorted(fate.methods[before:]) == ["backup", "update"]
+
+
 def test_an_update_that_is_asked_twice_is_taken_once(config: Config) -> None:
     shard = Shard(config, (0,))
     group = shard.sample("solver", [Request(0, (1, 30, 40), 2, 5)])[0]

@@ -78,20 +78,21 @@ class Fleet:
         self.places[index].changes.append(call)
 
     def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning]) -> list[UpdateStats]:
-        """Let every shard take one update and begin a backup of each, once the backups before these have arrived."""
-        for index in range(len(self.places)):
-            self._await_backup(index)
-        parts: dict[int, list[Rollout]] = {index: [] for index in range(len(self.places))}
+        """Let every shard with rollouts take one update and begin its backup, once the one before has arrived."""
+        parts: dict[int, list[Rollout]] = {}
         for rollout in rollouts:
-            parts[self.shard_of[rollout.slot]].append(rollout)
+            parts.setdefault(self.shard_of[rollout.slot], []).append(rollout)
+        for index in parts:
+            self._await_backup(index)
         own: dict[int, dict[int, Tuning]] = {index: {} for index in parts}
         for slot, tuning in tunings.items():
-            own[self.shard_of[slot]][slot] = tuning
-        calls: dict[int, Call] = {i: ("update", self.places[i].num_updates, parts[i], own[i]) for i in parts}
+            if self.shard_of[slot] in own:
+                own[self.shard_of[slot]][slot] = tuning
+        calls: dict[int, Call] = {i: ("update", self.places[i].num_updates, parts[i], own[i]) for i in sorted(parts)}
         answers = self.ask(calls)
-        for index, place in enumerate(self.places):
-            place.num_updates += 1
-            place.changes.append(calls[index])
+        for index, call in calls.items():
+            self.places[index].num_updates += 1
+            self.places[index].changes.append(call)
             self._begin_backup(index)
         self._rebalance()
         return sorted((one for part in answers.values() for one in part), key=lambda one: one.slot)
