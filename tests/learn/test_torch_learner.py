@@ -10,7 +10,7 @@ from tiny_models import CONFIGS, tiny_bank
 
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
-from redqueen.learn.batches import by_member
+from redqueen.learn.batches import ROW_TOKENS, batches_of, by_member
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout, Tuning
 from redqueen.policy.bank import AdapterBank
@@ -70,6 +70,35 @@ def test_packed_gradients_equal_those_of_each_completion_run_alone(architecture:
     for row, slot in zip(got, (0, 2), strict=True):
         expected = reference_gradient(bank, slot, ROLLOUTS)
         assert (row - expected).norm() / expected.norm() < 1e-5
+
+
+EXAMPLES = tokens(7, 40)
+FEWSHOT = [
+    replace(r, prompt=(EXAMPLES if i != 3 else tokens(8, 40)) + r.prompt)
+    for i, r in enumerate([*ROLLOUTS, *ROLLOUTS[:1], rollout(2, 5, (2, 3), (0.4, -0.7))])
+]
+"""Prompts that begin with the same examples, one apart, and two that are equal."""
+
+
+@pytest.mark.parametrize("options", [{}, {"micro_batch_tokens": 90}, {"micro_batch_tokens": 1}])
+def test_examples_that_prompts_share_are_run_once_and_change_no_gradient(options: dict) -> None:
+    bank = tiny_bank()
+    got = gradients(bank, FEWSHOT, **options)
+    for row, slot in zip(got, (0, 2), strict=True):
+        expected = reference_gradient(bank, slot, FEWSHOT)
+        assert (row - expected).norm() / expected.norm() < 1e-5
+
+
+def test_a_micro_batch_has_what_prompts_share_once_a_member() -> None:
+    members = by_member(FEWSHOT)
+    [batch] = batches_of(members, 4096, 0, torch.float32)
+    own = sum(
+        len(r.prompt) - 40 + sum(len(c.tokens) for a, c in zip(r.advantages, r.completions, strict=True) if a)
+        for r in FEWSHOT
+    )
+    assert batch.tokens.numel() < own + 3 * 40 + 2 * ROW_TOKENS  # members' rows are filled up
+    assert all(len(b.target) for b in batches_of(members, 90, 0, torch.float32))
+    assert len([*batches_of(members, 90, 0, torch.float32)]) < len(FEWSHOT)
 
 
 @pytest.mark.parametrize(

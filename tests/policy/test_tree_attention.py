@@ -11,12 +11,16 @@ from redqueen.policy.tree_attention import Run, plan_tree, tree_attention
 HEADS, KV_HEADS, DIM = 4, 2, 8
 
 
-def lay_runs(shapes: list[tuple[int, list[int]]]) -> tuple[list[Run], int]:
-    """Runs of groups (prompt length, completion lengths) one after the other, and their number of tokens."""
+def lay_runs(shapes: list[tuple[int, list[int]]], nested: bool = False) -> tuple[list[Run], int]:
+    """Runs of groups (prompt length, completion lengths) one after the other, and their number of tokens.
+
+    ``nested``: every second prompt goes on from the one before it.
+    """
     runs: list[Run] = []
     at = 0
-    for prompt_length, completions in shapes:
-        prompt = Run(at, prompt_length)
+    prompt: Run | None = None
+    for i, (prompt_length, completions) in enumerate(shapes):
+        prompt = Run(at, prompt_length, prompt if nested and i % 2 else None)
         runs.append(prompt)
         at += prompt_length
         for length in completions:
@@ -31,8 +35,10 @@ def dense_mask(runs: list[Run], num_tokens: int) -> torch.Tensor:
     for run in runs:
         for i in range(run.length):
             mask[run.start + i, run.start : run.start + i + 1] = True
-            if run.prompt:
-                mask[run.start + i, run.prompt.start : run.prompt.start + run.prompt.length] = True
+            before = run.before
+            while before:
+                mask[run.start + i, before.start : before.start + before.length] = True
+                before = before.before
     return mask
 
 
@@ -42,12 +48,13 @@ lengths = st.integers(1, 12)
 @settings(max_examples=30, deadline=None)
 @given(
     shapes=st.lists(st.tuples(lengths, st.lists(lengths, min_size=1, max_size=5)), min_size=1, max_size=6),
+    nested=st.booleans(),
     row_tokens=st.sampled_from([4, 16]),
 )
 def test_runs_attend_as_the_mask_says_with_the_same_gradients_however_rows_are_cut(
-    shapes: list[tuple[int, list[int]]], row_tokens: int
+    shapes: list[tuple[int, list[int]]], nested: bool, row_tokens: int
 ) -> None:
-    runs, real = lay_runs(shapes)
+    runs, real = lay_runs(shapes, nested)
     num_rows = -(-real // row_tokens)
     total = num_rows * row_tokens
     generator = torch.Generator().manual_seed(total)

@@ -1,5 +1,8 @@
 """From rollouts to micro-batches: every prompt once for its completions, members side by side.
 
+A few-shot prompt is mostly examples that stand in all prompts of its kind: those of one member are put side by side,
+and what they have in common is run once in a micro-batch.
+
 A member's groups follow each other in one stream of tokens, which is cut into short rows of one owner. Rows only say
 whose adapter runs; who attends to whom is planned apart (``tree_attention``), so a group may run over many rows.
 """
@@ -14,6 +17,9 @@ from torch import Tensor
 
 from redqueen.nouns import Rollout
 from redqueen.policy.tree_attention import Run, TreePlan, plan_tree
+
+SHARED_TOKENS = 32
+"""Prompts with fewer first tokens in common are run apart: a further run costs about as much (ours)."""
 
 ROW_TOKENS = 64
 """Length of a row: long enough for a matrix product of its own, short enough that a member's last row wastes little."""
@@ -57,16 +63,29 @@ class Branch:
 
 @dataclass(frozen=True)
 class Piece:
-    """A prompt with as many of its completions as one micro-batch takes."""
+    """A prompt with as many of its completions as one micro-batch takes.
+
+    ``num_shared``: the prompt's first tokens that the member's neighbouring pieces may share; 0: none.
+    """
 
     slot: int
     prompt: tuple[int, ...]
     branches: tuple[Branch, ...]
+    num_shared: int = 0
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """The tokens that it may share."""
+        return self.prompt[: self.num_shared]
 
     @property
     def num_tokens(self) -> int:
         """Tokens to run: the prompt once and every completion."""
         return len(self.prompt) + sum(len(b.tokens) for b in self.branches)
+
+    def follows(self, other: Piece | None) -> bool:
+        """Tell whether what it shares has been run for ``other``."""
+        return other is not None and other.slot == self.slot and self.num_shared > 0 and other.shared == self.shared
 
 
 @dataclass(frozen=True)
@@ -144,34 +163,55 @@ def batches_of(
     size = 0
     for member in members:
         for piece in pieces_of(member, micro_batch_tokens):
-            if waiting and size + piece.num_tokens > micro_batch_tokens:
+            known = piece.num_shared if waiting and piece.follows(waiting[-1]) else 0
+            if waiting and size + piece.num_tokens - known > micro_batch_tokens:
                 yield _lay_out(waiting, pad_id, dtype)
-                waiting, size = [], 0
+                waiting, size, known = [], 0, 0
             waiting.append(piece)
-            size += piece.num_tokens
+            size += piece.num_tokens - known
     if waiting:
         yield _lay_out(waiting, pad_id, dtype)
 
 
 def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
-    """Cut a member's groups where they exceed ``most_tokens``, repeating the prompt.
+    """Cut a member's groups where they exceed ``most_tokens``, repeating the prompt; prompts that begin alike together.
 
     A completion with advantage 0 has an exactly zero gradient and is left out (it still counts in the mean), and so is
     one without tokens.
     """
-    for rollout in member.rollouts:
+    for rollout, shared in beginnings(member.rollouts):
         current: list[Branch] = []
         size = len(rollout.prompt)
         for completion, advantage in zip(rollout.completions, rollout.advantages, strict=True):
             if not completion.tokens or advantage == 0.0:
                 continue
             if current and size + len(completion.tokens) > most_tokens:
-                yield Piece(member.slot, rollout.prompt, tuple(current))
+                yield Piece(member.slot, rollout.prompt, tuple(current), shared)
                 current, size = [], len(rollout.prompt)
             current.append(Branch(completion.tokens, advantage, 1.0 / member.num_tokens, completion.logprobs))
             size += len(completion.tokens)
         if current:
-            yield Piece(member.slot, rollout.prompt, tuple(current))
+            yield Piece(member.slot, rollout.prompt, tuple(current), shared)
+
+
+def beginnings(rollouts: Sequence[Rollout]) -> list[tuple[Rollout, int]]:
+    """Return the rollouts, those whose prompts begin alike side by side, and how many tokens these have in common.
+
+    Alike are prompts whose first ``SHARED_TOKENS`` are equal. Each keeps a token of its own.
+    """
+    alike: dict[tuple[int, ...], list[Rollout]] = {}
+    for rollout in rollouts:
+        alike.setdefault(rollout.prompt[:SHARED_TOKENS], []).append(rollout)
+    found = []
+    for beginning, group in alike.items():
+        shared = 0
+        if len(group) > 1 and len(beginning) == SHARED_TOKENS:
+            first, last = min(r.prompt[:-1] for r in group), max(r.prompt[:-1] for r in group)  # the least alike
+            shared = next(
+                (i for i, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first)
+            )
+        found += [(rollout, shared) for rollout in group]
+    return found
 
 
 def _lay_out(pieces: Sequence[Piece], pad_id: int, dtype: torch.dtype) -> Batch:
@@ -183,16 +223,22 @@ def _lay_out(pieces: Sequence[Piece], pad_id: int, dtype: torch.dtype) -> Batch:
     source: list[int] = []
     branches: list[Branch] = []
     slots: list[int] = []
+    shared: Run | None = None
     for i, piece in enumerate(pieces):
-        prompt = Run(len(tokens), len(piece.prompt))
+        if not piece.follows(pieces[i - 1] if i else None):
+            shared = Run(len(tokens), piece.num_shared) if piece.num_shared else None
+            runs += [shared] if shared else []
+            tokens += piece.shared
+            positions += range(piece.num_shared)
+        prompt = Run(len(tokens), len(piece.prompt) - piece.num_shared, shared)
         runs.append(prompt)
-        tokens += piece.prompt
-        positions += range(prompt.length)
+        tokens += piece.prompt[piece.num_shared :]
+        positions += range(piece.num_shared, len(piece.prompt))
         for branch in piece.branches:
             start, length = len(tokens), len(branch.tokens)
             runs.append(Run(start, length, prompt))
             tokens += branch.tokens
-            positions += range(prompt.length, prompt.length + length)
+            positions += range(len(piece.prompt), len(piece.prompt) + length)
             source += [prompt.start + prompt.length - 1, *range(start, start + length - 1)]
             branches.append(branch)
             slots += [piece.slot] * length

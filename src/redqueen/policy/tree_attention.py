@@ -1,9 +1,9 @@
 """Attention over groups that share a prompt, without a dense mask: each run of tokens attends only to what it may see.
 
 One batch holds several groups (a prompt and its completions), and most pairs of tokens must not attend to each other.
-Prompts attend causally to themselves, completions to their prompt and causally to themselves. This is done in a few
-rectangular calls over runs of similar length, so that few pairs are scored and then masked. How the tokens are cut into
-rows does not matter. Ground: ours.
+A run attends causally to itself and to the runs that it goes on from: a completion to its prompt, the rest of a prompt
+to the beginning that it shares with others. This is done in a few rectangular calls over runs of similar length, so
+that few pairs are scored and then masked. How the tokens are cut into rows does not matter. Ground: ours.
 """
 
 from __future__ import annotations
@@ -26,14 +26,26 @@ _MOST_SCORES = 1 << 25
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive tokens of a batch, seen as one line of tokens: a prompt, or a completion of ``prompt``.
+    """Consecutive tokens of a batch, seen as one line of tokens, that go on from those of ``before``, if any.
 
-    A prompt's tokens see the prompt up to themselves; a completion's see their prompt and themselves.
+    They see themselves up to their own place, ``before``, and whatever that goes on from.
     """
 
     start: int
     length: int
-    prompt: Run | None = None
+    before: Run | None = None
+
+    @property
+    def seen_before(self) -> int:
+        """How many tokens all its tokens see besides its own."""
+        return 0 if self.before is None else self.before.length + self.before.seen_before
+
+    def places_before(self) -> NDArray[np.int64]:
+        """Return where these lie, the first one first."""
+        if self.before is None:
+            return np.zeros(0, dtype=np.int64)
+        own = np.arange(self.before.start, self.before.start + self.before.length)
+        return np.concatenate([self.before.places_before(), own])
 
 
 @dataclass(frozen=True)
@@ -54,7 +66,8 @@ class TreePlan:
     """The calls for one batch, and where their tokens lie in it.
 
     ``queries``, ``keys``: flat token positions of all buckets one after the other, padding repeating a token of the
-    same run or prompt. ``output_index`` (rows, length): where a token's output lies among those of all queries.
+    same run or of those before it. ``output_index`` (rows, length): where a token's output lies among those of all
+    queries.
     """
 
     buckets: tuple[Bucket, ...]
@@ -137,12 +150,12 @@ def _attend(bucket: Bucket, q: Tensor, kv: Tensor, kv_heads: int, dim: int) -> T
 
 
 def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
-    """Put runs of similar shape together: completions by their own length, rounded up, then by their prompt's."""
+    """Put runs of similar shape together: those that go on by their own length, rounded up, then by what they see."""
 
     def shape(run: Run) -> tuple[int, int, int]:
-        if run.prompt is None:
+        if run.before is None:
             return (0, 0, run.length)
-        return (1, (run.length - 1).bit_length(), run.prompt.length)
+        return (1, (run.length - 1).bit_length(), run.seen_before)
 
     groups: list[list[Run]] = []
     for run in sorted(runs, key=shape, reverse=True):
@@ -162,15 +175,15 @@ def _bucket(runs: list[Run], dtype: torch.dtype) -> tuple[Bucket, NDArray[np.int
     steps = np.arange(num_queries)[None]
     queries = starts + np.where(steps < lengths, steps, 0)
     own = np.tril(np.ones((num_queries, num_queries), dtype=bool))[None]
-    if runs[0].prompt is None:  # prompts: padding comes last, where no token looks
+    if runs[0].before is None:  # padding comes last, where no token looks
         return _with_bias(len(runs), own, dtype), queries, queries
-    prompt_starts = np.array([run.prompt.start for run in runs if run.prompt])[:, None]
-    prompt_lengths = np.array([run.prompt.length for run in runs if run.prompt])[:, None]
-    prompt_steps = np.arange(prompt_lengths.max())[None]
-    in_prompt = prompt_steps < prompt_lengths
-    keys = np.concatenate([prompt_starts + np.where(in_prompt, prompt_steps, 0), queries], axis=1)
-    see_prompt = np.repeat(in_prompt[:, None, :], num_queries, axis=1)
-    seen = np.concatenate([see_prompt, np.repeat(own, len(runs), axis=0)], axis=2)
+    before = [run.places_before() for run in runs]
+    is_before = np.arange(max(len(places) for places in before)) < np.array([len(places) for places in before])[:, None]
+    places_before = np.repeat(np.array([places[0] for places in before])[:, None], is_before.shape[1], axis=1)
+    places_before[is_before] = np.concatenate(before)
+    keys = np.concatenate([places_before, queries], axis=1)
+    see_before = np.repeat(is_before[:, None, :], num_queries, axis=1)
+    seen = np.concatenate([see_before, np.repeat(own, len(runs), axis=0)], axis=2)
     return _with_bias(len(runs), seen, dtype), queries, keys
 
 
