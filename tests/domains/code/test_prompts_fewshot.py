@@ -1,5 +1,7 @@
 """The few-shot format: prompts are whole examples and a beginning, and what goes on from them is read without trust."""
 
+import ast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,16 +48,52 @@ def test_the_examples_are_a_dozen_classes_and_no_item_of_the_held_out_suite() ->
 
 def test_a_proposal_prompt_shows_the_references_and_breaks_off_in_a_definition() -> None:
     prompt = FORMAT.propose("code_o", [GIVEN], None)
-    assert f"{GIVEN.code}\nf(1, 2)\n{END}\n" in prompt
+    assert f'def f(a, b):\n    """\n    >>> f(1, 2)\n    """\n    return a + b\n{END}\n' in prompt
     assert prompt.count(f"\n{END}\n") == 1 + 4, "a buffer with one task is filled up with our own"
     assert prompt.endswith(f"{END}\ndef f")
     assert prompt != FORMAT.propose("code_i", [GIVEN], None), "a teacher is told what a student will look for"
 
 
 def test_a_proposal_is_the_text_up_to_the_end_mark() -> None:
-    text = f"(a):\n    return -a\n\nf([1, 2], (3))\n{END}\ndef f(b): ..."
+    text = f'(a):\n    """\n    >>> f([1, 2], (3))\n    [-1]\n    """\n    return -a\n{END}\ndef f(b): ...'
     parsed = FORMAT.parse_proposal("code_i", text, None)
     assert (parsed.code, parsed.inputs, parsed.error) == ("def f(a):\n    return -a\n", ("[1, 2], (3)",), "")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(a):\n    return -a\n",
+        "def f(a): return -a\n",
+        "def f(a): return -a; return 2\n",
+        "def f(\n    a,\n):\n        # why\n        return -a\n",
+        "def f(a):\n    @g\n    def h():\n        return a\n    return h()\n",
+        'def f(a):\n    """Negates.\n\n    >>> f(7)\n    """\n    return -a\n',
+        "X = 2\ndef g(b):\n    return b\ndef f(a):\n\treturn g(a)\n",
+        "def f(a):\n    é = 'é'; return é\n",
+        "def f(a):\r\n    return -a\r\n",
+    ],
+)
+def test_a_program_as_it_is_shown_is_read_as_that_program(code: str) -> None:
+    task = Task("t", "T1", "", "code_o", code, ('\'"""\', 1',), ("3",))
+    shown = FORMAT.propose("code_o", [task], None).split(f"{END}\n")[1]
+    before, _, text = shown.partition("def f")
+    parsed = FORMAT.parse_proposal("code_o", text, None)
+    assert ast.unparse(ast.parse(before + parsed.code)) == ast.unparse(ast.parse(code))
+    assert [ast.literal_eval(one) for one in parsed.inputs] == [('"""', 1)]
+
+
+def test_what_has_no_place_for_a_docstring_is_shown_below_its_call() -> None:
+    task = Task("t", "T1", "", "code_o", "f = lambda a: -a\n", ("1",), ("-1",))
+    assert f'"""\n>>> f(1)\n"""\nf = lambda a: -a\n{END}\n' in FORMAT.propose("code_o", [task], None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(a):\n    return a\n\nf(1)", '(a):\n    """\n    f(1)\n    """\n    return a', '(a):\n    """\n    >>> f(1)'],
+)
+def test_a_proposal_without_its_call_in_a_docstring_is_told_so(text: str) -> None:
+    assert FORMAT.parse_proposal("code_o", text, None).error == "no call of f"
 
 
 def test_pairs_are_proposed_as_a_message_and_calls() -> None:

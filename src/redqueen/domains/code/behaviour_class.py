@@ -11,9 +11,9 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from redqueen.domains.code.measures import UNPARSABLE
 from redqueen.nouns import Task
 
-_UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _CONSTRUCTS: dict[type, str] = {
     ast.For: "loop",
     ast.While: "loop",
@@ -56,7 +56,7 @@ def _types(call: str) -> list[str]:
     """The types of the literals between the brackets of a call."""
     try:
         parsed = ast.parse(call, mode="eval").body
-    except _UNPARSABLE:
+    except UNPARSABLE:
         return ["?"]
     return [_type(value) for value in parsed.args] if isinstance(parsed, ast.Call) else ["?"]
 
@@ -104,7 +104,7 @@ def _labour(code: str) -> tuple[int, int]:
 def _walk(code: str) -> Iterator[ast.AST]:
     try:
         return ast.walk(ast.parse(code))
-    except _UNPARSABLE:
+    except UNPARSABLE:
         return iter(())
 
 

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-_UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What ``ast.parse`` raises on a text that is no program, or too deep a one."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def measure(code: str) -> Measures:
     """Measure one program. Raises ValueError when it does not parse."""
     try:
         tree = ast.parse(code)
-    except _UNPARSABLE as error:
+    except UNPARSABLE as error:
         raise ValueError(f"the program does not parse ({type(error).__name__})") from None
     walk = _Walk(tree)
     num_operators, num_operands = len(walk.operators), len(walk.operands)
