@@ -14,6 +14,7 @@ from redqueen.evaluate.external import SUITE, Examiner, member_records, student_
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
 from redqueen.nouns import Individual, Rating
+from redqueen.policy.protocols import Sampler
 
 TEACHERS_AND_STUDENTS = config_of(
     evaluate={"num_samples": 1, "max_items": 6}, solve={"max_new_tokens": 12}, propose={"max_new_tokens": 12}
@@ -50,6 +51,18 @@ def test_never_more_items_than_asked_for_but_always_whole_functions(engine: Engi
     functions = [item.cluster for item in items]
     assert all(functions.count(name) == 3 for name in functions)
     assert items == examiner_of(engine, max_items).items
+
+
+def test_members_are_examined_at_the_temperature_they_play_at(engine: Engine) -> None:
+    heats: list[float] = []
+
+    def sampler(temperature: float, *rest: object) -> Sampler:
+        heats.append(temperature)
+        return engine.sampler(temperature)
+
+    config = config_of(evaluate={"max_items": 3}, solve={"temperature": 0.7})
+    Examiner.of(replace(engine, config=config, sampler=sampler)).base()
+    assert heats == [0.7, 0.0]
 
 
 def test_a_few_items_are_spread_over_the_strata(engine: Engine) -> None:

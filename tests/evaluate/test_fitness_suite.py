@@ -124,6 +124,19 @@ def run(
     )
 
 
+def test_samples_are_drawn_at_the_temperature_that_is_asked_for_and_greedy_ones_at_zero(
+    tokenizer: PreTrainedTokenizerFast, verifier: Verifier
+) -> None:
+    heats: list[float] = []
+
+    def sampler(temperature: float) -> ScriptedSampler:
+        heats.append(temperature)
+        return ScriptedSampler(tokenizer, temperature, [])
+
+    score([ALWAYS], ITEMS[:3], sampler, FORMAT, tokenizer, verifier, 2, 1, temperature=0.7)
+    assert heats == [0.7, 0.0]
+
+
 def test_a_member_that_knows_scores_one_and_a_member_that_does_not_scores_zero(
     tokenizer: PreTrainedTokenizerFast, verifier: Verifier
 ) -> None:

@@ -73,6 +73,7 @@ class Examiner:
             engine.verifier,
             self.num_samples,
             EVALUATION_SEED,
+            engine.config.solve.temperature,
         )
 
 
