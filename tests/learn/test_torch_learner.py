@@ -10,10 +10,11 @@ from tiny_models import CONFIGS, tiny_bank
 
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
-from redqueen.learn.batches import ROW_TOKENS, batches_of, by_member
+from redqueen.learn.batches import batches_of, by_member
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout, Tuning
 from redqueen.policy.bank import AdapterBank
+from redqueen.policy.beginnings import ROW_TOKENS
 from redqueen.policy.torch_sampler import TorchSampler
 
 

@@ -11,6 +11,7 @@ from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Precision, freeze
+from redqueen.policy.beginnings import ROW_TOKENS
 from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.torch_sampler import TorchSampler
 
@@ -105,6 +106,42 @@ def test_the_fused_step_takes_a_bank_that_adapts_only_some_modules() -> None:
     plain.fused = None
     one, other = fused.sample(REQUESTS), plain.sample(REQUESTS)
     assert [[c.tokens for c in cs] for cs in one] == [[c.tokens for c in cs] for cs in other]
+
+
+EXAMPLES = prompt(20, 70)
+FEWSHOT = [
+    Request(slot, (EXAMPLES if slot != 2 else prompt(21, 70)) + prompt(seed, length), 2, seed)
+    for seed, slot, length in [(22, 1, 5), (23, 0, 9), (24, 1, 30), (25, 2, 4), (26, 1, 1), (27, 0, 12), (22, 1, 5)]
+]
+"""Prompts of three members that begin with the same examples; one has none like it, two are equal."""
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_examples_that_prompts_share_are_read_once_a_member_and_change_no_sample(architecture: str) -> None:
+    bank = tiny_bank(architecture)
+    together = sampler(bank)
+    found = together.sample(FEWSHOT)
+    assert together.stats.prompt_tokens <= 3 * 70 + (5 + 30 + 1 + 5) + (9 + 12) + 4 + 2 * ROW_TOKENS
+    for request, completions in zip(FEWSHOT, found, strict=True):
+        [alone] = sampler(bank).sample([request])
+        for one, other in zip(completions, alone, strict=True):
+            assert one.tokens == other.tokens
+            assert one.logprobs == pytest.approx(other.logprobs, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"max_rows": 2}, {"max_rows": 5}, {"prefill_tokens": 1}, {"prefill_tokens": 200}])
+def test_what_is_shared_does_not_depend_on_how_prompts_are_batched(options: dict) -> None:
+    bank = tiny_bank()
+    whole, cut = sampler(bank).sample(FEWSHOT), sampler(bank, **options).sample(FEWSHOT)
+    assert [[c.tokens for c in group] for group in whole] == [[c.tokens for c in group] for group in cut]
+
+
+def test_a_broken_member_spoils_no_prompt_that_begins_like_its_own() -> None:
+    bank, broken = tiny_bank(), tiny_bank()
+    broken.flat[0].fill_(float("nan"))
+    healthy, beside = sampler(bank).sample(FEWSHOT), sampler(broken).sample(FEWSHOT)
+    for request, one, other in zip(FEWSHOT, healthy, beside, strict=True):
+        assert request.slot == 0 or [c.tokens for c in one] == [c.tokens for c in other]
 
 
 def test_samples_of_one_request_differ_and_so_do_other_seeds() -> None:

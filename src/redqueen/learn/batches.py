@@ -16,13 +16,8 @@ import torch
 from torch import Tensor
 
 from redqueen.nouns import Rollout
+from redqueen.policy.beginnings import ROW_TOKENS, group_by_beginning
 from redqueen.policy.tree_attention import Run, TreePlan, plan_tree
-
-SHARED_TOKENS = 32
-"""Prompts with fewer first tokens in common are run apart: a further run costs about as much (ours)."""
-
-ROW_TOKENS = 64
-"""Length of a row: long enough for a matrix product of its own, short enough that a member's last row wastes little."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +174,8 @@ def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
     A completion with advantage 0 has an exactly zero gradient and is left out (it still counts in the mean), and so is
     one without tokens.
     """
-    for rollout, shared in beginnings(member.rollouts):
+    alike = group_by_beginning([rollout.prompt for rollout in member.rollouts])
+    for rollout, shared in ((member.rollouts[i], num) for group, num in alike for i in group):
         current: list[Branch] = []
         size = len(rollout.prompt)
         for completion, advantage in zip(rollout.completions, rollout.advantages, strict=True):
@@ -192,26 +188,6 @@ def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
             size += len(completion.tokens)
         if current:
             yield Piece(member.slot, rollout.prompt, tuple(current), shared)
-
-
-def beginnings(rollouts: Sequence[Rollout]) -> list[tuple[Rollout, int]]:
-    """Return the rollouts, those whose prompts begin alike side by side, and how many tokens these have in common.
-
-    Alike are prompts whose first ``SHARED_TOKENS`` are equal. Each keeps a token of its own.
-    """
-    alike: dict[tuple[int, ...], list[Rollout]] = {}
-    for rollout in rollouts:
-        alike.setdefault(rollout.prompt[:SHARED_TOKENS], []).append(rollout)
-    found = []
-    for beginning, group in alike.items():
-        shared = 0
-        if len(group) > 1 and len(beginning) == SHARED_TOKENS:
-            first, last = min(r.prompt[:-1] for r in group), max(r.prompt[:-1] for r in group)  # the least alike
-            shared = next(
-                (i for i, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first)
-            )
-        found += [(rollout, shared) for rollout in group]
-    return found
 
 
 def _lay_out(pieces: Sequence[Piece], pad_id: int, dtype: torch.dtype) -> Batch:

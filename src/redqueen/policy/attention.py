@@ -102,12 +102,14 @@ class PrefixCache:
         self.own_k, self.own_v = zeros(num_rows, own_tokens), zeros(num_rows, own_tokens)
         self.decoding = False
         self.filling: Tensor | None = None
+        self.sources: Tensor | None = None
         self.reading: Reading | None = None
 
     def update(self, key: Tensor, value: Tensor, layer_idx: int, *_: object) -> tuple[Tensor, Tensor]:
         """Store a layer's new keys and values (rows, kv heads, length, head_dim); called by the decoder.
 
-        Filling: they are whole prompts, for the groups ``filling``. Decoding: one token for each row.
+        Filling: they are whole prompts, for the groups ``filling``, or packed rows of which ``sources`` tells where the
+        tokens of these prompts lie (-1: none). Decoding: one token for each row.
         """
         if self.decoding:
             assert self.reading is not None
@@ -118,11 +120,18 @@ class PrefixCache:
             assert self.filling is not None
             for store, new in ((self.prompt_k, key), (self.prompt_v, value)):
                 prompts = store[layer_idx].view(-1, self.kv_heads, store[layer_idx].shape[1], self.head_dim)
-                length = new.shape[2]
-                prompts[self.filling, :, :length] = new.to(prompts.dtype)
+                whole = new if self.sources is None else self._unpacked(new, self.sources)
+                length = whole.shape[2]
+                prompts[self.filling, :, :length] = whole.to(prompts.dtype)
                 # What an earlier prompt left behind is masked, but a masked NaN would still spoil the product.
                 prompts[self.filling, :, length:] = 0.0
         return key, value
+
+    def _unpacked(self, packed: Tensor, sources: Tensor) -> Tensor:
+        """Gather prompts (n, kv heads, length, head_dim) from packed rows (rows, kv heads, row length, head_dim)."""
+        flat = packed.transpose(1, 2).reshape(-1, self.kv_heads, self.head_dim)
+        found = flat[sources.clamp(min=0)]
+        return torch.where((sources >= 0)[..., None, None], found, 0.0).transpose(1, 2)
 
     def get_query_offset(self, layer_idx: int) -> int:
         """Prompts start at 0 (asked by the library when it makes a mask)."""

@@ -16,6 +16,7 @@ from torch import Tensor
 from redqueen.nouns import Completion
 from redqueen.policy.attention import PrefixCache, Reading
 from redqueen.policy.base import Base
+from redqueen.policy.beginnings import PackedPrompts
 from redqueen.policy.draw import uniforms
 from redqueen.policy.stop_strings import StopStrings
 
@@ -25,7 +26,10 @@ _UNIT = 16
 
 @dataclass
 class Job:
-    """Samples ``start`` .. ``start + count`` of one request: one prompt, ``count`` rows."""
+    """Samples ``start`` .. ``start + count`` of one request: one prompt, ``count`` rows.
+
+    ``num_shared``: the prompt's first tokens with which another prompt of its member begins too.
+    """
 
     request: int
     start: int
@@ -36,6 +40,7 @@ class Job:
     temperature: float = 1.0
     stop_token: int = -1
     stop_count: int = 0
+    num_shared: int = 0
     place: int = -1
     rows: list[int] = field(default_factory=list)
 
@@ -190,8 +195,14 @@ class Decoding:
         """Run prompts (n, length), padded at the end, into the cache; return hidden states (n, length, hidden)."""
         self.prompt_tokens_read += tokens.numel()
         positions = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
-        self.cache.decoding, self.cache.filling = False, places
+        self.cache.decoding, self.cache.filling, self.cache.sources = False, places, None
         return self.base.hidden(tokens, positions, self.cache)
+
+    def read_packed(self, packed: PackedPrompts, places: Tensor) -> Tensor:
+        """Run packed prompts into the cache; return hidden states (rows, row length, hidden)."""
+        self.prompt_tokens_read += packed.tokens.numel()
+        self.cache.decoding, self.cache.filling, self.cache.sources = False, places, packed.sources
+        return self.base.hidden(packed.tokens, packed.positions, self.cache, tree=packed.tree)
 
     def prepare(self, num_steps: int) -> bool:
         """Make room for ``num_steps`` tokens in every row; return whether any tensor's shape or storage changed."""

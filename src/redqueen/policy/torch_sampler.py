@@ -18,6 +18,7 @@ from torch import Tensor
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank, Route
+from redqueen.policy.beginnings import ROW_TOKENS, group_by_beginning, pack_prompts
 from redqueen.policy.decoding import Decoding, Job
 from redqueen.policy.draw import draw
 from redqueen.policy.fused_decode import Deltas, FusedDecoder, can_fuse
@@ -145,19 +146,44 @@ class TorchSampler:
     def _prefill(self, decoding: Decoding, jobs: list[Job]) -> None:
         """Run the prompts of new jobs, each once, and draw the first token of each of their rows."""
         for batch in _batches(jobs, self.prefill_tokens):
-            length = max(len(job.prompt) for job in batch)
-            tokens = torch.full((len(batch), length), self.pad_id, dtype=torch.int64)
-            for i, job in enumerate(batch):
-                tokens[i, : len(job.prompt)] = torch.tensor(job.prompt)
-            places = torch.tensor([job.place for job in batch], device=self.base.device)
-            last = torch.tensor([len(job.prompt) - 1 for job in batch], device=self.base.device)
-            route = self.bank.route([job.slot for job in batch], tokens_per_row=length)
-            with self.bank.routed(route), self.base.autocast():
-                hidden = decoding.read_prompts(tokens.to(self.base.device), places)
-            logits = self.base.logits(hidden[torch.arange(len(batch), device=self.base.device), last])
-            rows = torch.tensor([row for job in batch for row in job.rows], device=self.base.device)
-            source = torch.tensor([i for i, job in enumerate(batch) for _ in job.rows], device=self.base.device)
-            self._append(decoding, logits[source], rows)
+            for read, some in (
+                (self._read_apart, [job for job in batch if not job.num_shared]),
+                (self._read_sharing, [job for job in batch if job.num_shared]),
+            ):
+                if some:
+                    logits = self.base.logits(read(decoding, some))
+                    rows = torch.tensor([row for job in some for row in job.rows], device=self.base.device)
+                    source = torch.tensor([i for i, job in enumerate(some) for _ in job.rows], device=self.base.device)
+                    self._append(decoding, logits[source], rows)
+
+    def _read_apart(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
+        """Run whole prompts; return the hidden state of the last token of each (jobs, width)."""
+        length = max(len(job.prompt) for job in jobs)
+        tokens = torch.full((len(jobs), length), self.pad_id, dtype=torch.int64)
+        for i, job in enumerate(jobs):
+            tokens[i, : len(job.prompt)] = torch.tensor(job.prompt)
+        places = torch.tensor([job.place for job in jobs], device=self.base.device)
+        last = torch.tensor([len(job.prompt) - 1 for job in jobs], device=self.base.device)
+        route = self.bank.route([job.slot for job in jobs], tokens_per_row=length)
+        with self.bank.routed(route), self.base.autocast():
+            hidden = decoding.read_prompts(tokens.to(self.base.device), places)
+        return hidden[torch.arange(len(jobs), device=self.base.device), last]
+
+    def _read_sharing(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
+        """Run prompts with what a member's begin with once; return the hidden state of the last token of each."""
+        packed = pack_prompts(
+            [job.slot for job in jobs],
+            [job.prompt for job in jobs],
+            [job.num_shared for job in jobs],
+            self.pad_id,
+            self.base.compute_dtype,
+        )
+        last = torch.tensor([int(packed.sources[i, len(job.prompt) - 1]) for i, job in enumerate(jobs)])
+        places = torch.tensor([job.place for job in jobs], device=self.base.device)
+        route = self.bank.route(packed.owners, tokens_per_row=ROW_TOKENS)
+        with self.bank.routed(route), self.base.autocast():
+            hidden = decoding.read_packed(packed.to(self.base.device), places)
+        return hidden.reshape(-1, hidden.shape[-1])[last.to(self.base.device)]
 
     def _route_step(self, decoding: Decoding, last: StepRoute | None) -> StepRoute:
         route = self.bank.route(decoding.row_slots, like=last.route if last else None)
@@ -183,7 +209,11 @@ class TorchSampler:
         decoding.append(rows, tokens, logprobs, entropy, (tokens[:, None] == self.end_tokens).any(dim=1))
 
     def _jobs(self, requests: Sequence[Request]) -> list[Job]:
-        """Cut requests into groups of at most ``max_rows`` rows, longest prompts first, members together."""
+        """Cut requests into groups of at most ``max_rows`` rows, longest prompts first, members together.
+
+        What a prompt shares is worked out over all of its member's in this call, however they are batched.
+        """
+        num_shared = _shared(requests)
         jobs = [
             Job(
                 i,
@@ -195,6 +225,7 @@ class TorchSampler:
                 r.temperature,
                 r.stop_token,
                 r.stop_count,
+                num_shared[i],
             )
             for i, r in enumerate(requests)
             for start in range(0, r.num_samples, self.max_rows)
@@ -211,6 +242,19 @@ class TorchSampler:
                     f"a prompt of {len(request.prompt)} tokens and max_new_tokens {self.max_new_tokens} exceed the "
                     f"base model's {self.base.max_positions} positions; shorten the prompt or lower max_new_tokens"
                 )
+
+
+def _shared(requests: Sequence[Request]) -> list[int]:
+    """Return for each request how many first tokens of its prompt another one of its member begins with."""
+    members: dict[int, list[int]] = {}
+    for i, request in enumerate(requests):
+        members.setdefault(request.slot, []).append(i)
+    found = [0] * len(requests)
+    for own in members.values():
+        for group, num in group_by_beginning([requests[i].prompt for i in own]):
+            for i in group:
+                found[own[i]] = num
+    return found
 
 
 def _batches(jobs: list[Job], token_budget: int) -> list[list[Job]]:
