@@ -1,0 +1,56 @@
+"""How much a run's students are above its base on the same items, together and each, paired item by item.
+
+    python experiments/students_above_base.py ANSWERS [--only TEXT]
+
+ANSWERS is what ``redqueen evaluate RUN_DIR --out ANSWERS`` wrote. Prints, in points of a hundred, how far the mean of
+the students and each student lie above the base greedily, with the 95 % bootstrap interval over items; ``--only`` takes
+the items whose names hold the text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from redqueen.statistics import bootstrap_difference
+
+BASE, STUDENT = "base", "student"
+
+
+def greedy_scores(path: Path, only: str) -> dict[tuple[str, str], dict[str, float]]:
+    """Return by role and name of the examinee the greedy score of each item."""
+    found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["mode"] == "greedy" and only in row["question"]:
+            found[row["role"], row["examinee"]][row["question"]] = float(row["correct"])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("answers", type=Path)
+    parser.add_argument("--only", default="", metavar="TEXT")
+    options = parser.parse_args()
+    found = greedy_scores(options.answers, options.only)
+    students = {name: scores for (role, name), scores in found.items() if role == STUDENT}
+    base = next((scores for (role, _), scores in found.items() if role == BASE), None)
+    if base is None or not students or any(scores.keys() != base.keys() for scores in students.values()):
+        sys.exit(f"{options.answers} does not hold greedy answers of the base and of students to the same items.")
+    items = sorted(base)
+    print(f"{len(items)} items, base {100 * np.mean([base[i] for i in items]):.1f}")
+    together = {item: float(np.mean([scores[item] for scores in students.values()])) for item in items}
+    for name, scores in ({"students": together} | students).items():
+        first, second = [scores[i] for i in items], [base[i] for i in items]
+        interval = bootstrap_difference(first, second, np.random.default_rng(0))
+        difference = float(np.mean(first)) - float(np.mean(second))
+        print(f"{name}: {100 * difference:+.1f} ({100 * interval.low:.1f} to {100 * interval.high:.1f})")
+
+
+if __name__ == "__main__":
+    main()
