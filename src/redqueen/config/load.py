@@ -27,6 +27,8 @@ from redqueen.config.verify import VerifyConfig
 from redqueen.errors import UserError, command
 from redqueen.files import apply_override, read_toml
 
+NO_SECTION = "there is no section"
+
 
 class Config(Section):
     """A whole run."""
@@ -150,8 +152,10 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        faults = "; ".join(_explain(fault) for fault in error.errors())
-        raise UserError(f"{source}: {faults}") from None
+        faults = [_explain(fault) for fault in error.errors()]
+        if any(fault.startswith(NO_SECTION) for fault in faults):
+            faults.append(f"the sections are {', '.join(Config.model_fields)}")
+        raise UserError(f"{source}: {'; '.join(faults)}") from None
 
 
 def _explain(fault: Any) -> str:
@@ -161,7 +165,7 @@ def _explain(fault: Any) -> str:
         section = Config.model_fields.get(str(fault["loc"][0]))
         if len(fault["loc"]) == 1 or section is None:
             meant = did_you_mean(place, list(Config.model_fields))
-            return f"there is no section {place}{meant}; the sections are {', '.join(Config.model_fields)}"
+            return f"{NO_SECTION} {place}{meant}"
         known = section.annotation.model_fields if section.annotation else {}
         meant = did_you_mean(str(fault["loc"][1]), list(known))
         return f"there is no field {place}{meant}; {fault['loc'][0]} has {', '.join(known)}"
