@@ -23,6 +23,9 @@ class VerifyConfig(Section):
     """Pairs of an induction task; the embedded base writes ten at most. AZR: 10."""
     num_shown: int = Field(default=5, ge=1)
     """Pairs of an induction task that the solver sees. AZR: the first half."""
+    refuse_constant: bool = False
+    """Refuse a proposal with one input whose program gives the same output for three others made from it. Ours: a
+    program that ignores its input is always valid, and any input answers it."""
     allow_weak: bool = False
     """Run even where no system-call filter can be had. Ours: a hostile program could do harm."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.measures import measure
+from redqueen.domains.code.other_inputs import other_inputs
 from redqueen.domains.domain import task_of
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify.calls import distinct_calls, distinct_pairs
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
 from redqueen.verify.pool import Jobs
-from redqueen.verify.programs import Rules, verify_program
+from redqueen.verify.programs import Rules, make_job, run_once, verify_program
 from redqueen.verify.records import Program
 
 MAX_CODE_DEPTH = 1_000
@@ -22,7 +23,8 @@ def check_program(
 ) -> Jobs[Task | Rejection]:
     """Verify one candidate: a program with one input, or with pairs.
 
-    AZR's rules: one input, or ``terms.num_inputs`` distinct ones whose outputs are not all equal.
+    AZR's rules: one input, or ``terms.num_inputs`` distinct ones whose outputs are not all equal. With
+    ``terms.refuse_constant`` the output for one input must not be that of all others made from it.
     """
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
@@ -46,6 +48,12 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
+    if (
+        terms.refuse_constant
+        and not with_pairs
+        and (yield from _is_constant(candidate.code, inputs[0], outputs[0], rules))
+    ):
+        return Rejection(candidate, "constant", "other inputs give the same output")
     if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
         return Rejection(candidate, "invalid-input", f"{num_told} distinct inputs where {wanted} are needed")
     return task_of(
@@ -57,6 +65,19 @@ def check_program(
         num_shown=terms.num_shown if with_pairs else 0,
         protection=result.protection,
     )
+
+
+def _is_constant(code: str, given: str, output: str, rules: Rules) -> Jobs[bool]:
+    """Tell whether all other inputs give the same output; one that the program does not take tells them apart."""
+    others = tuple(("literal", text) for text in other_inputs(given))
+    if not others:
+        return False
+    run = yield from run_once(make_job(code, others, "all", rules))
+    try:
+        found = {canonical(item.text, max_chars=rules.limits.max_output_chars) for item in run.items}
+    except LiteralError:
+        return False
+    return run.verdict == "ok" and found == {output}
 
 
 def _can_be_measured(code: str) -> bool:

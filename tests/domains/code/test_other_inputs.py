@@ -1,0 +1,90 @@
+"""A program that ignores its input is refused where that is asked for; one that reads it is not."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redqueen.config import VerifyConfig
+from redqueen.domains.code.other_inputs import NUM_WAYS, other_inputs
+from redqueen.domains.registry import check
+from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.verify import Verifier
+from redqueen.verify.literals import canonical_args
+
+STRICT = VerifyConfig(refuse_constant=True)
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    with Verifier(1) as judge:
+        yield judge
+
+
+def judged(verifier: Verifier, body: str, given: str, kind: str = "code_i", terms: VerifyConfig = STRICT) -> str:
+    names = "a, b" if given.count(",") == 1 and given[0].isdigit() else "a"
+    code = f"def f({names}):\n    {body}\n"
+    [verdict] = check([Candidate("c", "T1", "S1", kind, code, code, (given,))], verifier, terms)
+    assert isinstance(verdict, Task | Rejection)
+    return verdict.reason if isinstance(verdict, Rejection) else "ok"
+
+
+@pytest.mark.parametrize("kind", ["code_o", "code_i"])
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        ("return 5", "3"),
+        ("return [1, 2, 3]", "[1, 2, 3]"),
+        ("return 10\n    return a", "10"),
+        ("return 'a is {a}'", "'x'"),
+        ("return 0 * a + 7", "2"),
+        ("return 1 if a == a else 2", "{'k': [1]}"),
+        ("return {2, 1}", "(1, 2)"),
+        ("return isinstance(a, int) and not isinstance(b, str)", "4, 5"),
+    ],
+)
+def test_a_program_that_ignores_its_input_is_refused(verifier: Verifier, body: str, given: str, kind: str) -> None:
+    assert judged(verifier, body, given, kind) == "constant"
+    assert judged(verifier, body, given, kind, VerifyConfig()) == "ok", "not unless it is asked for"
+
+
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        ("return a + 1", "3"),
+        ("return a * b", "0, 5"),
+        ("return a == 3", "3"),
+        ("return a[0]", "[1, 2]"),
+        ("return 'a' in a", "'hello'"),
+        ("return sorted(a)", "[3, 1, 2]"),
+        ("return 10 // (a - 3 + 3)", "3"),
+        ("return {1: 'one'}[a]", "1"),
+        ("return list(a.values())", "{'k': 1}"),
+        ("return a", "None"),
+    ],
+)
+def test_a_program_that_reads_its_input_is_valid(verifier: Verifier, body: str, given: str) -> None:
+    assert judged(verifier, body, given) == "ok"
+
+
+values = st.recursive(
+    st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5) | st.booleans() | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.lists(values, min_size=1, max_size=3))
+def test_other_inputs_are_canonical_and_unlike_the_given_one(arguments: list[object]) -> None:
+    given = canonical_args(", ".join(map(repr, arguments)))
+    others = other_inputs(given)
+    assert len(others) <= NUM_WAYS and given not in others and len(set(others)) == len(others)
+    assert all(canonical_args(text) == text for text in others)
+
+
+def test_arguments_by_name_keep_their_names() -> None:
+    assert other_inputs("1, key='x'") == ["2, key='xa'", "9, key='Q'", "-4, key='x Z'"]
+    assert other_inputs("set()") == []
