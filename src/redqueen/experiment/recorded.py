@@ -45,6 +45,9 @@ LATER: dict[str, dict[str, object]] = {
         "complete_at_last_input": False,
         "references_over": "tasks",
     },
+    "verify": {
+        "refuse_constant": False,
+    },
     "solve": {
         "first_attempts": 0,
         "replay_frac": 0.0,
