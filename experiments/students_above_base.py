@@ -37,6 +37,8 @@ def main() -> None:
     parser.add_argument("answers", type=Path)
     parser.add_argument("--only", default="", metavar="TEXT")
     options = parser.parse_args()
+    if not options.answers.is_file():
+        sys.exit(f"{options.answers} is no file: write one with redqueen evaluate RUN_DIR --out {options.answers}")
     found = greedy_scores(options.answers, options.only)
     students = {name: scores for (role, name), scores in found.items() if role == STUDENT}
     base = next((scores for (role, _), scores in found.items() if role == BASE), None)

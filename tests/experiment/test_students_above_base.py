@@ -55,3 +55,9 @@ def test_answers_without_students_are_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(sys, "argv", ["x", str(answers(tmp_path, {"base": "10"}))])
     with pytest.raises(SystemExit, match="of the base and of students"):
         main()
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["x", str(tmp_path / "none.jsonl")])
+    with pytest.raises(SystemExit, match="none.jsonl is no file"):
+        main()
