@@ -63,7 +63,7 @@ class Writer:
             own = prompt.rpartition(END)[2]
             given = next(one for one in EXAMPLES if one.code.strip() in own)  # the buffer begins with these
             return f" A message.\nf({given.inputs[0]})\nf({given.inputs[1 + sample]})\n{END}"
-        return f"(x):\n    return x + {self.num_written}\n\nf(1)\n{END}"
+        return f'(x):\n    """\n    >>> f(1)\n    """\n    return x + {self.num_written}\n{END}'
 
     def solve(self, prompt: str, slot: int, sample: int) -> str:
         own = prompt.rpartition(END)[2]
