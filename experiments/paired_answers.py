@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,13 @@ def scores(path: Path) -> tuple[dict[str, list[float]], int]:
     return {item: [greedy[item], float(np.mean(sampled[item])), max(sampled[item])] for item in greedy}, numbers.pop()
 
 
+def difference(first: Sequence[float], second: Sequence[float]) -> str:
+    """Say how far the mean of one is above the other's, paired, in points, with the bootstrap interval over items."""
+    found = bootstrap_difference(first, second, np.random.default_rng(0))
+    above = float(np.mean(first)) - float(np.mean(second))
+    return f"{100 * above:+.1f} ({100 * found.low:.1f} to {100 * found.high:.1f})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("answers", type=Path)
@@ -47,9 +55,7 @@ def main() -> None:
     items = sorted(one)
     for i, name in enumerate(("greedy", "pass@1", f"pass@{num_samples}")):
         first, second = [one[item][i] for item in items], [other[item][i] for item in items]
-        found = bootstrap_difference(first, second, np.random.default_rng(0))
-        difference = float(np.mean(first)) - float(np.mean(second))
-        print(f"{name}: {100 * difference:+.1f} ({100 * found.low:.1f} to {100 * found.high:.1f})")
+        print(f"{name}: {difference(first, second)}")
 
 
 if __name__ == "__main__":

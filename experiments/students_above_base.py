@@ -16,8 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-
-from redqueen.statistics import bootstrap_difference
+from paired_answers import difference
 
 BASE, STUDENT = "base", "student"
 
@@ -48,10 +47,7 @@ def main() -> None:
     print(f"{len(items)} items, base {100 * np.mean([base[i] for i in items]):.1f}")
     together = {item: float(np.mean([scores[item] for scores in students.values()])) for item in items}
     for name, scores in ({"students": together} | students).items():
-        first, second = [scores[i] for i in items], [base[i] for i in items]
-        interval = bootstrap_difference(first, second, np.random.default_rng(0))
-        difference = float(np.mean(first)) - float(np.mean(second))
-        print(f"{name}: {100 * difference:+.1f} ({100 * interval.low:.1f} to {100 * interval.high:.1f})")
+        print(f"{name}: {difference([scores[i] for i in items], [base[i] for i in items])}")
 
 
 if __name__ == "__main__":
