@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from redqueen.config import Config, parse_config
-from redqueen.domains.code.examples import EXAMPLES
+from redqueen.domains.code.examples import SEEDS
 from redqueen.domains.fewshot import END
 from redqueen.engine import open_engine
 from redqueen.fitting import fit_to_base
@@ -51,6 +51,10 @@ def save(folder: Path, architecture: str, template: str | None) -> Path:
     return folder
 
 
+OTHERS = str.maketrans("0123456789aor", "1234567890eus")
+"""Makes another input of a seed's: its numbers and letters moved on."""
+
+
 class Writer:
     """A teacher and a student in the layout of the examples: programs that add, pairs, and every other answer right."""
 
@@ -61,9 +65,12 @@ class Writer:
         self.num_written += 1
         if prompt.endswith("\n#"):
             own = prompt.rpartition(END)[2]
-            given = next(one for one in EXAMPLES if one.code.strip() in own)  # the buffer begins with these
-            return f" A message.\nf({given.inputs[0]})\nf({given.inputs[1 + sample]})\n{END}"
-        return f'(x):\n    """\n    >>> f(1)\n    """\n    return x + {self.num_written}\n{END}'
+            given = next(one for one in SEEDS if one.code.strip() in own)  # the buffer begins with these
+            other = given.inputs[0]
+            for _ in range(1 + sample):
+                other = other.translate(OTHERS)
+            return f" A message.\nf({given.inputs[0]})\nf({other})\n{END}"
+        return f"(1) == 2\ndef f(x):\n    return x + {self.num_written}\n{END}"
 
     def solve(self, prompt: str, slot: int, sample: int) -> str:
         own = prompt.rpartition(END)[2]

@@ -1,7 +1,5 @@
 """The few-shot format: prompts are whole examples and a beginning, and what goes on from them is read without trust."""
 
-import ast
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,23 +37,32 @@ def test_the_examples_are_valid_tasks_with_the_outputs_that_stand_beside_them() 
     ]
 
 
-def test_the_examples_are_a_dozen_classes_and_no_item_of_the_held_out_suite() -> None:
+def test_the_seeds_are_valid_tasks_with_the_outputs_that_stand_beside_them() -> None:
+    candidates = [Candidate(seed.id, "T1", "S1", "code_o", "", seed.code, seed.inputs) for seed in SEEDS]
+    with Verifier(1) as verifier:
+        judged = check(candidates, verifier, VerifyConfig(refuse_constant=True))
+    assert [(one.inputs, one.outputs) for one in judged if isinstance(one, Task)] == [
+        (seed.inputs, seed.outputs) for seed in SEEDS
+    ]
+
+
+def test_the_seeds_are_of_many_classes_and_no_item_of_the_held_out_suite() -> None:
     kind = kinds()["code_o"]
-    assert len({kind.behaviour_class(task) for task in SEEDS}) >= 11
+    assert len({kind.behaviour_class(task) for task in SEEDS}) >= 18
     held_out = {kind.normal_form(item.task) for item in load_suite()}
     assert not held_out & {kind.normal_form(task) for task in SEEDS}
 
 
-def test_a_proposal_prompt_shows_the_references_and_breaks_off_in_a_definition() -> None:
+def test_a_proposal_prompt_shows_the_references_and_breaks_off_in_a_call() -> None:
     prompt = FORMAT.propose("code_o", [GIVEN], None)
-    assert f'def f(a, b):\n    """\n    >>> f(1, 2)\n    """\n    return a + b\n{END}\n' in prompt
+    assert f"# f(1, 2) == 3\ndef f(a, b):\n    return a + b\n{END}\n" in prompt
     assert prompt.count(f"\n{END}\n") == 1 + 4, "a buffer with one task is filled up with our own"
-    assert prompt.endswith(f"{END}\ndef f")
+    assert prompt.endswith(f"{END}\n# f")
     assert prompt != FORMAT.propose("code_i", [GIVEN], None), "a teacher is told what a student will look for"
 
 
 def test_a_proposal_is_the_text_up_to_the_end_mark() -> None:
-    text = f'(a):\n    """\n    >>> f([1, 2], (3))\n    [-1]\n    """\n    return -a\n{END}\ndef f(b): ...'
+    text = f"([1, 2], (3)) == [-1]\ndef f(a):\n    return -a\n{END}\n# f(b)"
     parsed = FORMAT.parse_proposal("code_i", text, None)
     assert (parsed.code, parsed.inputs, parsed.error) == ("def f(a):\n    return -a\n", ("[1, 2], (3)",), "")
 
@@ -64,36 +71,40 @@ def test_a_proposal_is_the_text_up_to_the_end_mark() -> None:
     "code",
     [
         "def f(a):\n    return -a\n",
-        "def f(a): return -a\n",
         "def f(a): return -a; return 2\n",
-        "def f(\n    a,\n):\n        # why\n        return -a\n",
-        "def f(a):\n    @g\n    def h():\n        return a\n    return h()\n",
-        'def f(a):\n    """Negates.\n\n    >>> f(7)\n    """\n    return -a\n',
         "X = 2\ndef g(b):\n    return b\ndef f(a):\n\treturn g(a)\n",
-        "def f(a):\n    é = 'é'; return é\n",
-        "def f(a):\r\n    return -a\r\n",
+        "f = lambda a: -a\n",
     ],
 )
-def test_a_program_as_it_is_shown_is_read_as_that_program(code: str) -> None:
-    task = Task("t", "T1", "", "code_o", code, ('\'"""\', 1',), ("3",))
+@pytest.mark.parametrize("output", ["3", "') == ('", "(1, 2)"])
+def test_a_program_as_it_is_shown_is_read_as_that_program(code: str, output: str) -> None:
+    task = Task("t", "T1", "", "code_o", code, ("'(', 1",), (output,))
     shown = FORMAT.propose("code_o", [task], None).split(f"{END}\n")[1]
-    before, _, text = shown.partition("def f")
-    parsed = FORMAT.parse_proposal("code_o", text, None)
-    assert ast.unparse(ast.parse(before + parsed.code)) == ast.unparse(ast.parse(code))
-    assert [ast.literal_eval(one) for one in parsed.inputs] == [('"""', 1)]
-
-
-def test_what_has_no_place_for_a_docstring_is_shown_below_its_call() -> None:
-    task = Task("t", "T1", "", "code_o", "f = lambda a: -a\n", ("1",), ("-1",))
-    assert f'"""\n>>> f(1)\n"""\nf = lambda a: -a\n{END}\n' in FORMAT.propose("code_o", [task], None)
+    parsed = FORMAT.parse_proposal("code_o", shown.removeprefix("# f"), None)
+    assert (parsed.code, parsed.error) == (code, "")
+    if output != "') == ('":  # a text that reads like a call and its output is given to the input
+        assert parsed.inputs == ("'(', 1",)
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["(a):\n    return a\n\nf(1)", '(a):\n    """\n    f(1)\n    """\n    return a', '(a):\n    """\n    >>> f(1)'],
+    ("text", "error"),
+    [
+        ("(1) == 2", "no program below the call"),
+        (" 1\ndef f(a):\n    return a", "no call of f"),
+        ("(1\ndef f(a):\n    return a", "a call that is not closed"),
+    ],
 )
-def test_a_proposal_without_its_call_in_a_docstring_is_told_so(text: str) -> None:
-    assert FORMAT.parse_proposal("code_o", text, None).error == "no call of f"
+def test_a_proposal_without_its_call_or_its_program_is_told_so(text: str, error: str) -> None:
+    assert FORMAT.parse_proposal("code_o", text, None).error == error
+
+
+def test_what_a_proposal_says_it_gives_is_not_believed() -> None:
+    parsed = FORMAT.parse_proposal("code_o", "(1, 2) == 7\ndef f(a, b):\n    return a + b\n", None)
+    with Verifier(1) as verifier:
+        (task,) = check(
+            [Candidate("c", "T1", "S1", "code_o", "", parsed.code, parsed.inputs)], verifier, VerifyConfig()
+        )
+    assert isinstance(task, Task) and task.outputs == ("3",)
 
 
 def test_pairs_are_proposed_as_a_message_and_calls() -> None:

@@ -1,4 +1,4 @@
-"""The programs that a few-shot prompt begins with: a dozen of ours, each with ten inputs and a sentence about it.
+"""The programs that few-shot prompts show: the seeds, and a dozen of ours with ten inputs each and a sentence about it.
 
 They are short and unlike each other (loops, branches, recursion, slices; numbers, texts, lists, dicts), so that what a
 model continues is neither one type nor one construct. None is an item of the held-out suite. Ground: ours.
@@ -245,6 +245,9 @@ EXAMPLES: tuple[Task, ...] = (
 )
 """Each as a task of pairs; the outputs are those of the programs, which a test holds them to."""
 
+SHORT = (0, 3, 5)
+"""The places of the examples that a buffer begins with."""
+
 TRACES: dict[int, Trace] = {
     0: Trace(
         "1 is odd, 2 is even and gives 4, 3 is odd, 4 is even and gives 16.",
@@ -261,8 +264,44 @@ TRACES: dict[int, Trace] = {
 }
 """By the place of the example: the ones that solving shows."""
 
-SEEDS = tuple(
-    Task(f"seed-{i}", "seed", "", "code_o", one.code, one.inputs[:1], one.outputs[:1])
-    for i, one in enumerate(EXAMPLES, start=1)
+_SEEDS = """
+text.upper() | text | 'river' | 'RIVER'
+a + "-" + b | a, b | 'sun', 'set' | 'sun-set'
+items[0] | items | [4, 7, 1] | 4
+len(items) * 2 | items | ['a', 'b', 'c'] | 6
+[text, text] | text | 'ok' | ['ok', 'ok']
+text.split(",") | text | 'red,green,blue' | ['red', 'green', 'blue']
+items[2:] + [0] | items | [1, 2, 3] | [3, 0]
+d[key] | d, key | {'x': 5, 'y': 9}, 'y' | 9
+text[1:4] | text | 'planet' | 'lan'
+[x + 1 for x in items] | items | [2, 5, 9] | [3, 6, 10]
+text.count(letter) | text, letter | 'banana', 'a' | 3
+text.replace("o", "0") | text | 'tomato' | 't0mat0'
+" ".join(words) | words | ['to', 'the', 'sea'] | 'to the sea'
+(b, a) | a, b | 1, 'one' | ('one', 1)
+[x for x in items if x > 2] | items | [1, 4, 2, 6] | [4, 6]
+text.startswith("a") | text | 'apple' | True
+list(d.keys()) | d | {'cat': 2, 'dog': 1} | ['cat', 'dog']
+list(range(n)) | n | 4 | [0, 1, 2, 3]
+text[-1] + text[:-1] | text | 'moon' | 'nmoo'
+sorted(items) | items | [3, 1, 2] | [1, 2, 3]
+text.strip() | text | '  tea ' | 'tea'
+"""
+
+
+def _seed(i: int, line: str) -> Task:
+    value, names, given, output = (part.strip() for part in line.split(" | "))
+    return Task(f"seed-{i}", "seed", "", "code_o", f"def f({names}):\n    return {value}\n", (given,), (output,))
+
+
+def _first_pair(i: int) -> Task:
+    one = EXAMPLES[i]
+    return Task(f"seed-example-{i}", "seed", "", "code_o", one.code, one.inputs[:1], one.outputs[:1])
+
+
+SEEDS = (
+    *(_seed(i, line) for i, line in enumerate(_SEEDS.strip().splitlines(), start=1)),
+    *(_first_pair(i) for i in SHORT),
 )
-"""The same programs with their first pair: what a buffer begins with where proposals are shown as examples."""
+"""What a buffer begins with where proposals are shown as examples: one step each, which a small model can follow, and
+the shortest loops and branches of ``EXAMPLES`` (ours)."""

@@ -2,15 +2,16 @@
 
 ::
 
-    propose o, i    what is sought, END, (code that begins with >>> f(input), END) ..., def f    -> (...): ... END
+    propose o, i    what is sought, END, (# f(input) == output, code, END) ..., # f    -> (...) == ... code END
     propose f       (code, # message, f(input) ..., END) ..., code, #              -> message, f(input) ..., END
     solve code_o    (code, f(input) == output, END) ..., code, f(input) ==         -> output END
     solve code_i    (code, # output, f(input), END) ..., code, # output, f         -> (input) END
     solve code_f    (# message, f(input) == output ..., code, END) ..., def f      -> (...): ... END
 
-A proposal's input stands where Python has examples of a call, in a docstring in front of the body, and is taken out of
-the program. A small model then writes an input first and a program for it; written behind the program, nine of ten
-inputs are one or two integers (measured: docs/cookbook/real-base.md).
+A proposal begins with its input and what the program should make of it. The second is not believed, the program is run;
+but a model that has said what it is after writes fewer programs that ignore their input, and fewer that only a large
+model could follow. Written behind the program, nine of ten inputs of a small model are one or two integers (measured:
+docs/cookbook/real-base.md).
 
 Prompts end where a token ends: tokenizers join a bracket with what follows it. With traces, ``code_o`` and ``code_i``
 have a line of reasoning before the answer. Solving always shows the same examples, so that a task is asked in the same
@@ -19,13 +20,11 @@ words whenever it is asked.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from functools import partial
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.examples import EXAMPLES, SEEDS, TRACES, Trace
-from redqueen.domains.code.measures import UNPARSABLE
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.fewshot import ANSWER, END, without_end
 from redqueen.nouns import Task
@@ -38,10 +37,8 @@ PAIRED = (0, 2, 6)
 
 NEWLINE = "\n"
 
-QUOTES = '"""'
-
-PROMPT = ">>> f("
-"""How a call in a docstring begins, as ``doctest`` has it."""
+EQUALS = ") =="
+"""What stands between a call and what should come of it."""
 
 MAX_MESSAGE_CHARS = 80
 """A longer message is left out, as in the compact format: a teacher must not hand over the program in it (ours)."""
@@ -49,8 +46,8 @@ MAX_MESSAGE_CHARS = 80
 
 def _propose_program(sought: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
     shown = [*references, *SEEDS[: max(0, FEWEST_SHOWN - len(references))]]
-    examples = "".join(f"{_with_call(task)}\n{END}\n" for task in shown)
-    return f"# Find the {sought}.\n{END}\n{examples}def f"
+    examples = "".join(f"# {_call(task)} == {without_end(task.outputs[0])}\n{_code(task)}\n{END}\n" for task in shown)
+    return f"# Find the {sought}.\n{END}\n{examples}# f"
 
 
 def _propose_pairs(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
@@ -107,50 +104,13 @@ def _pairs(task: Task, num: int) -> str:
     return "".join([f"# {message}\n" if message else "", *lines])
 
 
-def _with_call(task: Task) -> str:
-    """Return the program with its call as the docstring of f; above it where no place for one can be found."""
-    call = _call(task).replace(QUOTES, r"\x22\x22\x22")  # in a string it means the same
-    for code in (_code(task), _unparsed(task.code)):
-        place = _body_of_f(code)
-        if place is not None:
-            line, indent = place
-            lines, doc = code.split("\n"), [QUOTES, f">>> {call}", QUOTES]
-            return "\n".join([*lines[:line], *(" " * indent + part for part in doc), *lines[line:]])
-    return f"{QUOTES}\n>>> {call}\n{QUOTES}\n{_code(task)}"
-
-
-def _unparsed(code: str) -> str:
-    """Return a program as Python would lay it out; "" for what it cannot read."""
-    try:
-        return without_end(ast.unparse(ast.parse(code)))
-    except UNPARSABLE:
-        return ""
-
-
-def _body_of_f(code: str) -> tuple[int, int] | None:
-    """Return the line before which the body of f begins, and its indent; None where it has no line of its own."""
-    if "\r" in code:  # another end of a line to Python
-        return None
-    try:
-        functions = [node for node in ast.parse(code).body if isinstance(node, ast.FunctionDef) and node.name == "f"]
-    except UNPARSABLE:
-        return None
-    for function in functions:
-        first = function.body[0]
-        line = min([first.lineno, *(node.lineno for node in getattr(first, "decorator_list", []))]) - 1
-        if not code.split("\n")[line][: first.col_offset].strip():
-            return line, first.col_offset
-    return None
-
-
 def _read_program(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    """Read the program and the call in its docstring, which is taken out."""
-    head, _, rest = text.partition(QUOTES)
-    doc, closed, body = rest.partition(QUOTES)
-    calls = [line.strip() for line in doc.splitlines() if line.strip().startswith(PROMPT)]
-    if not closed or not calls:
-        return ParsedProposal(error="no call of f")
-    return _proposal(f"def f{head.rstrip()}{body}", [calls[0].removeprefix(PROMPT)])
+    """Read the call in the first line and the program below; what the call is said to give is not believed."""
+    call, _, code = text.partition(NEWLINE)
+    if not call.startswith("(") or not code.strip():
+        return ParsedProposal(error="no call of f" if code.strip() else "no program below the call")
+    call = call.rpartition(EQUALS)[0] + ")" if EQUALS in call else call
+    return _proposal(code, [call.removeprefix("(")])
 
 
 def _proposal(code: str, calls: Sequence[str], message: str = "") -> ParsedProposal:
