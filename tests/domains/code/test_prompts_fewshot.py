@@ -46,11 +46,12 @@ def test_the_seeds_are_valid_tasks_with_the_outputs_that_stand_beside_them() -> 
     ]
 
 
-def test_the_seeds_are_of_many_classes_and_no_item_of_the_held_out_suite() -> None:
+def test_seeds_and_examples_are_of_many_classes_and_no_item_of_the_held_out_suite() -> None:
     kind = kinds()["code_o"]
     assert len({kind.behaviour_class(task) for task in SEEDS}) >= 18
+    assert len({kind.behaviour_class(task) for task in EXAMPLES}) >= 11
     held_out = {kind.normal_form(item.task) for item in load_suite()}
-    assert not held_out & {kind.normal_form(task) for task in SEEDS}
+    assert not held_out & {kind.normal_form(task) for task in (*SEEDS, *EXAMPLES)}
 
 
 def test_a_proposal_prompt_shows_the_references_and_breaks_off_in_a_call() -> None:
@@ -71,7 +72,13 @@ def test_a_proposal_is_the_text_up_to_the_end_mark() -> None:
     "code",
     [
         "def f(a):\n    return -a\n",
+        "def f(a): return -a\n",
         "def f(a): return -a; return 2\n",
+        "def f(\n    a,\n):\n        # why\n        return -a\n",
+        "def f(a):\n    @g\n    def h():\n        return a\n    return h()\n",
+        'def f(a):\n    """Negates.\n\n    >>> f(7)\n    """\n    return -a\n',
+        "def f(a):\n    é = 'é'; return é\n",
+        "def f(a):\r\n    return -a\r\n",
         "X = 2\ndef g(b):\n    return b\ndef f(a):\n\treturn g(a)\n",
         "f = lambda a: -a\n",
     ],

@@ -8,9 +8,8 @@
     solve code_i    (code, # output, f(input), END) ..., code, # output, f         -> (input) END
     solve code_f    (# message, f(input) == output ..., code, END) ..., def f      -> (...): ... END
 
-A proposal begins with its input and what the program should make of it. The second is not believed, the program is run;
-but a model that has said what it is after writes fewer programs that ignore their input, and fewer that only a large
-model could follow. Written behind the program, nine of ten inputs of a small model are one or two integers (measured:
+A proposal begins with its input and what the program should make of it; the second is not believed, the program is run.
+Written behind the program, nine of ten inputs of a small model are one or two integers (measured:
 docs/cookbook/real-base.md).
 
 Prompts end where a token ends: tokenizers join a bracket with what follows it. With traces, ``code_o`` and ``code_i``
@@ -130,7 +129,7 @@ def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedPro
 def _read_input(answer: str) -> str | None:
     """Read ``f(1, 2)``, with or without the ``f``; models like to repeat the output behind it."""
     call = answer.strip().removeprefix("f")
-    inside, closed, _ = call.partition(") ==") if ") ==" in call else call.rpartition(")")
+    inside, closed, _ = call.partition(EQUALS) if EQUALS in call else call.rpartition(")")
     return inside[1:].strip() if closed and call.startswith("(") else None
 
 
