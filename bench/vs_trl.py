@@ -2,7 +2,8 @@
 
 Eight prompts of exactly 160 tokens, six attempts of exactly 96 tokens each, one update. TRL samples with the library's
 ``generate`` and trains one adapter; the engine does so with one member and, for the same number of attempts, with four.
-Rewards are worthless and cheap on both sides. Prints a table and, as its last line, JSON.
+Rewards are worthless and cheap on both sides, and both keep freed memory as a run does. Prints a table and, as its last
+line, JSON.
 
     python bench/vs_trl.py [--base models/smollm2-135m-instruct] [--new-tokens 96] [--threads 2]
 """
@@ -28,6 +29,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, TrainerCallback
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Request, Rollout
+from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.base_shape import model_source
@@ -161,6 +163,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     logging.getLogger("transformers").setLevel(logging.ERROR)
     torch.set_num_threads(options.threads)
+    keep_freed_memory()
     tokenizer = AutoTokenizer.from_pretrained(model_source(options.base))
     prompts = prompts_of(tokenizer, options)
     whole = statistics.median(theirs(prompts, tokenizer, options))

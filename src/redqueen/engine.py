@@ -22,6 +22,7 @@ from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.nouns import ShardNews
+from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
 from redqueen.policy.base_shape import base_shape, model_source
@@ -121,7 +122,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
 
 
 def set_up_torch(config: Config) -> None:
-    """Set torch's threads and seed, which the results of a process depend on."""
+    """Set torch's threads and seed, which the results of a process depend on, and let it keep the memory it frees."""
+    keep_freed_memory()
     torch.set_num_threads(config.run.num_threads or os.cpu_count() or 1)
     torch.manual_seed(config.run.rng_seed)
 

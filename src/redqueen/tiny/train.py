@@ -22,6 +22,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from redqueen.domains.code.suite import SUITES
 from redqueen.errors import UserError
+from redqueen.policy.allocator import keep_freed_memory
 from redqueen.timing import Report, unheard
 from redqueen.tiny.attention import PACKED, additive
 from redqueen.tiny.corpus import Batch, Corpus
@@ -55,6 +56,7 @@ class Trainer:
             self.tokenizer = build_recipe_tokenizer(recipe, held_out)
             self.tokenizer.save_pretrained(folder)
             (folder / "recipe.json").write_text(json.dumps(dataclasses.asdict(recipe), indent=2))
+        keep_freed_memory()
         torch.manual_seed(recipe.rng_seed)
         self.model = build_model(recipe, self.tokenizer)
         self.model.config._attn_implementation = PACKED
