@@ -349,6 +349,17 @@ def test_bf16_gradients_point_the_same_way() -> None:
     assert math.isclose(1.0, float(cosine.min()), abs_tol=0.02)
 
 
+def test_the_heads_gradient_takes_rounded_weights_and_its_logits_exact_ones() -> None:
+    base = tiny_bank(precision="bf16").base
+    hidden = torch.randn(5, base.head.in_features, requires_grad=True)
+    weights = torch.randn(5, base.head.out_features)
+    logits = base.logits(hidden)
+    assert torch.equal(logits, base.head(hidden))
+    (taken,) = torch.autograd.grad((logits * weights).sum(), hidden)
+    torch.testing.assert_close(taken, weights @ base.head.weight, rtol=0.02, atol=0.02 * float(taken.abs().max()))
+    assert not torch.equal(taken, weights @ base.head.weight)
+
+
 def test_a_learner_with_checkpointing_leaves_the_sampler_as_it_was() -> None:
     bank = tiny_bank()
     request = Request(1, tokens(1, 5), 2, rng_seed=0)
