@@ -47,6 +47,7 @@ LATER: dict[str, dict[str, object]] = {
     },
     "verify": {
         "refuse_constant": False,
+        "refuse_copy": False,
     },
     "solve": {
         "first_attempts": 0,

@@ -1,4 +1,4 @@
-"""A program that ignores its input is refused where that is asked for; one that reads it is not."""
+"""A program that ignores its input, or only hands it back, is refused where that is asked for; others are not."""
 
 from collections.abc import Iterator
 
@@ -66,6 +66,50 @@ def test_a_program_that_ignores_its_input_is_refused(verifier: Verifier, body: s
 )
 def test_a_program_that_reads_its_input_is_valid(verifier: Verifier, body: str, given: str) -> None:
     assert judged(verifier, body, given) == "ok"
+
+
+COPYLESS = VerifyConfig(refuse_copy=True)
+
+
+@pytest.mark.parametrize("kind", ["code_o", "code_i"])
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        ("return a", "'x'"),
+        ("return a[:2] + a[2:]", "'word'"),
+        ("return list(a)", "[1, 2]"),
+        ("return b", "4, 5"),
+        ("return b + 0 * a", "4, 5"),
+        ("return a.strip()", "'no spaces'"),
+        ("return a", "{'k': [1]}"),
+    ],
+)
+def test_a_program_that_hands_an_argument_back_is_refused(verifier: Verifier, body: str, given: str, kind: str) -> None:
+    assert judged(verifier, body, given, kind, COPYLESS) == "copy"
+    assert judged(verifier, body, given, kind) == "ok", "not unless it is asked for"
+
+
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        ("return max(a, b)", "7, 5"),
+        ("return sorted(a)", "[1, 2]"),
+        ("return a.lower()", "'low'"),
+        ("return a[::-1]", "'level'"),
+        ("return [a]", "'x'"),
+        ("return a[0]", "['x']"),
+        ("return a * 1.0", "2"),
+        ("return 5", "5"),
+    ],
+)
+def test_a_program_that_makes_something_of_its_arguments_is_no_copy(verifier: Verifier, body: str, given: str) -> None:
+    assert judged(verifier, body, given, terms=COPYLESS) == "ok"
+
+
+def test_an_argument_by_name_may_be_what_is_handed_back(verifier: Verifier) -> None:
+    code = "def f(text, key=None):\n    return key\n"
+    [verdict] = check([Candidate("c", "T1", "S1", "code_o", code, code, ("1, key='x'",))], verifier, COPYLESS)
+    assert isinstance(verdict, Rejection) and verdict.reason == "copy"
 
 
 values = st.recursive(

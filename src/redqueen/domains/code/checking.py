@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.measures import measure
 from redqueen.domains.code.other_inputs import other_inputs
 from redqueen.domains.domain import task_of
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify.calls import distinct_calls, distinct_pairs
-from redqueen.verify.literals import LiteralError, canonical, canonical_args
+from redqueen.verify.literals import LiteralError, canonical, canonical_args, read_call
 from redqueen.verify.pool import Jobs
 from redqueen.verify.programs import Rules, make_job, run_once, verify_program
 from redqueen.verify.records import Program
@@ -24,7 +26,8 @@ def check_program(
     """Verify one candidate: a program with one input, or with pairs.
 
     AZR's rules: one input, or ``terms.num_inputs`` distinct ones whose outputs are not all equal. With
-    ``terms.refuse_constant`` the output for one input must not be that of all others made from it.
+    ``terms.refuse_constant`` the output for one input must not be that of all others made from it, and with
+    ``terms.refuse_copy`` the output must not be the same argument for it and for all of these.
     """
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
@@ -48,12 +51,12 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
-    if (
-        terms.refuse_constant
-        and not with_pairs
-        and (yield from _is_constant(candidate.code, inputs[0], outputs[0], rules))
-    ):
-        return Rejection(candidate, "constant", "other inputs give the same output")
+    if not with_pairs and (terms.refuse_constant or terms.refuse_copy):
+        others = yield from _outputs_of_others(candidate.code, inputs[0], rules)
+        if terms.refuse_constant and set(others.values()) == {outputs[0]}:
+            return Rejection(candidate, "constant", "other inputs give the same output")
+        if terms.refuse_copy and others and _copies({inputs[0]: outputs[0]} | others):
+            return Rejection(candidate, "copy", "the output is an argument, for other inputs too")
     if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
         return Rejection(candidate, "invalid-input", f"{num_told} distinct inputs where {wanted} are needed")
     return task_of(
@@ -67,17 +70,27 @@ def check_program(
     )
 
 
-def _is_constant(code: str, given: str, output: str, rules: Rules) -> Jobs[bool]:
-    """Tell whether all other inputs give the same output; one that the program does not take tells them apart."""
-    others = tuple(("literal", text) for text in other_inputs(given))
+def _outputs_of_others(code: str, given: str, rules: Rules) -> Jobs[dict[str, str]]:
+    """Return what the program makes of inputs like the given one; nothing where it does not take them all."""
+    others = other_inputs(given)
     if not others:
-        return False
-    run = yield from run_once(make_job(code, others, "all", rules))
+        return {}
+    run = yield from run_once(make_job(code, tuple(("literal", text) for text in others), "all", rules))
     try:
-        found = {canonical(item.text, max_chars=rules.limits.max_output_chars) for item in run.items}
+        found = [canonical(item.text, max_chars=rules.limits.max_output_chars) for item in run.items]
     except LiteralError:
-        return False
-    return run.verdict == "ok" and found == {output}
+        return {}
+    return dict(zip(others, found, strict=True)) if run.verdict == "ok" else {}
+
+
+def _copies(outputs: Mapping[str, str]) -> bool:
+    """Tell whether one argument, by place or name, is the output of each of these argument lists."""
+    copied = []
+    for arguments, output in outputs.items():
+        by_place, by_name = read_call(arguments)
+        given = [*enumerate(by_place), *by_name.items()]
+        copied.append({place for place, value in given if value == output})
+    return bool(set.intersection(*copied))
 
 
 def _can_be_measured(code: str) -> bool:
