@@ -94,8 +94,7 @@ class Base:
 class _RoundedBackward(torch.autograd.Function):
     """The output head in fp32, with the gradient of its input through weights and gradients rounded to bfloat16.
 
-    All other products on the way back are such ones too. The head's own are half of its work and, with the vocabulary
-    of a real model, a tenth of an update (measured: make bench NAME=vs_trl).
+    All other products on the way back are such ones too.
     """
 
     @staticmethod
