@@ -14,7 +14,10 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
+from redqueen.learn.torch_learner import TorchLearner
+from redqueen.nouns import Request, Rollout
 from redqueen.policy.base_shape import model_source
+from redqueen.policy.torch_sampler import TorchSampler
 
 
 def machine() -> dict[str, object]:
@@ -64,6 +67,20 @@ def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> 
 def load_model(base: str) -> PreTrainedModel:
     """Load a base in fp32: ``embedded``, a model folder, a GGUF file, or a name on the hub."""
     return AutoModelForCausalLM.from_pretrained(model_source(base), dtype=torch.float32)
+
+
+def sample_and_learn(sampler: TorchSampler, learner: TorchLearner, requests: Sequence[Request]) -> tuple[float, float]:
+    """Sample what is asked for and learn from it, attempts by turns better and worse; return the seconds of both."""
+    start = time.perf_counter()
+    groups = sampler.sample(requests)
+    between = time.perf_counter()
+    learner.update(
+        [
+            Rollout(r.slot, r.prompt, tuple(group), tuple((-1.0) ** i for i in range(len(group))))
+            for r, group in zip(requests, groups, strict=True)
+        ]
+    )
+    return between - start, time.perf_counter() - between
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -13,16 +13,15 @@ import argparse
 import os
 import resource
 import statistics
-import time
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
 import torch
-from _shared import load_model, print_result, print_table
+from _shared import load_model, print_result, print_table, sample_and_learn
 
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Request, Rollout
+from redqueen.nouns import Request
 from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
@@ -41,23 +40,17 @@ def play(pipe: Connection, how: str, core: int, options: argparse.Namespace) -> 
     sampler = TorchSampler(bank, options.new_tokens, end_tokens=[])
     learner = TorchLearner(bank, LearnConfig(learning_rate=1e-5))
     prompts = torch.randint(0, bank.base.head.out_features, (options.prompts, options.prompt_tokens)).tolist()
-    signs = tuple((-1.0) ** i for i in range(options.attempts))
-    sampling, learning = [], []
+
+    def step(number: int) -> tuple[float, float]:
+        requests = [Request(i % 4, tuple(p), options.attempts, rng_seed=number) for i, p in enumerate(prompts)]
+        return sample_and_learn(sampler, learner, requests)
+
+    step(0)  # to warm up
     before = resource.getrusage(resource.RUSAGE_SELF)
-    for step in range(options.steps + 1):
-        if step == 1:  # the first warms up
-            before = resource.getrusage(resource.RUSAGE_SELF)
-        requests = [Request(i % 4, tuple(p), options.attempts, rng_seed=step) for i, p in enumerate(prompts)]
-        start = time.perf_counter()
-        groups = sampler.sample(requests)
-        between = time.perf_counter()
-        learner.update([Rollout(r.slot, r.prompt, tuple(g), signs) for r, g in zip(requests, groups, strict=True)])
-        sampling.append(between - start)
-        learning.append(time.perf_counter() - between)
+    medians = [statistics.median(s) for s in zip(*(step(i + 1) for i in range(options.steps)), strict=True)]
     after = resource.getrusage(resource.RUSAGE_SELF)
     faults = (after.ru_minflt - before.ru_minflt) / options.steps
     kernel_s = (after.ru_stime - before.ru_stime) / options.steps
-    medians = statistics.median(sampling[1:]), statistics.median(learning[1:])
     pipe.send((*medians, faults, kernel_s, after.ru_maxrss / 1024))
 
 

@@ -21,13 +21,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
-from _shared import load_model, median_ratio, print_result, print_table
+from _shared import load_model, median_ratio, print_result, print_table, sample_and_learn
 from transformers.utils.logging import disable_progress_bar
 
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
-from redqueen.nouns import Request, Rollout
+from redqueen.nouns import Request
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
@@ -73,9 +73,7 @@ def step(store: TorchStore, number: int, options: argparse.Namespace) -> None:
     prompts = torch.randint(0, store.bank.base.head.out_features, (len(slots), 64), generator=generator).tolist()
     pairs = zip(slots, prompts, strict=True)
     requests = [Request(slot, tuple(prompt), options.attempts, rng_seed=slot) for slot, prompt in pairs]
-    signs = tuple((-1.0) ** i for i in range(options.attempts))
-    groups = sampler.sample(requests)
-    store.learner.update([Rollout(r.slot, r.prompt, tuple(g), signs) for r, g in zip(requests, groups, strict=True)])
+    sample_and_learn(sampler, store.learner, requests)
 
 
 def serve(pipe: Connection, options: argparse.Namespace, folder: str) -> None:

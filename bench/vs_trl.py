@@ -21,14 +21,14 @@ from typing import Any
 
 import torch
 import trl
-from _shared import load_model, print_result, print_table
+from _shared import load_model, print_result, print_table, sample_and_learn
 from datasets import Dataset
 from peft import LoraConfig
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, TrainerCallback
 
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Request, Rollout
+from redqueen.nouns import Request
 from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
@@ -131,22 +131,15 @@ def ours(
     )
     sampler = TorchSampler(bank, options.new_tokens, end_tokens=[])
     learner = TorchLearner(bank, LearnConfig(learning_rate=LEARNING_RATE))
-    advantages = tuple((-1.0) ** i for i in range(options.attempts))
-    sampling, learning = [], []
+    seconds = []
     for step in range(options.steps + 1):
         requests = [
             Request(i % num_members, tuple(tokenizer.encode(prompt)), options.attempts, rng_seed=step * 1000 + i)
             for i, prompt in enumerate(prompts)
         ]
-        start = time.perf_counter()
-        groups = sampler.sample(requests)
-        between = time.perf_counter()
-        learner.update(
-            [Rollout(r.slot, r.prompt, tuple(group), advantages) for r, group in zip(requests, groups, strict=True)]
-        )
-        sampling.append(between - start)
-        learning.append(time.perf_counter() - between)
-    return sampling[1:], learning[1:]
+        seconds.append(sample_and_learn(sampler, learner, requests))
+    sampling, learning = zip(*seconds[1:], strict=True)
+    return list(sampling), list(learning)
 
 
 def main() -> None:

@@ -17,6 +17,10 @@ import torch
 from redqueen.policy.allocator import keep_freed_memory
 
 taken = sys.argv[1] == "keep" and keep_freed_memory()
+if sys.argv[1] == "run":
+    from redqueen.config import Config
+    from redqueen.engine import set_up_torch
+    set_up_torch(Config())
 
 def work():
     for _ in range(40):  # until the holes in the heap fit
@@ -35,10 +39,13 @@ else:
 """
 
 
-def faults(keep: bool, where: str = "main", **environment: str) -> tuple[bool, int]:
-    """Return whether the setting was taken, and the page faults of ten tensors of 40 MB, one after the other."""
+def faults(how: str, where: str = "main", **environment: str) -> tuple[bool, int]:
+    """Return whether the setting was taken, and the page faults of ten tensors of 40 MB, one after the other.
+
+    ``how``: "usual", "keep", or "run" for what a run sets up.
+    """
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-    command = [sys.executable, "-c", FAULTS, "keep" if keep else "usual", where]
+    command = [sys.executable, "-c", FAULTS, how, where]
     done = subprocess.run(command, env={**settings, **environment}, capture_output=True, text=True, check=True)
     taken, num = done.stdout.split()
     return taken == "1", int(num)
@@ -46,13 +53,17 @@ def faults(keep: bool, where: str = "main", **environment: str) -> tuple[bool, i
 
 @pytest.mark.parametrize("where", ["main", "thread"])
 def test_pages_of_a_freed_tensor_serve_the_next_one_on_any_thread(where: str) -> None:
-    usual = faults(keep=False, where=where)[1]
-    taken, num = faults(keep=True, where=where)
+    usual = faults("usual", where=where)[1]
+    taken, num = faults("keep", where=where)
     assert taken
     assert num < usual / 20
 
 
 def test_settings_of_the_environment_are_left_alone() -> None:
-    taken, num = faults(keep=True, MALLOC_TRIM_THRESHOLD_="131072")
+    taken, num = faults("keep", MALLOC_TRIM_THRESHOLD_="131072")
     assert not taken
-    assert num > faults(keep=True)[1] * 20
+    assert num > faults("keep")[1] * 20
+
+
+def test_a_run_keeps_its_memory() -> None:
+    assert faults("run")[1] < faults("usual")[1] / 20

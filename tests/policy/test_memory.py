@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def test_weights_factors_and_moments_are_counted_exactly(architecture: str) -> N
     assert memory.base_bytes == sum(p.numel() * 4 for p in bank.base.model.parameters())
     assert memory.factors_bytes == bank.flat.numel() * 4
     assert memory.moments_bytes == 2 * memory.factors_bytes
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_in_bf16_on_a_cpu_the_rounded_head_is_counted_with_the_base(architecture: str) -> None:
+    base = tiny_bank(architecture, precision="bf16").base
+    held = [*base.model.parameters(), base.rounded_head]
+    memory = plan(CONFIGS[architecture].to_dict(), replace(WORK, bf16=True))
+    assert memory.base_bytes == sum(tensor.numel() * tensor.element_size() for tensor in held)
 
 
 def test_the_cache_is_counted_as_it_is_allocated() -> None:

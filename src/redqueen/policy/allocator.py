@@ -1,9 +1,8 @@
 """The C library's memory: what a step frees is kept for the next one.
 
 By default glibc gives large blocks back to the kernel when they are freed and asks for new pages at the next step,
-which the kernel fills with zeros first. Many tensors of a step are such blocks, and writing zeros is work for the
-memory bus, which all cores of a machine share. The largest are left as they are: kept, each leaves a hole that the
-next one hardly ever fits, and the process of a larger base grows to twice its size.
+which the kernel fills with zeros first. Many tensors of a step are such blocks. The largest are left as they are: kept,
+each leaves a hole that the next one hardly ever fits, and a run on SmolLM2 that kept them all ran out of memory.
 """
 
 from __future__ import annotations

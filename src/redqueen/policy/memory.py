@@ -92,14 +92,13 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
     per_member = sum(work.lora_rank * (m.in_features + m.out_features) for m in targets.values())
     compute_bytes = 2 if work.bf16 else FP32_BYTES
     base = 0
-    linears = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear)}
-    head = model.get_output_embeddings().weight
-    linears.discard(id(head))
+    head = model.get_output_embeddings()
+    linears = {id(p) for m in model.modules() if isinstance(m, nn.Linear) and m is not head for p in m.parameters()}
     for parameter in model.parameters():
         small = work.bf16 and (work.on_cuda or id(parameter) in linears)
         base += parameter.numel() * (2 if small else FP32_BYTES)
     if work.bf16 and not work.on_cuda:
-        base += head.numel() * 2  # the rounded copy that gradients take
+        base += head.weight.numel() * 2  # the rounded copy that gradients take
     gathered = work.members_at_once or work.num_members
     held = gathered if work.resting else work.num_members
     compared = held if work.on_cuda else max(held, work.largest_role)
