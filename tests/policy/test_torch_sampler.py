@@ -11,8 +11,8 @@ from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Precision, freeze
-from redqueen.policy.beginnings import ROW_TOKENS
 from redqueen.policy.stop_strings import StopStrings
+from redqueen.policy.token_rows import ROW_TOKENS
 from redqueen.policy.torch_sampler import TorchSampler
 
 END = 3

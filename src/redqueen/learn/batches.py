@@ -3,8 +3,7 @@
 A few-shot prompt is mostly examples that stand in all prompts of its kind: those of one member are put side by side,
 and what they have in common is run once in a micro-batch.
 
-A member's groups follow each other in one stream of tokens, which is cut into short rows of one owner. Rows only say
-whose adapter runs; who attends to whom is planned apart (``tree_attention``), so a group may run over many rows.
+A member's groups follow each other in one stream of tokens, which is cut into short rows of one owner (``token_rows``).
 """
 
 from __future__ import annotations
@@ -16,16 +15,17 @@ import torch
 from torch import Tensor
 
 from redqueen.nouns import Rollout
-from redqueen.policy.beginnings import ROW_TOKENS, group_by_beginning
-from redqueen.policy.tree_attention import Run, TreePlan, plan_tree
+from redqueen.policy.beginnings import group_by_beginning
+from redqueen.policy.token_rows import TokenRows
+from redqueen.policy.tree_attention import Run, TreePlan
 
 
 @dataclass(frozen=True)
 class MemberData:
     """One member's rollouts of one step.
 
-    ``num_tokens`` counts all its completion tokens, learned from or not, ``num_run`` those that are learned from;
-    ``num_informative`` the prompts with a completion to learn from.
+    ``num_tokens`` counts all its completion tokens, learned from or not, ``num_run`` those of completions with an
+    advantage; ``num_informative`` the prompts that have such a one.
     """
 
     slot: int
@@ -38,12 +38,6 @@ class MemberData:
     def has_signal(self) -> bool:
         """Whether there is anything to learn from."""
         return self.num_informative > 0
-
-    @property
-    def num_tokens_run(self) -> int:
-        """Tokens of the completions that are learned from: those whose advantage is not 0."""
-        pairs = ((a, c) for r in self.rollouts for a, c in zip(r.advantages, r.completions, strict=True))
-        return sum(len(completion.tokens) for advantage, completion in pairs if advantage != 0.0)
 
 
 @dataclass(frozen=True)
@@ -192,43 +186,28 @@ def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
 
 def _lay_out(pieces: Sequence[Piece], pad_id: int, dtype: torch.dtype) -> Batch:
     """Put pieces of one member after the other in a stream, each member's stream filled up to whole rows."""
-    tokens: list[int] = []
-    positions: list[int] = []
-    owners: list[int] = []
-    runs: list[Run] = []
+    rows = TokenRows(pad_id)
     source: list[int] = []
     branches: list[Branch] = []
     slots: list[int] = []
     shared: Run | None = None
     for i, piece in enumerate(pieces):
         if not piece.follows(pieces[i - 1] if i else None):
-            shared = Run(len(tokens), piece.num_shared) if piece.num_shared else None
-            runs += [shared] if shared else []
-            tokens += piece.shared
-            positions += range(piece.num_shared)
-        prompt = Run(len(tokens), len(piece.prompt) - piece.num_shared, shared)
-        runs.append(prompt)
-        tokens += piece.prompt[piece.num_shared :]
-        positions += range(piece.num_shared, len(piece.prompt))
+            shared = rows.add(piece.shared) if piece.num_shared else None
+        prompt = rows.add(piece.prompt[piece.num_shared :], shared)
         for branch in piece.branches:
-            start, length = len(tokens), len(branch.tokens)
-            runs.append(Run(start, length, prompt))
-            tokens += branch.tokens
-            positions += range(len(piece.prompt), len(piece.prompt) + length)
-            source += [prompt.start + prompt.length - 1, *range(start, start + length - 1)]
+            run = rows.add(branch.tokens, prompt)
+            source += [prompt.start + prompt.length - 1, *range(run.start, run.start + run.length - 1)]
             branches.append(branch)
-            slots += [piece.slot] * length
+            slots += [piece.slot] * run.length
         if i + 1 == len(pieces) or pieces[i + 1].slot != piece.slot:
-            tail = -len(tokens) % ROW_TOKENS
-            tokens += [pad_id] * tail
-            positions += [0] * tail
-            owners += [piece.slot] * (len(tokens) // ROW_TOKENS - len(owners))
-    shape = (len(owners), ROW_TOKENS)
+            rows.end_member(piece.slot)
+    tokens, positions, tree = rows.laid_out(dtype)
     return Batch(
-        tokens=torch.tensor(tokens).view(shape),
-        positions=torch.tensor(positions).view(shape),
-        tree=plan_tree(runs, *shape, dtype),
-        owners=owners,
+        tokens=tokens,
+        positions=positions,
+        tree=tree,
+        owners=rows.owners,
         source=torch.tensor(source),
         target=torch.tensor([t for b in branches for t in b.tokens]),
         slot=torch.tensor(slots),

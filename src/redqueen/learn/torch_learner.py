@@ -163,7 +163,7 @@ class TorchLearner:
         place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)
         place_of[list(place)] = torch.tensor(list(place.values()))
         place_of = place_of.to(device)
-        learned, total = 0, sum(member.num_tokens_run for member in members)
+        learned, total = 0, sum(member.num_run for member in members)
         self.base.model.train(self.config.gradient_checkpointing)
         for batch in batches_of(members, self.config.micro_batch_tokens, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)

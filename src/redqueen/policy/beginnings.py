@@ -13,13 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from redqueen.policy.tree_attention import Run, TreePlan, plan_tree
+from redqueen.policy.token_rows import TokenRows
+from redqueen.policy.tree_attention import Run, TreePlan
 
 SHARED_TOKENS = 32
 """Prompts with fewer first tokens in common are read apart: a further run costs about as much (ours)."""
-
-ROW_TOKENS = 64
-"""Length of a row: long enough for a matrix product of its own, short enough that a member's last row wastes little."""
 
 
 def group_by_beginning(prompts: Sequence[tuple[int, ...]]) -> list[tuple[list[int], int]]:
@@ -43,7 +41,7 @@ def _in_common(prompts: list[tuple[int, ...]]) -> int:
 
 @dataclass(frozen=True)
 class PackedPrompts:
-    """Prompts in rows of ``ROW_TOKENS``, beginnings once: ``tokens``, ``positions`` (rows, row length), ``owners``.
+    """Prompts in rows (``token_rows``), beginnings once: ``tokens``, ``positions`` (rows, row length), ``owners``.
 
     ``sources`` (prompts, longest prompt): where each token of a prompt lies in the rows as one line, -1 behind its end.
     """
@@ -66,37 +64,19 @@ def pack_prompts(
     """Lay out the prompts of members ``slots`` (those of one side by side), of which the first ``num_shared`` tokens
     are read once for all of the member's prompts that begin so. ``dtype`` is that of the model's attention.
     """
-    tokens: list[int] = []
-    positions: list[int] = []
-    owners: list[int] = []
-    runs: list[Run] = []
+    rows = TokenRows(pad_id)
     sources = torch.full((len(prompts), max(map(len, prompts))), -1)
     known: dict[tuple[int, ...], Run] = {}
     for i, (slot, prompt, num) in enumerate(zip(slots, prompts, num_shared, strict=True)):
-        beginning = known.get(prompt[:num]) if num else None
+        beginning = known.get(prompt[:num])
         if num and beginning is None:
-            beginning = known[prompt[:num]] = Run(len(tokens), num)
-            runs.append(beginning)
-            tokens += prompt[:num]
-            positions += range(num)
-        rest = Run(len(tokens), len(prompt) - num, beginning)
-        runs.append(rest)
-        tokens += prompt[num:]
-        positions += range(num, len(prompt))
+            beginning = known[prompt[:num]] = rows.add(prompt[:num])
+        rest = rows.add(prompt[num:], beginning)
         if beginning:
             sources[i, :num] = torch.arange(beginning.start, beginning.start + num)
         sources[i, num : len(prompt)] = torch.arange(rest.start, rest.start + rest.length)
         if i + 1 == len(prompts) or slots[i + 1] != slot:
-            tail = -len(tokens) % ROW_TOKENS
-            tokens += [pad_id] * tail
-            positions += [0] * tail
-            owners += [slot] * (len(tokens) // ROW_TOKENS - len(owners))
+            rows.end_member(slot)
             known = {}
-    shape = (len(owners), ROW_TOKENS)
-    return PackedPrompts(
-        torch.tensor(tokens).view(shape),
-        torch.tensor(positions).view(shape),
-        plan_tree(runs, *shape, dtype),
-        owners,
-        sources,
-    )
+    tokens, positions, tree = rows.laid_out(dtype)
+    return PackedPrompts(tokens, positions, tree, rows.owners, sources)

@@ -18,12 +18,13 @@ from torch import Tensor
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank, Route
-from redqueen.policy.beginnings import ROW_TOKENS, group_by_beginning, pack_prompts
+from redqueen.policy.beginnings import group_by_beginning, pack_prompts
 from redqueen.policy.decoding import Decoding, Job
 from redqueen.policy.draw import draw
 from redqueen.policy.fused_decode import Deltas, FusedDecoder, can_fuse
 from redqueen.policy.step_graph import StepGraph
 from redqueen.policy.stop_strings import StopStrings
+from redqueen.policy.token_rows import ROW_TOKENS
 from redqueen.timing import Report, unheard
 
 
