@@ -26,6 +26,7 @@ from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
 from redqueen.policy.base_shape import base_shape, model_source
+from redqueen.policy.lanes import LaneSampler
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
@@ -124,7 +125,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
 def set_up_torch(config: Config) -> None:
     """Set torch's threads and seed, which the results of a process depend on, and let it keep the memory it frees."""
     keep_freed_memory()
-    torch.set_num_threads(config.run.num_threads or os.cpu_count() or 1)
+    torch.set_num_threads(config.run.num_threads or max(1, (os.cpu_count() or 1) // config.run.num_lanes))
     torch.manual_seed(config.run.rng_seed)
 
 
@@ -155,6 +156,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
     bank, here = build_bank(config, base, slots, config.population.resting_folder), config.slots.part(slots)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id, elsewhere = pad_token(tokenizer), config.sampler.kind == "vllm"
+    num_lanes = config.run.num_lanes if base.device.type == "cpu" else 1
     learner = TorchLearner(
         bank,
         config.learn,
@@ -162,6 +164,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         pad_id=pad_id,
         slots=here,
         importance_cap=config.sampler.importance_cap if elsewhere else None,
+        num_lanes=num_lanes,
         report=report,
     )
     store, judged = TorchStore(bank, learner), here.judged
@@ -189,11 +192,12 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
                 end_tokens=ends,
                 temperature=temperature,
                 top_p=top_p,
-                max_rows=solve.max_rows,
+                max_rows=-(-solve.max_rows // num_lanes),
                 pad_id=pad_id,
                 stopper=stopper,
                 report=report,
             )
+            made = LaneSampler(made, num_lanes) if num_lanes > 1 else made
         return StandInSampler(made, stand_ins) if stand_ins else made
 
     return Adapters(

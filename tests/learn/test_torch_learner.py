@@ -10,7 +10,7 @@ from tiny_models import CONFIGS, tiny_bank
 
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
-from redqueen.learn.batches import batches_of, by_member
+from redqueen.learn.batches import batches_of, by_member, dealt
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout, Tuning
 from redqueen.policy.bank import AdapterBank
@@ -109,6 +109,9 @@ def test_a_micro_batch_has_what_prompts_share_once_a_member() -> None:
         {"logit_chunk_tokens": 3},
         {"gradient_checkpointing": True},
         {"logit_chunk_tokens": 7, "micro_batch_tokens": 40},
+        {"num_lanes": 2},
+        {"num_lanes": 3, "micro_batch_tokens": 90, "gradient_checkpointing": True},
+        {"num_lanes": 9},
     ],
 )
 def test_gradients_do_not_depend_on_how_the_work_is_cut(options: dict) -> None:
@@ -116,6 +119,28 @@ def test_gradients_do_not_depend_on_how_the_work_is_cut(options: dict) -> None:
     whole = gradients(bank, ROLLOUTS)
     cut = gradients(bank, ROLLOUTS, **options)
     assert (cut - whole).norm() / whole.norm() < 1e-5
+
+
+def test_lanes_learn_the_same_every_time() -> None:
+    bank = tiny_bank(precision="bf16")
+    first = gradients(bank, ROLLOUTS * 5, num_lanes=2)
+    assert all(torch.equal(gradients(bank, ROLLOUTS * 5, num_lanes=2), first) for _ in range(10))
+
+
+@pytest.mark.parametrize("num_parts", [1, 2, 3, 16])
+def test_rollouts_are_dealt_out_in_their_order_and_keep_their_members_weight(num_parts: int) -> None:
+    members = by_member(ROLLOUTS * 4)
+    parts = dealt(members, num_parts)
+    assert len(parts) == num_parts
+    for member in members:
+        mine = [part for some in parts for part in some if part.slot == member.slot]
+        assert [r for part in mine for r in part.rollouts] == list(member.rollouts)
+        assert {part.num_tokens for part in mine} == {member.num_tokens}
+        assert sum(part.num_run for part in mine) == member.num_run
+        assert sum(part.num_informative for part in mine) == member.num_informative
+    run = [sum(m.num_run + sum(len(r.prompt) for r in m.rollouts) for m in some) for some in parts]
+    dearest = max(len(r.prompt) + sum(len(c.tokens) for c in r.completions) for r in ROLLOUTS)
+    assert max(run) - min(run) <= 2 * dearest
 
 
 def test_a_members_update_does_not_depend_on_the_members_beside_it() -> None:
@@ -439,10 +464,11 @@ def test_the_samplers_log_probabilities_in_the_ratio_are_not_weighed_twice() -> 
     assert torch.equal(gradients(bank, elsewhere, **options), gradients(bank, elsewhere, importance_cap=2.0, **options))
 
 
-def test_a_members_update_tells_how_far_the_sampler_is_from_the_learner() -> None:
+@pytest.mark.parametrize("num_lanes", [1, 2])
+def test_a_members_update_tells_how_far_the_sampler_is_from_the_learner(num_lanes: int) -> None:
     bank = tiny_bank()
     rollouts = sampled_elsewhere(bank, [math.log(3.0), 0.0, 0.0, 0.0, 0.0, -0.2])
-    (stats,) = TorchLearner(bank, importance_cap=2.0).update(rollouts)
+    (stats,) = TorchLearner(bank, importance_cap=2.0, num_lanes=num_lanes).update(rollouts)
     told = stats.mismatch
     # Completions of 4, 9, 1, 5 and 7 tokens were learned from; the one with advantage 0 was not run.
     assert told.mean_abs == pytest.approx((4 * math.log(3.0) + 7 * 0.2) / 26, rel=1e-3)

@@ -187,3 +187,12 @@ def test_a_population_that_is_too_large_is_told_that_it_may_rest() -> None:
         refuse_if_too_large(MemoryPlan(100, 100, 200, 10, 50, 40), 200, "the GPU")
     with pytest.raises(UserError, match=r"or take a smaller base$"):
         refuse_if_too_large(MemoryPlan(100, 100, 200, 10, 50, 40, disk_bytes=900), 200, "the GPU")
+
+
+def test_each_lane_has_gradients_of_its_own_and_shares_what_is_sampled() -> None:
+    shape = CONFIGS["qwen3"].to_dict()
+    one, two = plan(shape, WORK), plan(shape, Work(**vars(WORK) | {"num_lanes": 2}))
+    assert two.gradients_bytes == 2 * one.gradients_bytes
+    assert (two.cache_bytes, two.factors_bytes) == (one.cache_bytes, one.factors_bytes)
+    config = Config.model_validate({"run": {"num_lanes": 3, "device": "cpu"}})
+    assert work_of(config, QWEN_7B).num_lanes == 3

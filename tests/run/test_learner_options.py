@@ -12,6 +12,7 @@ from redqueen.learn.torch_store import FACTORS, MOMENTS
 
 OPTIONS = (
     "run.num_steps=5",
+    "run.num_lanes=2",
     "run.checkpoint_every_steps=1",
     "run.num_checkpoints_kept=9",
     "evaluate.control=false",

@@ -24,6 +24,10 @@ class RunConfig(Section):
     """Stop after this many seconds of steps, evaluation and checkpoints apart; 0: never. Ours: two arms, equal time."""
     num_threads: int = Field(default=0, ge=0)
     """CPU threads for tensor work; 0: all cores. The result depends on it in the last bits. Ours."""
+    num_lanes: int = Field(default=1, ge=1, le=64)
+    """Parts into which sampling and learning are dealt out on a CPU, each on a thread of its own, with ``num_threads``
+    (0: the cores divided by the lanes) and its share of ``solve.max_rows`` and ``learn.micro_batch_tokens``; a GPU has
+    one. The result depends on it in the last bits. Ours: a batch of a small base keeps one core busy, two keep two."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the base runs; auto: CUDA when there is one. Ours: the same config runs on both."""
     checkpoint_every_steps: int = Field(default=10, ge=1)

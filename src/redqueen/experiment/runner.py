@@ -31,7 +31,7 @@ from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, LOCK, REPORT
 LOGS = "logs"
 """Folder for the output of runs that are played in parallel."""
 
-IGNORED = ("num_threads",)
+IGNORED = ("num_threads", "num_lanes")
 """Fields of ``run`` that may differ when an experiment is continued elsewhere, or with another number of jobs."""
 
 _stopping: Event | None = None

@@ -9,7 +9,7 @@ A member's groups follow each other in one stream of tokens, which is cut into s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -131,6 +131,31 @@ def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:
         run = [_tokens_to_run(rollout) for rollout in own]
         members.append(MemberData(slot, tuple(own), num_tokens, sum(run), sum(tokens > 0 for tokens in run)))
     return members
+
+
+def dealt(members: Sequence[MemberData], num_parts: int) -> list[list[MemberData]]:
+    """Deal the members' rollouts out in ``num_parts`` parts of about equally many tokens to run, in their order.
+
+    A member whose rollouts are parted has its ``num_tokens``, of which its loss is the mean, in each part.
+    """
+    if num_parts == 1:
+        return [list(members)]
+    costs = [[run + len(r.prompt) if (run := _tokens_to_run(r)) else 0 for r in m.rollouts] for m in members]
+    total, before = max(1, sum(sum(own) for own in costs)), 0
+    parts: list[list[MemberData]] = [[] for _ in range(num_parts)]
+    for member, own in zip(members, costs, strict=True):
+        of_part: dict[int, list[Rollout]] = {}
+        for rollout, cost in zip(member.rollouts, own, strict=True):
+            middle = min(before + cost // 2, total - 1)
+            of_part.setdefault(middle * num_parts // total, []).append(rollout)
+            before += cost
+        for part, rollouts in of_part.items():
+            lengths = [_tokens_to_run(rollout) for rollout in rollouts]
+            num_informative = sum(length > 0 for length in lengths)
+            parts[part].append(
+                replace(member, rollouts=tuple(rollouts), num_run=sum(lengths), num_informative=num_informative)
+            )
+    return parts
 
 
 def _tokens_to_run(rollout: Rollout) -> int:

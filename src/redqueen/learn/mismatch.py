@@ -24,6 +24,11 @@ class MismatchSums:
             self.sums[row].index_add_(0, member_of, values)
         self.largest.scatter_reduce_(0, member_of, size, "amax")
 
+    def merge(self, other: MismatchSums) -> None:
+        """Add the tokens that ``other`` has added up for the same members."""
+        self.sums += other.sums
+        self.largest = torch.maximum(self.largest, other.largest)
+
     def of(self, member: int) -> Mismatch | None:
         """Return a member's figures; None when nothing was added for it."""
         num, size, divergence, truncated = self.sums[:, member].tolist()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +18,7 @@ from torch import Tensor, nn
 from redqueen.config import LearnConfig
 from redqueen.config.slots import Slots
 from redqueen.errors import UserError
-from redqueen.learn.batches import Batch, MemberData, batches_of, by_member
+from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, dealt
 from redqueen.learn.followers import Followers
 from redqueen.learn.gathering import PREFIX, Gathering
 from redqueen.learn.mismatch import MismatchSums
@@ -24,11 +26,28 @@ from redqueen.learn.penalties import divergence, entropy
 from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
 from redqueen.nouns import Rollout, Tuning, UpdateStats
 from redqueen.policy.bank import AdapterBank
+from redqueen.policy.lanes import side_by_side
 from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()
 MOMENTS = ("exp_avg", "exp_avg_sq")
 """AdamW's names, in the order in which a bank's file has them behind the factors."""
+
+
+@dataclass
+class Totals:
+    """What passes have added up for n members: ``gradients`` (n, parameters) and ``sums`` (3, n), fp32."""
+
+    gradients: Tensor
+    sums: Tensor
+    mismatch: MismatchSums | None
+
+    def add(self, other: Totals) -> None:
+        """Add what other passes have found for the same members."""
+        self.gradients += other.gradients
+        self.sums += other.sums
+        if self.mismatch is not None and other.mismatch is not None:
+            self.mismatch.merge(other.mismatch)
 
 
 class TorchLearner:
@@ -37,8 +56,8 @@ class TorchLearner:
     ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
     whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all). ``slots``
     say where references and averages lie, if there are any. ``importance_cap``: that of the tokens' weights where
-    another engine samples, None where this one does. ``report`` is told of the completions' tokens as they are learned
-    from.
+    another engine samples, None where this one does. ``num_lanes`` threads take parts of each update, and of the
+    micro-batches' tokens. ``report`` is told of the completions' tokens as they are learned from.
     """
 
     def __init__(
@@ -52,6 +71,7 @@ class TorchLearner:
         logit_chunk_tokens: int = 4096,
         slots: Slots | None = None,
         importance_cap: float | None = None,
+        num_lanes: int = 1,
         report: Report = unheard,
     ) -> None:
         self.bank, self.base, self.config = bank, bank.base, config
@@ -61,7 +81,7 @@ class TorchLearner:
         self.mismatch: MismatchSums | None = None
         self.tunings: dict[int, Tuning] = {}
         self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
-        self.report = report
+        self.num_lanes, self.report = num_lanes, report
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
         # skips the members that have no gradient. One group a member, since each has its own learning rate.
         self.members = [nn.Parameter(bank.flat[slot]) for slot in range(bank.num_members)]
@@ -154,31 +174,42 @@ class TorchLearner:
         The sums are each member's loss, its number of clipped tokens, and its divergence from the reference over all
         its tokens that were run.
         """
-        device = self.base.device
-        gradients = torch.zeros(len(members), self.bank.num_parameters, device=device)
-        sums = torch.zeros(3, len(members), device=device)
-        cap = self.importance_cap
-        self.mismatch = None if cap is None else MismatchSums(len(members), cap, device)
         place = {member.slot: i for i, member in enumerate(members)}
+        self.base.model.train(self.config.gradient_checkpointing)
+        parts = dealt(members, self.num_lanes)
+        first, *others = side_by_side([partial(self._run, part, place) for part in parts], self.report)
+        self.base.model.eval()
+        for other in others:
+            first.add(other)
+        self.mismatch = first.mismatch
+        return first.gradients, first.sums
+
+    def _run(self, members: Sequence[MemberData], place: Mapping[int, int], report: Report) -> Totals:
+        """Run the members' micro-batches forward and backward; member s of them adds to row ``place[s]``."""
+        device, cap = self.base.device, self.importance_cap
+        totals = Totals(
+            torch.zeros(len(place), self.bank.num_parameters, device=device),
+            torch.zeros(3, len(place), device=device),
+            None if cap is None else MismatchSums(len(place), cap, device),
+        )
         place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)
         place_of[list(place)] = torch.tensor(list(place.values()))
         place_of = place_of.to(device)
         learned, total = 0, sum(member.num_run for member in members)
-        self.base.model.train(self.config.gradient_checkpointing)
-        for batch in batches_of(members, self.config.micro_batch_tokens, self.pad_id, self.base.compute_dtype):
+        size = -(-self.config.micro_batch_tokens // self.num_lanes)
+        for batch in batches_of(members, size, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
             reference = self._reference_hidden(batch) if self.config.kl_weight else None
             route = self.bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
             with self.bank.routed(route), self.base.autocast():
                 predicting = self._predicting(batch)
-                signal = self._hidden_gradient(predicting.detach(), reference, batch, place_of[batch.slot], sums)
+                signal = self._hidden_gradient(predicting.detach(), reference, batch, place_of[batch.slot], totals)
                 predicting.backward(signal)
             slots = sorted(set(batch.owners))
-            self.bank.collect_gradients(route, gradients, [place[slot] for slot in slots])
+            self.bank.collect_gradients(route, totals.gradients, [place[slot] for slot in slots])
             learned += len(batch.target)
-            self.report(learned, total, learned)
-        self.base.model.eval()
-        return gradients, sums
+            report(learned, total, learned)
+        return totals
 
     def _predicting(self, batch: Batch) -> Tensor:
         """Return the hidden states (n, width) that predict the batch's completion tokens, as it is routed now."""
@@ -194,7 +225,7 @@ class TorchLearner:
             return self._predicting(batch)
 
     def _hidden_gradient(
-        self, hidden: Tensor, reference: Tensor | None, batch: Batch, member_of: Tensor, sums: Tensor
+        self, hidden: Tensor, reference: Tensor | None, batch: Batch, member_of: Tensor, totals: Totals
     ) -> Tensor:
         """Return d loss / d ``hidden`` (n, width) chunk by chunk, so that few logits exist; add up the statistics."""
         gradient = torch.empty_like(hidden)
@@ -208,24 +239,24 @@ class TorchLearner:
             new = log_p.gather(1, batch.target[chunk, None])[:, 0]
             old = new.detach() if self.config.old_logprobs == "recompute" else batch.old_logprobs[chunk]
             token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)
-            if self.mismatch is not None:
+            if totals.mismatch is not None:
                 log_ratios = new.detach() - batch.old_logprobs[chunk]
-                self.mismatch.add(log_ratios, member_of[chunk])
+                totals.mismatch.add(log_ratios, member_of[chunk])
                 if self.config.old_logprobs == "recompute":  # else the ratio stands in the surrogate already
-                    token_loss = token_loss * truncated_weights(log_ratios, self.mismatch.cap)
+                    token_loss = token_loss * truncated_weights(log_ratios, totals.mismatch.cap)
             if supervised is not None:
                 token_loss = torch.where(supervised[chunk] > 0, -batch.advantages[chunk] * new, token_loss)
             if reference is not None:
                 log_q = torch.log_softmax(self.base.logits(reference[chunk]) / heat, dim=-1)
                 strayed = divergence(log_p, log_q)
                 token_loss = token_loss + self.config.kl_weight * strayed
-                sums[2].index_add_(0, member_of[chunk], strayed.detach())
+                totals.sums[2].index_add_(0, member_of[chunk], strayed.detach())
             if entropy_weights is not None:
                 token_loss = token_loss - entropy_weights[chunk] * entropy(log_p)
             weighted = token_loss * batch.weights[chunk]
             (gradient[chunk],) = torch.autograd.grad(weighted.sum(), leaf)
-            sums[0].index_add_(0, member_of[chunk], weighted.detach())
-            sums[1].index_add_(0, member_of[chunk], held.float())
+            totals.sums[0].index_add_(0, member_of[chunk], weighted.detach())
+            totals.sums[1].index_add_(0, member_of[chunk], held.float())
         return gradient
 
     def _by_token(self, batch: Batch, by_slot: Mapping[int, float], usual: float) -> Tensor | None:

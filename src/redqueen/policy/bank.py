@@ -9,6 +9,7 @@ is the base. Ground: LoRA (Hu et al. 2021), PEFT's conventions; the stacking is 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,6 +63,13 @@ class Route:
     b: list[Tensor]
 
 
+class _Routed(threading.local):
+    """What a thread's forward passes are routed to, and the input that its layers have cast last."""
+
+    route: Route | None = None
+    cast: tuple[Tensor, Tensor] | None = None
+
+
 class AdapterBank:
     """``num_members`` LoRA adapters of one rank on ``base``, with dropout 0 and fp32 factors.
 
@@ -101,8 +109,7 @@ class AdapterBank:
         for slot in range(num_members):
             self.reset(slot, rng_seed)
         self.let_go()
-        self._route: Route | None = None
-        self._cast: tuple[Tensor, Tensor] | None = None
+        self._now = _Routed()
         self._handles = [m.register_forward_hook(self._make_hook(i)) for i, m in enumerate(modules.values())]
         if base.compute_dtype != torch.float32:
             self._handles += [m.register_forward_pre_hook(self._cast_once) for m in modules.values()]
@@ -251,11 +258,11 @@ class AdapterBank:
         With gradient checkpointing the backward pass must be inside too: it runs the forward again.
         """
         route = rows if isinstance(rows, Route) else self.route(rows)
-        previous, self._route = self._route, route
+        previous, self._now.route = self._now.route, route
         try:
             yield route
         finally:
-            self._route, self._cast = previous, None
+            self._now.route, self._now.cast = previous, None
 
     def collect_gradients(self, route: Route, into: Tensor, places: Sequence[int]) -> None:
         """Add the route's gradients to ``into`` (n, num_parameters) fp32: active member i goes to row places[i]."""
@@ -267,15 +274,16 @@ class AdapterBank:
 
     def _cast_once(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor] | None:
         """Cast a layer's input to the compute dtype; layers that share an input (q, k, v) share the cast."""
-        if self._route is None or inputs[0].dtype == self.base.compute_dtype:
+        now = self._now
+        if now.route is None or inputs[0].dtype == self.base.compute_dtype:
             return None
-        if self._cast is None or self._cast[0] is not inputs[0]:
-            self._cast = inputs[0], inputs[0].to(self.base.compute_dtype)
-        return (self._cast[1],)
+        if now.cast is None or now.cast[0] is not inputs[0]:
+            now.cast = inputs[0], inputs[0].to(self.base.compute_dtype)
+        return (now.cast[1],)
 
     def _make_hook(self, i: int) -> Hook:
         def add_delta(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
-            route = self._route
+            route = self._now.route
             if route is None:
                 return None
             return apply_delta(inputs[0], output, route.layout, route.a[i], route.b[i], self.scale)

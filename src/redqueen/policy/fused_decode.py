@@ -131,12 +131,12 @@ class FusedDecoder:
         if getattr(self.rotary, "rope_type", "default") != "default":
             cos, sin = self.rotary(x[:, None], positions[:, None])
             return cos, sin
-        longest = int(positions.max()) + 1
-        if len(self._table[0]) < longest:
+        longest, table = int(positions.max()) + 1, self._table  # read once: another lane may set it meanwhile
+        if len(table[0]) < longest:
             size = min(self.base.max_positions, max(256, 2 * longest))
             cos, sin = self.rotary(x[:, None], torch.arange(size, device=x.device)[None])
-            self._table = (cos[0, :, None].clone(), sin[0, :, None].clone())
-        cos, sin = self._table
+            self._table = table = (cos[0, :, None].clone(), sin[0, :, None].clone())
+        cos, sin = table
         return cos.index_select(0, positions), sin.index_select(0, positions)
 
     def _layer(

@@ -35,8 +35,9 @@ class Work:
 
     ``sample_rows`` sequences are decoded at a time, each up to ``prompt_tokens`` of prompt, shared by
     ``samples_per_prompt`` of them, and ``new_tokens`` of its own; the learner runs ``micro_batch_tokens`` at a time,
-    holding gradients of ``members_at_once`` members (0: all). ``resting``: the others' factors and moments are on disk,
-    and the factors of ``largest_role`` members are copied to the machine's memory when a generation is checked.
+    holding gradients of ``members_at_once`` members (0: all) in each of ``num_lanes``, among which rows and tokens are
+    divided. ``resting``: the others' factors and moments are on disk, and the factors of ``largest_role`` members are
+    copied to the machine's memory when a generation is checked.
     """
 
     num_members: int
@@ -54,6 +55,7 @@ class Work:
     resting: bool = False
     largest_role: int = 0
     logit_chunk_tokens: int = 4096
+    num_lanes: int = 1
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,13 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
     cache += work.sample_rows * int(config.vocab_size) * FP32_BYTES * 4  # logits, probabilities and their sums
     activations = work.micro_batch_tokens * _activation_bytes_per_token(config, work, compute_bytes)
     activations += min(work.logit_chunk_tokens, work.micro_batch_tokens) * int(config.vocab_size) * FP32_BYTES * 3
-    activations += gathered * per_member * compute_bytes * 2  # the factors in compute dtype and their gradients
+    # The factors in compute dtype and their gradients.
+    activations += work.num_lanes * gathered * per_member * compute_bytes * 2
     return MemoryPlan(
         base_bytes=base,
         factors_bytes=compared * per_member * FP32_BYTES,
         moments_bytes=2 * held * per_member * FP32_BYTES,
-        gradients_bytes=gathered * per_member * FP32_BYTES,
+        gradients_bytes=work.num_lanes * gathered * per_member * FP32_BYTES,
         activations_bytes=activations,
         cache_bytes=cache,
         disk_bytes=3 * work.num_members * per_member * FP32_BYTES if work.resting else 0,
@@ -179,6 +182,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         members_at_once=_num_learning(config),
         resting=bool(population.resting_folder),
         largest_role=max(population.num_teachers, population.num_students),
+        num_lanes=1 if on_cuda else config.run.num_lanes,
     )
 
 

@@ -1,0 +1,101 @@
+"""Lanes: work that is dealt out to threads of this process.
+
+A small base's products are too short to be divided among cores, and a batch that is cut in two keeps both busy: torch
+lets go of Python's lock while it computes. Who gets what depends on the work alone, so a run repeats. Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import TypeVar
+
+from redqueen.nouns import Completion, Request
+from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.timing import Report, unheard
+
+T = TypeVar("T")
+
+
+class _Stopped(Exception):
+    """Ends a lane whose siblings have failed or whose listener wants no more."""
+
+
+def side_by_side(work: Sequence[Callable[[Report], T]], report: Report = unheard) -> list[T]:
+    """Call each piece of ``work`` on a thread of its own and return what they return, in order.
+
+    Each is given a report; what they say is added up and passed on to ``report`` on the caller's thread, so that it may
+    raise or be interrupted there. Then, and when a piece raises, the others end at their next report, and the error is
+    the caller's. One piece runs on the caller's thread.
+    """
+    if len(work) == 1:
+        return [work[0](report)]
+    said: SimpleQueue[tuple[int, tuple[int, int, int] | None]] = SimpleQueue()
+    found: dict[int, T] = {}
+    errors: list[BaseException] = []
+    stop = Event()
+
+    def run(lane: int) -> None:
+        def tell(done: int, total: int, tokens: int = 0) -> None:
+            if stop.is_set():
+                raise _Stopped
+            said.put((lane, (done, total, tokens)))
+
+        try:
+            found[lane] = work[lane](tell)
+        except _Stopped:
+            pass
+        except BaseException as error:
+            errors.append(error)
+            stop.set()
+        finally:
+            said.put((lane, None))
+
+    threads = [Thread(target=run, args=(lane,), daemon=True) for lane in range(len(work))]
+    last, running = [(0, 0, 0)] * len(work), len(work)
+    for thread in threads:
+        thread.start()
+    try:
+        while running:
+            lane, news = said.get()
+            if news is None:
+                running -= 1
+                continue
+            last[lane] = news
+            if not stop.is_set():
+                report(*(sum(column) for column in zip(*last, strict=True)))
+    finally:
+        stop.set()  # where ``report`` or an interrupt has raised
+        for thread in threads:
+            thread.join()
+    if errors:
+        raise errors[0]
+    return [found[lane] for lane in range(len(work))]
+
+
+class LaneSampler:
+    """Implements ``Sampler`` by ``num_lanes`` copies of one, which share its weights: each answers every n-th request.
+
+    Each lane runs batches of as many rows as the sampler did. In fp32 the samples are the sampler's own; in bfloat16 a
+    batch that is cut otherwise may round otherwise.
+    """
+
+    def __init__(self, sampler: TorchSampler, num_lanes: int) -> None:
+        self._lanes = [copy(sampler) for _ in range(num_lanes)]
+        self._report = sampler.report
+
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Return the completions of each request, in order. Raises UserError for a prompt that is empty or too long."""
+        num = max(1, min(len(self._lanes), len(requests)))
+
+        def work(lane: int) -> Callable[[Report], list[list[Completion]]]:
+            def sample(report: Report) -> list[list[Completion]]:
+                self._lanes[lane].report = report
+                return self._lanes[lane].sample(requests[lane::num])
+
+            return sample
+
+        parts = side_by_side([work(lane) for lane in range(num)], self._report)
+        return [parts[i % num][i // num] for i in range(len(requests))]
