@@ -133,6 +133,11 @@ WORD_PROBLEMS: tuple[tuple[str, str], ...] = (
     ("Tom has twenty-one apples and eats 4 of them. How many apples are left?", "20 - 4"),
     ("Tom has 1,200 apples and eats 5 of them. How many apples are left?", "1 + 200 - 5"),
     ("Tom has 1.5 litres of milk and drinks 1 litre. How much milk is left?", "15 - 1"),
+    # what is counted cannot be so many
+    ("Leo has 32 books, gives 3 away and shares the rest between 2 friends. How many has each?", "(32 - 3)/2"),
+    ("Tom has 5 apples and gives 7 of them away. How many apples are left?", "5 - 7"),
+    ("A square garden has 2 rows of equal trees. How many trees are at its side, whose root is 2?", "sqrt(2)"),
+    ("Tom has 5 litres of milk and drinks 7 of them. How many litres are left?", "5 - 7"),
     # the operation differs
     ("Tom has 12 apples and gives 5 of them away. How many apples does Tom have?", "12 + 5"),
     ("Tom buys 3 boxes with 4 apples in each box. How many apples does Tom have?", "gcd(3, 4)"),

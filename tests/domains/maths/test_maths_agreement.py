@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from redqueen.domains.maths.agreement import disagreement, wanted_unknown
+from redqueen.domains.maths.agreement import disagreement, miscounted, wanted_unknown
 from redqueen.domains.maths.exercises import LEVELS
 from redqueen.domains.maths.language import parse
 from redqueen.domains.maths.word_problems import draw_words
@@ -65,3 +65,23 @@ def test_the_question_for_the_larger_or_the_smaller_number_is_recognised() -> No
     assert wanted_unknown("The larger is odd. What is the smaller number?") == "least"
     assert wanted_unknown("What is the largest of the three numbers?") == "most"
     assert wanted_unknown("How many larger apples are there?") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "is_refused"),
+    [
+        ("Ann shares 7 pens between 2 friends. How many pens does each get?", "7/2", True),
+        ("Ann shares 8 pens between 2 friends. How many pens does each get?", "4", False),
+        ("Ann gives all pens away. How many pens are left?", "0", False),
+        ("Ann gives more away than she has. How many pens are left?", "-2", True),
+        ("How many of the numbers are there?", "sqrt(2)", True),
+        ("Ann shares 7 litres between 2 friends. How many litres does each get?", "7/2", False),
+        ("How many more square metres has the garden?", "7/2", False),
+        ("How many litres are left?", "-2", True),
+        ("How many degrees is it at night?", "-2", False),
+        ("Ann asks how many pens there are. What is the mean?", "7/2", False),
+        ("What is the quotient of the numbers 7 and 2?", "7/2", False),
+    ],
+)
+def test_what_is_counted_is_a_whole_number(text: str, answer: str, is_refused: bool) -> None:
+    assert bool(miscounted(text, answer)) == is_refused

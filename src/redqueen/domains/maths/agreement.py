@@ -10,6 +10,8 @@
    asks for one of its unknowns, that one is so in the solution.
 5. An operation of the twin that is not plain arithmetic is named by the text; and where the twin is arithmetic alone,
    so are its differences, products and quotients: ``_MUST_BE_NAMED``.
+6. What the question counts ("How many pens ...") comes out as a whole number from 0 on; litres, euros and what else is
+   measured (``_MEASURED``) may be parts of one, and degrees less than none.
 
 A text that breaks one is refused. What the rules cannot see does no harm: the twin is what is computed and counts, so a
 misleading text is hard for every student, and earns its teacher nothing once nobody solves it.
@@ -61,6 +63,11 @@ _DIVIDES = r"shar(?:es?|ed)|splits?|divid(?:es?|ed)|quotient|equally|evenly|halv
 _TIMES = r"product|multipl(?:y|ies|ied)|times as|twice|thrice|doubles?d?|triples?d?"
 _MOST = re.compile(rf"(?<!\w)(?:larg|great|bigg|high|old)(?:er|est){_OF_SEVERAL}")
 _LEAST = re.compile(rf"(?<!\w)(?:small|low|young)(?:er|est){_OF_SEVERAL}|(?<!\w)(?:lesser|least){_OF_SEVERAL}")
+_MEASURED = (
+    r"(?:milli|centi|kilo|square |cubic )?(?:grams?|litres?|liters?|metres?|meters?)|tons?|tonnes?|kgs?|kms?|miles?|"
+    r"feet|inches|yards?|pounds?|ounces?|cups?|seconds?|minutes?|hours?|days?|weeks?|months?|years?|euros?|dollars?|percent|"
+    r"degrees|times"
+)
 _CUES: tuple[tuple[str, frozenset[str]], ...] = (
     (_LESS, frozenset({"-", "neg", "%", "gcd"})),
     (r"sum of|adds?\b|added|plus|increased by|older", frozenset({"+", "-", "sum"})),
@@ -132,10 +139,27 @@ def disagreement(text: str, statement: Node) -> str:
 
 def wanted_unknown(text: str) -> str:
     """Return ``most`` or ``least`` where the question is for the larger or the smaller of several numbers, else ""."""
-    question = re.split(r"[.!]\s", text.strip().casefold())[-1]
+    question = _question(text)
     if _MOST.search(question):
         return "most"
     return "least" if _LEAST.search(question) else ""
+
+
+def miscounted(text: str, answer: str) -> str:
+    """Return why the question cannot have ``answer``, a number as the solver writes it, or ""."""
+    counted = re.search(r"(?<!\w)how many((?: [\w-]+){1,3})", _question(text.replace("%", " percent ")))
+    if not counted or re.search(r"\bdegrees\b", counted[1]):
+        return ""
+    if answer.startswith("-"):
+        return f"the text asks how many, and there are {answer}"
+    if not answer.isdecimal() and not _has(counted[1], _MEASURED):
+        return f"the text counts{counted[1]}, and there are {answer}"
+    return ""
+
+
+def _question(text: str) -> str:
+    """The last sentence, in small letters."""
+    return re.split(r"[.!]\s", text.strip().casefold())[-1]
 
 
 def _no_question(text: str) -> str:
