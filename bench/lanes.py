@@ -3,7 +3,7 @@
 The same prompts are sampled and learned from each way, rounds interleaved; rows and micro-batches of all lanes together
 are those of one. Prints a table and, as its last line, JSON.
 
-    python bench/lanes.py [--base embedded] [--cores 2] [--repeats 5] [--prompts 256] [--attempts 2] [--new-tokens 100]
+    python bench/lanes.py [--base embedded] [--cores 2] [--repeats 5] [--prompts 512] [--attempts 2] [--new-tokens 100]
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--members", type=int, default=8)
     parser.add_argument("--rank", type=int, default=16)
-    parser.add_argument("--max-rows", type=int, default=512)
-    parser.add_argument("--prompts", type=int, default=256)
+    parser.add_argument("--max-rows", type=int, default=1024)
+    parser.add_argument("--prompts", type=int, default=512)
     parser.add_argument("--attempts", type=int, default=2)
     parser.add_argument("--prompt-tokens", type=int, default=100)
     parser.add_argument("--new-tokens", type=int, default=100)
