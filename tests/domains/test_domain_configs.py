@@ -11,7 +11,7 @@ from redqueen.experiment.plan import load_experiment
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = {
-    "maths": {"maths_formal": 24, "maths_word": 24},
+    "maths": {"maths_formal": 96, "maths_word": 96},
     "logic": {"logic_puzzle": 24},
     "proofs": {"proof_lemma": 16},
     "mixture": {"code_o": 4, "code_i": 4, "code_f": 4, "maths_formal": 4, "maths_word": 4, "logic_puzzle": 4},
