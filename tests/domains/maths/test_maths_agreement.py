@@ -79,6 +79,8 @@ def test_the_question_for_the_larger_or_the_smaller_number_is_recognised() -> No
         ("How many more square metres has the garden?", "7/2", False),
         ("How many litres are left?", "-2", True),
         ("How many degrees is it at night?", "-2", False),
+        ("What is the number of pens that each gets?", "7/2", True),
+        ("Which number is half of the sum of both numbers?", "7/2", False),
         ("Ann asks how many pens there are. What is the mean?", "7/2", False),
         ("What is the quotient of the numbers 7 and 2?", "7/2", False),
     ],

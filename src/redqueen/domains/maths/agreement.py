@@ -10,8 +10,8 @@
    asks for one of its unknowns, that one is so in the solution.
 5. An operation of the twin that is not plain arithmetic is named by the text; and where the twin is arithmetic alone,
    so are its differences, products and quotients: ``_MUST_BE_NAMED``.
-6. What the question counts ("How many pens ...") comes out as a whole number from 0 on; litres, euros and what else is
-   measured (``_MEASURED``) may be parts of one, and degrees less than none.
+6. What the question counts ("How many pens ...", "the number of pens") comes out as a whole number from 0 on; litres,
+   euros and what else is measured (``_MEASURED``) may be parts of one, and degrees less than none.
 
 A text that breaks one is refused. What the rules cannot see does no harm: the twin is what is computed and counts, so a
 misleading text is hard for every student, and earns its teacher nothing once nobody solves it.
@@ -66,7 +66,7 @@ _LEAST = re.compile(rf"(?<!\w)(?:small|low|young)(?:er|est){_OF_SEVERAL}|(?<!\w)
 _MEASURED = (
     r"(?:milli|centi|kilo|square |cubic )?(?:grams?|litres?|liters?|metres?|meters?)|tons?|tonnes?|kgs?|kms?|miles?|"
     r"feet|inches|yards?|pounds?|ounces?|cups?|seconds?|minutes?|hours?|days?|weeks?|months?|years?|euros?|dollars?|percent|"
-    r"degrees|times"
+    r"times"
 )
 _CUES: tuple[tuple[str, frozenset[str]], ...] = (
     (_LESS, frozenset({"-", "neg", "%", "gcd"})),
@@ -147,7 +147,7 @@ def wanted_unknown(text: str) -> str:
 
 def miscounted(text: str, answer: str) -> str:
     """Return why the question cannot have ``answer``, a number as the solver writes it, or ""."""
-    counted = re.search(r"(?<!\w)how many((?: [\w-]+){1,3})", _question(text.replace("%", " percent ")))
+    counted = re.search(r"(?<!\w)(?:how many|number of)((?: [\w-]+){1,3})", _question(text.replace("%", " percent ")))
     if not counted or re.search(r"\bdegrees\b", counted[1]):
         return ""
     if answer.startswith("-"):
