@@ -24,8 +24,8 @@ class VerifyConfig(Section):
     num_shown: int = Field(default=5, ge=1)
     """Pairs of an induction task that the solver sees. AZR: the first half."""
     refuse_constant: bool = False
-    """Refuse a proposal with one input whose program gives the same output for three others made from it. Ours: a
-    program that ignores its input is always valid, and any input answers it."""
+    """Refuse a proposal with one input whose program takes none, or gives the same output for three others made from
+    it. Ours: a program that ignores its input is always valid, and any input answers it."""
     refuse_copy: bool = False
     """Refuse a proposal with one input whose program returns one of its arguments, for it and for three others made
     from it. Ours: a student that learns from such tasks learns to copy."""

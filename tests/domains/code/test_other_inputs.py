@@ -41,6 +41,8 @@ def judged(verifier: Verifier, body: str, given: str, kind: str = "code_i", term
         ("return 0 * a + 7", "2"),
         ("return 1 if a == a else 2", "{'k': [1]}"),
         ("return {2, 1}", "(1, 2)"),
+        ("return [1]", "{1}"),
+        ("return [1]", "{'a', (2, 'b')}"),
         ("return isinstance(a, int) and not isinstance(b, str)", "4, 5"),
     ],
 )
@@ -49,10 +51,18 @@ def test_a_program_that_ignores_its_input_is_refused(verifier: Verifier, body: s
     assert judged(verifier, body, given, kind, VerifyConfig()) == "ok", "not unless it is asked for"
 
 
+@pytest.mark.parametrize("kind", ["code_o", "code_i"])
+def test_a_program_without_input_ignores_it(verifier: Verifier, kind: str) -> None:
+    for terms, expected in ((STRICT, Rejection), (VerifyConfig(), Task)):
+        [verdict] = check([Candidate("c", "T1", "S1", kind, "", "def f():\n    return 11", ("",))], verifier, terms)
+        assert isinstance(verdict, expected)
+
+
 @pytest.mark.parametrize(
     ("body", "given"),
     [
         ("return a + 1", "3"),
+        ("return max(a)", "{1, 2}"),
         ("return a * b", "0, 5"),
         ("return a == 3", "3"),
         ("return a[0]", "[1, 2]"),

@@ -48,6 +48,8 @@ def _changed(value: Any, way: int) -> Any:
             return (value + (value[:1] or [1]), value[1:], [_changed(one, way) for one in value[::-1]])[way]
         case tuple():
             return tuple(_changed(one, way) for one in value)
+        case set():
+            return {_changed(one, way) for one in value}
         case dict():
             items = list(value.items())
             changed = [(key, _changed(one, way)) for key, one in items]
