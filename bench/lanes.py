@@ -30,8 +30,7 @@ def way(
     bank: AdapterBank, requests: list[Request], num_threads: int, num_lanes: int, options: argparse.Namespace
 ) -> tuple[Callable[[], None], list[tuple[float, float]]]:
     """Return a step taken in this way, and the list to which it adds its seconds of sampling and of learning."""
-    rows = -(-options.max_rows // num_lanes)
-    sampler = LaneSampler(TorchSampler(bank, options.new_tokens, end_tokens=[], max_rows=rows), num_lanes)
+    sampler = LaneSampler(TorchSampler(bank, options.new_tokens, end_tokens=[], max_rows=options.max_rows), num_lanes)
     learner = TorchLearner(bank, LearnConfig(learning_rate=1e-5), num_lanes=num_lanes)
     seconds: list[tuple[float, float]] = []
 

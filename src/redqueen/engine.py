@@ -192,7 +192,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
                 end_tokens=ends,
                 temperature=temperature,
                 top_p=top_p,
-                max_rows=-(-solve.max_rows // num_lanes),
+                max_rows=solve.max_rows,
                 pad_id=pad_id,
                 stopper=stopper,
                 report=report,

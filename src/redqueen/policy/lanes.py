@@ -1,13 +1,14 @@
 """Lanes: work that is dealt out to threads of this process.
 
-A small base's products are too short to be divided among cores, and a batch that is cut in two keeps both busy: torch
-lets go of Python's lock while it computes. Who gets what depends on the work alone, so a run repeats. Ground: ours.
+Each thread runs batches of its own, since torch lets go of Python's lock while it computes. Who gets what depends on
+the work alone, so a run repeats. Ground: ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TypeVar
@@ -78,24 +79,23 @@ def side_by_side(work: Sequence[Callable[[Report], T]], report: Report = unheard
 class LaneSampler:
     """Implements ``Sampler`` by ``num_lanes`` copies of one, which share its weights: each answers every n-th request.
 
-    Each lane runs batches of as many rows as the sampler did. In fp32 the samples are the sampler's own; in bfloat16 a
-    batch that is cut otherwise may round otherwise.
+    The sampler's rows are divided among the lanes. In fp32 the samples are the sampler's own; in bfloat16 a batch that
+    is cut otherwise may round otherwise.
     """
 
     def __init__(self, sampler: TorchSampler, num_lanes: int) -> None:
         self._lanes = [copy(sampler) for _ in range(num_lanes)]
+        for lane in self._lanes:
+            lane.max_rows = -(-sampler.max_rows // num_lanes)
         self._report = sampler.report
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """Return the completions of each request, in order. Raises UserError for a prompt that is empty or too long."""
         num = max(1, min(len(self._lanes), len(requests)))
-
-        def work(lane: int) -> Callable[[Report], list[list[Completion]]]:
-            def sample(report: Report) -> list[list[Completion]]:
-                self._lanes[lane].report = report
-                return self._lanes[lane].sample(requests[lane::num])
-
-            return sample
-
-        parts = side_by_side([work(lane) for lane in range(num)], self._report)
+        work = [partial(self._sample, lane, requests[i::num]) for i, lane in enumerate(self._lanes[:num])]
+        parts = side_by_side(work, self._report)
         return [parts[i % num][i // num] for i in range(len(requests))]
+
+    def _sample(self, lane: TorchSampler, requests: Sequence[Request], report: Report) -> list[list[Completion]]:
+        lane.report = report
+        return lane.sample(requests)

@@ -51,9 +51,9 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
-    if terms.refuse_constant and not with_pairs and not inputs[0]:
-        return Rejection(candidate, "constant", "it has no input")
     if not with_pairs and (terms.refuse_constant or terms.refuse_copy):
+        if terms.refuse_constant and not inputs[0]:
+            return Rejection(candidate, "constant", "it has no input")
         others = yield from _outputs_of_others(candidate.code, inputs[0], rules)
         if terms.refuse_constant and set(others.values()) == {outputs[0]}:
             return Rejection(candidate, "constant", "other inputs give the same output")

@@ -148,7 +148,7 @@ def wanted_unknown(text: str) -> str:
 def miscounted(text: str, answer: str) -> str:
     """Return why the question cannot have ``answer``, a number as the solver writes it, or ""."""
     counted = re.search(r"(?<!\w)(?:how many|number of)((?: [\w-]+){1,3})", _question(text.replace("%", " percent ")))
-    if not counted or re.search(r"\bdegrees\b", counted[1]):
+    if not counted or _has(counted[1], "degrees"):
         return ""
     if answer.startswith("-"):
         return f"the text asks how many, and there are {answer}"
