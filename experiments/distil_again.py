@@ -1,0 +1,96 @@
+"""What a run's right answers teach when they are read in another way, judged by tasks that no suite has.
+
+    python experiments/distil_again.py RUN_DIR --judge OTHER_RUN [--set distill.num_epochs=4] [--tasks 1500] [--seed 0]
+
+A fresh adapter reads the right answers of RUN_DIR, as ``run.product = "distilled"`` does at a run's end, with what
+``--set`` changes. Base and adapter then answer tasks of another run with the same base that RUN_DIR has not posed,
+once greedily and twice sampled: drawn evenly from all of them, in the order in which they were posed. So settings of
+the reading are chosen without a frozen suite. Prints each score in per cent, and differences with half of the paired
+interval of 95 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from redqueen.config.load import parse_config
+from redqueen.files import apply_override
+from redqueen.engine import open_engine
+from redqueen.errors import UserError
+from redqueen.evolve.probe import Prober
+from redqueen.journal import Journal
+from redqueen.journal.read import as_task
+from redqueen.learn.distillation import distil
+from redqueen.nouns import Individual, Rating, Task
+from redqueen.report.task_list import TaskFilter, find_tasks
+from redqueen.run.right_answers import right_answers
+from redqueen.run.store import JOURNAL, load_run_config
+from redqueen.streams import Streams
+
+WIDTH = 1.96
+"""Standard errors on each side of an interval of 95 %."""
+
+
+def key(task: Task) -> tuple[str, str, tuple[str, ...]]:
+    """Return what two equal tasks share."""
+    return task.kind, task.code, task.inputs
+
+
+def fresh_tasks(judge: Path, known: Path, most: int) -> list[Task]:
+    """Return ``most`` of the tasks of ``judge`` that ``known`` has not posed, evenly from first to last."""
+    posed = {key(as_task(row)) for row in find_tasks(known, TaskFilter(limit=0))}
+    found = {key(task): task for task in (as_task(row) for row in find_tasks(judge, TaskFilter(limit=0)))}
+    fresh = [task for name, task in sorted(found.items(), key=lambda one: one[1].id) if name not in posed]
+    return [fresh[i] for i in np.linspace(0, len(fresh) - 1, min(most, len(fresh))).astype(int)]
+
+
+def play(args: argparse.Namespace) -> None:
+    """Distil, judge and print."""
+    config = load_run_config(args.run_dir)
+    data = config.model_dump()
+    for setting in args.set:
+        apply_override(data, setting)
+    config = parse_config(data, "--set")
+    tasks = fresh_tasks(args.judge, args.run_dir, args.tasks)
+    with open_engine(config) as engine, Journal.open(args.run_dir / JOURNAL, read_only=True) as journal:
+        rng, streams = np.random.default_rng(args.seed), Streams(args.seed, 0)
+        examples = right_answers(journal, (), engine.prompt_format, engine.tokenizer, rng)
+        slots = [config.slots.distilled[0], 0]
+        engine.store.reset(slots[1], args.seed)
+        began = time.monotonic()
+        made = distil(examples, engine.store, engine.learner, slots[0], config.distill, rng, args.seed)
+        seconds = time.monotonic() - began
+        rows = [("greedy", 0.0, 1), ("sampled", config.solve.temperature, 2)]
+        members = [Individual(f"slot {slot}", "student", slot, Rating(0.0, 1.0), 0) for slot in slots]
+        print(f"{made.num_answers:,} answers in {seconds:.0f} s, {len(tasks):,} tasks of {args.judge.name}")
+        for name, heat, attempts in rows:
+            prober = Prober(
+                engine.sampler(heat), engine.verifier, engine.prompt_format, engine.tokenizer, streams, attempts
+            )
+            taught, base = prober.look(tasks, members).shares
+            gain = taught - base
+            half = WIDTH * float(np.nanstd(gain)) / np.sqrt(len(gain))
+            figures = 100 * np.array([np.nanmean(base), np.nanmean(taught), np.nanmean(gain), half])
+            print("{}: base {:.1f}, distilled {:.1f}, {:+.1f} ({:.1f})".format(name, *figures), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument("--judge", type=Path, required=True)
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--tasks", type=int, default=1500)
+    parser.add_argument("--seed", type=int, default=0)
+    try:
+        play(parser.parse_args())
+    except UserError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
