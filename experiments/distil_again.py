@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from redqueen.config.load import parse_config
-from redqueen.files import apply_override
 from redqueen.engine import open_engine
 from redqueen.errors import UserError
 from redqueen.evolve.probe import Prober
+from redqueen.files import apply_override
 from redqueen.journal import Journal
 from redqueen.journal.read import as_task
 from redqueen.learn.distillation import distil
