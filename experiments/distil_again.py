@@ -1,12 +1,13 @@
 """What a run's right answers teach when they are read in another way, judged by tasks that no suite has.
 
-    python experiments/distil_again.py RUN_DIR --judge OTHER_RUN [--set distill.num_epochs=4] [--tasks 1500] [--seed 0]
+    python experiments/distil_again.py RUN_DIR --judge OTHER_RUN [--set distill.num_epochs=4] [--several 4]
 
 A fresh adapter reads the right answers of RUN_DIR, as ``run.product = "distilled"`` does at a run's end, with what
 ``--set`` changes. Base and adapter then answer tasks of another run with the same base that RUN_DIR has not posed,
 once greedily and twice sampled: drawn evenly from all of them, in the order in which they were posed. So settings of
-the reading are chosen without a frozen suite. Prints each score in per cent, and differences with half of the paired
-interval of 95 %.
+the reading are chosen without a frozen suite. With ``--several`` so many adapters read the same answers in orders of
+their own, and their mean in delta space answers too. Prints each score in per cent, and differences with half of the
+paired interval of 95 %.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from redqueen.config.load import parse_config
 from redqueen.engine import open_engine
 from redqueen.errors import UserError
+from redqueen.evolve.merge import mean_of
 from redqueen.evolve.probe import Prober
 from redqueen.files import apply_override
 from redqueen.journal import Journal
@@ -60,23 +62,26 @@ def play(args: argparse.Namespace) -> None:
     with open_engine(config) as engine, Journal.open(args.run_dir / JOURNAL, read_only=True) as journal:
         rng, streams = np.random.default_rng(args.seed), Streams(args.seed, 0)
         examples = right_answers(journal, (), engine.prompt_format, engine.tokenizer, rng)
-        slots = [config.slots.distilled[0], 0]
-        engine.store.reset(slots[1], args.seed)
-        began = time.monotonic()
-        made = distil(examples, engine.store, engine.learner, slots[0], config.distill, rng, args.seed)
-        seconds = time.monotonic() - began
+        names, began = ["base", *(f"reader {i + 1}" for i in range(args.several))], time.monotonic()
+        engine.store.reset(0, args.seed)
+        for slot in range(1, len(names)):
+            made = distil(examples, engine.store, engine.learner, slot, config.distill, rng, args.seed)
+        print(f"{made.num_answers:,} answers in {time.monotonic() - began:.0f} s, {len(tasks):,} tasks", flush=True)
+        if args.several > 1:
+            engine.store.load(len(names), mean_of([engine.store.genotype(slot) for slot in range(1, len(names))]))
+            names.append("their mean")
         rows = [("greedy", 0.0, 1), ("sampled", config.solve.temperature, 2)]
-        members = [Individual(f"slot {slot}", "student", slot, Rating(0.0, 1.0), 0) for slot in slots]
-        print(f"{made.num_answers:,} answers in {seconds:.0f} s, {len(tasks):,} tasks of {args.judge.name}")
+        members = [Individual(name, "student", slot, Rating(0.0, 1.0), 0) for slot, name in enumerate(names)]
         for name, heat, attempts in rows:
             prober = Prober(
                 engine.sampler(heat), engine.verifier, engine.prompt_format, engine.tokenizer, streams, attempts
             )
-            taught, base = prober.look(tasks, members).shares
-            gain = taught - base
-            half = WIDTH * float(np.nanstd(gain)) / np.sqrt(len(gain))
-            figures = 100 * np.array([np.nanmean(base), np.nanmean(taught), np.nanmean(gain), half])
-            print("{}: base {:.1f}, distilled {:.1f}, {:+.1f} ({:.1f})".format(name, *figures), flush=True)
+            base, *others = prober.look(tasks, members).shares
+            print(f"{name}: base {100 * np.nanmean(base):.1f}", flush=True)
+            for member, taught in zip(members[1:], others, strict=True):
+                gain = 100 * (taught - base)
+                half = WIDTH * float(np.nanstd(gain)) / np.sqrt(len(gain))
+                print(f"  {member.id} {100 * np.nanmean(taught):.1f}, {np.nanmean(gain):+.1f} ({half:.1f})", flush=True)
 
 
 def main() -> None:
@@ -85,6 +90,7 @@ def main() -> None:
     parser.add_argument("--judge", type=Path, required=True)
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--tasks", type=int, default=1500)
+    parser.add_argument("--several", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     try:
         play(parser.parse_args())
