@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redqueen.config import VerifyConfig
-from redqueen.domains.code.other_inputs import NUM_WAYS, other_inputs
+from redqueen.domains.code import checking
+from redqueen.domains.code.other_inputs import MAX_OTHERS, other_inputs
 from redqueen.domains.registry import check
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Verifier
 from redqueen.verify.literals import canonical_args
+from redqueen.verify.runs import Job, Run
 
 STRICT = VerifyConfig(refuse_constant=True)
 
@@ -23,7 +25,7 @@ def verifier() -> Iterator[Verifier]:
 
 
 def judged(verifier: Verifier, body: str, given: str, kind: str = "code_i", terms: VerifyConfig = STRICT) -> str:
-    names = "a, b" if given.count(",") == 1 and given[0].isdigit() else "a"
+    names = "a, b" if given.count(",") == 1 and given[0].isalnum() else "a"
     code = f"def f({names}):\n    {body}\n"
     [verdict] = check([Candidate("c", "T1", "S1", kind, code, code, (given,))], verifier, terms)
     assert isinstance(verdict, Task | Rejection)
@@ -44,6 +46,18 @@ def judged(verifier: Verifier, body: str, given: str, kind: str = "code_i", term
         ("return [1]", "{1}"),
         ("return [1]", "{'a', (2, 'b')}"),
         ("return isinstance(a, int) and not isinstance(b, str)", "4, 5"),
+        ("return 0 if a == 0 else f(a - 1)", "5"),
+        ("while a != 0:\n        a -= 1\n    return a", "5"),
+        ("a = max(a)\n    return 'done'", "[4]"),
+        ("a = a['name']\n    return 'Hello'", "{'name': 'Bob'}"),
+        ("a = int(a)\n    return 'ok'", "'12'"),
+        ("assert a == 5\n    return 1", "5"),
+        ("return 7 if a == 5 else object()", "5"),
+        ("return 7 if a == 5 else 'a' * 10**6", "5"),
+        ("return {1: 'one'}[a]", "1"),
+        *[("return 7", value) for value in ("None", "()", "(None,)", "{}", "set()", "{None}", "[frozenset({1})]")],
+        *[("return 7", value) for value in ("frozenset()", "frozenset({1})", "[]", "''", "9" * 4300)],
+        ("return 7", "5, frozenset()"),
     ],
 )
 def test_a_program_that_ignores_its_input_is_refused(verifier: Verifier, body: str, given: str, kind: str) -> None:
@@ -69,8 +83,14 @@ def test_a_program_without_input_ignores_it(verifier: Verifier, kind: str) -> No
         ("return 'a' in a", "'hello'"),
         ("return sorted(a)", "[3, 1, 2]"),
         ("return 10 // (a - 3 + 3)", "3"),
-        ("return {1: 'one'}[a]", "1"),
+        ("return {1: 'one', 2: 'two'}[a]", "1"),
         ("return list(a.values())", "{'k': 1}"),
+        ("return len(a)", "(4, 5, 6)"),
+        ("return len(a)", "{4, 5, 6}"),
+        ("return a == b", "3, 3"),
+        ("return a == b", "3, 4"),
+        ("return a and not b", "True, True"),
+        ("assert a > 0\n    return a", "5"),
         ("return a", "None"),
     ],
 )
@@ -92,6 +112,10 @@ COPYLESS = VerifyConfig(refuse_copy=True)
         ("return b + 0 * a", "4, 5"),
         ("return a.strip()", "'no spaces'"),
         ("return a", "{'k': [1]}"),
+        ("assert a > 0\n    return a", "5"),
+        ("a[0]\n    return a", "[4]"),
+        ("int(a)\n    return a", "'12'"),
+        *[("return a", value) for value in ("None", "()", "{}", "set()", "frozenset()")],
     ],
 )
 def test_a_program_that_hands_an_argument_back_is_refused(verifier: Verifier, body: str, given: str, kind: str) -> None:
@@ -122,6 +146,15 @@ def test_an_argument_by_name_may_be_what_is_handed_back(verifier: Verifier) -> N
     assert isinstance(verdict, Rejection) and verdict.reason == "copy"
 
 
+def test_a_judgement_that_was_lost_is_said_to_be_lost(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead(job: Job) -> Iterator[Job]:
+        yield job
+        return Run("infra", "the worker died")
+
+    monkeypatch.setattr(checking, "run_once", dead)
+    assert judged(verifier, "return 7", "5") == "infra"
+
+
 values = st.recursive(
     st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5) | st.booleans() | st.none(),
     lambda inner: (
@@ -135,10 +168,21 @@ values = st.recursive(
 def test_other_inputs_are_canonical_and_unlike_the_given_one(arguments: list[object]) -> None:
     given = canonical_args(", ".join(map(repr, arguments)))
     others = other_inputs(given)
-    assert len(others) <= NUM_WAYS and given not in others and len(set(others)) == len(others)
+    assert 0 < len(others) <= MAX_OTHERS and given not in others and len(set(others)) == len(others)
     assert all(canonical_args(text) == text for text in others)
 
 
 def test_arguments_by_name_keep_their_names() -> None:
-    assert other_inputs("1, key='x'") == ["2, key='xa'", "9, key='Q'", "-4, key='x Z'"]
-    assert other_inputs("set()") == []
+    assert other_inputs("1, key='x'") == [
+        "2, key='xa'", "9, key='Q'", "-4, key='x Z'",
+        "2, key='x'", "1, key='xa'", "9, key='x'", "1, key='Q'", "-4, key='x'",
+    ]  # fmt: skip
+    assert other_inputs("") == []
+
+
+def test_a_changed_value_is_what_a_program_for_the_given_one_mostly_takes() -> None:
+    assert other_inputs("'12'") == ["'122'", "'2'", "'212'"]
+    assert other_inputs("[4]") == ["[4, 4]", "[15]", "[-7]"]
+    assert other_inputs("{'name': 'Bob'}")[:2] == ["{'name': 'Boba'}", "{'name': 'ob'}"]
+    assert other_inputs("(1, 2)")[:2] == ["(2, 3)", "(2,)"]
+    assert other_inputs("None") == ["1", "'a'", "(1,)"]

@@ -52,13 +52,9 @@ def check_program(
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
     if not with_pairs and (terms.refuse_constant or terms.refuse_copy):
-        if terms.refuse_constant and not inputs[0]:
-            return Rejection(candidate, "constant", "it has no input")
-        others = yield from _outputs_of_others(candidate.code, inputs[0], rules)
-        if terms.refuse_constant and set(others.values()) == {outputs[0]}:
-            return Rejection(candidate, "constant", "other inputs give the same output")
-        if terms.refuse_copy and others and _copies({inputs[0]: outputs[0]} | others):
-            return Rejection(candidate, "copy", "the output is an argument, for other inputs too")
+        refusal = yield from _judge_by_others(candidate, inputs[0], outputs[0], rules, terms)
+        if refusal:
+            return refusal
     if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
         return Rejection(candidate, "invalid-input", f"{num_told} distinct inputs where {wanted} are needed")
     return task_of(
@@ -72,17 +68,34 @@ def check_program(
     )
 
 
-def _outputs_of_others(code: str, given: str, rules: Rules) -> Jobs[dict[str, str]]:
-    """Return what the program makes of inputs like the given one; nothing where it does not take them all."""
-    others = other_inputs(given)
-    if not others:
-        return {}
-    run = yield from run_once(make_job(code, tuple(("literal", text) for text in others), "all", rules))
+def _judge_by_others(
+    candidate: Candidate, given: str, output: str, rules: Rules, terms: VerifyConfig
+) -> Jobs[Rejection | None]:
+    """Refuse a program that makes the same, or the same argument, of all inputs like the given one that it takes.
+
+    One that takes no other input ignores it too: that it is this one is all that it reads of it.
+    """
+    outputs = {given: output}
+    if others := other_inputs(given):
+        run = yield from run_once(make_job(candidate.code, tuple(("literal", text) for text in others), "each", rules))
+        if run.ended == "infra":
+            return Rejection(candidate, "infra", run.detail)
+        for text, item in zip(others, run.items, strict=False):  # one that kills the child ends them
+            if item.verdict == "ok" and (found := _output_of(item.text, rules)) is not None:
+                outputs[text] = found
+    if terms.refuse_constant and len(set(outputs.values())) == 1:
+        taken = "other inputs give the same output" if len(outputs) > 1 else "no other input gives an output"
+        return Rejection(candidate, "constant", taken)
+    if terms.refuse_copy and _copies(outputs):
+        return Rejection(candidate, "copy", "the output is an argument, for other inputs too")
+    return None
+
+
+def _output_of(text: str, rules: Rules) -> str | None:
     try:
-        found = [canonical(item.text, max_chars=rules.limits.max_output_chars) for item in run.items]
+        return canonical(text, max_chars=rules.limits.max_output_chars)
     except LiteralError:
-        return {}
-    return dict(zip(others, found, strict=True)) if run.verdict == "ok" else {}
+        return None
 
 
 def _copies(outputs: Mapping[str, str]) -> bool:
