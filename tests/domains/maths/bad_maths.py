@@ -138,6 +138,11 @@ WORD_PROBLEMS: tuple[tuple[str, str], ...] = (
     ("Tom has 5 apples and gives 7 of them away. How many apples are left?", "5 - 7"),
     ("A square garden has 2 rows of equal trees. How many trees are at its side, whose root is 2?", "sqrt(2)"),
     ("Tom has 5 litres of milk and drinks 7 of them. How many litres are left?", "5 - 7"),
+    ("Mr. Hall shares 9 pens, less 2, between 2 friends. How many pens does each friend of Mr. Hall get?", "(9 - 2)/2"),
+    ("Mia has 5 pens and gives 9 of them away. How many pens are left for St. Nick?", "5 - 9"),
+    ("Mia has 17 bills, gives 2 away and shares the rest between 2. How many dollar bills has each?", "(17 - 2)/2"),
+    ("The litres of oil, minus 1, are squared and give 8; they are fewer than 1. How many litres of oil are there?",
+     "x where (x - 1)^2 = 8, x < 1"),
     # the operation differs
     ("Tom has 12 apples and gives 5 of them away. How many apples does Tom have?", "12 + 5"),
     ("Tom buys 3 boxes with 4 apples in each box. How many apples does Tom have?", "gcd(3, 4)"),

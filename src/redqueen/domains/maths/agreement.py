@@ -7,11 +7,12 @@
    "week"); the text alone may have "one", and number words that count what is asked about ("the sum of two numbers").
 3. An operation that the text names ("product", "remainder", "gives away") stands in the twin: ``_CUES``.
 4. Where the question asks for the larger or the smaller number, or of several the largest or the smallest, and the twin
-   asks for one of its unknowns, that one is so in the solution.
+   asks for one of its unknowns, that one is so in the solution (``asked.wanted_unknown``).
 5. An operation of the twin that is not plain arithmetic is named by the text; and where the twin is arithmetic alone,
    so are its differences, products and quotients: ``_MUST_BE_NAMED``.
 6. What the question counts ("How many pens ...", "the number of pens") comes out as a whole number from 0 on; litres,
-   euros and what else is measured (``_MEASURED``) may be parts of one, and degrees less than none.
+   euros and what else is measured may be parts of one, so may means ("How many pages does he read per day?"), and
+   degrees may be less than none (``asked.miscounted``).
 
 A text that breaks one is refused. What the rules cannot see does no harm: the twin is what is computed and counts, so a
 misleading text is hard for every student, and earns its teacher nothing once nobody solves it.
@@ -24,12 +25,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from redqueen.domains.maths.asked import plain
 from redqueen.domains.maths.language import Node
 
 MAX_TEXT_CHARS, MIN_WORDS = 600, 5
 
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w])", re.ASCII)
-_FORMULA = re.compile(r"[=<>^*/+~|\\{}\[\]_$×÷·≤≥≠−]|[0-9]\s*-\s*[0-9]|%(?!\s|[.,?]|$)|[0-9][A-Za-z]|[A-Za-z][0-9]")
+_FORMULA = re.compile(
+    r"[=<>^*/+~|\\{}\[\]_×÷·≤≥≠−]|\$(?!\d)|[0-9]\s*-\s*[0-9]|%(?!\s|[.,?]|$)|[0-9][A-Za-z]|[A-Za-z][0-9]"
+)
 _SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
@@ -41,36 +45,35 @@ _COUNTS_THE_ASKED = re.compile(
     r"(?:numbers|integers|unknowns)\b)"
 )
 _IMPLIED: dict[int, str] = {
-    2: r"twice|double[ds]?|half|halves|halved|pairs?|both|couple|squares?|squared|even|odd|second|consecutive",
-    3: r"thrice|triple[ds]?|thirds?|cubes?|cubed|triplets?|consecutive",
-    4: r"quarters?|quadruple[ds]?|fourths?",
-    5: r"fifths?",
-    6: r"sixths?|dice|die",
+    2: r"twice|double[ds]?|half|halves|halved|pairs?|both|couple|squares?|squared|even|odd|second|consecutive|"
+    r"handshakes?|shakes? hands|perimeter|diameter",
+    3: r"thrice|triple[ds]?|thirds?|cubes?|cubed|triplets?|consecutive|triangles?",
+    4: r"quarters?|quadruple[ds]?|fourths?|squares?",
+    5: r"fifths?|pentagons?",
+    6: r"sixths?|dice|die|hexagons?|cubes?",
     7: r"weeks?|sevenths?|weekly",
     10: r"tens?|tenths?|digits?|decade",
-    12: r"dozens?|years?|yearly|annual",
+    12: r"dozens?|years?|yearly|annual|months?",
     24: r"days?|daily",
-    60: r"minutes?|hours?|hourly",
+    52: r"years?|yearly",
+    60: r"seconds?|minutes?|hours?|hourly",
+    180: r"triangles?|straight",
+    360: r"circles?|full turns?|quadrilaterals?",
     100: r"percent|hundreds?|metres?|meters?|centimetres?|centuries|century|euros?|dollars?|cents?",
     1000: r"thousands?|kilometres?|kilometers?|kilograms?|kg|km|litres?",
 }
-_LESS = (
-    r"giv(?:es?|en|ing) (?:\S+ ){0,4}away|gave (?:\S+ ){0,4}away|los(?:es?|t)|eats?|ate|spen(?:ds?|t)|sells?|sold|"
-    r"removes?d?|fewer|minus|subtract\w*|tak(?:es|en) away|younger|decreas\w*|differences?|are left\b(?! over)"
+_TAKEN_AWAY = (
+    r"giv(?:es?|en|ing) (?:\S+ ){0,4}away|gave (?:\S+ ){0,4}away|fewer|minus|subtract\w*|tak(?:es|en) away|younger|"
+    r"decreas\w*|differences?|are left\b(?! over)"
 )
-_OF_SEVERAL = r"(?: one| of (?:them|the (?:two|three|four|numbers|integers))| (?:\w+ )?(?:numbers?|integers?))\b"
+_USED_UP = r"los(?:es?|t)|eats?|ate|spen(?:ds?|t)|sells?|sold|removes?d?"
+_ADDED_UP = r"in all|in total|total|altogether|each|every|per|earns?|at first|at the beginning|originally|none"
+"""What is used up is taken away, but not where it is counted ("How many does it sell in all?")."""
 _DIVIDES = r"shar(?:es?|ed)|splits?|divid(?:es?|ed)|quotient|equally|evenly|halves|halved"
 _TIMES = r"product|multipl(?:y|ies|ied)|times as|twice|thrice|doubles?d?|triples?d?"
-_MOST = re.compile(rf"(?<!\w)(?:larg|great|bigg|high|old)(?:er|est){_OF_SEVERAL}")
-_LEAST = re.compile(rf"(?<!\w)(?:small|low|young)(?:er|est){_OF_SEVERAL}|(?<!\w)(?:lesser|least){_OF_SEVERAL}")
-_MEASURED = (
-    r"(?:milli|centi|kilo|square |cubic )?(?:grams?|litres?|liters?|metres?|meters?)|tons?|tonnes?|kgs?|kms?|miles?|"
-    r"feet|inches|yards?|pounds?|ounces?|cups?|seconds?|minutes?|hours?|days?|weeks?|months?|years?|euros?|dollars?|percent|"
-    r"times"
-)
 _CUES: tuple[tuple[str, frozenset[str]], ...] = (
-    (_LESS, frozenset({"-", "neg", "%", "gcd"})),
-    (r"sum of|adds?\b|added|plus|increased by|older", frozenset({"+", "-", "sum"})),
+    (_TAKEN_AWAY, frozenset({"-", "neg", "%", "gcd"})),
+    (r"sum of|adds?\b|added|plus|increased by|older", frozenset({"+", "-", "sum", "digitsum", "sigma"})),
     (_TIMES, frozenset({"*", "/", "^", "prod", "sum", "fact", "lcm"})),
     (_DIVIDES, frozenset({"/", "%", "*", "gcd", "lcm", "divisors"})),
     (r"remainders?", frozenset({"%"})),
@@ -87,7 +90,7 @@ _MUST_BE_NAMED: dict[str, str] = {
     "lcm": r"common|again|multiple|at the same time|smallest|least|fewest|next time",
     "%": r"remainders?|left|over|remain\w*|rest|modulo|even|odd|clock|divisible|multiples?|last digit|weekday",
     "choose": r"choos\w+|ways|pick\w*|select\w*|combinations?|pairs?|teams?|groups?|handshakes?|committees?|subsets?",
-    "fact": r"factorial|ways|orders?|arrange\w*|permutations?|line up|seat\w*",
+    "fact": r"factorial|product|multipl\w+|ways|orders?|arrange\w*|permutations?|line up|seat\w*",
     "divisors": r"divisors?|factors?|divide\w*|rectangles?",
     "sigma": r"divisors?|factors?",
     "phi": r"coprime|prime to|common",
@@ -103,17 +106,20 @@ _MUST_BE_NAMED: dict[str, str] = {
     "prod": r"product|multipl\w+|ways|times|factorial",
 }
 _PLAIN_MUST_BE_NAMED: dict[str, str] = {
-    "-": rf"{_LESS}|less|left|remain\w*|rest|away|than|gone|leav\w+|uses?d?|pays?|paid|change|missing|out|drops?|"
-    r"before|return\w*|breaks?|broke\w*|dies|died|off|back|still|lower|shorter|cheaper|ago|without|except|falls?",
-    "*": rf"{_TIMES}|each|every|per|times|of|by|apiece|rows?|boxes|packs?|bags?|for|at|area|rate|an? \w+",
-    "/": rf"{_DIVIDES}|each|every|per|half|third|quarter|fifth|average|mean|into|between|among|equal|ratio|rate|of",
+    "-": rf"{_TAKEN_AWAY}|{_USED_UP}|less|left|remain\w*|rest|away|than|gone|leav\w+|uses?d?|pays?|paid|change|missing|"
+    r"out|drops?|before|return\w*|lends?|lent|free|behind|must|how (?:much|many) (?:\w+er|more)|by how|fell|breaks?|"
+    r"broke\w*|dies|died|off|back|still|lower|shorter|cheaper|ago|without|except|falls?",
+    "*": rf"{_TIMES}|each|every|per|times|of|by|apiece|rows?|boxes|packs?|bags?|for|at|area|rate|an? \w+|costs?|"
+    r"seconds?|minutes?|hours?|one day",
+    "/": rf"{_DIVIDES}|each|every|per|half|third|quarter|fifth|average|mean|into|between|among|equal|ratio|rate|of|"
+    r"costs?|takes?|minutes?|hours?|percent",
 }
 
 
 def disagreement(text: str, statement: Node) -> str:
     """Return why the text does not say what the statement says, or ""."""
     text = text.strip()
-    words = text.casefold().replace("%", " percent ")
+    words = plain(text)
     if why := _no_question(text):
         return why
     twin = Counter(_numbers_of(statement))
@@ -125,7 +131,8 @@ def disagreement(text: str, statement: Node) -> str:
     if alone:
         return f"the twin has {min(alone):g}, the text has not"
     operations = set(_operations_of(statement))
-    for cue, wanted in _CUES:
+    used_up = () if _has(words, _ADDED_UP) else ((_USED_UP, frozenset({"-", "neg", "%", "gcd"})),)
+    for cue, wanted in (*used_up, *_CUES):
         if not operations & wanted and (found := _find(words, cue)):
             return f"the text says {found!r}, the twin does nothing of the kind"
     must = dict(_MUST_BE_NAMED)
@@ -135,31 +142,6 @@ def disagreement(text: str, statement: Node) -> str:
         if not _has(words, must[operation]):
             return f"the twin has {operation}, the text does not say so"
     return ""
-
-
-def wanted_unknown(text: str) -> str:
-    """Return ``most`` or ``least`` where the question is for the larger or the smaller of several numbers, else ""."""
-    question = _question(text)
-    if _MOST.search(question):
-        return "most"
-    return "least" if _LEAST.search(question) else ""
-
-
-def miscounted(text: str, answer: str) -> str:
-    """Return why the question cannot have ``answer``, a number as the solver writes it, or ""."""
-    counted = re.search(r"(?<!\w)(?:how many|number of)((?: [\w-]+){1,3})", _question(text.replace("%", " percent ")))
-    if not counted or _has(counted[1], "degrees"):
-        return ""
-    if answer.startswith("-"):
-        return f"the text asks how many, and there are {answer}"
-    if not answer.isdecimal() and not _has(counted[1], _MEASURED):
-        return f"the text counts{counted[1]}, and there are {answer}"
-    return ""
-
-
-def _question(text: str) -> str:
-    """The last sentence, in small letters."""
-    return re.split(r"[.!]\s", text.strip().casefold())[-1]
 
 
 def _no_question(text: str) -> str:

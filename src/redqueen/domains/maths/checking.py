@@ -6,8 +6,9 @@ import ast
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import task_of
-from redqueen.domains.maths.agreement import disagreement, miscounted, wanted_unknown
+from redqueen.domains.maths.agreement import disagreement
 from redqueen.domains.maths.answers import grade_number
+from redqueen.domains.maths.asked import miscounted, wanted_unknown
 from redqueen.domains.maths.language import Node, StatementError, free_names, parse, write
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.pool import Jobs
@@ -42,7 +43,8 @@ def check_statement(
     if found == code or (not in_words and (yield from _holds_its_answer(statement, task, rules))):
         return Rejection(candidate, "trivial", "the statement is its own answer")
     if in_words:
-        why = miscounted(candidate.message, found)
+        is_negative = "sqrt" in found and (yield from _solve(f"1 where {found} < 0", rules))[0] == "ok"
+        why = miscounted(candidate.message, found, is_negative)
         if why or (why := (yield from _other_extreme(candidate.message, statement, found, rules))):
             return Rejection(candidate, "disagreement", why)
     return task
