@@ -91,6 +91,50 @@ def test_a_lane_that_fails_ends_the_others_and_its_error_is_the_callers() -> Non
         side_by_side([endless, failing, endless])
 
 
+def test_a_thread_that_cannot_be_started_ends_those_that_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Second(threading.Thread):
+        def start(self) -> None:
+            if threading.active_count() > before:
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    def endless(report: Report) -> None:
+        while True:
+            report(0, 1)
+
+    before = threading.active_count()
+    monkeypatch.setattr("redqueen.policy.lanes.Thread", Second)
+    with pytest.raises(RuntimeError, match="new thread"):
+        side_by_side([endless, endless])
+    assert threading.active_count() == before
+
+
+def test_nothing_is_said_to_be_done_while_a_lane_has_not_said_how_much_it_has() -> None:
+    spoken, heard = threading.Event(), []
+
+    def first(report: Report) -> None:
+        report(3, 3)
+        spoken.set()
+
+    def second(report: Report) -> None:
+        spoken.wait(timeout=30)
+        report(1, 3)
+
+    side_by_side([first, second], lambda done, total, tokens=0: heard.append((done, total)))
+    assert heard == [(4, 6)]
+
+
+def test_lanes_divide_the_rows_among_those_that_have_work() -> None:
+    mine = sampler(tiny_bank())
+    mine.max_rows = 8
+    lanes = LaneSampler(mine, 4)
+    for requests, rows in ((REQUESTS[:1], 8), (REQUESTS[:2], 4)):
+        lanes.sample(requests)
+        assert {lane.max_rows for lane in lanes._lanes} == {rows}
+    mine.max_rows = 1
+    check_equal(lanes.sample(REQUESTS), sampler(tiny_bank()).sample(REQUESTS))
+
+
 def test_a_sampler_in_lanes_can_be_asked_again_after_an_error() -> None:
     lanes = LaneSampler(sampler(tiny_bank()), 2)
     with pytest.raises(IndexError):

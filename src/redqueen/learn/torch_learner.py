@@ -177,8 +177,10 @@ class TorchLearner:
         place = {member.slot: i for i, member in enumerate(members)}
         self.base.model.train(self.config.gradient_checkpointing)
         parts = dealt(members, self.num_lanes)
-        first, *others = side_by_side([partial(self._run, part, place) for part in parts], self.report)
-        self.base.model.eval()
+        try:
+            first, *others = side_by_side([partial(self._run, part, place) for part in parts], self.report)
+        finally:
+            self.base.model.eval()
         for other in others:
             first.add(other)
         self.mismatch = first.mismatch
