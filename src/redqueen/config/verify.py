@@ -24,11 +24,11 @@ class VerifyConfig(Section):
     num_shown: int = Field(default=5, ge=1)
     """Pairs of an induction task that the solver sees. AZR: the first half."""
     refuse_constant: bool = False
-    """Refuse a proposal with one input whose program takes none, or gives the same output for three others made from
+    """Refuse a proposal with one input whose program takes no other, or gives the same output for all others made from
     it. Ours: a program that ignores its input is always valid, and any input answers it."""
     refuse_copy: bool = False
-    """Refuse a proposal with one input whose program returns one of its arguments, for it and for three others made
-    from it. Ours: a student that learns from such tasks learns to copy."""
+    """Refuse a proposal with one input whose program returns one of its arguments, for it and for all others made from
+    it. Ours: a student that learns from such tasks learns to copy."""
     allow_weak: bool = False
     """Run even where no system-call filter can be had. Ours: a hostile program could do harm."""
 
