@@ -5,8 +5,8 @@
 2. Its numbers are the twin's. Digits and number words count, each as often as it stands there. The twin alone may have
    0 and 1 (the start of a range, the member before) and what ``_IMPLIED`` words stand for (2 for "twice", 7 for
    "week"); the text alone may have "one", and number words that count what is asked about ("the sum of two numbers").
-3. An operation that the text names ("product", "remainder", "gives away") stands in the twin: ``_CUES``. What is used up
-   ("eats") is taken away too, unless it is counted ("in all", "each").
+3. An operation that the text names ("product", "remainder", "gives away") stands in the twin: ``_CUES``. What is used
+   up ("eats") is taken away too, unless it is counted ("in all", "each").
 4. Where the question asks for the larger or the smaller number, or of several the largest or the smallest, and the twin
    asks for one of its unknowns, that one is so in the solution (``asked.wanted_unknown``).
 5. An operation of the twin that is not plain arithmetic is named by the text; and where the twin is arithmetic alone,
