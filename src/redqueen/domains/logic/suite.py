@@ -1,4 +1,4 @@
-"""The frozen suite of puzzles: three hundred of each of four levels, drawn once from the share that no lesson shows.
+"""The frozen suite of puzzles: nine hundred of each of four levels, drawn once from the share that no lesson shows.
 
 ``python -m redqueen.domains.logic.suite`` draws it again, byte for byte.
 """

@@ -1,4 +1,4 @@
-"""The frozen suite of lemmas: three hundred of each of four levels, drawn once from the share that no lesson shows.
+"""The frozen suite of lemmas: nine hundred of each of four levels, drawn once from the share that no lesson shows.
 
 ``python -m redqueen.domains.proofs.suite`` draws it again, byte for byte.
 """
