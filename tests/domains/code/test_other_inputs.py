@@ -1,5 +1,9 @@
 """A program that ignores its input, or only hands it back, is refused where that is asked for; others are not."""
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +12,7 @@ from hypothesis import strategies as st
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.code import checking
-from redqueen.domains.code.other_inputs import MAX_OTHERS, other_inputs
+from redqueen.domains.code.other_inputs import MAX_BOLD, MAX_GENTLE, other_inputs
 from redqueen.domains.registry import check
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Verifier
@@ -58,6 +62,10 @@ def judged(verifier: Verifier, body: str, given: str, kind: str = "code_i", term
         *[("return 7", value) for value in ("None", "()", "(None,)", "{}", "set()", "{None}", "[frozenset({1})]")],
         *[("return 7", value) for value in ("frozenset()", "frozenset({1})", "[]", "''", "9" * 4300)],
         ("return 7", "5, frozenset()"),
+        # a guard that only an odd input would meet
+        ("if a < 0:\n        return 'Invalid input'\n    return 42", "5"),
+        ("if len(a) < 2:\n        return []\n    return [1, 2, 3]", "[4, 5, 6]"),
+        ("return 'ok' if all(isinstance(one, str) for one in a) else 'error'", "('a', 'b')"),
     ],
 )
 def test_a_program_that_ignores_its_input_is_refused(verifier: Verifier, body: str, given: str, kind: str) -> None:
@@ -90,6 +98,9 @@ def test_a_program_without_input_ignores_it(verifier: Verifier, kind: str) -> No
         ("return a == b", "3, 3"),
         ("return a == b", "3, 4"),
         ("return a and not b", "True, True"),
+        ("return a > 0", "5"),
+        ("return any(one.startswith('a') for one in sorted(a))", "{'a', 'b'}"),
+        ("return max(len(one) for one in a)", "{'apple', 'fig'}"),
         ("assert a > 0\n    return a", "5"),
         ("return a", "None"),
     ],
@@ -115,6 +126,7 @@ COPYLESS = VerifyConfig(refuse_copy=True)
         ("assert a > 0\n    return a", "5"),
         ("a[0]\n    return a", "[4]"),
         ("int(a)\n    return a", "'12'"),
+        ("if a < 0:\n        return None\n    return a", "5"),
         *[("return a", value) for value in ("None", "()", "{}", "set()", "frozenset()")],
     ],
 )
@@ -167,22 +179,54 @@ values = st.recursive(
 @given(st.lists(values, min_size=1, max_size=3))
 def test_other_inputs_are_canonical_and_unlike_the_given_one(arguments: list[object]) -> None:
     given = canonical_args(", ".join(map(repr, arguments)))
-    others = other_inputs(given)
-    assert 0 < len(others) <= MAX_OTHERS and given not in others and len(set(others)) == len(others)
+    gentle, bold = other_inputs(given)
+    others = [*gentle, *bold]
+    assert 0 < len(gentle) <= MAX_GENTLE and len(bold) <= MAX_BOLD
+    assert given not in others and len(set(others)) == len(others)
     assert all(canonical_args(text) == text for text in others)
 
 
 def test_arguments_by_name_keep_their_names() -> None:
-    assert other_inputs("1, key='x'") == [
-        "2, key='xa'", "9, key='Q'", "-4, key='x Z'",
-        "2, key='x'", "1, key='xa'", "9, key='x'", "1, key='Q'", "-4, key='x'",
+    gentle, bold = other_inputs("1, key='x'")
+    assert gentle == [
+        "2, key='xa'", "9, key='Q'", "5, key='XXA'",
+        "2, key='x'", "1, key='xa'", "9, key='x'", "1, key='Q'", "5, key='x'",
     ]  # fmt: skip
-    assert other_inputs("") == []
+    assert bold == ["-4, key='x Z'", "-4, key='x'"]
+    assert other_inputs("") == ([], [])
 
 
-def test_a_changed_value_is_what_a_program_for_the_given_one_mostly_takes() -> None:
-    assert other_inputs("'12'") == ["'122'", "'2'", "'212'"]
-    assert other_inputs("[4]") == ["[4, 4]", "[15]", "[-7]"]
-    assert other_inputs("{'name': 'Bob'}")[:2] == ["{'name': 'Boba'}", "{'name': 'ob'}"]
-    assert other_inputs("(1, 2)")[:2] == ["(2, 3)", "(2,)"]
-    assert other_inputs("None") == ["1", "'a'", "(1,)"]
+def test_a_gently_changed_value_is_what_a_program_for_the_given_one_mostly_takes() -> None:
+    assert other_inputs("'12'")[0] == ["'122'", "'2'", "'2112'"]
+    assert other_inputs("[4]")[0] == ["[5]", "[15]", "[14, 4]"]
+    assert other_inputs("[4, 6]")[0] == ["[5, 7]", "[6]", "[20, 14, 4]"]
+    assert other_inputs("-5")[0] == ["-6", "-17"], "the third is the second"
+    assert other_inputs("{'name': 'Bob'}")[0] == ["{'name': 'Boba'}", "{'name': 'ob'}", "{'name': 'BObbA'}"]
+    assert other_inputs("(1, 2)")[0] == ["(2, 3)", "(2,)", "(8, 5, 1)"]
+    assert other_inputs("None")[0] == ["1", "'a'", "2.5"]
+
+
+@pytest.mark.parametrize("brackets", ["[]", "()", "{:}"])
+def test_other_inputs_of_what_is_deep_or_long_are_found_in_no_time(brackets: str) -> None:
+    opening, closing = {"[]": ("[", "]"), "()": ("(", ",)"), "{:}": ("{1: ", "}")}[brackets]
+    deep = canonical_args(opening * 100 + "1" + closing * 100)
+    long = canonical_args(", ".join([opening + "1" + closing] * 2000))
+    began = time.process_time()
+    assert other_inputs(deep)[0] and other_inputs(long)[0]
+    assert time.process_time() - began < 10, "a hang, or work that grows with the square"
+
+
+def test_other_inputs_of_a_set_do_not_depend_on_the_hash_seed() -> None:
+    given = "{'a', 'b', 'c'}, frozenset({'d', 'e'})"
+    command = f"from redqueen.domains.code.other_inputs import other_inputs; print(other_inputs({given!r}))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", command],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in range(3)
+    }
+    assert len(found) == 1

@@ -73,10 +73,14 @@ def _judge_by_others(
 ) -> Jobs[Rejection | None]:
     """Refuse a program that makes the same, or the same argument, of all inputs like the given one that it takes.
 
-    One that takes no other input ignores it too: that it is this one is all that it reads of it.
+    One that takes no other input ignores it too: that it is this one is all that it reads of it. Only of a predicate
+    boldly changed inputs are asked for as well; that another program minds a negative number says little of what it
+    makes of the others.
     """
+    gentle, bold = other_inputs(given)
+    others = [*gentle, *(bold if output in ("True", "False") else ())]
     outputs = {given: output}
-    if others := other_inputs(given):
+    if others:
         run = yield from run_once(make_job(candidate.code, tuple(("literal", text) for text in others), "each", rules))
         if run.ended == "infra":
             return Rejection(candidate, "infra", run.detail)

@@ -6,85 +6,108 @@ for valid tasks drift to it. Ground: ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from redqueen.verify.literals import LiteralError, canonical_args, read_call
 from redqueen.verify.values import value_of
 
-NUM_WAYS = 3
-"""Ways to change a value, from the one that most programs take to the one that changes most."""
-MAX_OTHERS = 8
-"""Most argument lists made from one: three with all values changed, then those with one changed."""
+GENTLE, BOLD = (0, 1, 2), 3
+"""Ways to change a value. What reads the given one mostly takes a gently changed one too: no list is emptied, keys and
+signs stay, digits stay digits. By the first way what is in it is changed, by the second it is shorter, by the third
+longer, in another order."""
+MAX_GENTLE, MAX_BOLD = 8, 2
+"""Most argument lists of either sort."""
 
 
-def other_inputs(arguments: str) -> list[str]:
-    """Return at most ``MAX_OTHERS`` argument lists of like types, none of them ``arguments``, which are canonical.
+def other_inputs(arguments: str) -> tuple[list[str], list[str]]:
+    """Return argument lists like ``arguments``, which are canonical: gently changed ones, and boldly changed ones.
 
-    There is one for every argument list but the empty one; only numbers of thousands of digits have none.
+    They are distinct, canonical, and none is the given one; the same for the same text, whatever the hash seed. Only
+    the empty list, and one with a number of thousands of digits, may have none.
     """
-    by_place, by_name = read_call(arguments)
-    names = ["", *[f"{name}=" for name in by_name]]
-    heads = [names[0]] * len(by_place) + names[1:]
-    found: dict[str, None] = {}
+    by_place, by_name = read_call(arguments, keep_order=True)
+    heads = [""] * len(by_place) + [f"{name}=" for name in by_name]
     try:
         values = [value_of(text) for text in (*by_place, *by_name.values())]
-        for changed in _changed_lists(values):
-            texts = (f"{head}{value!r}" for head, value in zip(heads, changed, strict=True))
-            try:
-                found[canonical_args(", ".join(texts))] = None
-            except LiteralError:  # a number without an end
-                continue
-    except ValueError:  # more digits than Python writes or reads
-        pass
-    found.pop(arguments, None)
-    return list(found)[:MAX_OTHERS]
+    except ValueError:  # more digits than Python reads
+        return [], []
+    gentle = list(islice(_texts(heads, _changed_lists(values, GENTLE), {arguments}), MAX_GENTLE))
+    return gentle, list(islice(_texts(heads, _changed_lists(values, (BOLD,)), {arguments, *gentle}), MAX_BOLD))
 
 
-def _changed_lists(values: list[Any]) -> Iterator[list[Any]]:
+def _changed_lists(values: list[Any], ways: Iterable[int]) -> Iterator[list[Any]]:
     """Yield the values with all of them changed in each way, and, of several, with one changed: a program may only
     compare them."""
-    for way in range(NUM_WAYS if values else 0):
+    for way in ways if values else ():
         yield [_changed(value, way) for value in values]
-    for way in range(NUM_WAYS if len(values) > 1 else 0):
+    for way in ways if len(values) > 1 else ():
         for place, value in enumerate(values):
             yield [*values[:place], _changed(value, way), *values[place + 1 :]]
 
 
+def _texts(heads: list[str], lists: Iterable[list[Any]], known: set[str]) -> Iterator[str]:
+    for values in lists:
+        try:
+            joined = ", ".join(f"{head}{_text(value)}" for head, value in zip(heads, values, strict=True))
+            text = canonical_args(joined)
+        except (LiteralError, ValueError):  # a number without an end, or with more digits than Python writes
+            continue
+        if text not in known:
+            known.add(text)
+            yield text
+
+
 def _changed(value: Any, way: int) -> Any:
-    """Return a value of like type that what reads the given one will mostly take: no list is emptied, keys stay, digits
-    stay digits; the last way is bolder."""
+    """Return a value of like type; what it holds is changed at most once, so that time is linear in the value."""
     match value:
         case bool():
             return not value
         case int() | float():
-            return (value + 1, 2 * value + 7, -value - 3)[way]
+            if isinstance(value, float) and abs(value) > 1e15:  # one more would be the same
+                value /= 1000
+            sign = -1 if value < 0 else 1
+            return (value + sign, 2 * value + 7 * sign, 3 * value + 2 * sign, -value - 3)[way]
         case str():
             end = value[-1:] if value[-1:].isdigit() else "a"
-            return (value + end, value[1:] or "Q", value[::-1] + (end if end != "a" else " Z"))[way]
-        case list():
-            return (value + (value[:1] or [1]), _shorter(value), [_changed(one, way) for one in value[::-1]] or [2])[
-                way
-            ]
-        case tuple() | set() | frozenset():
-            members = list(value)
-            others = (
-                [_changed(one, way) for one in members] or [1],
-                _shorter(members),
-                [*(_changed(one, way) for one in members), 2],
-            )
-            return type(value)(others[way])
+            longer = (value[::-1] + value[:1] + end).swapcase()
+            return (value + end, value[1:] or "Q", longer, value[::-1] + " Z")[way]
+        case list() | tuple() | set() | frozenset():
+            members = sorted(value, key=_text) if isinstance(value, set | frozenset) else list(value)
+            return type(value)(_changed_members(members, way))
         case dict():
-            items = list(value.items()) or [("a", 1)]
-            if way == NUM_WAYS - 1:
+            items = list(value.items()) or [("a", 0)]
+            if way == BOLD:
                 return {_changed(key, way): one for key, one in items}
-            return {key: _changed(one, way) if value else one for key, one in (items[way:] or items)}
+            kept = items[1:] or items if way == 1 else items[:: -1 if way == 2 else 1]
+            return {key: _changed(one, way) for key, one in kept}
         case None:
-            return (1, "a", (1,))[way]
+            return (1, "a", 2.5, (1,))[way]
         case _:
             return value
 
 
-def _shorter(values: list[Any]) -> list[Any]:
-    """Return a list without its first value, but not an empty one."""
-    return values[1:] or [_changed(one, 1) for one in values] or [1, 2]
+def _changed_members(members: list[Any], way: int) -> list[Any]:
+    if way == 1 and len(members) > 1:
+        return members[1:]
+    changed = [_changed(one, way) for one in members] or [way + 1]
+    return changed[::-1] + members[:1] if way == 2 else changed
+
+
+def _text(value: Any) -> str:
+    """Write a value; the members of sets in the order of their texts."""
+    match value:
+        case set() | frozenset():
+            members = ", ".join(sorted(map(_text, value)))
+            if isinstance(value, frozenset):
+                return f"frozenset({{{members}}})" if members else "frozenset()"
+            return f"{{{members}}}" if members else "set()"
+        case list():
+            return f"[{', '.join(map(_text, value))}]"
+        case tuple():
+            return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+        case dict():
+            return f"{{{', '.join(f'{_text(key)}: {_text(one)}' for key, one in value.items())}}}"
+        case _:
+            return repr(value)
