@@ -32,6 +32,8 @@ AGREE = (
     ("A dog eats 400 grams of food each day. How many grams does it eat in 30 days?", "400*30"),
     ("Mr. Hall spends 3 euros on bread and 5 on cheese. How much does he spend in total?", "3 + 5"),
     ("Ben spent 14 euros and has 9 euros left. How much did he have at the beginning?", "14 + 9"),
+    ("Tom sold 5 cakes on Monday and 7 cakes on Tuesday. How many cakes did he sell?", "5 + 7"),
+    ("A shop sells pens for 3 dollars. How much do 5 pens cost?", "3*5"),
     # differences and quotients in other words
     ("Of its 410 seats a hall has 75 taken. How many of them are free?", "410 - 75"),
     ("A book has 320 pages. Ida has read 145 of them. How many pages must she still read?", "320 - 145"),
@@ -50,6 +52,10 @@ DISAGREE = (
     ("Tom has 4 apples and gets 6 more of them.", "4 + 6", "not one question"),
     ("How many 4 and 6?", "4 + 6", "fewer than 5 words"),
     ("Tom has 12 apples and eats 5 of them. How many does he have?", "12 + 5", "the text says 'eats'"),
+    ("Ann originally had 20 pens and lost 5 of them. How many pens does she have now?", "20 + 5", "says 'lost'"),
+    ("Mia buys 4 bags with 6 pens in each bag and loses 3 pens. How many has she now?", "4*6 + 3", "says 'loses'"),
+    ("Tom earns 50 euros and spends 20 of them. How many euros does he have now?", "50 + 20", "says 'spends'"),
+    ("Tom has 12 apples and eats 5. How many apples does he have left in total?", "12 + 5", "says 'eats'"),
     ("A shirt costs 15$ and a hat costs $8 more than that. What does the hat cost?", "15 + 8", "a formula in the text"),
     ("", "4 + 6", "there is no text"),
 )
@@ -87,6 +93,12 @@ def test_the_question_for_the_larger_or_the_smaller_number_is_recognised() -> No
     assert wanted_unknown("The larger is odd. What is the smaller number?") == "least"
     assert wanted_unknown("What is the largest of the three numbers?") == "most"
     assert wanted_unknown("The sum is 20. What is the larger number that Mr. Hall has in mind?") == "most"
+    assert wanted_unknown("If the larger number is 4 more than the smaller one, what is the smaller number?") == "least"
+    assert wanted_unknown("The sum is 20. What is the larger of both numbers?") == "most"
+    assert wanted_unknown("Ann and Ben are 20 together. How old is the older child?") == "most"
+    assert wanted_unknown("Which of these two numbers is the smaller?") == "least"
+    assert wanted_unknown("What is the largest number of pens she can have bought?") == ""
+    assert wanted_unknown("What is the greatest common divisor of the numbers?") == ""
     assert wanted_unknown("How many larger apples are there?") == ""
     assert wanted_unknown("The younger one has 4 more. How many pens has the older one?") == ""
 
@@ -124,6 +136,17 @@ def test_the_question_for_the_larger_or_the_smaller_number_is_recognised() -> No
         ("How many cups does each get?", "7/2", True),
         ("How many times did the boys win?", "7/2", True),
         ("How many students with degrees are left?", "-4", True),
+        # other ways to ask for a count
+        ("What's the number of pens that each gets?", "7/2", True),
+        ("Can you tell the number of pens that each gets?", "7/2", True),
+        ("What is Ann's number of pens?", "7/2", True),
+        ("What is the maximum possible number of boxes?", "7/2", True),
+        ("What is the total remaining number of pens?", "-4", True),
+        ("How many boxes of pens are there?", "7/2", True),
+        # a rate that is told is not what is asked for
+        ("If a baker packs 4 cakes per box, how many boxes does he need for 15 cakes?", "15/4", True),
+        ("If 3 cookies are eaten each day, how many cookies are left?", "7/2", True),
+        ("How many apples are left after a week?", "7/2", True),
         # what is measured, and means
         ("How many gallons of milk does each get?", "7/2", False),
         ("How many cm is it long?", "7/2", False),
@@ -131,6 +154,10 @@ def test_the_question_for_the_larger_or_the_smaller_number_is_recognised() -> No
         ("How many times as heavy is the dog?", "7/2", False),
         ("How many euros more than Ben has Ann?", "7/2", False),
         ("How many pages does he read per day?", "7/2", False),
+        ("How many pages does he read in one hour?", "7/2", False),
+        ("How many total hours did he work?", "7/2", False),
+        ("By how many does the first number exceed the second?", "7/2", False),
+        ("What is the price of one if the number of pens is 2?", "7/2", False),
         ("What is the average number of goals in a game?", "7/2", False),
         ("What is the ratio of the number of boys to the number of girls?", "4/5", False),
         ("What fraction of the number of pupils are boys?", "3/5", False),

@@ -6,7 +6,7 @@
    0 and 1 (the start of a range, the member before) and what ``_IMPLIED`` words stand for (2 for "twice", 7 for
    "week"); the text alone may have "one", and number words that count what is asked about ("the sum of two numbers").
 3. An operation that the text names ("product", "remainder", "gives away") stands in the twin: ``_CUES``. What is used
-   up ("eats") is taken away too, unless it is counted ("in all", "each").
+   up ("eats") is taken away too, unless the question is for it ("How much does it eat?") or for what there was before.
 4. Where the question asks for the larger or the smaller number, or of several the largest or the smallest, and the twin
    asks for one of its unknowns, that one is so in the solution (``asked.wanted_unknown``).
 5. An operation of the twin that is not plain arithmetic is named by the text; and where the twin is arithmetic alone,
@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from redqueen.domains.maths.asked import plain
+from redqueen.domains.maths.asked import plain, question
 from redqueen.domains.maths.language import Node
 
 MAX_TEXT_CHARS, MIN_WORDS = 600, 5
@@ -68,8 +68,12 @@ _TAKEN_AWAY = (
     r"decreas\w*|differences?|are left\b(?! over)"
 )
 _USED_UP = r"los(?:es?|t)|eats?|ate|spen(?:ds?|t)|sells?|sold|removes?d?"
-_ADDED_UP = r"in all|in total|total|altogether|each|every|per|earns?|at first|at the beginning|originally|none"
-"""What is used up is taken away, but not where it is counted ("How many does it sell in all?")."""
+_ASKS_HOW_MUCH_OF_IT = (
+    r"eat|eats|eaten|ate|sells?|sold|spend|spends|spent|loses?|lost|removed?|costs?|earns?|earned|pays?|paid|initially|"
+    r"(?:at|in) (?:first|the beginning)|to begin with|originally|before"
+)
+_ASKS_FOR_THE_REST = r"left|remain\w*|now|still|rest"
+"""What is used up is taken away, but not where the question is for how much that was, or for what there was before."""
 _DIVIDES = r"shar(?:es?|ed)|splits?|divid(?:es?|ed)|quotient|equally|evenly|halves|halved"
 _TIMES = r"product|multipl(?:y|ies|ied)|times as|twice|thrice|doubles?d?|triples?d?"
 _CUES: tuple[tuple[str, frozenset[str]], ...] = (
@@ -110,7 +114,7 @@ _PLAIN_MUST_BE_NAMED: dict[str, str] = {
     "-": rf"{_TAKEN_AWAY}|{_USED_UP}|less|left|remain\w*|rest|away|than|gone|leav\w+|uses?d?|pays?|paid|change|missing|"
     r"out|drops?|before|return\w*|lends?|lent|free|behind|must|how (?:much|many) (?:\w+er|more)|by how|fell|breaks?|"
     r"broke\w*|dies|died|off|back|still|lower|shorter|cheaper|ago|without|except|falls?",
-    "*": rf"{_TIMES}|each|every|per|times|of|by|apiece|rows?|boxes|packs?|bags?|for|at|area|rate|an? \w+|costs?|"
+    "*": rf"{_TIMES}|each|every|per|times|of|by|with|apiece|rows?|boxes|packs?|bags?|for|at|area|rate|an? \w+|costs?|"
     r"seconds?|minutes?|hours?|one day",
     "/": rf"{_DIVIDES}|each|every|per|half|third|quarter|fifth|average|mean|into|between|among|equal|ratio|rate|of|"
     r"costs?|takes?|minutes?|hours?|percent",
@@ -132,7 +136,9 @@ def disagreement(text: str, statement: Node) -> str:
     if alone:
         return f"the twin has {min(alone):g}, the text has not"
     operations = set(_operations_of(statement))
-    used_up = () if _has(words, _ADDED_UP) else ((_USED_UP, frozenset({"-", "neg", "%", "gcd"})),)
+    asked = question(text)
+    counts_it = _has(asked, _ASKS_HOW_MUCH_OF_IT) and not _has(asked, _ASKS_FOR_THE_REST)
+    used_up = () if counts_it else ((_USED_UP, frozenset({"-", "neg", "%", "gcd"})),)
     for cue, wanted in (*used_up, *_CUES):
         if not operations & wanted and (found := _find(words, cue)):
             return f"the text says {found!r}, the twin does nothing of the kind"

@@ -15,31 +15,39 @@ _BREAK = re.compile(r"(?<=[.!?]) ")
 _ASKS = re.compile(r"(?<!\w)(?:how|what|which|who|whose|when|find|determine|calculate|compute)(?!\w)")
 _SPACE, _APART = re.compile(r"\s+"), re.compile(r"(?<!\w)['‘’]|['‘’](?!\w)|[\"“”()]")
 
-_OF_SEVERAL = r"(?: one| of (?:them|the (?:two|three|four|numbers|integers))| (?:\w+ )?(?:numbers?|integers?))\b"
-_MOST = re.compile(rf"(?<!\w)(?:larg|great|bigg|high|old)(?:er|est){_OF_SEVERAL}")
-_LEAST = re.compile(rf"(?<!\w)(?:small|low|young)(?:er|est){_OF_SEVERAL}|(?<!\w)(?:lesser|least){_OF_SEVERAL}")
-_HOW_MANY = re.compile(r"(?<!\w)how[ -]?(?:many|much)(?!\w)")
+_LARGER = r"(?:larg|great|bigg|high|old)(?:er|est)"
+_SMALLER = r"(?:small|low|young)(?:er|est)|lesser|least"
+_EXTREME = re.compile(
+    r"(?<!\w)(?:what|which|find|determine|calculate|compute|how (?:old|large|big|high|much|great))"
+    r"(?: (?:number|one|child|person|of (?:the |these |those )?(?:two |three |four |both )?\w+))?"
+    r"(?: (?:is|are|was|were|will be|would be))? (?:the )?(?:(?:value|age|size|price|height) of (?:the )?)?"
+    rf"(?:(?P<most>{_LARGER})|(?P<least>{_SMALLER}))(?!\w)(?! (?:\w+ )?(?:number|amount|count|quantity) of| common)"
+)
 
-_SIZES = r"total|whole|full|exact|final|new|remaining|original|greatest|largest|smallest|least|fewest|maximum|minimum"
+_NO_COUNT = (
+    r"if|when|where|for|by|to|as|of|than|and|ratio|fraction|mean|average|percent|factor|probability|expected|share|"
+    r"proportion|product|sum|difference|square|price|cost"
+)
 _COUNTS = re.compile(
-    r"(?<!\w)(?:how[ -]?many|what number of|"
-    rf"what quantity of|(?:what|find|determine|calculate|compute)(?: \w+)? the (?:(?:{_SIZES}) )?"
-    r"(?:number|count|quantity) of)(?!\w)(.*)"
+    r"(?<!\w)(?:(?<!by )how[ -]?many|what (?:number|quantity) of|"
+    rf"(?:what(?:'s)?|find|determine|calculate|compute|tell)(?: (?!(?:{_NO_COUNT})(?!\w))[\w']+){{0,5}}? "
+    r"(?:number|count|quantity) of)(?!\w)([^,;]*)"
 )
 _BEFORE_THE_HEAD = re.compile(
-    r"^(?: (?:more|fewer|less|other|extra|additional|different|distinct|possible|whole|full|complete|entire|square|"
-    r"cubic|of|the|these|those|his|her|their|its|our|my|your))+(?= )"
+    r"^(?: (?:more|fewer|less|other|extra|additional|different|distinct|possible|whole|full|complete|entire|total|"
+    r"remaining|working|square|cubic|fluid|metric|us|of|the|these|those|his|her|their|its|our|my|your))+(?= )"
 )
 _MEASURES = (
-    r"(?:milli|centi|deci|kilo)?(?:grams?|lit(?:re|er)s|met(?:re|er)s)|tons|tonnes|miles|feet|inches|yards|pounds|ounces|"
-    r"gallons|pints|quarts|acres|hectares|seconds|minutes|hours|days|weeks|months|years|decades|centuries|euros|dollars|"
-    r"euro(?! (?:coin|note|bill)s?)|cents|pence|percent|degrees|calories|watts|volts|m|mm|cm|dm|km|g|kg|mg|l|ml|h|min|"
-    r"(?:cups|glasses|teaspoons|tablespoons|spoons|bottles|bags|boxes) of|times (?:as|more|less|\w+er)"
+    r"(?:milli|centi|deci|kilo)?(?:grams?|lit(?:re|er)s|met(?:re|er)s)|kilos|tons|tonnes|miles|feet|inches|yards|pounds|"
+    r"ounces|gallons|pints|quarts|acres|hectares|seconds|minutes|hours|days|weeks|months|years|decades|centuries|euros|"
+    r"dollars|euro(?! (?:coin|note|bill)s?)|cents|pence|rupees|percent|degrees|calories|watts|volts|m|mm|cm|dm|km|g|kg|"
+    r"mg|l|ml|h|min|teaspoons|tablespoons|(?:cups|glasses|spoons) of|dozens?|times (?:as|more|less|\w+er)"
 )
 _IS_MEASURED = re.compile(rf"^ (?:{_MEASURES})(?![\w-])")
 """Plurals alone: in "dollar bills" the unit says of what kind the bills are."""
+_TIME = r"second|minute|hour|day|week|month|year"
 _IS_MEAN = re.compile(
-    r"(?<!\w)(?:average|mean|expected|per|(?:each|every|an|a) (?:second|minute|hour|day|week|month|year))(?!\w)"
+    rf"(?<!\w)(?:average|mean|per|(?<!after )(?<!of )(?<!for )(?<!within )(?:each|every|an|a|one) (?:{_TIME}))(?!\w)"
 )
 
 
@@ -62,13 +70,12 @@ def question(text: str) -> str:
 
 
 def wanted_unknown(text: str) -> str:
-    """Return ``most`` or ``least`` where the question is for the larger or the smaller of several numbers, else ""."""
-    asked = question(text)
-    if _HOW_MANY.search(asked):  # "How many pens has the older one?" asks for pens
-        return ""
-    if _MOST.search(asked):
-        return "most"
-    return "least" if _LEAST.search(asked) else ""
+    """Return ``most`` or ``least`` where the question is for the larger or the smaller of several numbers, else "".
+
+    What stands right behind the question word counts: "How many pens has the older one?" asks for pens.
+    """
+    asked = [*_EXTREME.finditer(question(text))]
+    return str(asked[-1].lastgroup) if asked else ""
 
 
 def miscounted(text: str, answer: str, is_negative: bool = False) -> str:
@@ -82,10 +89,7 @@ def miscounted(text: str, answer: str, is_negative: bool = False) -> str:
     words = _BEFORE_THE_HEAD.sub("", counted[1].rstrip("?"))
     if (is_negative or answer.startswith("-")) and not words.startswith(" degrees"):
         return f"the text asks how many, and there are {answer}"
-    if (
-        not answer.removeprefix("-").isdecimal()
-        and not _IS_MEASURED.search(words)
-        and not _IS_MEAN.search(counted.string)
-    ):
+    is_mean = _IS_MEAN.search(counted[1]) or "on average" in counted.string
+    if not answer.removeprefix("-").isdecimal() and not _IS_MEASURED.search(words) and not is_mean:
         return f"the text counts{' '.join(words.split(' ')[:3])}, and there are {answer}"
     return ""
