@@ -6,8 +6,8 @@ A fresh adapter reads the right answers of RUN_DIR, as ``run.product = "distille
 ``--set`` changes. Base and adapter then answer tasks of another run with the same base that RUN_DIR has not posed,
 once greedily and twice sampled: drawn evenly from all of them, in the order in which they were posed. So settings of
 the reading are chosen without a frozen suite. With ``--several`` so many adapters read the same answers in orders of
-their own, and their mean in delta space answers too. Prints each score in per cent, and differences with half of the
-paired interval of 95 %.
+their own, and their mean in delta space answers too. Prints each score in per cent, and differences with the paired
+interval of 95 %.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from paired_answers import difference
 
 from redqueen.config.load import parse_config
 from redqueen.engine import open_engine
@@ -34,9 +35,6 @@ from redqueen.run.right_answers import right_answers
 from redqueen.run.store import JOURNAL, load_run_config
 from redqueen.streams import Streams
 
-WIDTH = 1.96
-"""Standard errors on each side of an interval of 95 %."""
-
 
 def key(task: Task) -> tuple[str, str, tuple[str, ...]]:
     """Return what two equal tasks share."""
@@ -46,8 +44,8 @@ def key(task: Task) -> tuple[str, str, tuple[str, ...]]:
 def fresh_tasks(judge: Path, known: Path, most: int) -> list[Task]:
     """Return ``most`` of the tasks of ``judge`` that ``known`` has not posed, evenly from first to last."""
     posed = {key(as_task(row)) for row in find_tasks(known, TaskFilter(limit=0))}
-    found = {key(task): task for task in (as_task(row) for row in find_tasks(judge, TaskFilter(limit=0)))}
-    fresh = [task for name, task in sorted(found.items(), key=lambda one: one[1].id) if name not in posed]
+    found = {key(task): task for task in map(as_task, reversed(find_tasks(judge, TaskFilter(limit=0))))}
+    fresh = [task for name, task in found.items() if name not in posed]
     return [fresh[i] for i in np.linspace(0, len(fresh) - 1, min(most, len(fresh))).astype(int)]
 
 
@@ -58,6 +56,9 @@ def play(args: argparse.Namespace) -> None:
     for setting in args.set:
         apply_override(data, setting)
     config = parse_config(data, "--set")
+    most = config.num_adapters - (2 if args.several > 1 else 1)
+    if not 1 <= args.several <= most:
+        raise UserError(f"--several {args.several}: this run has room for 1 to {most} readers")
     tasks = fresh_tasks(args.judge, args.run_dir, args.tasks)
     with open_engine(config) as engine, Journal.open(args.run_dir / JOURNAL, read_only=True) as journal:
         rng, streams = np.random.default_rng(args.seed), Streams(args.seed, 0)
@@ -76,12 +77,11 @@ def play(args: argparse.Namespace) -> None:
             prober = Prober(
                 engine.sampler(heat), engine.verifier, engine.prompt_format, engine.tokenizer, streams, attempts
             )
-            base, *others = prober.look(tasks, members).shares
-            print(f"{name}: base {100 * np.nanmean(base):.1f}", flush=True)
+            shares = prober.look(tasks, members).shares
+            base, *others = shares[:, ~np.isnan(shares).any(axis=0)].tolist()
+            print(f"{name}: base {100 * np.mean(base):.1f}", flush=True)
             for member, taught in zip(members[1:], others, strict=True):
-                gain = 100 * (taught - base)
-                half = WIDTH * float(np.nanstd(gain)) / np.sqrt(len(gain))
-                print(f"  {member.id} {100 * np.nanmean(taught):.1f}, {np.nanmean(gain):+.1f} ({half:.1f})", flush=True)
+                print(f"  {member.id} {100 * np.mean(taught):.1f}, {difference(taught, base)}", flush=True)
 
 
 def main() -> None:

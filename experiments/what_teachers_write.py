@@ -2,52 +2,109 @@
 
     python experiments/what_teachers_write.py RUN_DIR...
 
-For the tasks of programs of each run, by step: how many; the share whose inputs are integers alone; the share whose
-programs have none of the constructs that make a class (no loop, branch, comprehension, subscript...); the share that
-every attempt solved, and that none did; and classes for a task (1: no two alike).
+For the tasks of each run, by step: how many; the share that every attempt solved, and that none did; classes for a task
+(1: no two alike), classes, and the share of the largest three. Of programs also the share whose inputs are integers
+alone; that have none of the constructs that make a class (no loop, branch, comprehension, subscript...); and that never
+read an argument. A run of several domains gets a table of its programs and one of its other tasks.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.run.store import JOURNAL
 
 NUM_PARTS = 5
-HEAD = "steps    tasks  integers alone  plain  all solved  none solved  classes a task"
+LARGEST = 3
 
 
-def table(run_dir: Path) -> list[str]:
-    """Return the lines of a run's table."""
-    with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
-        found = journal.tuples(
-            "SELECT step, behaviour_class, num_correct, num_attempts FROM task"
-            " WHERE step > 0 AND num_attempts > 0 AND behaviour_class LIKE '%->%'"
-        )
-    if not found:
-        return ["no task was played yet"]
-    last = max(step for step, *_ in found)
-    lines = [HEAD]
+class Posed(NamedTuple):
+    """A task as the journal has it."""
+
+    step: int
+    code: str
+    behaviour_class: str
+    num_correct: int
+    num_attempts: int
+
+
+def reads_nothing(code: str) -> bool:
+    """Tell whether a program's last function ``f`` never names one of its parameters."""
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "f"]
+    if not functions:
+        return False
+    parameters = {node.arg for node in ast.walk(functions[-1].args) if isinstance(node, ast.arg)}
+    read = {
+        node.id for node in ast.walk(functions[-1]) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    return not parameters & read
+
+
+def integers_alone(name: str) -> bool:
+    """Tell whether the inputs of a class of programs are integers and nothing else."""
+    return set(name.split(" ")[1].split("->")[0].split(",")) == {"int"}
+
+
+def largest(tasks: Sequence[Posed]) -> float:
+    """Return the share of the tasks that are of the largest classes."""
+    counts = Counter(task.behaviour_class for task in tasks)
+    return sum(count for _, count in counts.most_common(LARGEST)) / len(tasks)
+
+
+Column = Callable[[Sequence[Posed]], str]
+
+OF_PROGRAMS: dict[str, Column] = {
+    "integers alone": lambda tasks: f"{fmean(integers_alone(task.behaviour_class) for task in tasks):.0%}",
+    "plain": lambda tasks: f"{fmean(task.behaviour_class.endswith(' plain') for task in tasks):.0%}",
+    "read nothing": lambda tasks: f"{fmean(reads_nothing(task.code) for task in tasks):.0%}",
+}
+OF_ALL: dict[str, Column] = {
+    "all solved": lambda tasks: f"{fmean(task.num_correct == task.num_attempts for task in tasks):.0%}",
+    "none solved": lambda tasks: f"{fmean(task.num_correct == 0 for task in tasks):.0%}",
+    "classes a task": lambda tasks: f"{len({task.behaviour_class for task in tasks}) / len(tasks):.2f}",
+    "classes": lambda tasks: f"{len({task.behaviour_class for task in tasks})}",
+    "largest three": lambda tasks: f"{largest(tasks):.0%}",
+}
+
+
+def table(tasks: Sequence[Posed], last: int, columns: dict[str, Column]) -> list[str]:
+    """Return the lines of a table of tasks of a run that has played ``last`` steps."""
+    lines = [f"{'steps':10}{'tasks':>6}" + "".join(f"  {name}" for name in columns)]
     for part in range(NUM_PARTS):
         low, high = part * last // NUM_PARTS, (part + 1) * last // NUM_PARTS
-        own = [row for row in found if low < row[0] <= high]
+        own = [task for task in tasks if low < task.step <= high]
         if own:
-            classes = [name for _, name, *_ in own]
-            shares = (
-                fmean(set(name.split(" ")[1].split("->")[0].split(",")) == {"int"} for name in classes),
-                fmean(name.endswith(" plain") for name in classes),
-                fmean(right == attempts for *_, right, attempts in own),
-                fmean(right == 0 for _, _, right, _ in own),
-            )
-            said = "{:>14.0%}{:>7.0%}{:>12.0%}{:>13.0%}".format(*shares)
-            steps = f"{low + 1} to {high}"
-            lines.append(f"{steps:8} {len(own):>5}{said}{len(set(classes)) / len(own):>16.2f}")
+            said = "".join(f"  {column(own):>{len(name)}}" for name, column in columns.items())
+            lines.append(f"{f'{low + 1} to {high}':10}{len(own):>6}{said}")
     return lines
+
+
+def tables(run_dir: Path) -> list[str]:
+    """Return the lines of a run's tables."""
+    with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
+        rows = journal.tuples(
+            f"SELECT {', '.join(Posed._fields)} FROM task WHERE step > 0 AND num_attempts > 0 ORDER BY seq"
+        )
+    tasks = [Posed(*row) for row in rows]
+    programs = [task for task in tasks if "->" in task.behaviour_class]
+    others = [task for task in tasks if "->" not in task.behaviour_class]
+    last = max((task.step for task in tasks), default=0)
+    lines = table(programs, last, OF_PROGRAMS | OF_ALL) if programs else []
+    lines += table(others, last, OF_ALL) if others else []
+    return lines or ["no task was played yet"]
 
 
 def main() -> None:
@@ -55,7 +112,7 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN_DIR")
     for run_dir in parser.parse_args().runs:
         try:
-            print(run_dir.name, *table(run_dir), sep="\n")
+            print(run_dir.name, *tables(run_dir), sep="\n")
         except UserError as error:
             sys.exit(str(error))
 

@@ -67,6 +67,7 @@ _TAKEN_AWAY = (
     r"giv(?:es?|en|ing) (?:\S+ ){0,4}away|gave (?:\S+ ){0,4}away|fewer|minus|subtract\w*|tak(?:es|en) away|younger|"
     r"decreas\w*|differences?|are left\b(?! over)"
 )
+_TAKING = frozenset({"-", "neg", "%", "gcd"})
 _USED_UP = r"los(?:es?|t)|eats?|ate|spen(?:ds?|t)|sells?|sold|removes?d?"
 _ASKS_HOW_MUCH_OF_IT = (
     r"eat|eats|eaten|ate|sells?|sold|spend|spends|spent|loses?|lost|removed?|costs?|earns?|earned|pays?|paid|initially|"
@@ -77,7 +78,7 @@ _ASKS_FOR_THE_REST = r"left|remain\w*|now|still|rest"
 _DIVIDES = r"shar(?:es?|ed)|splits?|divid(?:es?|ed)|quotient|equally|evenly|halves|halved"
 _TIMES = r"product|multipl(?:y|ies|ied)|times as|twice|thrice|doubles?d?|triples?d?"
 _CUES: tuple[tuple[str, frozenset[str]], ...] = (
-    (_TAKEN_AWAY, frozenset({"-", "neg", "%", "gcd"})),
+    (_TAKEN_AWAY, _TAKING),
     (r"sum of|adds?\b|added|plus|increased by|older", frozenset({"+", "-", "sum", "digitsum", "sigma"})),
     (_TIMES, frozenset({"*", "/", "^", "prod", "sum", "fact", "lcm"})),
     (_DIVIDES, frozenset({"/", "%", "*", "gcd", "lcm", "divisors"})),
@@ -138,8 +139,7 @@ def disagreement(text: str, statement: Node) -> str:
     operations = set(_operations_of(statement))
     asked = question(text)
     counts_it = _has(asked, _ASKS_HOW_MUCH_OF_IT) and not _has(asked, _ASKS_FOR_THE_REST)
-    used_up = () if counts_it else ((_USED_UP, frozenset({"-", "neg", "%", "gcd"})),)
-    for cue, wanted in (*used_up, *_CUES):
+    for cue, wanted in _CUES if counts_it else ((_USED_UP, _TAKING), *_CUES):
         if not operations & wanted and (found := _find(words, cue)):
             return f"the text says {found!r}, the twin does nothing of the kind"
     must = dict(_MUST_BE_NAMED)
