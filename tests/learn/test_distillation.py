@@ -86,6 +86,21 @@ def test_beside_a_supervised_member_another_learns_as_it_would_alone() -> None:
     torch.testing.assert_close(stepped(own), stepped([*own, as_rollout(1, EXAMPLES[0])]), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("others", [(), (0,)], ids=["alone", "beside one that is held"])
+def test_the_divergence_holds_members_and_not_who_reads(others: tuple[int, ...]) -> None:
+    def learned(kl_weight: float) -> tuple[torch.Tensor, torch.Tensor]:
+        learner = TorchLearner(tiny_bank("llama"), LearnConfig(kl_weight=kl_weight, micro_batch_tokens=4096))
+        learner.tunings = {slot: Tuning(1e-3, supervised=slot == 1) for slot in (0, 1)}
+        return learner.gradients(by_member([as_rollout(slot, one) for slot in (*others, 1) for one in EXAMPLES]))
+
+    held, free = learned(0.3), learned(0.0)
+    torch.testing.assert_close(held[0][-1], free[0][-1], rtol=1e-5, atol=1e-8)
+    assert held[1][2, -1] == 0.0
+    for _ in others:
+        assert held[1][2, 0] > 0.0
+        assert not torch.allclose(held[0][0], free[0][0], rtol=1e-3)
+
+
 def test_the_answers_become_likelier_and_nobody_else_is_touched() -> None:
     before = tiny_bank("llama")
     bank, result = taught(EXAMPLES)

@@ -5,7 +5,7 @@ read together, in random order, by an adapter that has learned nothing yet: cros
 ``distill.num_epochs`` times over, at a rate that rises over ``distill.warmup_updates`` and then falls linearly to zero.
 Ground: rejection-sampling fine-tuning (Yuan et al. 2023), whose samples of several models add up because their mistakes
 differ; of a population, and at the end of self-play: ours. Log-probabilities are those at the solver's temperature, as
-for the members; with ``learn.kl_weight`` the adapter is held to the base, and the penalty is part of what is reported.
+for the members; ``learn.kl_weight`` holds those who learn by policy gradients, not this adapter.
 """
 
 from __future__ import annotations

@@ -201,7 +201,8 @@ class TorchLearner:
         size = -(-self.config.micro_batch_tokens // self.num_lanes)
         for batch in batches_of(members, size, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
-            reference = self._reference_hidden(batch) if self.config.kl_weight else None
+            free = all(self.tunings[slot].supervised for slot in batch.owners)
+            reference = self._reference_hidden(batch) if self.config.kl_weight and not free else None
             route = self.bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
             with self.bank.routed(route), self.base.autocast():
                 predicting = self._predicting(batch)
@@ -251,6 +252,8 @@ class TorchLearner:
             if reference is not None:
                 log_q = torch.log_softmax(self.base.logits(reference[chunk]) / heat, dim=-1)
                 strayed = divergence(log_p, log_q)
+                if supervised is not None:  # text to be learned is what it shall stray by
+                    strayed = strayed * (1.0 - supervised[chunk])
                 token_loss = token_loss + self.config.kl_weight * strayed
                 totals.sums[2].index_add_(0, member_of[chunk], strayed.detach())
             if entropy_weights is not None:

@@ -1,5 +1,6 @@
 """The frozen suite of mathematics: drawn once, unchanged, right, and each item a task that the judge would accept."""
 
+import hashlib
 import json
 from collections import Counter
 
@@ -22,8 +23,15 @@ def test_the_file_is_what_the_command_draws_and_has_not_changed() -> None:
 
 def test_every_level_has_as_many_statements_as_word_problems() -> None:
     counts = Counter((item.stratum, item.kind) for item in load_suite())
-    assert set(counts.values()) == {200} and len(counts) == 6
-    assert len({item.id for item in load_suite()}) == 1_200 == len(MATHS.suite())
+    by_level = {"exercises/1": 200, "exercises/2": 700, "exercises/3": 700}
+    assert counts == {(level, kind): n for level, n in by_level.items() for kind in ("maths_formal", "maths_word")}
+    assert len({item.id for item in load_suite()}) == 3_200 == len(MATHS.suite())
+
+
+def test_the_first_twelve_hundred_are_those_that_were_drawn_first() -> None:
+    lines = (SUITES / "exercises.jsonl").read_bytes().splitlines(keepends=True)
+    digest = hashlib.sha256(b"".join(lines[:1_200])).hexdigest()
+    assert digest == "995e1bca0b6a4e50976c6d002825ebf1f1d0fc758d03dc4064c472653cb62568"
 
 
 @pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.slow)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -21,8 +22,9 @@ from redqueen.errors import UserError
 from redqueen.nouns import Task
 
 SUITES = Path(__file__).parent / "suites"
-NUM_A_LEVEL, RNG_SEED = 200, "maths/suite/1"
-"""Exercises of each kind and level, and the seed from which they were drawn."""
+NUM_A_LEVEL, NUM_MORE, RNG_SEED = 200, 500, "maths/suite/1"
+"""Exercises of each kind and level that were drawn first, what older figures are of; those of each kind that were drawn
+later, of every level but the first, whose held-out share has hardly more; and the seed."""
 
 
 def load_suite(folder: Path = SUITES) -> list[Item]:
@@ -35,9 +37,9 @@ def draw_suite() -> list[dict[str, object]]:
     rng = Random(RNG_SEED)
     records: list[dict[str, object]] = []
     seen: set[str] = set()
-    for level in LEVELS:
-        for author in (draw, draw_words):
-            wanted = len(records) + NUM_A_LEVEL
+    for levels, number in ((LEVELS, NUM_A_LEVEL), (LEVELS[1:], NUM_MORE)):
+        for level, author in product(levels, (draw, draw_words)):
+            wanted = len(records) + number
             while len(records) < wanted:
                 exercise = author(rng, level, held_out=True)
                 form = normal_form(exercise.code)
