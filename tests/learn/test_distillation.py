@@ -94,7 +94,7 @@ def test_the_divergence_holds_members_and_not_who_reads(others: tuple[int, ...])
         return learner.gradients(by_member([as_rollout(slot, one) for slot in (*others, 1) for one in EXAMPLES]))
 
     held, free = learned(0.3), learned(0.0)
-    torch.testing.assert_close(held[0][-1], free[0][-1], rtol=1e-5, atol=1e-8)
+    torch.testing.assert_close(held[0][-1], free[0][-1], rtol=1e-3, atol=1e-6)
     assert held[1][2, -1] == 0.0
     for _ in others:
         assert held[1][2, 0] > 0.0

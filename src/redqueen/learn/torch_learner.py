@@ -19,6 +19,7 @@ from redqueen.config import LearnConfig
 from redqueen.config.slots import Slots
 from redqueen.errors import UserError
 from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, dealt
+from redqueen.learn.drawn import drawn_logprobs
 from redqueen.learn.followers import Followers
 from redqueen.learn.gathering import PREFIX, Gathering
 from redqueen.learn.mismatch import MismatchSums
@@ -201,8 +202,8 @@ class TorchLearner:
         size = -(-self.config.micro_batch_tokens // self.num_lanes)
         for batch in batches_of(members, size, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
-            free = all(self.tunings[slot].supervised for slot in batch.owners)
-            reference = self._reference_hidden(batch) if self.config.kl_weight and not free else None
+            held = any(slot not in self.tunings or not self.tunings[slot].supervised for slot in batch.owners)
+            reference = self._reference_hidden(batch) if self.config.kl_weight and held else None
             route = self.bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
             with self.bank.routed(route), self.base.autocast():
                 predicting = self._predicting(batch)
@@ -238,8 +239,12 @@ class TorchLearner:
         for chunk in _chunks(len(hidden), self.logit_chunk_tokens):
             leaf = hidden[chunk].requires_grad_()
             heat = self.temperature if factors is None else self.temperature * factors[chunk, None]
-            log_p = torch.log_softmax(self.base.logits(leaf) / heat, dim=-1)
-            new = log_p.gather(1, batch.target[chunk, None])[:, 0]
+            logits = self.base.logits(leaf)
+            if reference is None and entropy_weights is None:
+                new = drawn_logprobs(logits, batch.target[chunk], heat)
+            else:
+                log_p = torch.log_softmax(logits / heat, dim=-1)
+                new = log_p.gather(1, batch.target[chunk, None])[:, 0]
             old = new.detach() if self.config.old_logprobs == "recompute" else batch.old_logprobs[chunk]
             token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)
             if totals.mismatch is not None:
