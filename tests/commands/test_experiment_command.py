@@ -1,5 +1,12 @@
 """`redqueen experiment` on the embedded base: two arms are played, resumed where they were cut, and never repeated."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,8 +16,9 @@ from redqueen.errors import UserError
 from redqueen.experiment.recorded import CURVES, FITNESS, RESULTS
 from redqueen.experiment.tables import REPORT
 from redqueen.journal import Journal, read
+from redqueen.run.checkpoint import list_checkpoints
 from redqueen.run.lifecycle import resume
-from redqueen.run.store import JOURNAL
+from redqueen.run.store import CHECKPOINTS, JOURNAL
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
 FILE = f"""
@@ -96,6 +104,50 @@ def test_a_run_whose_process_is_only_starting_when_the_experiment_is_stopped_doe
     with pytest.raises(KeyboardInterrupt):
         run_experiment(file, out, None, 2, False, False)
     assert [path.name for path in out.iterdir()] == ["logs"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(tmp_path: Path, number: int) -> None:
+    file, out = tmp_path / "e.toml", tmp_path / "out"
+    file.write_text(FILE.replace('match = "tokens"', "").replace("steps = 2\n", "steps = 10000\n"))
+    words = ["experiment", str(file), "--out", str(out), "--jobs", "2"]
+    command = [sys.executable, "-c", "from redqueen.cli import main; main()", *words]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            runs = [out / "single-seed0", out / "2T+2S-seed0"]
+            wait_until(lambda: all(steps_of(run) > 0 for run in runs))
+            os.kill(process.pid, number)
+            process.wait()
+            wait_until(lambda: not is_anybody_left(process.pid))
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    for run in runs:
+        assert list_checkpoints(run / CHECKPOINTS)[-1][0] == steps_of(run) > 0
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def steps_of(run: Path) -> int:
+    try:
+        with Journal.open(run / JOURNAL, read_only=True) as journal:
+            return read.last_step(journal) or 0
+    except UserError:
+        return 0  # it has none yet
+
+
+def is_anybody_left(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_no_job_is_refused_and_a_plan_plays_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

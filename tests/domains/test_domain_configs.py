@@ -12,8 +12,8 @@ from redqueen.experiment.plan import load_experiment
 ROOT = Path(__file__).parents[2]
 EXPECTED = {
     "maths": {"maths_formal": 96, "maths_word": 96},
-    "logic": {"logic_puzzle": 24},
-    "proofs": {"proof_lemma": 16},
+    "logic": {"logic_puzzle": 192},
+    "proofs": {"proof_lemma": 192},
     "mixture": {"code_o": 4, "code_i": 4, "code_f": 4, "maths_formal": 4, "maths_word": 4, "logic_puzzle": 4},
 }
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from statistics import fmean
@@ -236,9 +238,20 @@ def _may_begin(plan: Experiment, planned: Planned, unfinished: set[str]) -> bool
 
 
 def _keep_event(stopping: Event) -> None:
-    """Keep the event in a run's process: a stop may come before that process handles signals."""
+    """Keep the event in a run's process: a stop may come before that process handles signals.
+
+    The process ends as by Ctrl-C when the experiment's is gone, however that was killed.
+    """
     global _stopping
     _stopping = stopping
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _play_quietly(config: dict[str, Any], folder: Path, log: Path) -> None:
