@@ -14,7 +14,7 @@ EXPECTED = {
     "maths": {"maths_formal": 96, "maths_word": 96},
     "logic": {"logic_puzzle": 192},
     "proofs": {"proof_lemma": 192},
-    "mixture": {"code_o": 4, "code_i": 4, "code_f": 4, "maths_formal": 4, "maths_word": 4, "logic_puzzle": 4},
+    "mixture": {"code_o": 18, "code_i": 18, "code_f": 18, "maths_formal": 18, "maths_word": 18, "logic_puzzle": 54},
 }
 
 
@@ -30,4 +30,4 @@ def test_a_config_asks_for_whole_prompts_of_each_kind(name: str) -> None:
 def test_the_arms_of_the_mixture_write_equally_many_proposals() -> None:
     plan = load_experiment(ROOT / "experiments" / "mixture.toml")
     asked = {run.arm: sum(num_proposals(run.config.propose).values()) for run in plan.runs}
-    assert len(asked) == 4 and set(asked.values()) == {24}
+    assert len(asked) == 4 and set(asked.values()) == {144}
