@@ -106,7 +106,6 @@ def test_a_run_whose_process_is_only_starting_when_the_experiment_is_stopped_doe
     assert [path.name for path in out.iterdir()] == ["logs"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(tmp_path: Path, number: int) -> None:
     file, out = tmp_path / "e.toml", tmp_path / "out"

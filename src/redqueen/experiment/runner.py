@@ -188,7 +188,9 @@ def _play_in_parallel(
     waiting, playing, num_done = list(todo), dict[Future[None], Planned](), len(plan.runs) - len(todo)
     spawning = get_context("spawn")
     stopping = spawning.Event()
-    pool = ProcessPoolExecutor(jobs, spawning, initializer=_keep_event, initargs=(stopping,), max_tasks_per_child=1)
+    pool = ProcessPoolExecutor(
+        jobs, spawning, initializer=_follow_experiment, initargs=(stopping,), max_tasks_per_child=1
+    )
     try:
         while waiting or playing:
             unfinished = {run.folder for run in (*waiting, *playing.values())}
@@ -237,10 +239,11 @@ def _may_begin(plan: Experiment, planned: Planned, unfinished: set[str]) -> bool
     return reference is None or reference.folder not in unfinished
 
 
-def _keep_event(stopping: Event) -> None:
-    """Keep the event in a run's process: a stop may come before that process handles signals.
+def _follow_experiment(stopping: Event) -> None:
+    """Stop this run's process with the experiment's.
 
-    The process ends as by Ctrl-C when the experiment's is gone, however that was killed.
+    It keeps the event, since a stop may come before it handles signals, and ends as by Ctrl-C when the experiment's is
+    gone, however that was killed.
     """
     global _stopping
     _stopping = stopping
