@@ -1,6 +1,7 @@
 """External fitness of a run: which items, who is scored, and the rows the journal gets."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from scripted import config_of
 
 from redqueen.domains.code.suite import load_suite
 from redqueen.engine import Engine, open_engine
-from redqueen.evaluate.external import SUITE, Examiner, member_records, student_records
+from redqueen.evaluate.external import SUITE, Examiner, member_records, scored_students, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
 from redqueen.nouns import Individual, Rating
@@ -69,6 +70,33 @@ def test_a_few_items_are_spread_over_the_strata(engine: Engine) -> None:
     strata = {item.stratum for item in load_suite()}
     assert {item.stratum for item in examiner_of(engine, 3 * len(strata)).items} == strata
     assert len({item.stratum for item in examiner_of(engine, 9).items}) == 3
+
+
+def counts(engine: Engine, max_items: int, **propose: object) -> Counter[str]:
+    """Count the items that a run of several domains is scored on, by the first word of their kind."""
+    config = config_of(propose=propose, evaluate={"max_items": max_items})
+    return Counter(item.task.kind.split("_")[0] for item in Examiner.of(replace(engine, config=config)).items)
+
+
+def test_of_a_mixture_each_domain_has_its_share_of_the_items_and_no_more_than_it_has(engine: Engine) -> None:
+    shares = {"code": 0.25, "maths": 0.25, "proofs": 0.5}
+    few = counts(engine, 240, domains=shares)  # 60, 60, 120, less what does not go evenly into strata
+    assert 54 <= few["code"] <= 60 and 54 <= few["maths"] <= 60 and 108 <= few["proof"] <= 120
+    most = counts(engine, 9000, domains=shares)  # half of them would be 4,500 lemmas
+    assert most["proof"] == 3600 and max(most["code"], most["maths"]) <= 2250
+
+
+def test_of_domains_without_shares_each_has_as_much_of_the_items_as_of_the_proposals(engine: Engine) -> None:
+    asked = {"code_o": 2, "code_i": 2, "code_f": 2, "maths_formal": 1, "maths_word": 2}
+    found = counts(engine, 300, domains=["code", "maths"], num_proposals=asked)  # six to three
+    assert 180 <= found["code"] <= 200 and 90 <= found["maths"] <= 100
+
+
+def test_where_no_students_are_scored_nobody_samples_and_there_are_no_rows(engine: Engine) -> None:
+    config = config_of(evaluate={"max_items": 3, "students": False})
+    examiner = Examiner.of(replace(engine, config=config, sampler=lambda *wishes: pytest.fail("nobody is to answer")))
+    scored = scored_students(config, STUDENTS_OF_RUN, 1)
+    assert scored == [] == examiner.members(scored) == student_records(scored, [], [], examiner.items)
 
 
 def test_a_fresh_student_scores_exactly_as_the_base(scores: tuple[Examiner, list[Score], list[Score]]) -> None:

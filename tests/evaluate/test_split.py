@@ -3,10 +3,10 @@
 import hashlib
 
 from redqueen.config import ProposeConfig
-from redqueen.domains.registry import load_suite
+from redqueen.domains.registry import load_suites
 from redqueen.evaluate.split import is_for_development, part_of
 
-ITEMS = load_suite(ProposeConfig(domains=("code",)))
+ITEMS = load_suites(ProposeConfig(domains=("code",)))["code"]
 
 
 def digest(part: str) -> str:

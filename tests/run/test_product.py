@@ -114,6 +114,16 @@ def test_of_many_students_as_many_are_scored_as_the_config_says_and_the_product_
     assert len(shares) == 1
 
 
+def test_where_no_students_are_scored_base_and_product_are_and_reports_are_written(tmp_path: Path) -> None:
+    run = play(("evaluate.students=false", "evaluate.every_steps=2"), tmp_path / "run")
+    with Journal.open(run / JOURNAL, read_only=True) as journal:
+        rows = journal.query("SELECT DISTINCT step, individual FROM evaluation")
+    assert {(row["step"], row["individual"]) for row in rows} == {(0, "base"), (0, "control"), (4, "product")}
+    told = json.loads(json.dumps(summary(run)))
+    assert told["members"] == {} and 0 <= told["product"]["greedy"]["mean"] <= 1
+    report([run], None, "", "", as_json=False)
+
+
 def test_two_adapters_cannot_be_exported_at_once(quick_run: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="name two adapters"):
         export_member(quick_run, "S1", tmp_path / "out", merged_students=True)

@@ -24,5 +24,7 @@ class EvaluateConfig(Section):
     has thoughts. Ours: what is reached by being told to think was not learned."""
     max_items: int = Field(default=0, ge=0)
     """Items scored, spread over the suite; 0: all. Ours."""
+    students: bool = True
+    """Score students at looks. False: the base, its control and the run's product alone. Ours."""
     max_members: int = Field(default=0, ge=0)
     """Students scored at a look, drawn anew each time; 0: all. Ours: the mean of five hundred is known from a few."""

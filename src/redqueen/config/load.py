@@ -125,6 +125,8 @@ class Config(Section):
     @property
     def num_scored_students(self) -> int:
         """Students that are scored at a look."""
+        if not self.evaluate.students:
+            return 0
         return min(self.evaluate.max_members or self.population.num_students, self.population.num_students)
 
     @property

@@ -170,9 +170,9 @@ def refuse_unasked(config: Config, format_name: str) -> None:
         open_domain(name).refuse(config, format_name, wanted)
 
 
-def load_suite(config: ProposeConfig) -> list[Item]:
-    """Load the frozen items of the domains of a run."""
-    return [item for name in config.domains for item in frozen_items(open_domain(name).suite)]
+def load_suites(config: ProposeConfig) -> dict[str, tuple[Item, ...]]:
+    """Load the frozen items of each domain of a run, by the name that the config has for it."""
+    return {name: frozen_items(open_domain(name).suite) for name in config.domains}
 
 
 @cache

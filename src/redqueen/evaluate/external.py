@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from redqueen.config import Config
+from redqueen.config import Config, ProposeConfig
 from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import thinking_first
-from redqueen.domains.registry import load_suite
+from redqueen.domains.registry import apportioned, load_suites, num_proposals, open_domain
 from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.evaluate.split import part_of
@@ -35,10 +35,10 @@ class Examiner:
     def of(engine: Engine) -> Examiner:
         """Return the examiner that the config asks for."""
         config = engine.config.evaluate
-        items = part_of(load_suite(engine.config.propose), config.part)
-        if config.max_items and config.max_items < len(items):
-            items = _some(items, config.max_items)
-        return Examiner(engine, tuple(items), config.num_samples)
+        suites = {name: part_of(own, config.part) for name, own in load_suites(engine.config.propose).items()}
+        if 0 < config.max_items < sum(map(len, suites.values())):
+            suites = _shared_out(suites, config.max_items, engine.config.propose)
+        return Examiner(engine, tuple(item for own in suites.values() for item in own), config.num_samples)
 
     def base(self) -> list[Score]:
         """Score the bare base: sampled, then greedy."""
@@ -62,7 +62,7 @@ class Examiner:
 
     def _score(self, slots: Sequence[int]) -> list[Score]:
         engine = self.engine
-        if not self.items:  # a domain without a suite
+        if not self.items or not slots:  # a domain without a suite, or nobody to score
             return []
         return score(
             slots,
@@ -75,6 +75,14 @@ class Examiner:
             EVALUATION_SEED,
             engine.config.solve.temperature,
         )
+
+
+def _shared_out(suites: dict[str, list[Item]], max_items: int, config: ProposeConfig) -> dict[str, list[Item]]:
+    """Return at most ``max_items`` items: each domain's share of them is its share of the proposals, or all it has."""
+    asked = num_proposals(config)
+    shares = {name: sum(asked.get(kind.name, 0) for kind in open_domain(name).kinds) for name in suites}
+    num_of = apportioned(max_items, shares)
+    return {name: _some(own, min(num_of[name], len(own))) if own else [] for name, own in suites.items()}
 
 
 def _some(items: Sequence[Item], max_items: int) -> list[Item]:
@@ -107,7 +115,7 @@ def member_records(name: str, scores: Sequence[Score]) -> list[EvaluationRecord]
 
 
 def scored_students(config: Config, students: Sequence[Individual], step: int) -> list[Individual]:
-    """Return who is scored after ``step``, in their order: all students, or ``evaluate.max_members`` drawn ones."""
+    """Return who is scored after ``step``, in order: all students, ``evaluate.max_members`` drawn ones, or none."""
     if config.num_scored_students >= len(students):
         return list(students)
     drawn = Streams(config.run.rng_seed, step).rng("scored").permutation(len(students))[: config.num_scored_students]
@@ -120,7 +128,7 @@ def student_records(
     """Return rows for each student, for the students' mean, and for its paired difference from the base."""
     names = {student.slot: student.id for student in students}
     records = [record for one in scores for record in _records(names[one.slots[0]], one)]
-    for base_score in base:
+    for base_score in base if scores else ():
         same_mode = [one for one in scores if one.mode == base_score.mode]
         mean = pool(same_mode, items, EVALUATION_SEED)
         records += _records(STUDENTS, mean)

@@ -129,6 +129,7 @@ LATER: dict[str, dict[str, object]] = {
         "part": "all",
         "control": True,
         "max_members": 0,
+        "students": True,
     },
 }
 """Fields that came after runs had been recorded, by section, and the value that those runs had (or would have had the
