@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-RUN_DIR ?= runs/population-0
+RUN_DIR ?= runs/maths-0
 NAME ?= verifier
 TEST_WORKERS ?= 2
 
@@ -17,7 +17,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 run: setup
-	$(BIN)/redqueen train configs/population.toml --run-dir $(RUN_DIR)
+	$(BIN)/redqueen train configs/maths.toml --run-dir $(RUN_DIR)
 
 test: setup
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder

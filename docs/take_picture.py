@@ -1,6 +1,6 @@
 """Take the README's picture: the head of a run's report, by a real Chromium.
 
-.venv/bin/python docs/take_picture.py runs/population-0/report.html docs/images/report.png
+.venv/bin/python docs/take_picture.py runs/maths-0/report.html docs/images/report.png
 """
 
 import base64
