@@ -10,6 +10,7 @@ from redqueen.journal import EvaluationRecord, Journal, RunRecord, TaskRecord
 from redqueen.nouns import Task
 from redqueen.report.fitness import comparisons
 from redqueen.report.story import rolling, signs_of_collapse, start_and_end, tell
+from redqueen.report.tables import tiles
 from redqueen.report.view import RunView, read_run
 from redqueen.run.store import JOURNAL
 
@@ -61,6 +62,37 @@ def test_without_pairs_a_change_is_called_one_only_when_the_intervals_do_not_ove
     [comparison] = comparisons(view)
     assert comparison.verdict == verdict
     assert tell(view).headline == headline
+
+
+@pytest.mark.parametrize(
+    ("product", "headline"),
+    [
+        ((0.50, 0.48, 0.52), "The product is better than the control"),
+        ((0.47, 0.44, 0.50), "No clear change of the product against the control"),
+        ((0.36, 0.34, 0.38), "The product is worse than the control"),
+    ],
+)
+def test_a_run_with_a_product_is_judged_by_it_against_the_control(
+    tmp_path: Path, product: tuple[float, float, float], headline: str
+) -> None:
+    scores = {"base": (0.3, 0.28, 0.32), "control": BASE, "product": product}
+    for name in ("alone", "beside"):
+        (tmp_path / name).mkdir()
+    story = tell(run_with(tmp_path / "alone", scores))
+    assert story.headline == f"{headline}; no sign of collapse"
+    assert story.sentences[0].startswith("The product, sampled at temperature 1, solves ")
+    assert ", the control 42.0 % (40.0 to 44.0): " in story.sentences[0]
+    # Students that were scored too have their sentence, and change no headline.
+    story = tell(run_with(tmp_path / "beside", {**scores, "students": (0.5, 0.48, 0.52)}))
+    assert story.headline == f"{headline}; no sign of collapse"
+    assert story.sentences[1].startswith("The students' mean, sampled at temperature 1, solves 50.0 %")
+    assert ", the base model 30.0 % (28.0 to 32.0): better" in story.sentences[1]
+
+
+def test_without_a_control_a_product_is_compared_with_the_base(tmp_path: Path) -> None:
+    view = run_with(tmp_path, {"base": BASE, "product": (0.5, 0.48, 0.52)})
+    assert tell(view).headline == "The product is better than the base model; no sign of collapse"
+    assert next(tile.note for tile in tiles(view)) == "points, sampled; above the base"
 
 
 def test_the_sentence_has_both_numbers_with_their_intervals(tmp_path: Path) -> None:

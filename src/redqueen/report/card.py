@@ -12,10 +12,10 @@ from redqueen.report.fitness import (
     Score,
     Verdict,
     base_score,
-    comparisons,
     last_evaluated_step,
     latest_score,
     mean_score,
+    outcomes,
     solvers_word,
 )
 from redqueen.report.fitness_figures import MODE_NAMES, UNIT, dots
@@ -23,7 +23,7 @@ from redqueen.report.story import tell
 from redqueen.report.view import RunView
 
 Standing = Verdict | Literal["mixed", "unmeasured"]
-"""What all comparisons of a run with its base say together."""
+"""What all comparisons of a run's outcome with its base say together."""
 
 MARKS: dict[Standing, str] = {"better": "▲", "worse": "▼", "unclear": "≈", "mixed": "◆", "unmeasured": "○"}
 """A shape for each, so that none is told by its colour alone."""
@@ -84,7 +84,7 @@ def _entries(view: RunView) -> tuple[Entry, ...]:
 
 
 def _standing(view: RunView) -> Standing:
-    verdicts = {comparison.verdict for comparison in comparisons(view)}
+    verdicts = {comparison.verdict for comparison in outcomes(view)}
     if not verdicts:
         return "unmeasured"
     if len(verdicts) == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from redqueen.journal.records import ALL, BASE, CHANGE, CONTROL, STUDENTS
+from redqueen.journal.records import ALL, BASE, CHANGE, CONTROL, PRODUCT, STUDENTS
 from redqueen.journal.write import Row
 from redqueen.report.view import RunView
 from redqueen.statistics import Interval, non_overlapping
@@ -37,7 +37,8 @@ def verdict_of(change: Score) -> Verdict:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The base model and the members' mean on one suite in one mode, after ``step``."""
+    """The base model (or its control) and the members' mean (or the run's product) on one suite in one mode, after
+    ``step``; ``who`` is compared with ``against``."""
 
     suite: str
     mode: str
@@ -47,6 +48,8 @@ class Comparison:
     members: Score
     change: Score | None
     """Members less base, paired item by item, when the run measured it (fractions, -1..1)."""
+    who: Literal["students", "product"] = "students"
+    against: Literal["base", "control"] = "base"
 
     @property
     def verdict(self) -> Verdict:
@@ -84,6 +87,25 @@ def comparisons(view: RunView) -> list[Comparison]:
                 change = member_score(view, step, CHANGE, suite, mode)
                 found.append(Comparison(suite, mode, step, _num_items(view, suite, mode), base, members, change))
     return found
+
+
+def outcomes(view: RunView) -> list[Comparison]:
+    """Return what the run came to, by suite and mode: its product against the control (the base where there is none),
+    of a run without a product the members against the base."""
+    found: list[Comparison] = []
+    for suite in sorted({row["suite"] for row in view.evaluations}):
+        step = last_evaluated_step(view, suite)
+        for mode in MODES:
+            product = None if step is None else member_score(view, step, PRODUCT, suite, mode)
+            base, control = (latest_score(view, name, suite, mode) for name in (BASE, CONTROL))
+            if step is None or product is None or base is None:
+                continue
+            num_items = _num_items(view, suite, mode)
+            if control is None:
+                found.append(Comparison(suite, mode, step, num_items, base, product, None, "product"))
+            else:
+                found.append(Comparison(suite, mode, step, num_items, control, product, None, "product", "control"))
+    return found or comparisons(view)
 
 
 def last_evaluated_step(view: RunView, suite: str) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from redqueen.report.fitness import Comparison, comparisons
+from redqueen.report.fitness import Comparison, comparisons, outcomes
 from redqueen.report.view import RunView
 
 WINDOW_STEPS = 10
@@ -25,6 +25,9 @@ ENTROPY_LOW_FRAC = 0.1
 """Teachers' entropy that falls below this share of what it was at the start is gone."""
 
 
+_AGAINST = {"base": "the base model", "control": "the control"}
+
+
 @dataclass(frozen=True)
 class Story:
     """``headline`` is one short sentence, ``sentences`` the paragraph below it."""
@@ -36,8 +39,9 @@ class Story:
 def tell(view: RunView) -> Story:
     """Return what happened in the run. Every statement follows from rows of the journal; a change of external fitness
     is called one only when the 95 % interval of the paired change excludes 0."""
-    found, signs = comparisons(view), signs_of_collapse(view)
-    told = [_fitness_sentence(view, comparison) for comparison in found]
+    found, signs = outcomes(view), signs_of_collapse(view)
+    members = [one for one in comparisons(view) if one not in found]
+    told = [_fitness_sentence(view, comparison) for comparison in (*found, *members)]
     told += [_solve_sentence(view), _validity_sentence(view), _curriculum_sentence(view)]
     told += [_evolution_sentence(view), _health_sentence(view)]
     if not found:
@@ -96,20 +100,26 @@ def _progress(found: Sequence[Comparison]) -> str:
     verdicts = {comparison.verdict for comparison in found}
     if not found:
         return "External fitness was not measured"
+    product, other = found[0].who == "product", _AGAINST[found[0].against]
+    subject = "The product is " if product else ""
     if len(verdicts) == 1:
-        return {
-            "better": "Better than the base model",
-            "worse": "Worse than the base model",
-            "unclear": "No clear change against the base model",
+        told = {
+            "better": f"{subject}better than {other}",
+            "worse": f"{subject}worse than {other}",
+            "unclear": f"no clear change{' of the product' if product else ''} against {other}",
         }[verdicts.pop()]
-    if "worse" not in verdicts:
+    elif "worse" not in verdicts:
         names = " and ".join(dict.fromkeys(c.mode for c in found if c.verdict == "better"))
-        return f"Better than the base model when {names}, otherwise no clear change"
-    return "Mixed: worse than the base model on one measure, better or unchanged on another"
+        told = f"{subject}better than {other} when {names}, otherwise no clear change"
+    else:
+        told = f"mixed: {subject.lower()}worse than {other} on one measure, better or unchanged on another"
+    return told[0].upper() + told[1:]
 
 
 def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
     who = "The adapter" if view.is_single else "The students' mean"
+    if comparison.who == "product":
+        who = "The product"
     how = "sampled at temperature 1" if comparison.mode == "sampled" else "answering greedily"
     claim = {"better": "better", "worse": "worse", "unclear": "no change can be claimed"}[comparison.verdict]
     overlap = f"the 95 % intervals in brackets {'' if comparison.overlapping else 'do not '}overlap"
@@ -120,7 +130,7 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
         why = f". Paired item by item the change is {mean:+.1f} points ({low:+.1f} to {high:+.1f}); {overlap}"
     return (
         f"{who}, {how}, solves {comparison.members} of the frozen suite {comparison.suite!r} after step "
-        f"{comparison.step}, the base model {comparison.base}: {claim}{why}."
+        f"{comparison.step}, {_AGAINST[comparison.against]} {comparison.base}: {claim}{why}."
     )
 
 

@@ -10,7 +10,7 @@ from redqueen.journal.values import LARGEST_INTEGER, json_of
 from redqueen.journal.write import Row
 from redqueen.nouns import Birth
 from redqueen.report.card import MARKS
-from redqueen.report.fitness import MODES, Verdict, comparisons, last_evaluated_step, member_score
+from redqueen.report.fitness import MODES, Verdict, last_evaluated_step, member_score, outcomes
 from redqueen.report.lineage import tree_lines
 from redqueen.report.side_by_side import ArmRow
 from redqueen.report.story import rolling, start_and_end
@@ -38,9 +38,10 @@ class Tile:
 def tiles(view: RunView) -> list[Tile]:
     """Return the run at a glance."""
     made = []
-    for comparison in comparisons(view):
+    for comparison in outcomes(view):
         change = 100 * (comparison.members.mean - comparison.base.mean)
-        verdict = {"better": "above the base", "worse": "below the base", "unclear": "no clear change"}
+        other = comparison.against
+        verdict = {"better": f"above the {other}", "worse": f"below the {other}", "unclear": "no clear change"}
         note = f"points, {comparison.mode}; {verdict[comparison.verdict]}"
         made.append(Tile("External fitness", f"{change:+.1f}", note, comparison.verdict))
     solve, valid = rolling(view.values("solve/rate")), view.values("propose/valid_frac")
