@@ -15,13 +15,17 @@ from redqueen.experiment.tables import all_numbers, by_arm
 HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
 HEADING = "## The verdicts\n\n"
-ASKED = {"arms": "12345678Rabcdef", "long": "123456R"}
-"""By experiment, the claims and objections that its arms can decide."""
+ASKED = {
+    "arms": ("arms", "12345678Rabcdef"),
+    "long": ("long", "123456R"),
+    "smollm2-claims": ("smollm2/claims", "1234568Rad"),
+}
+"""By experiment, the folder of its tables, and the claims and objections that its arms can decide."""
 
 
 def section() -> str:
     """Return the verdicts as markdown, experiment by experiment."""
-    return "\n".join(_table(name, asked) for name, asked in ASKED.items())
+    return "\n".join(_table(name, folder, asked) for name, (folder, asked) in ASKED.items())
 
 
 def with_section(text: str, written: str) -> str:
@@ -30,15 +34,15 @@ def with_section(text: str, written: str) -> str:
     return before + HEADING + written
 
 
-def _table(name: str, asked: str) -> str:
+def _table(name: str, folder: str, asked: str) -> str:
     """Say how many runs of an experiment decide, then show a row for each claim and objection that is asked of it."""
     plan = load_experiment(HERE / f"{name}.toml")
-    measured = recorded_runs(plan, HERE / name)
+    measured = recorded_runs(plan, HERE / folder)
     found = verdicts(by_arm(measured, all_numbers(measured)))
     lines = [
         f"### {plan.steps} steps: `experiments/{name}.toml`",
         "",
-        f"From {len(measured)} of {len(plan.runs)} runs ([report]({name}/report.md)), written by "
+        f"From {len(measured)} of {len(plan.runs)} runs ([report]({folder}/report.md)), written by "
         "`experiments/write_verdicts.py`; in brackets 95 % intervals over seeds.",
         "",
         "| | claim or objection | verdict | by |",
