@@ -207,6 +207,17 @@ def test_runs_played_elsewhere_stay_in_the_tables_they_are_added_to(
     ]
 
 
+def test_runs_whose_tasks_leave_no_traces_are_read_back_like_any_other(
+    plan: Experiment, runs: Path, tmp_path: Path
+) -> None:
+    write_tables(plan, runs, tmp_path)
+    header, *_ = (tmp_path / COUNTS).read_text().splitlines(keepends=True)
+    (tmp_path / COUNTS).write_text(header)  # mathematics, puzzles and proofs are no programs
+    read_back = recorded_runs(plan, tmp_path)
+    assert [run.measures.behaviours for run in read_back] == [()] * 4
+    assert all(run.measures.num_traced == 0 and run.measures.numbers["tasks"] > 0 for run in read_back)
+
+
 def test_a_recorded_run_is_not_played_again_and_gives_the_limit_of_the_matched(
     plan: Experiment, runs: Path, tmp_path: Path
 ) -> None:

@@ -209,7 +209,7 @@ def _read(plan: Experiment, tables: Path) -> list[Measured]:
             )
         names = [name for name in row if name not in (*RUN_COLUMNS, "semantic/rarefied_to")]
         numbers = {name: float(row[name]) for name in names if row[name] and not name.endswith(COMPARED)}
-        own = counts[key]
+        own = counts.get(key, {})
         things = (tuple(own.get(name, ())) for name in THINGS)
         measures = RunMeasures(curves[key], numbers, sum(own.get("behaviours", ())), *things)
         found[key] = Measured(run, measures, tuple(scores.get(key, ())))
