@@ -92,6 +92,12 @@ def test_of_domains_without_shares_each_has_as_much_of_the_items_as_of_the_propo
     assert 180 <= found["code"] <= 200 and 90 <= found["maths"] <= 100
 
 
+def test_a_domain_whose_share_is_less_than_an_item_has_none(engine: Engine) -> None:
+    assert counts(engine, 3, domains={"code": 8, "maths": 1, "proofs": 1}).keys() == {"code"}
+    kinds = {"maths_formal": 0, "maths_word": 0}
+    assert "maths" not in counts(engine, 60, domains=["code", "maths"], num_proposals=kinds)
+
+
 def test_where_no_students_are_scored_nobody_samples_and_there_are_no_rows(engine: Engine) -> None:
     config = config_of(evaluate={"max_items": 3, "students": False})
     examiner = Examiner.of(replace(engine, config=config, sampler=lambda *wishes: pytest.fail("nobody is to answer")))

@@ -94,7 +94,7 @@ def test_the_lineage_has_every_life_and_a_link_to_every_parent(population_dir: P
 def test_members_are_compared_with_the_base_in_both_modes(population_dir: Path) -> None:
     chart = figures_of(population_dir)["fitness-members"].chart
     assert chart["categories"][0] == "base" and len(chart["categories"]) == 5
-    assert [series["name"] for series in chart["series"]] == ["sampled at temperature 1", "greedy"]
+    assert [series["name"] for series in chart["series"]] == ["sampled", "greedy"]
     assert all(low <= mean <= high for series in chart["series"] for mean, low, high in series["values"])
 
 

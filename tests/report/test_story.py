@@ -80,12 +80,12 @@ def test_a_run_with_a_product_is_judged_by_it_against_the_control(
         (tmp_path / name).mkdir()
     story = tell(run_with(tmp_path / "alone", scores))
     assert story.headline == f"{headline}; no sign of collapse"
-    assert story.sentences[0].startswith("The product, sampled at temperature 1, solves ")
+    assert story.sentences[0].startswith("The product, sampled, solves ")
     assert ", the control 42.0 % (40.0 to 44.0): " in story.sentences[0]
     # Students that were scored too have their sentence, and change no headline.
     story = tell(run_with(tmp_path / "beside", {**scores, "students": (0.5, 0.48, 0.52)}))
     assert story.headline == f"{headline}; no sign of collapse"
-    assert story.sentences[1].startswith("The students' mean, sampled at temperature 1, solves 50.0 %")
+    assert story.sentences[1].startswith("The students' mean, sampled, solves 50.0 %")
     assert ", the base model 30.0 % (28.0 to 32.0): better" in story.sentences[1]
 
 
@@ -98,7 +98,7 @@ def test_without_a_control_a_product_is_compared_with_the_base(tmp_path: Path) -
 def test_the_sentence_has_both_numbers_with_their_intervals(tmp_path: Path) -> None:
     view = run_with(tmp_path, {"base": BASE, "students": (0.5, 0.48, 0.52), "change": (0.08, 0.06, 0.1)})
     assert tell(view).sentences[0] == (
-        "The students' mean, sampled at temperature 1, solves 50.0 % (48.0 to 52.0) of the frozen suite 'held-out' "
+        "The students' mean, sampled, solves 50.0 % (48.0 to 52.0) of the frozen suite 'held-out' "
         "after step 20, the base model 42.0 % (40.0 to 44.0): better. Paired item by item the change is +8.0 points "
         "(+6.0 to +10.0); the 95 % intervals in brackets do not overlap."
     )

@@ -82,7 +82,7 @@ def _shared_out(suites: dict[str, list[Item]], max_items: int, config: ProposeCo
     asked = num_proposals(config)
     shares = {name: sum(asked.get(kind.name, 0) for kind in open_domain(name).kinds) for name in suites}
     num_of = apportioned(max_items, shares)
-    return {name: _some(own, min(num_of[name], len(own))) if own else [] for name, own in suites.items()}
+    return {name: _some(own, num) if (num := min(num_of[name], len(own))) else [] for name, own in suites.items()}
 
 
 def _some(items: Sequence[Item], max_items: int) -> list[Item]:

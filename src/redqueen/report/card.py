@@ -18,7 +18,7 @@ from redqueen.report.fitness import (
     outcomes,
     solvers_word,
 )
-from redqueen.report.fitness_figures import MODE_NAMES, UNIT, dots
+from redqueen.report.fitness_figures import UNIT, dots
 from redqueen.report.story import tell
 from redqueen.report.view import RunView
 
@@ -94,7 +94,7 @@ def _standing(view: RunView) -> Standing:
 
 def _figure(entries: tuple[Entry, ...]) -> Figure:
     series = [
-        dots(MODE_NAMES[mode], mode, [entry.scores[at] for entry in entries])
+        dots(mode, mode, [entry.scores[at] for entry in entries])
         for at, mode in enumerate(MODES)
         if any(entry.scores[at] for entry in entries)
     ]

@@ -18,7 +18,6 @@ from redqueen.report.fitness import (
 from redqueen.report.view import RunView
 
 UNIT = "share right (0 to 1)"
-MODE_NAMES = {"sampled": "sampled at temperature 1", "greedy": "greedy"}
 MODE_COLORS = {"sampled": 0, "greedy": 1}
 MODE_SYMBOLS = {"sampled": "circle", "greedy": "diamond"}
 MAX_MEMBERS = 24
@@ -88,7 +87,7 @@ def _by_member(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | 
     categories = ["base", *members]
     series = [
         dots(
-            MODE_NAMES[mode],
+            mode,
             mode,
             [
                 base_score(view, suite, ALL, ALL, mode),

@@ -120,7 +120,7 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
     who = "The adapter" if view.is_single else "The students' mean"
     if comparison.who == "product":
         who = "The product"
-    how = "sampled at temperature 1" if comparison.mode == "sampled" else "answering greedily"
+    how = "sampled" if comparison.mode == "sampled" else "answering greedily"
     claim = {"better": "better", "worse": "worse", "unclear": "no change can be claimed"}[comparison.verdict]
     overlap = f"the 95 % intervals in brackets {'' if comparison.overlapping else 'do not '}overlap"
     if comparison.change is None:
