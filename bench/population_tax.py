@@ -25,7 +25,8 @@ from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Request, Rollout
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Precision, freeze
+from redqueen.policy.base import freeze
+from redqueen.policy.precision import Precision
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.population.genotype import Genotype
 

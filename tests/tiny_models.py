@@ -14,7 +14,8 @@ from transformers import (
 )
 
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Precision, freeze
+from redqueen.policy.base import freeze
+from redqueen.policy.precision import Precision
 
 SHAPE = {
     "vocab_size": 61,

@@ -29,6 +29,7 @@ from redqueen.policy.base_shape import base_shape, model_source
 from redqueen.policy.lanes import LaneSampler
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
+from redqueen.policy.precision import choose_precision
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.stand_in import StandInSampler
 from redqueen.policy.stop_strings import StopStrings
@@ -142,7 +143,7 @@ def load_frozen(config: Config) -> LoadedBase:
     device = choose_device(config.run.device)
     refuse_what_cannot_fit(config, device)
     model, tokenizer = load_base(config.model.base)
-    return LoadedBase(freeze(model, device, config.model.precision), tokenizer)
+    return LoadedBase(freeze(model, device, choose_precision(config.model.precision, device.type)), tokenizer)
 
 
 def load_adapters(config: Config, report: Report = unheard) -> Adapters:

@@ -252,5 +252,7 @@ def test_other_threads_and_limits_leave_the_fingerprint_and_other_settings_chang
         return fingerprint(replace(planned, config=planned.config.model_copy(update={section: changed})))
 
     assert other("run", num_threads=7, max_tokens=5, max_seconds=3.0) == fingerprint(planned)
+    assert other("model", precision="bf16") == fingerprint(planned), "tables are older than the choice by processor"
+    assert other("model", precision="fp32") != fingerprint(planned)
     assert other("run", rng_seed=7) != fingerprint(planned)
     assert other("solve", num_attempts=77) != fingerprint(planned)

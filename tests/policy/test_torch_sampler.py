@@ -10,7 +10,8 @@ from tiny_models import CONFIGS, tiny_bank, tiny_model
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Precision, freeze
+from redqueen.policy.base import freeze
+from redqueen.policy.precision import Precision
 from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.token_rows import ROW_TOKENS
 from redqueen.policy.torch_sampler import TorchSampler

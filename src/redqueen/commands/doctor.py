@@ -17,6 +17,7 @@ import typer
 from redqueen.commands.verify import protections
 from redqueen.errors import UserError, how_to_install
 from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.precision import multiplies_bf16
 from redqueen.report.shards import MAX_ROWS, in_one_line, in_words, without_names
 from redqueen.run.cluster_log import read_summary
 from redqueen.run.store import JOURNAL
@@ -59,6 +60,8 @@ def examine() -> Iterator[Line]:
         except PackageNotFoundError:
             yield package, "not installed: install it with `make setup`", False
     yield "cores", str(os.cpu_count()), True
+    bf16 = "the processor's own" if multiplies_bf16() else "none of the processor's own (bases run in fp32 on it)"
+    yield "products in bfloat16", bf16, True
     yield "CUDA", torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU is used)", True
     free_gb = shutil.disk_usage(Path.cwd()).free / 1e9
     yield "free disk here", f"{free_gb:.1f} GB", free_gb > 1

@@ -154,6 +154,8 @@ def fingerprint(planned: Planned) -> str:
             if plain[section][name] == value:
                 del plain[section][name]
     plain["propose"] = _one_number_a_kind(plain["propose"])
+    if plain["model"]["precision"] == "auto":
+        plain["model"]["precision"] = "bf16"  # as it was recorded before it could follow the processor
     plain = {section: fields for section, fields in plain.items() if fields}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 

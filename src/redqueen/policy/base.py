@@ -1,7 +1,7 @@
 """The frozen base model: prepared once for a device and a precision, then only ever read.
 
 Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp32 and stores only the decoder's linear
-weights in bfloat16, run under autocast: the matrix products are four times as fast with AVX512-BF16 and the sums stay
+weights in bfloat16, run under autocast: the matrix products are four times as fast with AVX512-BF16 (without such instructions slower: ``precision``) and the sums stay
 exact; the output head stays in fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the
 gradient on its way back takes a rounded copy of it. On CUDA the whole model is bfloat16, as such models are published.
 Adapter factors are fp32 in either case (see ``bank``). Ground: ours.
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +21,8 @@ from transformers import PreTrainedModel
 
 from redqueen.errors import UserError
 from redqueen.policy.attention import ATTENTION_NAME, PrefixCache, register_attention
+from redqueen.policy.precision import Precision
 from redqueen.policy.tree_attention import TreePlan
-
-Precision = Literal["fp32", "bf16"]
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from redqueen.errors import UserError
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import find_targets
 from redqueen.policy.base_shape import base_shape
+from redqueen.policy.precision import choose_precision
 from redqueen.policy.resting import free_bytes
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         num_members=config.num_adapters,
         lora_rank=population.lora_rank,
         lora_targets=population.lora_targets,
-        bf16=config.model.precision == "bf16",
+        bf16=choose_precision(config.model.precision, "cuda" if on_cuda else "cpu") == "bf16",
         on_cuda=on_cuda,
         sample_rows=solve.max_rows,
         prompt_tokens=max(1, min(1024, positions - new_tokens)),
@@ -208,7 +209,8 @@ def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
         free = f"free on this {where}: {size(available_bytes(torch.device('cuda' if work.on_cuda else 'cpu')))}"
     folder = config.population.resting_folder
     at_rest = [f"free in {folder}: {size(free_bytes(folder))}"] if folder else []
-    return [*plan(shape, work).lines(), free, *at_rest]
+    precision = "bf16" if work.bf16 else "fp32"
+    return [f"products in {precision}", *plan(shape, work).lines(), free, *at_rest]
 
 
 def refuse_what_cannot_fit(config: Config, device: torch.device) -> None:

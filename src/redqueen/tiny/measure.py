@@ -20,6 +20,7 @@ from redqueen.engine import load_base
 from redqueen.nouns import BASE_SLOT, Candidate, Request, Task
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
+from redqueen.policy.precision import choose_precision
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.buffer import program_key
 from redqueen.statistics import bootstrap_mean, pass_at_k
@@ -58,7 +59,8 @@ def measure_base(
     completions and of the judge's as they come.
     """
     model, tokenizer = load_base(str(folder) if folder else "embedded")
-    bank, end = AdapterBank(freeze(model, "cpu", "bf16"), 1, rank=1), [tokenizer.eos_token_id]
+    bank = AdapterBank(freeze(model, "cpu", choose_precision("auto", "cpu")), 1, rank=1)
+    end = [tokenizer.eos_token_id]
     samplers = {
         mode: TorchSampler(bank, MAX_NEW_TOKENS, end, temperature, pad_id=tokenizer.pad_token_id, report=heard)
         for mode, temperature in (("sampled", 1.0), ("greedy", 0.0))

@@ -23,6 +23,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 from redqueen.domains.code.suite import SUITES
 from redqueen.errors import UserError
 from redqueen.policy.allocator import keep_freed_memory
+from redqueen.policy.precision import choose_precision
 from redqueen.timing import Report, unheard
 from redqueen.tiny.attention import PACKED, additive
 from redqueen.tiny.corpus import Batch, Corpus
@@ -185,10 +186,11 @@ def batch_loss(model: Qwen3ForCausalLM, batch: Batch, device: torch.device) -> T
     """Return the weighted mean cross-entropy (nats a token) over the pack's completion tokens."""
     pack = batch.pack
     tokens = pack.tokens.to(device)
-    with torch.autocast(device.type, torch.bfloat16):
+    rounded = choose_precision("auto", device.type) == "bf16"
+    with torch.autocast(device.type, torch.bfloat16, enabled=rounded):
         hidden = model.model(
             input_ids=tokens,
-            attention_mask=additive(pack.mask().to(device), torch.bfloat16),
+            attention_mask=additive(pack.mask().to(device), torch.bfloat16 if rounded else torch.float32),
             position_ids=pack.positions.to(device),
             use_cache=False,
         ).last_hidden_state
