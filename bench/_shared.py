@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Request, Rollout
 from redqueen.policy.base_shape import model_source
+from redqueen.policy.precision import choose_precision
 from redqueen.policy.torch_sampler import TorchSampler
 
 
@@ -31,6 +32,7 @@ def machine() -> dict[str, object]:
         "cpu": cpu,
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
+        "precision": choose_precision("auto", "cpu"),
         "load_1min": round(os.getloadavg()[0], 2),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "python": platform.python_version(),

@@ -25,6 +25,7 @@ from redqueen.nouns import Request
 from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
+from redqueen.policy.precision import choose_precision
 from redqueen.policy.torch_sampler import TorchSampler
 
 USUAL, KEPT = "given back", "kept"
@@ -36,7 +37,9 @@ def play(pipe: Connection, how: str, core: int, options: argparse.Namespace) -> 
     torch.set_num_threads(1)
     if how == KEPT and not keep_freed_memory():
         raise SystemExit("the C library's settings cannot be changed here: is it glibc, and MALLOC_ARENA_MAX unset?")
-    bank = AdapterBank(freeze(load_model(options.base), precision="bf16"), 4, options.rank, 2.0 * options.rank)
+    bank = AdapterBank(
+        freeze(load_model(options.base), precision=choose_precision("auto", "cpu")), 4, options.rank, 2.0 * options.rank
+    )
     sampler = TorchSampler(bank, options.new_tokens, end_tokens=[])
     learner = TorchLearner(bank, LearnConfig(learning_rate=1e-5))
     prompts = torch.randint(0, bank.base.head.out_features, (options.prompts, options.prompt_tokens)).tolist()

@@ -23,6 +23,7 @@ from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.lanes import LaneSampler
+from redqueen.policy.precision import choose_precision
 from redqueen.policy.torch_sampler import TorchSampler
 
 
@@ -56,7 +57,10 @@ def main() -> None:
     options = parser.parse_args()
     keep_freed_memory()
     bank = AdapterBank(
-        freeze(load_model(options.base), precision="bf16"), options.members, options.rank, 2.0 * options.rank
+        freeze(load_model(options.base), precision=choose_precision("auto", "cpu")),
+        options.members,
+        options.rank,
+        2.0 * options.rank,
     )
     prompts = torch.randint(3, bank.base.head.out_features, (options.prompts, options.prompt_tokens)).tolist()
     requests = [Request(i % options.members, tuple(p), options.attempts, rng_seed=i) for i, p in enumerate(prompts)]

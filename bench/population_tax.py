@@ -26,7 +26,7 @@ from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Request, Rollout
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
-from redqueen.policy.precision import Precision
+from redqueen.policy.precision import Precision, choose_precision
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.population.genotype import Genotype
 
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--base", default="embedded", help="as model.base of a config")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default=choose_precision("auto", "cpu"))
     parser.add_argument("--rank", type=int, default=8, help="lora_rank; the shipped configuration has 8")
     parser.add_argument("--prompts", type=int, default=104)
     parser.add_argument("--attempts", type=int, default=8)

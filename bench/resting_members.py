@@ -30,6 +30,7 @@ from redqueen.learn.torch_store import TorchStore
 from redqueen.nouns import Request
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
+from redqueen.policy.precision import choose_precision
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.run.checkpoint import TENSORS, Checkpoint
 
@@ -52,7 +53,7 @@ def build(options: argparse.Namespace, folder: str) -> TorchStore:
     """Return a population in which every member has moments, random ones."""
     disable_progress_bar()
     torch.set_num_threads(options.threads)
-    base = freeze(load_model(options.base), "cpu", "bf16")
+    base = freeze(load_model(options.base), "cpu", choose_precision("auto", "cpu"))
     bank = AdapterBank(base, options.members, options.rank, 2.0 * options.rank, resting_folder=folder)
     store = TorchStore(bank, TorchLearner(bank, LearnConfig(learning_rate=1e-4)))
     generator = torch.Generator().manual_seed(0)

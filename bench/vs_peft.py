@@ -5,7 +5,7 @@ adapter by adapter (``set_adapter``); ``generate`` of the bare base. Training on
 optimiser: the engine; the ``set_adapter`` loop; the mixed batch (in eval mode: PEFT refuses it in train mode). Results
 are compared in fp32, then times are taken in ``--precision``. Prints a table and, as its last line, JSON.
 
-    python bench/vs_peft.py [--base embedded] [--repeats 5] [--threads 2] [--precision bf16]
+    python bench/vs_peft.py [--base embedded] [--repeats 5] [--threads 2] [--precision fp32]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
-from redqueen.policy.precision import Precision
+from redqueen.policy.precision import Precision, choose_precision
 from redqueen.policy.torch_sampler import TorchSampler
 
 
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--base", default="embedded", help="as model.base of a config")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default=choose_precision("auto", "cpu"))
     parser.add_argument("--members", type=int, default=8)
     parser.add_argument("--rank", type=int, default=8, help="lora_rank; the shipped configuration has 8")
     parser.add_argument("--prompts", type=int, default=32)

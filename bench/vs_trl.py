@@ -36,6 +36,7 @@ from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.base_shape import model_source
+from redqueen.policy.precision import choose_precision
 from redqueen.policy.torch_sampler import TorchSampler
 
 LEARNING_RATE = 1e-5
@@ -114,7 +115,7 @@ def theirs(prompts: list[str], tokenizer: PreTrainedTokenizerBase, options: argp
                 learning_rate=LEARNING_RATE,
                 beta=0.0,
                 use_cpu=True,
-                bf16=True,
+                bf16=choose_precision("auto", "cpu") == "bf16",
                 gradient_checkpointing=False,
                 report_to="none",
                 save_strategy="no",
@@ -145,7 +146,10 @@ def ours(
 ) -> tuple[list[float], list[float]]:
     """Return the seconds of sampling and of learning in each step, the first left out."""
     bank = AdapterBank(
-        freeze(load_model(options.base), precision="bf16"), num_members, options.rank, 2.0 * options.rank
+        freeze(load_model(options.base), precision=choose_precision("auto", "cpu")),
+        num_members,
+        options.rank,
+        2.0 * options.rank,
     )
     sampler = TorchSampler(bank, options.new_tokens, end_tokens=[])
     learner = TorchLearner(bank, LearnConfig(learning_rate=LEARNING_RATE))

@@ -1,10 +1,11 @@
 """The frozen base model: prepared once for a device and a precision, then only ever read.
 
 Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp32 and stores only the decoder's linear
-weights in bfloat16, run under autocast: the matrix products are four times as fast with AVX512-BF16 (without such instructions slower: ``precision``) and the sums stay
-exact; the output head stays in fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the
-gradient on its way back takes a rounded copy of it. On CUDA the whole model is bfloat16, as such models are published.
-Adapter factors are fp32 in either case (see ``bank``). Ground: ours.
+weights in bfloat16, run under autocast: the matrix products are four times as fast with AVX512-BF16 (and slower than in
+fp32 on a processor without such instructions, see ``precision``), and the sums stay exact; the output head stays in
+fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the gradient on its way back takes a
+rounded copy of it. On CUDA the whole model is bfloat16, as such models are published. Adapter factors are fp32 in
+either case (see ``bank``). Ground: ours.
 """
 
 from __future__ import annotations
