@@ -29,7 +29,7 @@ def test_the_hidden_states_and_gradients_of_packed_rows_are_those_of_the_masked_
         (kept[:, 0] ** 2).sum().backward()
         results.append((kept, model.model.embed_tokens.weight.grad))
     for one, two in zip(*results, strict=True):
-        assert torch.allclose(one, two, atol=1e-4)
+        assert torch.allclose(one, two, atol=1e-5 * float(one.abs().max())), "float32 rounds so on any processor"
 
 
 def test_what_is_added_is_nothing_where_one_may_look_and_the_lowest_number_where_not() -> None:
