@@ -1,6 +1,6 @@
 """What the loop makes of the levers: probe, children, hindsight, two looks, replay, shared answers, merging, genes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,9 @@ from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner
 from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.loop import play_step
+from redqueen.nouns import Completion, Request
 from redqueen.population.genotype import distance, norm
+from redqueen.run.metrics import step_metrics
 from redqueen.run.product import choose_product, merged_in_place
 from redqueen.state import State, state_from_plain, state_to_plain
 from redqueen.timing import Clock
@@ -85,6 +87,22 @@ def test_of_several_children_the_one_that_solves_most_of_the_probe_is_kept(table
     assert torch.equal(engine.store.bank.flat[FIRST_STUDENT + 1], tried[3])
 
 
+def test_what_children_write_when_they_are_tried_counts_with_the_probe(table: Table) -> None:
+    rules = {**EVOLVING, "operators": ["M1"], "children_per_birth": 3, "probe_tasks": 6, "probe_attempts": 1}
+    state, engine = sit(table, config_of(evolve=rules), by_slot(FIRST_STUDENT))
+    written: list[int] = []
+
+    class Counted:
+        def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+            groups = engine.solver.sample(requests)
+            written.extend(len(completion.tokens) for group in groups for completion in group)
+            return groups
+
+    _, reports = played(state, replace(engine, sampler=lambda temperature: Counted()), 2)
+    assert len(written) == 6 * (2 + 3), "two students and three children"
+    assert reports[1].figures["evolve/probe_tokens"] == sum(written)
+
+
 def test_only_what_the_first_look_leaves_open_is_asked_again(table: Table) -> None:
     config = config_of(solve={"num_attempts": 6, "first_attempts": 2})
     for answer, num in ((right, 2), (half, 6)):
@@ -107,6 +125,20 @@ def test_replayed_tasks_train_students_and_count_for_no_teacher_and_no_game(tabl
     assert sum(game.num_tasks for game in reports[1].games) == len([v for v in reports[1].judged if hasattr(v, "code")])
     looks = {one.task.id: one.last_look for one in state.archive.entries}
     assert {looks[one.task.id] for one in replayed} == {2}
+
+
+def test_the_students_mean_reward_is_that_of_fresh_tasks_as_is_their_solve_rate(table: Table) -> None:
+    state, engine = sit(table, config_of(solve={"replay_frac": 0.5}), right)
+    state, _ = played(state, engine, 1)
+    solver = replace(engine.solver, reply=wrong)
+    _, (report,) = played(state, replace(engine, solver=solver), 1)
+    fresh = report.credit.attempt_rewards[: len(report.answered)]
+    changed = [tuple(reward and reward + 1.0 for reward in row) for row in report.credit.attempt_rewards]
+    changed[: len(fresh)] = fresh
+    credit = replace(report.credit, attempt_rewards=tuple(changed))
+    figures = [step_metrics(r, state.individuals, [], 0, 0) for r in (report, replace(report, credit=credit))]
+    assert len(changed) > len(fresh) and changed != list(report.credit.attempt_rewards)
+    assert figures[0]["reward/student_mean"] == figures[1]["reward/student_mean"]
 
 
 def test_a_right_answer_moves_the_student_that_was_not_asked(table: Table) -> None:

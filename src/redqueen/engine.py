@@ -178,7 +178,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         temperature: float,
         max_new_tokens: int | None = None,
         stops: Sequence[str] | None = None,
-        top_p: float = 1.0,
+        top_p: float = solve.top_p,
         stand_ins: dict[int, int] = judged,
     ) -> Sampler:
         made: Sampler

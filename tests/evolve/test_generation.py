@@ -120,6 +120,12 @@ def test_a_child_takes_role_and_slot_and_tells_where_it_comes_from() -> None:
     assert newborn.genotype.rank == genotypes["S3"].rank
 
 
+def test_founders_that_take_the_places_of_broken_members_have_genes_of_their_own() -> None:
+    genes = {"genes": ("learning_rate",), "gene_factor": 1.5}
+    one, other = (born(PlannedBirth("S0", (), "founder", seed), **genes)[0].individual.genes for seed in (1, 2))
+    assert one.learning_rate != 1.0 != other.learning_rate != one.learning_rate
+
+
 def test_a_childs_child_keeps_the_name_of_its_place() -> None:
     old = Individual("T2.10", "teacher", 2, Rating(20, 3))
     parent = Individual("T1", "teacher", 1, Rating(30, 3))

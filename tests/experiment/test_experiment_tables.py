@@ -127,6 +127,24 @@ def test_threads_may_differ_between_the_machines_that_share_an_experiment(plan: 
     check_settings(plan, tmp_path)
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
+def test_a_run_may_have_begun_with_either_precision_where_the_plan_leaves_it_to_the_processor(
+    plan: Experiment, tmp_path: Path, precision: str
+) -> None:
+    other = plan.runs[0].config.model_dump(mode="json")
+    assert other["model"]["precision"] == "auto"
+    other["model"]["precision"] = precision
+    (tmp_path / plan.runs[0].folder).mkdir()
+    (tmp_path / plan.runs[0].folder / CONFIG).write_text(json.dumps(other))
+    check_settings(plan, tmp_path)
+
+
+def test_a_place_that_can_hold_no_folder_is_named(plan: Experiment, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"--out .*file.* cannot be made a folder"):
+        run_all(plan, tmp_path / "file", 1, print, print)
+
+
 def test_the_report_has_a_row_a_run_arm_by_arm(plan: Experiment, runs: Path, tmp_path: Path) -> None:
     text = write_tables(plan, runs, tmp_path).read_text()
     rows = text.split("## Every run\n\n")[1].split("\n\n")[0].splitlines()[2:]
@@ -239,6 +257,11 @@ def test_tables_that_cannot_be_added_to_are_named(plan: Experiment, runs: Path, 
     with pytest.raises(UserError, match="'single', seed 7, which 'e' has not"):
         write_tables(plan, runs, tmp_path, add=True)
     path.write_text(whole)
+    curves = (tmp_path / CURVES).read_text()
+    (tmp_path / CURVES).write_text(curves + "4T+4S,0\n")
+    with pytest.raises(UserError, match=r"cannot be read back \(row [0-9]+ of curves\.csv"):
+        write_tables(plan, runs, tmp_path, add=True)
+    (tmp_path / CURVES).write_text(curves)
     (tmp_path / COUNTS).unlink()
     with pytest.raises(UserError, match="cannot be read back"):
         write_tables(plan, runs, tmp_path, add=True)

@@ -54,6 +54,21 @@ def test_an_arms_settings_come_over_the_experiments_and_those_over_the_file(tmp_
     assert (one.run.name, one.run.rng_seed) == ("one seed 1", 1)
 
 
+def test_settings_may_be_written_as_tables_of_any_depth(tmp_path: Path) -> None:
+    words = """
+[arm.set.propose]
+policy_rules = ["no \U0001f600"]
+[arm.set.propose.num_proposals]
+code_o = 3
+[arm.set.propose.domains]
+code = 0.75
+maths = 0.25
+"""
+    propose = loaded(tmp_path, WHOLE + words).runs[0].config.propose
+    assert propose.num_proposals["code_o"] == 3 and propose.domains == {"code": 0.75, "maths": 0.25}
+    assert propose.policy_rules == ("no \U0001f600",)
+
+
 def test_a_matched_run_may_take_more_steps_and_points_to_the_reference_of_its_seed(tmp_path: Path) -> None:
     plan = loaded(tmp_path)
     big, one, _ = plan.runs
@@ -89,6 +104,7 @@ MISTAKES = {
     "a field that is none": (WHOLE.replace("solve.num_attempts", "solve.attempts"), "no field solve.attempts"),
     "a value out of range": (WHOLE.replace('num_attempts" = 2', 'num_attempts" = 0'), "solve.num_attempts"),
     "the seed by hand": (WHOLE.replace("solve.num_attempts", "run.rng_seed"), "list the seeds in experiment.seeds"),
+    "a date": (WHOLE.replace('num_attempts" = 2', 'num_attempts" = 2026-01-01'), "solve.num_attempts"),
     "a seed the reference lacks": (WHOLE.replace("seeds = [1]", "seeds = [8]"), "give both the same seeds"),
 }
 

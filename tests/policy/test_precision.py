@@ -6,7 +6,7 @@ import torch
 from redqueen.config import Config
 from redqueen.policy import precision
 from redqueen.policy.memory import work_of
-from redqueen.policy.precision import choose_precision, multiplies_bf16
+from redqueen.policy.precision import choose_precision, multiplies_bf16, settle_precision
 
 
 def on_a_processor(monkeypatch: pytest.MonkeyPatch, machine: str, *able: str) -> None:
@@ -34,6 +34,16 @@ def test_a_gpu_is_given_bfloat16_whatever_the_processor_beside_it(monkeypatch: p
     on_a_processor(monkeypatch, "x86_64")
     assert choose_precision("auto", "cuda") == "bf16"
     assert work_of(Config.model_validate({"run": {"device": "cuda"}}), {}).bf16
+
+
+def test_a_run_settles_what_auto_means_where_it_begins_and_keeps_it_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = Config.model_validate({"run": {"device": "cpu"}})
+    on_a_processor(monkeypatch, "x86_64", "amx")
+    settled = settle_precision(begun)
+    assert settled.model.precision == "bf16" and settled.model.base == begun.model.base
+    on_a_processor(monkeypatch, "x86_64")
+    assert settle_precision(begun).model.precision == "fp32"
+    assert settle_precision(settled) == settled
 
 
 @pytest.mark.parametrize("asked", ["bf16", "fp32"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from scripted import Scripted, Table, Teacher, config_of, garbage, open_table, right, wrong
 
+from redqueen.domains.registry import num_proposals
 from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT, Completion, Request
 from redqueen.run.cold_start import check_cold_start
@@ -31,6 +32,14 @@ def test_a_base_that_writes_and_solves_is_measured_and_not_warned_of(table: Tabl
     assert "cold start, code_o: 6 of 6 proposals valid, 24 of 24 attempts right" in said
     assert not [line for line in said if line.startswith("warning")]
     assert {request.slot for request in engine.proposer.requests + engine.solver.requests} == {BASE_SLOT}
+
+
+def test_each_kind_is_asked_as_often_whatever_the_shares_of_the_domains(table: Table) -> None:
+    shares = {"num_check_proposals": 4, "num_of_each_kind": 32, "domains": {"code": 0.99, "maths": 0.01}}
+    state, engine = table.sit(config_of(propose=shares), garbage, wrong)
+    found = check_cold_start(state, replace(engine, sampler=lambda *given: engine.solver), lambda line: None)
+    assert {one.kind for one in found} == set(num_proposals(engine.config.propose))
+    assert [one.num_proposals for one in found] == [4] * len(found)
 
 
 def test_a_base_that_solves_nothing_is_warned_of(table: Table) -> None:

@@ -7,8 +7,10 @@ import pytest
 import torch
 from scripted import Table, Teacher, config_of, garbage, open_table, wrong
 
+from redqueen.config import ProposeConfig
 from redqueen.domains.code.kinds import CODE, IDENTITY
 from redqueen.domains.compact import IN
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.run.seeding import SEED_AUTHOR, grow_seed_buffer
 
 
@@ -43,6 +45,13 @@ def test_without_seed_proposals_or_valid_ones_only_the_identity_program_is_there
     assert grow_seed_buffer(state, engine)[0] is state and engine.proposer.requests == []
     state, engine = table.sit(config_of(propose={"num_seed_proposals": 2}), garbage, wrong)
     assert grow_seed_buffer(state, engine)[0].buffer.tasks == (IDENTITY,)
+
+
+def test_kinds_that_the_format_has_no_words_for_are_not_asked_and_without_any_nobody_writes(table: Table) -> None:
+    state, engine = table.sit(config_of(), Teacher(), wrong)
+    config = engine.config.model_copy(update={"propose": ProposeConfig(domains=("maths",), num_seed_proposals=2)})
+    engine = replace(engine, config=config, prompt_format=PromptFormat(FRAMES["fewshot"]))
+    assert grow_seed_buffer(state, engine) == (state, []) and engine.proposer.requests == []
 
 
 def test_a_seed_that_could_not_be_asked_is_left_out(table: Table) -> None:

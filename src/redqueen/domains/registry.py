@@ -58,13 +58,20 @@ def kind_of(task: Task | Candidate) -> TaskKind:
     """Return the kind of a task. Raises UserError when no domain that was loaded has it."""
     known = kinds()
     if task.kind not in known:
-        raise UserError(f"no domain here has tasks of the kind {task.kind}: name its domain in propose.domains")
+        raise _unknown(task.kind)
     return known[task.kind]
 
 
+def _unknown(kind: str) -> UserError:
+    return UserError(f"no domain here has tasks of the kind {kind}: name its domain in propose.domains")
+
+
 def domain_of(kind: str) -> Domain:
-    """Return the domain that a kind of task belongs to."""
-    return next(domain for domain in DOMAINS.values() if kind in {k.name for k in domain.kinds})
+    """Return the domain that a kind of task belongs to. Raises UserError when no domain that was loaded has it."""
+    for domain in DOMAINS.values():
+        if kind in {k.name for k in domain.kinds}:
+            return domain
+    raise _unknown(kind)
 
 
 def shown_as(kind: str) -> Shown:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
-from redqueen.evolve.genes import mutated
+from redqueen.evolve.genes import founder_genes, mutated
 from redqueen.evolve.islands import MIGRATE
 from redqueen.evolve.merge import mean_of
 from redqueen.evolve.operators import apply, find, tuned
@@ -124,9 +124,10 @@ def breed(
         (donor,) = parents
         child = replace(child, rating=donor.rating, domain_ratings=donor.domain_ratings, genes=donor.genes)
         return Newborn(child, genotypes[donor.id], birth, donor.id)
-    if parents and rules.genes:
+    if rules.genes:
         dice = np.random.default_rng([planned.rng_seed, 1])
-        child = replace(child, genes=mutated(parents[0].genes, rules.genes, rules.gene_factor, dice))
+        given = rules.genes, rules.gene_factor, dice
+        child = replace(child, genes=mutated(parents[0].genes, *given) if parents else founder_genes(*given))
     if not parents:
         rng = torch.Generator().manual_seed(planned.rng_seed)
         return Newborn(child, fresh_like(genotypes[old.id], rng), birth, None)

@@ -8,7 +8,7 @@ Its tasks were all posed inside the run: nothing here reads a held-out suite. Gr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
 
@@ -100,7 +100,7 @@ class Judges(Protocol):
 
 
 def prober_of(engine: Judges, config: Config, streams: Streams) -> Prober:
-    """Return the prober of a run: members as they are judged, at the temperature at which they solve."""
+    """Return the prober of a run: members as they are judged, all at ``solve.temperature``, whatever their genes."""
     sampler, attempts = engine.sampler(config.solve.temperature), config.evolve.probe_attempts
     return Prober(sampler, engine.verifier, engine.prompt_format, engine.tokenizer, streams, attempts)
 
@@ -117,6 +117,8 @@ class Looks:
     archive: TaskArchive
     probe: Look
     hindsight: Look
+    appraisals: list[Look] = field(default_factory=list)
+    """Those of the children, in the order in which they were asked."""
 
     @staticmethod
     def at(
@@ -134,11 +136,12 @@ class Looks:
             drawn = draw_of_all_ages(left, size, rng) if comparing else []
             left = [one for one in left if one not in drawn]
             looks.append(prober.look([one.task for one in drawn], students if drawn else ()))
-        return Looks(prober, archive, *looks)
+        return Looks(prober, archive, probe=looks[0], hindsight=looks[1])
 
     def appraise(self, member: Individual) -> float:
         """Return a member's mean share of the probe's tasks: by it the best of several children is kept."""
-        return self.prober.look(self.probe.tasks, [member]).means().get(member.id, 0.0)
+        self.appraisals.append(self.prober.look(self.probe.tasks, [member]))
+        return self.appraisals[-1].means().get(member.id, 0.0)
 
     def archive_after(self, step: int) -> TaskArchive:
         """Return the archive with what the probe has shown."""
@@ -149,7 +152,7 @@ class Looks:
         found = {}
         if means := self.probe.means():
             found["evolve/probe_rate"] = fmean(means.values())
-            found["evolve/probe_tokens"] = float(self.probe.num_tokens)
+            found["evolve/probe_tokens"] = float(sum(look.num_tokens for look in (self.probe, *self.appraisals)))
         worst = worst_frac(left, self.hindsight.means())
         return found if worst is None else {**found, "evolve/hindsight_worst": worst}
 

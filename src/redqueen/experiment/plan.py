@@ -162,13 +162,22 @@ def _runs(path: Path, header: _Header, arm: _Arm, reference: str) -> list[Planne
     runs = []
     for seed in dict.fromkeys(arm.seeds or header.seeds):
         own = {"run.name": f"{arm.name} seed {seed}", "run.rng_seed": seed, "run.num_steps": most_steps}
-        overrides = [f"{name}={json.dumps(value)}" for name, value in (settings | own).items()]
+        overrides = [f"{name}={_as_toml(value)}" for name, value in (settings | own).items()]
         try:
             config = load_config(path.parent / base if base else None, overrides)
         except UserError as error:
             raise UserError(f"{path}, arm {arm.name!r}: {error}") from None
         runs.append(Planned(arm.name, seed, match, config))
     return runs
+
+
+def _as_toml(value: object) -> str:
+    """Return a value out of a TOML file as one: tables in a line; what no field takes, such as a date, as it is."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_as_toml(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_as_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, bool)) else str(value)
 
 
 def _flat(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def recorded_runs(plan: Experiment, tables: Path) -> list[Measured]:
         return []
     try:
         return _read(plan, tables)
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, csv.Error) as error:
         raise UserError(
             f"{tables}: its tables cannot be read back ({error}): restore them, or leave out --add to write them anew"
         ) from None
@@ -220,7 +220,11 @@ def _read(plan: Experiment, tables: Path) -> list[Measured]:
 
 def _rows(path: Path) -> Sequence[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as opened:
-        return list(csv.DictReader(opened))
+        rows = list(csv.DictReader(opened))
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise ValueError(f"row {number} of {path.name} has not as many fields as its first")
+    return rows
 
 
 def _key(row: dict[str, str]) -> tuple[str, str]:

@@ -28,7 +28,7 @@ from redqueen.journal import Journal, read
 from redqueen.report.html import write_report
 from redqueen.run.activity import SECONDS_BETWEEN_LINES
 from redqueen.run.ending import is_over, spent_so_far
-from redqueen.run.store import CHECKPOINTS, CONFIG, JOURNAL, LOCK, REPORT
+from redqueen.run.store import CONFIG, JOURNAL, REPORT
 
 LOGS = "logs"
 """Folder for the output of runs that are played in parallel."""
@@ -103,7 +103,10 @@ def run_all(
     todo = [planned for planned in plan.runs if planned.folder not in done]
     if done:
         say(f"{len(done)} of {len(plan.runs)} runs are finished already")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out {folder} cannot be made a folder ({error.strerror}): name another") from None
     if jobs == 1:
         for at, planned in enumerate(todo):
             position = f"run {len(done) + at + 1} of {len(plan.runs)}"
@@ -125,7 +128,6 @@ def play_run(config: dict[str, Any], folder: Path) -> None:
         # Its config is the plan's, field by field (check_settings), and the plan is the user's own file.
         ended = resume(folder, trust_hooks=True, allow_weak=config["verify"]["allow_weak"])
     else:
-        _clear_away(folder)
         ended = start(parse_config(config, str(folder)), folder)
     if not ended:
         raise KeyboardInterrupt
@@ -267,13 +269,6 @@ def _play_quietly(config: dict[str, Any], folder: Path, log: Path) -> None:
             sys.exit(130)
 
 
-def _clear_away(folder: Path) -> None:
-    """Remove the folder of a run that was killed before it wrote its config: empty but for a lock."""
-    if folder.is_dir() and {path.name for path in folder.iterdir()} <= {LOCK, CHECKPOINTS}:
-        (folder / LOCK).unlink(missing_ok=True)
-        folder.rmdir()
-
-
 def _read_config(path: Path) -> dict[str, dict[str, Any]]:
     try:
         return parse_config(json.loads(read_plain(path)), str(path)).model_dump(mode="json")
@@ -284,6 +279,8 @@ def _read_config(path: Path) -> dict[str, dict[str, Any]]:
 def _same_settings(planned: Planned, path: Path) -> None:
     there = _read_config(path)
     wanted = planned.config.model_dump(mode="json")
+    if planned.config.model.precision == "auto":
+        wanted["model"]["precision"] = there["model"]["precision"]  # what it meant where the run began
     limits = () if planned.match == "per_adapter" else ("max_tokens", "max_seconds")
     for section, fields in wanted.items():
         for name, value in fields.items():

@@ -186,5 +186,10 @@ def _asking(config: Config) -> Config:
     """Return the config with as many proposals of each kind of the run as the check asks for."""
     wanted = dict.fromkeys(num_proposals(config.propose), config.propose.num_check_proposals)
     data = config.model_dump(mode="json")
-    data["propose"] |= {"num_of_each_kind": 0, "num_proposals": wanted, "buffer_scope": "shared"}
+    data["propose"] |= {
+        "domains": list(config.propose.domains),  # without shares: each kind is asked as often
+        "num_of_each_kind": 0,
+        "num_proposals": wanted,
+        "buffer_scope": "shared",
+    }
     return parse_config(data, "the cold-start check")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 from redqueen.config import Config
 from redqueen.domains.registry import num_proposals
@@ -31,7 +32,7 @@ def _work(config: Config) -> list[str]:
     each = sum(num_proposals(propose).values())
     proposals = each * config.num_playing_teachers
     meetings = population.num_students if config.match.rule == "all_pairs" else 1
-    attempts = proposals * meetings * solve.num_attempts
+    attempts = math.ceil(proposals * meetings / (1 - solve.replay_frac)) * solve.num_attempts  # with replayed tasks
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
     births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
     return [

@@ -22,6 +22,7 @@ from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
 from redqueen.learn.distillation import is_restart_due
 from redqueen.loop import play_step
+from redqueen.policy.precision import settle_precision
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.cluster_log import write_news
 from redqueen.run.cold_start import check_cold_start
@@ -87,6 +88,7 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
             f"{folder} exists already: choose another --run-dir, or continue it: `{command('resume', folder)}`"
         )
     require_tracker(config)
+    config, asked = settle_precision(config), config.model.precision
     with _reporting(config) as reporter, open_engine(config, load or adapters_here(reporter), reporter) as engine:
         check_prompts(engine)
         make_run_folder(folder, config)
@@ -94,6 +96,8 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
             reporter.progress.say(
                 f"the run is kept in {folder}; Ctrl-C stops it, and `{command('resume', folder)}` goes on with it"
             )
+            if asked == "auto" and config.model.precision == "fp32":
+                reporter.progress.say("products in float32: this processor has none in bfloat16 of its own")
             return _play_anew(folder, engine, reporter)
 
 

@@ -114,13 +114,14 @@ def _pressure_metrics(report: StepReport) -> dict[str, float]:
 def _solving_metrics(report: StepReport) -> dict[str, float]:
     outcomes = [o for a in report.answered for o in a.outcomes if not o.grade.lost]
     completions = [c for a in report.answered for c in a.completions]
+    rewards = report.credit.attempt_rewards[: len(report.answered)]  # those of replayed attempts stand behind
     metrics = {
         "solve/rate": mean(float(o.grade.correct) for o in outcomes),
         "solve/thought_frac": mean(float(bool(o.attempt.thought)) for o in outcomes),
         "solve/unparsable_frac": mean(float(not well_formed(o.grade)) for o in outcomes),
         "solve/entropy": mean(c.entropy for c in completions),
         "solve/tokens_mean": mean(float(len(c.tokens)) for c in completions),
-        "reward/student_mean": mean(r for row in report.credit.attempt_rewards for r in row if r is not None),
+        "reward/student_mean": mean(r for row in rewards for r in row if r is not None),
     }
     for kind in in_order(a.task.kind for a in report.answered):
         graded = [

@@ -28,7 +28,10 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
     num = config.num_seed_proposals
     if num == 0:
         return state, []
-    names = [kind.name for name in config.domains for kind in open_domain(name).kinds if not kind.needs_given]
+    asked = [kind for name in config.domains for kind in open_domain(name).kinds if not kind.needs_given]
+    names = [kind.name for kind in asked if engine.prompt_format.name in kind.words]
+    if not names:
+        return state, []
     wanted = ProposeConfig(
         **{
             **config.model_dump(),
