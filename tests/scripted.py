@@ -83,7 +83,7 @@ BASIC = {
     "population": {"num_teachers": 2, "num_students": 2, "lora_rank": 2, "lora_alpha": 4.0},
     "propose": {"num_code_o": 2, "num_code_i": 1, "num_code_f": 0, "num_per_prompt": 2, "num_references": 1},
     "verify": {"num_workers": 1},
-    "solve": {"num_attempts": 4},
+    "solve": {"num_attempts": 4, "max_rows": 64},  # fits a small machine, in float32 too
     "learn": {"learning_rate": 1e-2},
     "evolve": {"enabled": False},
 }
