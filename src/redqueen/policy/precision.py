@@ -1,7 +1,7 @@
 """Which precision ``model.precision = auto`` means: bfloat16 where the processor multiplies it, else float32.
 
-A processor without such instructions emulates them: on two cores of an AMD EPYC of the third generation, which has AVX2
-alone, products of 64 rows took six times as long in bfloat16 as in float32. The choice follows the processor's
+A processor without such instructions emulates them: on two cores of an AMD EPYC with AVX2 alone sampling took four times
+as long in bfloat16 as in float32, and learning twenty times (``bench/precision.py``). The choice follows the processor's
 instructions and never a clock, so a machine always answers the same. Ground: ours.
 """
 
