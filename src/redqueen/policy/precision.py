@@ -1,8 +1,8 @@
 """Which precision ``model.precision = auto`` means: bfloat16 where the processor multiplies it, else float32.
 
-A processor without such instructions emulates them: on two cores of an AMD EPYC with AVX2 alone sampling took four times
-as long in bfloat16 as in float32, and learning twenty times (``bench/precision.py``). The choice follows the processor's
-instructions and never a clock, so a machine always answers the same. Ground: ours.
+A processor without such instructions emulates them: on two cores of an AMD EPYC with AVX2 alone sampling took four
+times as long in bfloat16 as in float32, and learning twenty times (``bench/precision.py``). The choice follows the
+processor's instructions and never a clock, so a machine always answers the same. Ground: ours.
 """
 
 from __future__ import annotations
