@@ -29,7 +29,7 @@ from redqueen.policy.base_shape import base_shape, model_source
 from redqueen.policy.lanes import LaneSampler
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
-from redqueen.policy.precision import choose_precision
+from redqueen.policy.precision import choose_precision, device_type
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.stand_in import StandInSampler
 from redqueen.policy.stop_strings import StopStrings
@@ -228,7 +228,7 @@ def choose_device(name: str) -> torch.device:
     """Return the device that ``auto``, ``cpu`` or ``cuda`` means here. Raises UserError when there is none."""
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("run.device is cuda, but this machine shows no CUDA device: set run.device = cpu")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+    return torch.device(device_type(name))
 
 
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -21,7 +21,7 @@ from redqueen.errors import UserError
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import find_targets
 from redqueen.policy.base_shape import base_shape
-from redqueen.policy.precision import choose_precision, device_type
+from redqueen.policy.precision import device_type, settle_precision
 from redqueen.policy.resting import free_bytes
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def available_bytes(device: torch.device) -> int:
 
 def work_of(config: Config, shape: dict[str, Any]) -> Work:
     """Return the sizes of a configured run. Prompts are taken to fill what the positions leave, at most 1024 tokens."""
-    on_cuda = device_type(config) == "cuda"
+    on_cuda = device_type(config.run.device) == "cuda"
     new_tokens = max(config.propose.max_new_tokens, config.solve.max_new_tokens)
     positions = int(shape.get("max_position_embeddings", 1 << 30))
     population, solve, learn = config.population, config.solve, config.learn
@@ -172,7 +172,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         num_members=config.num_adapters,
         lora_rank=population.lora_rank,
         lora_targets=population.lora_targets,
-        bf16=choose_precision(config.model.precision, device_type(config)) == "bf16",
+        bf16=settle_precision(config).model.precision == "bf16",
         on_cuda=on_cuda,
         sample_rows=solve.max_rows,
         prompt_tokens=max(1, min(1024, positions - new_tokens)),

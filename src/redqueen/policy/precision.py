@@ -31,13 +31,12 @@ def multiplies_bf16() -> bool:
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
-def device_type(config: Config) -> str:
+def device_type(wanted: str) -> str:
     """Return the type of the device that ``run.device`` means here; whether there is one is not asked."""
-    wanted = config.run.device
     return "cuda" if wanted == "cuda" or (wanted == "auto" and torch.cuda.is_available()) else "cpu"
 
 
 def settle_precision(config: Config) -> Config:
     """Return the config with the precision named that ``auto`` means here: a run keeps it wherever it goes on."""
-    precision = choose_precision(config.model.precision, device_type(config))
+    precision = choose_precision(config.model.precision, device_type(config.run.device))
     return config.model_copy(update={"model": config.model.model_copy(update={"precision": precision})})
