@@ -78,6 +78,13 @@ def test_a_matched_run_may_take_more_steps_and_points_to_the_reference_of_its_se
     assert limited.runs[1].config.run.num_steps == 9
 
 
+def test_a_matched_run_whose_rate_falls_says_where_to_or_does_not_learn(tmp_path: Path) -> None:
+    falling = WHOLE.replace("propose = {num_code_o = 5}", 'learn = {decay = "linear", decay_to_step = 7}')
+    assert [run.config.learn.decay_to_step for run in loaded(tmp_path, falling).runs] == [7, 7, 7]
+    frozen = falling.replace("decay_to_step = 7", "train_teachers = false, train_students = false")
+    assert len(loaded(tmp_path, frozen).runs) == 3
+
+
 def test_the_reference_itself_is_never_matched(tmp_path: Path) -> None:
     plan = loaded(tmp_path, WHOLE.replace("steps = 7", 'steps = 7\nmatch = "wall_clock"'))
     assert {(run.arm, run.match) for run in plan.runs} == {("big", "per_adapter"), ("one", "tokens")}
@@ -105,6 +112,10 @@ MISTAKES = {
     "a value out of range": (WHOLE.replace('num_attempts" = 2', 'num_attempts" = 0'), "solve.num_attempts"),
     "the seed by hand": (WHOLE.replace("solve.num_attempts", "run.rng_seed"), "list the seeds in experiment.seeds"),
     "a date": (WHOLE.replace('num_attempts" = 2', 'num_attempts" = 2026-01-01'), "solve.num_attempts"),
+    "a rate that falls to no known step": (
+        WHOLE.replace("propose = {num_code_o = 5}", 'learn = {decay = "linear"}'),
+        "arm 'one' ends by tokens, at a step that nobody knows yet: set learn.decay_to_step",
+    ),
     "a seed the reference lacks": (WHOLE.replace("seeds = [1]", "seeds = [8]"), "give both the same seeds"),
 }
 

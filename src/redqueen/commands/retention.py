@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from redqueen.config import EMBEDDED
 from redqueen.display import duration
 from redqueen.engine import open_engine
 from redqueen.errors import UserError
@@ -18,7 +18,7 @@ from redqueen.experiment.retention.outputs import write_outputs
 from redqueen.experiment.retention.settings import FULL, QUICK, RetentionSettings, engine_config
 from redqueen.experiment.retention.tasks import TaskSource
 from redqueen.experiment.retention.trial import PARENTS, SCORES, Bench, play_trial, work_of_step
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.base_identity import identify_base
 from redqueen.run.activity import showing
 from redqueen.run.store import RunLock
 
@@ -37,7 +37,7 @@ def measure_retention(out: Path, num_seeds: int, quick: bool, num_threads: int, 
     if num_threads < 0:
         raise UserError(f"--threads {num_threads} is below 0: give a number of threads, or 0 for all cores")
     settings = QUICK if quick else FULL
-    base_sha256 = hashlib.sha256((embedded_folder() / "model.safetensors").read_bytes()).hexdigest()
+    base_sha256 = identify_base(EMBEDDED).sha256
     _check_folder(out, settings, base_sha256)
     entries = lineup()
     config = engine_config(settings, len(PARENTS) + len(entries), num_threads)

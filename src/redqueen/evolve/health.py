@@ -88,24 +88,21 @@ class Health:
         }
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Where a warning begins. Ours: chosen so that a healthy small run stays silent."""
-
-    disengaged_frac: float = 0.8
-    """Share of tasks that all or none of the attempts solved."""
-    residual_frac: float = 0.5
-    """Share of payoff variation off the ladder."""
-    forgetting_frac: float = 0.2
-    """Lost score against past members."""
-    weight_diversity: float = 0.1
-    """Mean distance over what independent adapters have."""
-    behaviour_diversity: float = 0.05
-    """Mean disagreement of two members."""
-    solve_spread: float = 0.03
-    """Standard deviation of the solve rate over the window, below which it counts as flat."""
-    progress_frac: float = 0.03
-    """Relative change of the progress measure, below which it counts as none."""
+# Where a warning begins. Ours: chosen so that a healthy small run stays silent.
+DISENGAGED_FRAC = 0.8
+"""Share of tasks that all or none of the attempts solved."""
+RESIDUAL_FRAC = 0.5
+"""Share of payoff variation off the ladder."""
+FORGETTING_FRAC = 0.2
+"""Lost score against past members."""
+WEIGHT_DIVERSITY = 0.1
+"""Mean distance over what independent adapters have."""
+BEHAVIOUR_DIVERSITY = 0.05
+"""Mean disagreement of two members."""
+SOLVE_SPREAD = 0.03
+"""Standard deviation of the solve rate over the window, below which it counts as flat."""
+PROGRESS_FRAC = 0.03
+"""Relative change of the progress measure, below which it counts as none."""
 
 
 def disengagement(solve_rates: Sequence[float]) -> Disengagement | None:
@@ -189,41 +186,40 @@ def stability(solve_rates: Sequence[float], progress: Sequence[float], num_gener
     return Stability(float(rates.mean()), float(rates.std()), float(change))
 
 
-def warnings(health: Health, limits: Limits | None = None) -> list[str]:
+def warnings(health: Health) -> list[str]:
     """What is wrong, in plain words, worst first; empty when nothing is."""
-    at = limits or Limits()
     found = []
     if health.disengagement is not None:
         won, lost = health.disengagement.won_frac, health.disengagement.lost_frac
-        if won >= at.disengaged_frac:
+        if won >= DISENGAGED_FRAC:
             found.append(f"Disengagement: {won:.0%} of the tasks are solved by every attempt; teachers are too easy.")
-        elif lost >= at.disengaged_frac:
+        elif lost >= DISENGAGED_FRAC:
             found.append(f"Disengagement: {lost:.0%} of the tasks are solved by no attempt; teachers are too hard.")
-        elif won + lost >= at.disengaged_frac:
+        elif won + lost >= DISENGAGED_FRAC:
             found.append(f"Disengagement: {won + lost:.0%} of the tasks are solved always or never; few teach.")
-    if health.forgetting_frac is not None and health.forgetting_frac >= at.forgetting_frac:
+    if health.forgetting_frac is not None and health.forgetting_frac >= FORGETTING_FRAC:
         lost_score = f"{health.forgetting_frac:.0%}"
         found.append(f"Forgetting: against past members the score fell by {lost_score}; what was learned is lost.")
     for role, spread in (("teachers", health.teachers), ("students", health.students)):
-        if spread.weights is not None and spread.weights < at.weight_diversity:
+        if spread.weights is not None and spread.weights < WEIGHT_DIVERSITY:
             share = f"{spread.weights:.0%}"
             found.append(f"Loss of diversity: the {role}' adapters are {share} as far apart as independent ones.")
-        if spread.behaviour is not None and spread.behaviour < at.behaviour_diversity:
+        if spread.behaviour is not None and spread.behaviour < BEHAVIOUR_DIVERSITY:
             share = f"{spread.behaviour:.0%}"
             found.append(f"Loss of diversity: two {role} differ in {share} of what they do; a population of one.")
-    if health.cycling is not None and health.cycling.residual_frac >= at.residual_frac:
+    if health.cycling is not None and health.cycling.residual_frac >= RESIDUAL_FRAC:
         share = f"{health.cycling.residual_frac:.0%}"
         found.append(f"Cycling: {share} of who beats whom is off any ladder of strength; ratings mislead selection.")
-    if health.stability is not None and _idles(health.stability, health.disengagement, at):
+    if health.stability is not None and _idles(health.stability, health.disengagement):
         rate = f"{health.stability.solve_mean_frac:.0%}"
         found.append(f"Mediocre stability: the solve rate stays at {rate} and nothing moves on; both have settled.")
     return found
 
 
-def _idles(window: Stability, engaged: Disengagement | None, at: Limits) -> bool:
+def _idles(window: Stability, engaged: Disengagement | None) -> bool:
     """Flat, without progress, and yet engaged: a disengaged race has its own warning."""
-    disengaged = engaged is not None and engaged.won_frac + engaged.lost_frac >= at.disengaged_frac
-    return window.solve_spread < at.solve_spread and window.progress_frac < at.progress_frac and not disengaged
+    disengaged = engaged is not None and engaged.won_frac + engaged.lost_frac >= DISENGAGED_FRAC
+    return window.solve_spread < SOLVE_SPREAD and window.progress_frac < PROGRESS_FRAC and not disengaged
 
 
 def _reversals(scores: Matrix, known: NDArray[np.bool_]) -> float | None:

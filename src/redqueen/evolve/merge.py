@@ -22,17 +22,16 @@ MERGED = "merged"
 """The name of the students' mean, as a candidate for the run's product."""
 
 
-def mean_of(genotypes: Sequence[Genotype], rng_seed: int = 0) -> Genotype:
+def mean_of(genotypes: Sequence[Genotype]) -> Genotype:
     """Return the mean dW of one or more adapters, cut to their rank; of one its copy.
 
-    ``rng_seed`` draws the rows of dead components, which leave dW as it is. Raises ValueError unless all have the same
-    modules, rank and alpha.
+    Raises ValueError unless all have the same modules, rank and alpha.
     """
     if not genotypes or not all(same_shape(genotypes[0], other) for other in genotypes[1:]):
         raise ValueError("a mean needs adapters of the same modules, shapes, rank and alpha")
     if len(genotypes) == 1:
         return clone(genotypes[0])
-    rng = torch.Generator().manual_seed(rng_seed)
+    rng = torch.Generator().manual_seed(0)  # for the rows of dead components, which leave dW as it is
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         bases = joint(stacked)

@@ -100,10 +100,10 @@ def larger(results: Results, arm: str, reference: str, measure: str, margin: flo
     return Part(statement, word, figure)
 
 
-def above(results: Results, arm: str, measure: str, bound: float, margin: float = 0.0) -> Part:
-    """State that the arm's mean is above ``bound``; not seen when surely below ``bound + margin``."""
+def above(results: Results, arm: str, measure: str, bound: float) -> Part:
+    """State that the arm's mean is above ``bound``."""
     statement = f"{measure}: {arm} above {number(bound)}"
-    return _one_arm(results, arm, measure, statement, lambda i: i.low > bound, lambda i: i.high <= bound + margin)
+    return _one_arm(results, arm, measure, statement, lambda i: i.low > bound, lambda i: i.high <= bound)
 
 
 def below(results: Results, arm: str, measure: str, bound: float) -> Part:

@@ -21,7 +21,8 @@
 
 ``per_adapter``: all play ``steps`` steps, in which every adapter has the same work (as in the paper). ``tokens`` and
 ``wall_clock``: the reference plays ``steps`` steps, and a matched run of the same seed plays until it has sampled as
-many tokens, or has spent as many seconds on steps, but at most ``max_steps``.
+many tokens, or has spent as many seconds on steps, but at most ``max_steps``. Where its learning rate falls, it has to
+say up to which step (``learn.decay_to_step``).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from redqueen.config import Config, load_config
+from redqueen.config import Config, LearnConfig, load_config
 from redqueen.errors import UserError, command
 from redqueen.files import read_toml
 
@@ -167,8 +168,19 @@ def _runs(path: Path, header: _Header, arm: _Arm, reference: str) -> list[Planne
             config = load_config(path.parent / base if base else None, overrides)
         except UserError as error:
             raise UserError(f"{path}, arm {arm.name!r}: {error}") from None
+        if match != "per_adapter" and _falls_to_the_last_step(config.learn):
+            raise UserError(
+                f"{path}: arm {arm.name!r} ends by {match}, at a step that nobody knows yet: set learn.decay_to_step, "
+                f"the step where its learning rate shall have fallen (the reference's falls until {header.steps}); "
+                f"without it the rate would fall over the {most_steps} steps that the arm may take at most"
+            )
         runs.append(Planned(arm.name, seed, match, config))
     return runs
+
+
+def _falls_to_the_last_step(learn: LearnConfig) -> bool:
+    learns = learn.train_teachers or learn.train_students
+    return learns and learn.decay != "constant" and not learn.decay_to_step
 
 
 def _as_toml(value: object) -> str:
