@@ -248,6 +248,19 @@ def test_a_config_does_not_change_once_it_is_read() -> None:
 @pytest.mark.parametrize(
     ("overrides", "complaint"),
     [
+        (["evolve.protected_steps=10"], "protected_steps must be above every_steps .10., or 0"),
+        (["evolve.protected_steps=1", "evolve.every_steps=1"], "as old as that when the next generation is chosen"),
+        (["learn.shared_weight=0.5", "learn.train_students=false"], "shared_weight trains students"),
+    ],
+)
+def test_settings_that_would_do_nothing_or_undo_another_are_refused(overrides: list[str], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        load_config(None, overrides)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "complaint"),
+    [
         (['sampler.urls=["localhost:8000"]'], r"sampler\.urls: 'localhost:8000' is no address of a server"),
         (['sampler.urls=["ftp://host"]'], r"write it as http://127\.0\.0\.1:8000"),
         (['sampler.urls=["http://a", "http://a"]'], "an address is there twice"),

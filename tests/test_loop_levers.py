@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from scripted import Reply, Table, Teacher, config_of, half, open_table, right, wrong
 
 from redqueen.config import Config
+from redqueen.domains.code.prompts_compact import ANSWER
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner
 from redqueen.evolve.merge import MERGED, mean_of
@@ -111,6 +113,19 @@ def test_only_what_the_first_look_leaves_open_is_asked_again(table: Table) -> No
         seeds = [request.rng_seed for request in engine.solver.requests]
         assert len(set(seeds)) == len(seeds)
     assert {one.solve_frac for one in reports[0].answered} == {0.5}
+
+
+def test_a_task_weighs_as_much_whether_two_looks_were_taken_or_one(table: Table) -> None:
+    def open_inputs(prompt: str, slot: int, sample: int) -> str:
+        return (half if prompt.endswith(ANSWER["code_i"]) else right)(prompt, slot, sample)
+
+    config = config_of(solve={"num_attempts": 6, "first_attempts": 2})
+    state, (report,), _ = table.play(config, Teacher(), open_inputs)
+    assert [game.solve_frac for game in report.games] == pytest.approx([5 / 6] * 2), "two solved tasks and a half"
+    metrics = step_metrics(report, state.individuals, [], 0, 0)
+    assert metrics["solve/rate"] == pytest.approx(5 / 6)
+    rewards = [[r for r in row if r is not None] for row in report.credit.attempt_rewards]
+    assert metrics["reward/student_mean"] == pytest.approx(fmean(fmean(row) for row in rewards))
 
 
 def test_replayed_tasks_train_students_and_count_for_no_teacher_and_no_game(table: Table) -> None:

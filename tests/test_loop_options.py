@@ -225,7 +225,7 @@ def test_with_every_option_on_a_game_taken_up_from_its_checkpoint_ends_like_the_
             "constants": {"M4": {"mutation_std": 0.1}},
             "fitness": "payoff",
             "payoff_window": 3,
-            "protected_steps": 1,
+            "protected_steps": 3,
             "replacement": "crowding",
             "child_rating": "inherit",
             "child_moments": "inherit",

@@ -50,7 +50,7 @@ def test_the_config_says_what_selection_reads_and_each_role_is_measured_among_it
     # S1 has not played: it gets the mean of the students, and the teacher has no part in that.
     assert internal_fitness(people, Evidence(scores), 10, by_window) == {"S0": 0.75, "S1": 0.75, "T0": 0.25}
     young = [*people[:1], person("S1", 10, 1, born_step=9), people[2]]
-    assert internal_fitness(young, Evidence(scores), 10, EvolveConfig(protected_steps=5))["S1"] == 24
+    assert internal_fitness(young, Evidence(scores), 10, EvolveConfig(every_steps=4, protected_steps=5))["S1"] == 24
     assert internal_fitness(young, Evidence(scores), 10, EvolveConfig())["S1"] == 7
 
 

@@ -47,6 +47,14 @@ def test_attempts_that_all_fare_alike_teach_nothing(estimator: str) -> None:
     assert flat(got) == pytest.approx([0.0] * 5)
 
 
+@pytest.mark.parametrize("estimator", ["reinforce_pp_baseline", "rloo", "grpo"])
+@pytest.mark.parametrize("reward", [0.1, 0.3, -1.0])
+def test_a_group_that_fares_alike_is_exactly_zero_beside_others_that_do_not(estimator: str, reward: float) -> None:
+    # Means of three and of six round: what is left of them must not pass for an advantage.
+    dead, *live = [reward] * 6, [1.0, -0.5, -0.5], [-1.0, -0.5, 1.0, 1.0, 1.0, -0.5], [1.0, -1.0, -1.0]
+    assert advantages(estimator, [dead, *live], ["code_o"] * 4)[0] == (0.0,) * 6
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_empty_and_single_groups_are_taken_as_they_are(estimator: str) -> None:
     got = advantages(estimator, [[], [1.0], [0.0, 1.0]], ["code_o"] * 3)

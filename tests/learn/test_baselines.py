@@ -25,7 +25,7 @@ def test_a_wholly_invalid_group_has_a_gradient_against_what_was_earned_before() 
 def test_the_spread_is_that_of_all_kinds_of_the_step() -> None:
     known = Baselines({"T1": {"code_o": (0.5, 0.25 + 0.09), "code_f": (-1.0, 1.0 + 0.01)}})
     found = known.advantages("T1", arrays(code_o=[1.0], code_f=[-1.0, 0.0]))
-    spread = math.sqrt((0.09 + 0.01) / 2)
+    spread = math.sqrt((0.09 + 0.25) / 2)  # of code_f the step's own, which is wider than what was known
     assert found["code_o"].tolist() == pytest.approx([0.5 / spread])
     assert found["code_f"].tolist() == pytest.approx([0.0, 1.0 / spread])
 
@@ -41,6 +41,15 @@ def test_the_baseline_moves_by_a_share_towards_what_was_earned_and_each_teachers
 def test_a_teacher_that_never_earned_anything_else_learns_nothing() -> None:
     known = Baselines().updated("T1", arrays(code_f=[-1.0, -1.0]), 0.9)
     assert known.advantages("T1", arrays(code_f=[-1.0]))["code_f"].tolist() == [0.0]
+
+
+@pytest.mark.parametrize("num_dead_steps", [1, 60])
+def test_the_first_success_after_nothing_but_failures_counts_by_the_spread_it_makes(num_dead_steps: int) -> None:
+    known = Baselines()
+    for _ in range(num_dead_steps):
+        known = known.updated("T1", arrays(code_f=[-1.0] * 8), 0.9)
+    found = known.advantages("T1", arrays(code_f=[-1.0] * 7 + [0.5]))["code_f"]
+    assert found.tolist() == pytest.approx([0.0] * 7 + [1.5 / math.sqrt(7 / 64 * 1.5**2)], abs=1e-9)  # about 3
 
 
 def test_the_gradient_out_of_a_wholly_invalid_kind_fades_and_does_not_blow_up() -> None:

@@ -94,6 +94,11 @@ class EvolveConfig(Section):
                 f"migrate_every_steps must be a multiple of every_steps ({self.every_steps}): migrants come with a "
                 "generation"
             )
+        if 0 < self.protected_steps <= self.every_steps:
+            raise ValueError(
+                f"protected_steps must be above every_steps ({self.every_steps}), or 0: a newborn is as old as that "
+                "when the next generation is chosen, so a shorter shelter has no effect"
+            )
         strange = [name for name in self.constants if name not in OPERATORS]
         if strange:
             raise ValueError(

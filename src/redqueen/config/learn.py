@@ -123,6 +123,8 @@ class LearnConfig(Section):
             raise ValueError('reference_merged needs references: set kl_weight above 0 and kl_to = "reference"')
         if self.shared_weight and self.old_logprobs != "recompute":
             raise ValueError('shared_weight needs old_logprobs = "recompute": another student sampled the answer')
+        if self.shared_weight and not self.train_students:
+            raise ValueError("shared_weight trains students: set it to 0, or train_students = true")
         if self.average_plays and self.old_logprobs != "sampler":
             raise ValueError('average_plays needs old_logprobs = "sampler": what plays is not what learns')
         return self

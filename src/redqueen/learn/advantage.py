@@ -17,6 +17,7 @@ from redqueen.learn.grpo import grpo
 from redqueen.learn.reinforce_pp_baseline import reinforce_pp_baseline
 from redqueen.learn.rloo import rloo
 from redqueen.learn.trr_pp import trr_pp
+from redqueen.learn.whiten import is_dead
 
 Estimator = Callable[[Sequence[NDArray[np.float64]], Sequence[str]], list[NDArray[np.float64]]]
 """(rewards of each group, kind of each group) -> advantages, shaped like the rewards."""
@@ -49,8 +50,3 @@ def advantages(
     for i, group in zip(seen, estimated, strict=True):
         result[i] = group
     return [tuple(group.tolist()) for group in result]
-
-
-def is_dead(group: NDArray[np.float64]) -> bool:
-    """Tell whether a group says nothing: all its rewards are equal (all right, all wrong), or it is empty."""
-    return group.size == 0 or float(group.max() - group.min()) == 0.0

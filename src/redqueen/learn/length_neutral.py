@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from redqueen.learn.advantage import is_dead
+from redqueen.learn.whiten import is_dead
 
 
 def length_neutral(

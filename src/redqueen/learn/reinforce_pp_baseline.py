@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from redqueen.learn.whiten import centred, whiten
+from redqueen.learn.whiten import centred, scaled
 
 
 def reinforce_pp_baseline(groups: Sequence[NDArray[np.float64]], kinds: Sequence[str]) -> list[NDArray[np.float64]]:
     """Return the advantages of one adapter's groups in one role; ``kinds`` plays no part."""
-    return whiten([centred(group) for group in groups])
+    return scaled([centred(group) for group in groups])

@@ -1,4 +1,4 @@
-"""Whitening: zero mean and unit variance, with a batch that carries no information left at zero."""
+"""Whitening: zero mean and unit variance, with what carries no information left at exactly zero."""
 
 from __future__ import annotations
 
@@ -22,6 +22,21 @@ def whiten(groups: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     return [(group - mean) / std for group in groups]
 
 
+def is_dead(group: NDArray[np.float64]) -> bool:
+    """Tell whether a group says nothing: all its rewards are equal (all right, all wrong), or it is empty."""
+    return group.size == 0 or float(group.max() - group.min()) == 0.0
+
+
 def centred(group: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return x - mean; an empty group stays empty."""
-    return group - group.mean() if group.size else group.copy()
+    """Return x - mean; values that are all equal give zeros, which their rounded mean would not. Empty stays empty."""
+    return np.zeros_like(group) if is_dead(group) else group - group.mean()
+
+
+def scaled(groups: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """Return the values of centred ``groups`` divided by the population std of all of them, whose mean is 0.
+
+    The mean is not taken off again: what rounding has left of it would make a gradient of every group without one.
+    """
+    values = np.concatenate(groups) if groups else np.zeros(0)
+    std = float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0
+    return [group / std if std >= SMALLEST_STD else np.zeros_like(group) for group in groups]

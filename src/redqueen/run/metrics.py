@@ -57,15 +57,13 @@ def domain_metrics(report: StepReport, behaviours: Mapping[str, str], classes: I
     covered = Counter(behaviours.values())
     seen = Counter(domain_of(name.split(" ")[0]).name for name in classes)
     tasks = [domain_of(v.kind).name for v in report.judged if isinstance(v, Task)]
-    solved = [
-        (domain_of(a.task.kind).name, o.grade.correct) for a in report.answered for o in a.outcomes if not o.grade.lost
-    ]
+    solved = [(domain_of(a.task.kind).name, a.solve_frac or 0.0) for a in report.answered if a.kept]
     metrics = {}
     for domain in domains:
         metrics[f"curriculum/coverage/{domain}"] = float(covered[domain])
         metrics[f"curriculum/classes/{domain}"] = float(seen[domain])
         metrics[f"curriculum/share/{domain}"] = mean(float(name == domain) for name in tasks)
-        metrics[f"curriculum/solve_rate/{domain}"] = mean(float(right) for name, right in solved if name == domain)
+        metrics[f"curriculum/solve_rate/{domain}"] = mean(share for name, share in solved if name == domain)
     return metrics
 
 
@@ -112,23 +110,21 @@ def _pressure_metrics(report: StepReport) -> dict[str, float]:
 
 
 def _solving_metrics(report: StepReport) -> dict[str, float]:
-    outcomes = [o for a in report.answered for o in a.outcomes if not o.grade.lost]
+    answered = [a for a in report.answered if a.kept]  # of others all attempts were lost
+    outcomes = [a.outcomes[i] for a in answered for i in a.kept]
     completions = [c for a in report.answered for c in a.completions]
-    rewards = report.credit.attempt_rewards[: len(report.answered)]  # those of replayed attempts stand behind
+    fresh = report.credit.attempt_rewards[: len(report.answered)]  # those of replayed attempts stand behind
+    rewards = [[reward for reward in row if reward is not None] for row in fresh]
     metrics = {
-        "solve/rate": mean(float(o.grade.correct) for o in outcomes),
+        "solve/rate": mean(a.solve_frac or 0.0 for a in answered),
         "solve/thought_frac": mean(float(bool(o.attempt.thought)) for o in outcomes),
         "solve/unparsable_frac": mean(float(not well_formed(o.grade)) for o in outcomes),
         "solve/entropy": mean(c.entropy for c in completions),
         "solve/tokens_mean": mean(float(len(c.tokens)) for c in completions),
-        "reward/student_mean": mean(r for row in rewards for r in row if r is not None),
+        "reward/student_mean": mean(mean(row) for row in rewards if row),
     }
-    for kind in in_order(a.task.kind for a in report.answered):
-        graded = [
-            o.grade.correct for a in report.answered if a.task.kind == kind for o in a.outcomes if not o.grade.lost
-        ]
-        if graded:
-            metrics[f"solve/rate/{kind}"] = mean(map(float, graded))
+    for kind in in_order(a.task.kind for a in answered):
+        metrics[f"solve/rate/{kind}"] = mean(a.solve_frac or 0.0 for a in answered if a.task.kind == kind)
     return metrics
 
 

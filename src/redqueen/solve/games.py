@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Literal
 
 from redqueen.domains.registry import domain_of, in_order
@@ -14,7 +15,8 @@ from redqueen.solve.solving import Answered
 
 @dataclass(frozen=True)
 class Game:
-    """How a match ended. ``solve_frac`` is None when the teacher made no valid task; ``winner`` "none": no game."""
+    """How a match ended. ``solve_frac`` is the mean of the tasks' shares of right attempts, each task weighing as much
+    however often it was attempted; None when the teacher made no valid task. ``winner`` "none": no game."""
 
     match: Match
     num_tasks: int
@@ -37,9 +39,9 @@ def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[
     tasks = [v for v in judged if isinstance(v, Task) and v.teacher == match.teacher]
     rejections = [v for v in judged if isinstance(v, Rejection) and v.candidate.teacher == match.teacher]
     own = [a for a in answered if (a.task.teacher, a.student.id) == (match.teacher, match.student)]
-    grades = [a.outcomes[i].grade.correct for a in own for i in a.kept]
-    solve_frac = sum(grades) / len(grades) if grades else None
-    counts = bool(grades) if tasks else any(v.reason != "infra" for v in rejections)
+    shares = [share for a in own if (share := a.solve_frac) is not None]
+    solve_frac = fmean(shares) if shares else None
+    counts = bool(shares) if tasks else any(v.reason != "infra" for v in rejections)
     if not counts or match.teacher == match.student:
         return Game(match, len(tasks), solve_frac, "none")
     return Game(match, len(tasks), solve_frac, decide(solve_frac, match.expected_win_frac))
