@@ -1,7 +1,7 @@
 """Statistics against numbers worked out by hand, and against scipy."""
 
 from itertools import combinations
-from math import comb, isnan, sqrt
+from math import comb, exp, isnan, log, sqrt
 from statistics import fmean
 
 import numpy as np
@@ -25,6 +25,7 @@ from redqueen.statistics import (
     permutation_p,
     ratio_interval,
     resampled_means,
+    t_quantile,
     wilson,
 )
 
@@ -216,19 +217,62 @@ def test_hedges_g_is_the_corrected_difference_in_pooled_deviations() -> None:
     assert isnan(hedges_g([1], [2])) and isnan(hedges_g([2, 2], [1, 1]))
 
 
+def test_an_interval_over_seeds_is_students() -> None:
+    # Mean 3, variance (4 + 1 + 9) / 2 = 7, standard error sqrt(7 / 3); t with 2 degrees of freedom is 4.303.
+    half = 4.30265 * sqrt(7 / 3)
+    assert mean_interval([1.0, 2.0, 6.0]) == pytest.approx((3 - half, 3 + half), abs=1e-4)
+
+
+def test_three_runs_of_one_sign_alone_do_not_put_an_interval_above_zero() -> None:
+    low, high = mean_interval([0.1, 0.2, 0.9])
+    assert low < 0 < high
+    assert mean_interval([0.30, 0.32, 0.34]).low > 0
+
+
 def test_a_difference_carries_estimate_interval_and_what_the_seeds_allow() -> None:
+    # Variances 1 and 1 of three each: standard error sqrt(2 / 3), exactly 4 degrees of freedom, t = 2.776.
     found = difference([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
     assert found.estimate == 3.0
-    assert 1.0 <= found.interval.low < 3.0 < found.interval.high <= 5.0
+    assert found.interval == pytest.approx((3 - 2.77645 * sqrt(2 / 3), 3 + 2.77645 * sqrt(2 / 3)), abs=1e-4)
     assert found.p == found.least_p == pytest.approx(0.1)
-    assert difference([1.0], [1.0]).interval == (0.0, 0.0)
 
 
-def test_an_interval_over_seeds_covers_the_mean_and_stays_within_the_runs() -> None:
-    low, high = mean_interval([1.0, 2.0, 6.0])
-    assert 1.0 <= low < 3.0 < high <= 6.0
-    assert mean_interval([2.0]) == (2.0, 2.0)
-    assert ratio_interval([3.0, 3.0], [2.0]) == pytest.approx((1.5, 1.5))
+def test_the_degrees_of_freedom_of_a_difference_are_rounded_down() -> None:
+    # s^2 / n is 1 / 3 and 4 / 3: (5 / 3)^2 / ((1 / 9 + 16 / 9) / 2) = 50 / 17 = 2.94, so 2 are counted.
+    found = difference([5.0, 6.0, 7.0], [1.0, 3.0, 5.0])
+    half = 4.30265 * sqrt(5 / 3)
+    assert found.interval == pytest.approx((3 - half, 3 + half), abs=1e-4)
+
+
+def test_an_arm_without_spread_lends_no_degrees_of_freedom() -> None:
+    found = difference([4.0, 5.0, 6.0], [1.0] * 5)
+    assert found.interval == pytest.approx((4 - 4.30265 * sqrt(1 / 3), 4 + 4.30265 * sqrt(1 / 3)), abs=1e-4)
+
+
+def test_a_ratio_has_its_interval_on_the_logarithm() -> None:
+    # Means 5 and 2, variances 1 and 1 of three each: (s / mean)^2 / n is 1 / 75 and 1 / 12.
+    first, second = 1 / 75, 1 / 12
+    free = int((first + second) ** 2 / ((first**2 + second**2) / 2))
+    half = scipy.stats.t.ppf(0.975, free) * sqrt(first + second)
+    expected = (exp(log(2.5) - half), exp(log(2.5) + half))
+    assert free == 2
+    assert ratio_interval([4.0, 5.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(ValueError, match="positive"):
+        ratio_interval([1.0, 2.0], [0.0, 0.0])
+
+
+def test_one_run_or_runs_without_spread_have_no_interval() -> None:
+    unknown = [
+        mean_interval([]),
+        mean_interval([2.0]),
+        mean_interval([2.0, 2.0, 2.0]),
+        mean_interval([0.1 + 0.2, 0.3, 0.3]),
+        difference([1.0], [1.0, 2.0]).interval,
+        difference([1.0, 1.0], [2.0, 2.0]).interval,
+        ratio_interval([3.0, 3.0], [2.0]),
+        ratio_interval([3.0, 3.0], [2.0, 2.0]),
+    ]
+    assert all(isnan(end) for interval in unknown for end in interval)
 
 
 @pytest.mark.parametrize(("arm", "reference"), [([], [1.0]), ([1.0], [])])
@@ -271,6 +315,30 @@ def test_the_paired_bootstrap_is_scipys() -> None:
     )
     found = bootstrap_difference(a, b, rng(), num_resamples=20_000)
     assert found == pytest.approx(tuple(expected.confidence_interval), abs=0.01)
+
+
+@pytest.mark.parametrize("free", [*range(1, 200), 1000, 10**6])
+def test_the_quantile_of_t_is_scipys(free: int) -> None:
+    assert t_quantile(free) == pytest.approx(scipy.stats.t.ppf(0.975, free), abs=5e-4)
+
+
+@given(st.lists(st.integers(-20, 20).map(float), min_size=2, max_size=9).filter(lambda values: len(set(values)) > 1))
+def test_the_interval_of_a_mean_is_scipys(values: list[float]) -> None:
+    expected = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
+    assert mean_interval(values) == pytest.approx(tuple(expected), rel=1e-3, abs=1e-3)
+
+
+@given(NUMBERS.filter(lambda v: len(set(v)) > 1), NUMBERS.filter(lambda v: len(set(v)) > 1))
+def test_the_interval_of_a_difference_holds_welchs(arm: list[float], reference: list[float]) -> None:
+    expected = scipy.stats.ttest_ind(arm, reference, equal_var=False).confidence_interval(0.95)
+    found = difference(arm, reference).interval
+    assert found.low <= expected.low + 1e-2 and found.high >= expected.high - 1e-2
+
+
+def test_intervals_over_three_seeds_hold_the_mean_in_nineteen_of_twenty() -> None:
+    draws = np.random.default_rng(1).normal(1.0, 1.0, (4000, 3))
+    held = [low <= 1.0 <= high for low, high in (mean_interval(list(row)) for row in draws)]
+    assert fmean(held) == pytest.approx(0.95, abs=0.015)
 
 
 # Seeds and items, both drawn ---------------------------------------------------------------------------------------

@@ -37,7 +37,10 @@ def word(found: list[Verdict], id_: str) -> str:
         # Three against three: the interval is clear, but p cannot fall below 0.1.
         (LOW[:3], HIGH[:3], "undecided"),
         (HIGH[:3], LOW[:3], "not seen"),
-        ([0.5, 0.5, 0.5], [0.5, 0.5, 0.5], "not seen"),
+        # Runs that do not differ say nothing about others.
+        ([0.5, 0.5, 0.5], [0.5, 0.5, 0.5], "undecided"),
+        # Three equal signs are no evidence: the arms' ranges are apart, the interval is not.
+        ([0.60, 0.61, 0.62], [0.40, 0.50, 0.59], "undecided"),
     ],
 )
 def test_one_arm_above_another(single: list[float], population: list[float], expected: str) -> None:
@@ -58,6 +61,33 @@ def test_a_margin_lets_a_small_effect_count_as_none() -> None:
     slightly = [0.421, 0.431, 0.441, 0.411, 0.401]
     assert larger(results(LOW, slightly), POPULATION, SINGLE, FITNESS).word == "undecided"
     assert larger(results(LOW, slightly), POPULATION, SINGLE, FITNESS, margin=0.1).word == "not seen"
+
+
+def test_three_runs_on_one_side_of_a_bound_do_not_decide() -> None:
+    near = results([0.1, 0.2, 0.9], [-0.1, -0.2, -0.9])
+    for part in (above(near, SINGLE, FITNESS, 0.0), above(near, POPULATION, FITNESS, 0.0)):
+        assert part.word == "undecided"
+
+
+def test_runs_that_do_not_differ_leave_a_bound_undecided() -> None:
+    part = above(results([1.0, 1.0, 1.0], []), SINGLE, FITNESS, 0.5)
+    assert (part.word, part.figure.split(";")[0]) == ("undecided", "1") and "do not differ" in part.figure
+
+
+@pytest.mark.parametrize("measure", ["semantic/operations_rarefied", "semantic/new_frac/end", "curriculum/lines/end"])
+def test_where_no_program_was_traced_nothing_is_said_of_programs(measure: str) -> None:
+    none = {measure: [0.0] * 5, "semantic/rarefied_to": [0.0] * 5, "semantic/untraced_frac": [1.0] * 5}
+    given = {POPULATION: none | {FITNESS: HIGH}, SINGLE: none | {FITNESS: LOW}, PAIR: none | {FITNESS: LOW}}
+    for part in (larger(given, POPULATION, SINGLE, measure), below(given, SINGLE, measure, 0.1)):
+        assert part.word == "undecided" and part.figure.startswith("no program was traced")
+    assert word(verdicts(given), "a") == "undecided"
+    assert word(verdicts(given), "1") == "undecided"
+    assert word(verdicts(given), "5") == "seen"
+
+
+def test_a_measure_that_an_untraced_run_lacks_is_not_said_to_lack_runs() -> None:
+    part = above({POPULATION: {"steps": [16.0] * 5}}, POPULATION, "curriculum/lines/change", 0.0)
+    assert part.figure == "no program was traced of 4T+4S"
 
 
 def test_one_arm_against_a_bound() -> None:
@@ -104,7 +134,9 @@ def test_the_collapse_of_the_single_agent_is_seen_where_it_is() -> None:
     }
     seen = verdicts({SINGLE: collapsed, POPULATION: alive})
     assert (word(seen, "2"), word(seen, "4")) == ("seen", "seen")
-    other_way = verdicts({SINGLE: collapsed | {"propose/entropy/left_frac": [0.9] * 5}, POPULATION: alive})
+    other_way = verdicts(
+        {SINGLE: collapsed | {"propose/entropy/left_frac": [0.9, 0.8, 0.9, 0.9, 0.95]}, POPULATION: alive}
+    )
     assert word(other_way, "4") == "not seen"
 
 
@@ -136,6 +168,12 @@ def test_the_spread_over_seeds_is_set_against_that_over_members() -> None:
     assert word(verdicts(given), "f") == "seen"
     given[POPULATION]["fitness/greedy/spread"] = [0.2, 0.3, 0.25]
     assert word(verdicts(given), "f") == "not seen"
+
+
+def test_one_scored_member_has_no_spread_to_set_against_that_over_seeds() -> None:
+    given = {POPULATION: {FITNESS: [0.4, 0.5, 0.6], "fitness/greedy/spread": [0.0, 0.0, 0.0]}}
+    part = next(verdict for verdict in verdicts(given) if verdict.id == "f").parts[0]
+    assert part.word == "undecided" and "two members" in part.figure
 
 
 def test_the_pair_must_be_beaten_in_fitness_and_in_kinds() -> None:

@@ -24,7 +24,7 @@ from redqueen.experiment.runner import (
     with_limit,
 )
 from redqueen.experiment.tables import REPORT as TABLES_REPORT
-from redqueen.experiment.tables import all_numbers, by_arm, measure, write_tables
+from redqueen.experiment.tables import all_numbers, by_arm, measure, report_text, write_tables
 from redqueen.journal import Journal, read
 from redqueen.run.store import JOURNAL
 
@@ -154,6 +154,30 @@ def test_the_report_has_a_row_a_run_arm_by_arm(plan: Experiment, runs: Path, tmp
         ["| 4T+4S", "0"],
         ["| 4T+4S", "1"],
     ]
+
+
+def test_the_report_shows_the_product_of_the_runs_that_have_one(plan: Experiment, runs: Path, tmp_path: Path) -> None:
+    assert "/product" not in write_tables(plan, runs, tmp_path).read_text()
+    measured = recorded_runs(plan, tmp_path)
+    numbers = all_numbers(measured)
+    for at, found in enumerate(numbers):
+        if measured[at].planned.arm == "4T+4S":
+            found |= {"fitness/greedy/product": 0.31 + at / 100, "fitness/sampled/product": 0.25}
+    text = report_text(plan, measured, numbers)
+    every_arm, every_run = (text.split(f"## Every {what}\n\n")[1].split("\n## ")[0] for what in ("arm", "run"))
+    # 0.31 and 0.33: t with 1 degree of freedom is 12.706, the standard error 0.01.
+    assert r"| fitness/greedy/product | – | 0.320 \[0.193, 0.447\] |" in every_arm
+    assert "| fitness/sampled/product | – | 0.250 |" in every_arm
+    assert "| fitness/greedy/product | fitness/sampled/product |" in every_run and "| 0.330 | 0.250 |" in every_run
+
+
+def test_one_run_and_runs_that_do_not_differ_stand_without_an_interval(
+    plan: Experiment, runs: Path, tmp_path: Path
+) -> None:
+    text = write_tables(plan, runs, tmp_path).read_text()
+    assert "Student's t intervals over seeds" in text and "bootstrap" not in text.lower()
+    assert "| steps | 5 | 5 |" in text
+    assert "| steps | 0 | – | – | 1.000 |" in text
 
 
 def test_the_report_has_the_students_score_on_parts_of_the_suite_beside_the_base(

@@ -20,7 +20,9 @@ from redqueen.streams import Streams
 
 SUITE = "mini"
 EVALUATION_SEED = 20_260_101
-"""Sampling on the suite uses one seed at every step and in every run: differences are the members', not the dice's."""
+"""Sampling on the suite uses one seed at every step and in every run: one adapter in one slot draws the same again.
+Requests' seeds depend on the slot too, and what a draw gives on the prompt: sampled scores of two members, or of base
+and control, are draws of their own, and differ by chance even where the policies do not."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 A claim is a few statements ("parts") about arms. A part is *seen* when its whole 95 % interval over seeds lies where
 the statement says and, where two arms are compared, the permutation test gives p <= ``MOST_P`` too; *not seen* when
 its whole interval lies on the other side of ``margin``, the smallest effect that would matter (ours; 0 unless said);
-else *undecided*. With fewer than ``FEWEST_SEEDS`` runs of an arm it is undecided, whatever the interval says. A claim
-is not seen when one of its parts is not, seen when all of them are, else undecided.
+else *undecided*. With fewer than ``FEWEST_SEEDS`` runs of an arm it is undecided, whatever the interval says; so it is
+where the runs do not differ, and what programs are or do is undecided where none was traced. A claim is not seen when
+one of its parts is not, seen when all of them are, else undecided.
 
-What an interval over few seeds can do is little (``statistics``): "undecided" means that this experiment cannot tell.
+An interval over few seeds is wide (Student's t, ``statistics``): "undecided" means that this experiment cannot tell.
 """
 
 from __future__ import annotations
@@ -45,6 +46,12 @@ SECONDS_A_CHILD = 10.0
 """A child made within this is made "in seconds" (ours)."""
 
 FITNESS = "fitness/greedy/mean"
+
+OF_PROGRAMS = ("semantic/", *STRUCTURE)
+"""Begin the names of measures of what programs are and do; a run whose tasks are none has 0 for them, or nothing."""
+RAREFIED_TO, UNTRACED_FRAC = "semantic/rarefied_to", "semantic/untraced_frac"
+UNTRACED = "no program was traced"
+ALIKE = "the runs do not differ, so nothing says how far others would lie"
 
 
 @dataclass(frozen=True)
@@ -85,13 +92,13 @@ def larger(results: Results, arm: str, reference: str, measure: str, margin: flo
     """State that the arm's mean is above the reference's."""
     statement = f"{measure}: {arm} above {reference}"
     first, second = _values(results, arm, measure), _values(results, reference, measure)
-    missing = _too_few((arm, first), (reference, second))
-    if not first or not second:
+    missing = _untraced(results, measure, arm, reference) or _too_few((arm, first), (reference, second))
+    if not first or not second or missing.startswith(UNTRACED):
         return Part(statement, "undecided", missing)
     found = difference(first, second)
     figure = f"{_figure(found.estimate, found.interval)}, p = {found.p:.3f} (least {found.least_p:.3f})"
-    if missing:
-        return Part(statement, "undecided", f"{figure}; {missing}")
+    if missing or not found.interval.known:
+        return Part(statement, "undecided", f"{figure}; {missing or ALIKE}")
     word: Word = "undecided"
     if found.interval.low > 0 and found.p <= MOST_P:
         word = "seen"
@@ -121,13 +128,13 @@ def _one_arm(
     fails: Callable[[Interval], bool],
 ) -> Part:
     values = _values(results, arm, measure)
-    missing = _too_few((arm, values))
-    if not values:
+    missing = _untraced(results, measure, arm) or _too_few((arm, values))
+    if not values or missing.startswith(UNTRACED):
         return Part(statement, "undecided", missing)
     interval = mean_interval(values)
     figure = _figure(fmean(values), interval)
-    if missing:
-        return Part(statement, "undecided", f"{figure}; {missing}")
+    if missing or not interval.known:
+        return Part(statement, "undecided", f"{figure}; {missing or ALIKE}")
     return Part(statement, "seen" if holds(interval) else "not seen" if fails(interval) else "undecided", figure)
 
 
@@ -154,19 +161,24 @@ def _cost(results: Results) -> list[Part]:
         return [Part(statement, "undecided", missing)]
     interval = ratio_interval(first, second)
     figure = f"ratio {_figure(fmean(first) / fmean(second), interval)}"
-    if missing:
-        return [Part(statement, "undecided", f"{figure}; {missing}")]
+    if missing or not interval.known:
+        return [Part(statement, "undecided", f"{figure}; {missing or ALIKE}")]
     word: Word = "seen" if interval.high <= bound else "not seen" if interval.low > bound else "undecided"
     return [Part(statement, word, figure)]
 
 
 def _seeds(results: Results) -> list[Part]:
-    """The spread over seeds against that over a population's members: a statement of size, without a test."""
+    """The spread over seeds against that over a population's members: a statement of size, without a test.
+
+    A spread of 0 is that of one scored member, or of members that are one adapter: no measure of how members differ.
+    """
     statement = f"{FITNESS}: standard deviation over seeds above that over the members of a run, {POPULATION}"
     means, within = _values(results, POPULATION, FITNESS), _values(results, POPULATION, "fitness/greedy/spread")
     missing = _too_few((POPULATION, means))
     if missing or not within:
         return [Part(statement, "undecided", missing or "no spread was measured")]
+    if not any(within):
+        return [Part(statement, "undecided", "in no run two members were scored that differ")]
     seeds, members = stdev(means), fmean(within)
     figure = f"{number(seeds)} over seeds, {number(members)} over members"
     return [Part(statement, "seen" if seeds > members else "not seen", figure)]
@@ -256,5 +268,20 @@ def _too_few(*arms: tuple[str, Sequence[float]]) -> str:
     return ", ".join(few)
 
 
+def _untraced(results: Results, measure: str, *arms: str) -> str:
+    """Say of which arms no program was traced, for a measure of programs: tasks in mathematics have none."""
+    if not measure.startswith(OF_PROGRAMS):
+        return ""
+    if measure.endswith("_rarefied") and not all(v for arm in arms for v in _values(results, arm, RAREFIED_TO)):
+        return f"{UNTRACED} in one run at least"
+    untraced = [arm for arm in arms if results.get(arm) and not any(_of_programs(results[arm]))]
+    return f"{UNTRACED} of {', '.join(untraced)}" if untraced else ""
+
+
+def _of_programs(numbers: Mapping[str, Sequence[float]]) -> list[float]:
+    named = (name for name in numbers if name.startswith(OF_PROGRAMS) and name not in (RAREFIED_TO, UNTRACED_FRAC))
+    return [value for name in named for value in numbers[name]]
+
+
 def _figure(value: float, interval: Interval) -> str:
-    return f"{number(value)} [{number(interval.low)}, {number(interval.high)}]"
+    return f"{number(value)} [{number(interval.low)}, {number(interval.high)}]" if interval.known else number(value)

@@ -164,7 +164,8 @@ def _fitness(by_arm: Mapping[str, Sequence[Measured]]) -> Any:
             if means:
                 interval = mean_interval(means)
                 axes.plot(means, [row] * len(means), "o", color=COLORS[1], alpha=0.5, markersize=4)
-                axes.plot([interval.low, interval.high], [row, row], "-", color=COLORS[0], linewidth=1.2)
+                if interval.known:
+                    axes.plot([interval.low, interval.high], [row, row], "-", color=COLORS[0], linewidth=1.2)
                 axes.plot([fmean(means)], [row], "|", color=COLORS[0], markersize=11)
         if bases:
             axes.axvline(fmean(bases), color=COLORS[2], linestyle="--", linewidth=1)

@@ -146,7 +146,10 @@ class Measured:
 
 
 def fingerprint(planned: Planned) -> str:
-    """Return 12 hexadecimal digits that differ between runs with different settings (threads and limits excepted)."""
+    """Return 12 hexadecimal digits that differ between runs with different settings (threads and limits excepted).
+
+    A precision of ``auto`` counts as bf16, whatever the processor made of it: such a run in float32 has the same one.
+    """
     plain = planned.config.model_dump(mode="json")
     plain["run"] = {name: value for name, value in plain["run"].items() if name not in UNNAMED}
     for section, later in LATER.items():

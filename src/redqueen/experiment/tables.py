@@ -33,14 +33,16 @@ from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, STUDENTS
 from redqueen.report.markdown import literal, table
 from redqueen.run.store import JOURNAL
-from redqueen.statistics import NUM_RESAMPLES, Interval, difference, mean_interval
+from redqueen.statistics import Interval, difference, mean_interval
 
 REPORT = "report.md"
+
+_SCORES = ("mean", "worst", "best", "change", "product", "above_control")
 
 _STRUCTURE = ("ast_depth", "cyclomatic", "lines", "variables", "halstead_volume")
 
 SHOWN = (
-    *(f"fitness/{mode}/{what}" for mode in ("greedy", "sampled") for what in ("mean", "worst", "best", "change")),
+    *(f"fitness/{mode}/{what}" for mode in ("greedy", "sampled") for what in _SCORES),
     *(f"curriculum/{what}/{of}" for what in _STRUCTURE for of in ("end", "change")),
     "curriculum/coverage/end",
     "curriculum/new_program_frac/end",
@@ -78,6 +80,8 @@ SHOWN_BY_RUN = (
     "fitness/greedy/mean",
     "fitness/greedy/worst",
     "fitness/sampled/mean",
+    "fitness/greedy/product",
+    "fitness/sampled/product",
     "solve/rate/end",
     "solve/rate/change",
     "curriculum/lines/end",
@@ -86,7 +90,7 @@ SHOWN_BY_RUN = (
     "propose/entropy/left_frac",
     "semantic/operations_rarefied",
 )
-"""Measures in the report's table with a row a run."""
+"""Measures in the report's table with a row a run: those that some run has."""
 
 SCORE_COLUMNS = tuple(
     ["individual", "suite", "stratum", "kind", "mode", "num_items", "mean_frac", "low_frac", "high_frac"]
@@ -209,7 +213,8 @@ def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequenc
     parts = [
         f"# {literal(plan.name)}",
         f"{len(measured)} of {len(plan.runs)} runs are finished. A run is one observation: all intervals are 95 % "
-        f"percentile bootstrap intervals over seeds ({NUM_RESAMPLES:,} resamples). {_caution(results)}",
+        f"Student's t intervals over seeds (of differences Welch's), which assume that runs scatter about normally. "
+        f"{_caution(results)}",
         _table(
             ["arm", "seeds", "held equal", "steps", "tokens sampled", "seconds of steps"], _arm_cells(plan, measured)
         ),
@@ -227,7 +232,7 @@ def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequenc
         f"by where its function comes from. Finer parts, and sampled ones: `{FITNESS}`.",
         _table(*_part_cells(plan, measured)),
     ]
-    parts += ["## Every run", _table(["arm", "seed", *SHOWN_BY_RUN], _run_rows(plan, measured, numbers))]
+    parts += ["## Every run", _table(*_run_rows(plan, measured, numbers))]
     if plan.reference in results:
         for arm in others:
             head = ["measure", "difference", "95 % interval", "Hedges' g", "p", "least p possible"]
@@ -247,8 +252,11 @@ def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequenc
 def _caution(results: Results) -> str:
     fewest = min(len(next(iter(numbers.values()))) for numbers in results.values())
     if fewest >= 5:
-        return "Bootstrap intervals over so few runs are somewhat too narrow."
-    return f"The arm with the fewest has {fewest}: so few give intervals that are too narrow, and tell little."
+        return "No interval stands where the runs do not differ."
+    return (
+        f"The arm with the fewest has {fewest}: so few give wide intervals and tell little. No interval stands beside "
+        "one run, nor where the runs do not differ."
+    )
 
 
 def _arm_cells(plan: Experiment, measured: Sequence[Measured]) -> list[list[str]]:
@@ -265,10 +273,12 @@ def _arm_cells(plan: Experiment, measured: Sequence[Measured]) -> list[list[str]
 
 def _run_rows(
     plan: Experiment, measured: Sequence[Measured], numbers: Sequence[Mapping[str, float]]
-) -> list[list[str]]:
-    """A row a run, arm by arm."""
+) -> tuple[list[str], list[list[str]]]:
+    """The head, and a row a run, arm by arm."""
+    names = [name for name in SHOWN_BY_RUN if any(name in found for found in numbers)]
     pairs = sorted(zip(measured, numbers, strict=True), key=lambda pair: plan.arms.index(pair[0].planned.arm))
-    return [[*_run_cells(run), *(number(found.get(name)) for name in SHOWN_BY_RUN)] for run, found in pairs]
+    rows = [[*_run_cells(run), *(number(found.get(name)) for name in names)] for run, found in pairs]
+    return ["arm", "seed", *names], rows
 
 
 def _part_cells(plan: Experiment, measured: Sequence[Measured]) -> tuple[list[str], list[list[str]]]:
@@ -308,7 +318,8 @@ def _mean_cells(plan: Experiment, results: Results) -> list[list[str]]:
 def _mean_cell(values: Sequence[float]) -> str:
     if not values:
         return NOTHING
-    return f"{number(fmean(values))} {_interval(mean_interval(values))}" if len(values) > 1 else number(values[0])
+    interval = mean_interval(values)
+    return f"{number(fmean(values))} {_interval(interval)}" if interval.known else number(fmean(values))
 
 
 def _difference_cells(results: Results, arm: str, reference: str) -> list[list[str]]:
@@ -330,8 +341,8 @@ def _verdict_parts(results: Results) -> list[str]:
     return [
         "Computed by `src/redqueen/experiment/claims.py`. A statement is seen when its whole interval lies where the "
         f"statement says (and p <= {MOST_P} where two arms are compared), not seen when it lies wholly on the other "
-        f"side, else undecided; with fewer than {FEWEST_SEEDS} runs of an arm it is undecided. A claim is not seen "
-        "when one of its statements is not.",
+        f"side, else undecided; with fewer than {FEWEST_SEEDS} runs of an arm it is undecided, as it is where the runs "
+        "do not differ or no program was traced. A claim is not seen when one of its statements is not.",
         _table(["", "claim", "verdict"], rows),
         _table(["", "statement", "verdict", "figure"], detail),
     ]
@@ -342,7 +353,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _interval(interval: Interval) -> str:
-    return f"[{number(interval.low)}, {number(interval.high)}]"
+    return f"[{number(interval.low)}, {number(interval.high)}]" if interval.known else NOTHING
 
 
 def _spread(values: Sequence[float]) -> str:
