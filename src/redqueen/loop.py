@@ -199,7 +199,7 @@ def update(
     """Phase 5. Reward, step each member once, rate each match once, remember the tasks; count the step.
 
     Past members neither learn nor change their ratings. A member whose update was not finite was not stepped; it is
-    marked broken until it is replaced.
+    marked broken until a later update of it is finite, or it is replaced.
     """
     tasks, solved = valid(judged), solve_fracs(answered)
     pressures = task_memory.pressures(state.memory, tasks, solved)
@@ -229,7 +229,8 @@ def update(
         memory=task_memory.remember(state.memory, tasks, solved),
         archive=state.archive.looked_at(solve_fracs(replayed), state.step + 1).add(tasks, solved, state.step + 1),
         baselines=credit.baselines,
-        broken=state.broken | {living[s.slot] for s in stats if not s.ok},
+        broken=(state.broken - {living[s.slot] for s in stats if s.stepped})
+        | {living[s.slot] for s in stats if not s.ok},
     )
     return state, Update(tuple(games), pressures, credit, tuple(stats))
 
