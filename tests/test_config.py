@@ -261,6 +261,26 @@ def test_settings_that_would_do_nothing_or_undo_another_are_refused(overrides: l
 @pytest.mark.parametrize(
     ("overrides", "complaint"),
     [
+        (["kl_weight=0.1", "reference_every_steps=4"], "learn: reference_resets_moments needs references"),
+        (["kl_to=reference", "reference_every_steps=4"], "learn: reference_resets_moments needs references"),
+        (["kl_weight=0.1", "kl_to=reference"], r"set kl_weight and reference_every_steps above 0 and kl_to"),
+    ],
+)
+def test_moments_that_would_never_be_reset_are_refused(overrides: list[str], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        load_config(None, ["learn.reference_resets_moments=true", *(f"learn.{one}" for one in overrides)])
+
+
+def test_a_gene_of_a_weight_of_0_is_refused() -> None:
+    gene = 'evolve.genes=["entropy_weight"]'
+    with pytest.raises(UserError, match=r"a factor on learn\.entropy_weight, which is 0: set that"):
+        load_config(None, [gene])
+    assert load_config(None, [gene, "learn.entropy_weight=-0.01"]).evolve.genes == ("entropy_weight",)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "complaint"),
+    [
         (['sampler.urls=["localhost:8000"]'], r"sampler\.urls: 'localhost:8000' is no address of a server"),
         (['sampler.urls=["ftp://host"]'], r"write it as http://127\.0\.0\.1:8000"),
         (['sampler.urls=["http://a", "http://a"]'], "an address is there twice"),

@@ -382,9 +382,18 @@ def test_a_member_whose_update_is_not_finite_is_marked_left_as_it_was_and_the_fi
     assert engine.store.bank.factors(2)[name][1].isfinite().all()
 
 
+def test_a_broken_member_is_sound_again_once_it_has_been_stepped_and_no_sooner(table: Table) -> None:
+    """Without evolution nobody is replaced: one bad update would keep a student out of hall and product for good."""
+    for answer, still in ((half, frozenset()), (right, frozenset({"S1"}))):  # of equal rewards nothing is learned
+        state, engine = table.sit(config_of(evolve={**EVOLVING, "enabled": False}), Teacher(), answer)
+        state, report = play_step(replace(state, broken=frozenset({"S1"})), engine, Clock())
+        assert (2 in {u.slot for u in report.updates if u.stepped}) is not bool(still)
+        assert state.broken == still
+
+
 def test_a_broken_member_that_is_alone_in_its_role_gives_its_place_to_a_fresh_founder(table: Table) -> None:
     config = config_of(population={"num_teachers": 3, "num_students": 1}, evolve=EVOLVING)
-    state, engine = table.sit(config, Teacher(), half)
+    state, engine = table.sit(config, Teacher(), right)
     state = replace(state, broken=frozenset({"S1"}), step=1)
     state, report = play_step(state, engine, Clock())
     birth = next(b for b in report.births if b.replaced == "S1")

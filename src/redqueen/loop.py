@@ -83,8 +83,11 @@ class StepReport:
     seconds: dict[str, float]
 
 
-def play_step(state: State, engine: Engine, clock: Clock) -> tuple[State, StepReport]:
-    """Play one step and return the new state with the report of what happened."""
+def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False) -> tuple[State, StepReport]:
+    """Play one step and return the new state with the report of what happened.
+
+    ``is_last``: the run ends with it, whatever its number, so that nobody is born.
+    """
     streams = Streams(engine.config.run.rng_seed, state.step + 1)
 
     with clock.phase("match"):
@@ -99,7 +102,7 @@ def play_step(state: State, engine: Engine, clock: Clock) -> tuple[State, StepRe
             state, engine, matches=matches, proposals=proposals, judged=judged, answered=answered, replayed=replayed
         )
     with clock.phase("evolve"):
-        state, evolved = evolution(state, engine, streams)
+        state, evolved = evolution(state, engine, streams, is_last)
 
     return state, StepReport(
         step=state.step,
@@ -196,7 +199,7 @@ def update(
     """Phase 5. Reward, step each member once, rate each match once, remember the tasks; count the step.
 
     Past members neither learn nor change their ratings. A member whose update was not finite was not stepped; it is
-    marked broken until it is replaced.
+    marked broken until a later update of it is finite, or it is replaced.
     """
     tasks, solved = valid(judged), solve_fracs(answered)
     pressures = task_memory.pressures(state.memory, tasks, solved)
@@ -226,16 +229,19 @@ def update(
         memory=task_memory.remember(state.memory, tasks, solved),
         archive=state.archive.looked_at(solve_fracs(replayed), state.step + 1).add(tasks, solved, state.step + 1),
         baselines=credit.baselines,
-        broken=state.broken | {living[s.slot] for s in stats if not s.ok},
+        broken=(state.broken - {living[s.slot] for s in stats if s.stepped})
+        | {living[s.slot] for s in stats if not s.ok},
     )
     return state, Update(tuple(games), pressures, credit, tuple(stats))
 
 
-def evolution(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolution]:
-    """Phase 5, every k steps: the fittest enter the hall of fame; children take the slots of the weakest."""
+def evolution(state: State, engine: Engine, streams: Streams, is_last: bool = False) -> tuple[State, Evolution]:
+    """Phase 5, every k steps: the fittest enter the hall of fame; children take the slots of the weakest.
+
+    Not in the last step: a child born then would be evaluated before it has learned.
+    """
     config = engine.config.evolve
-    last = state.step == engine.config.run.num_steps  # a child born now would be evaluated before it has learned
-    if state.step % config.every_steps or last:
+    if is_last or state.step % config.every_steps or state.step == engine.config.run.num_steps:
         return state, Evolution()
     looks = Looks.at(
         state.archive, state.students, prober_of(engine, engine.config, streams), config, streams.rng("probe")

@@ -14,7 +14,7 @@ from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
-from redqueen.evaluate.questions import TaskQuestion
+from redqueen.evaluate.questions import MathsQuestion, Question, TaskQuestion
 from redqueen.nouns import Completion, Grade, Request, Task
 from redqueen.policy.bank import BASE_SLOT
 from redqueen.policy.base_identity import identify_base
@@ -155,6 +155,27 @@ def test_a_population_is_summed_up_by_mean_spread_worst_and_best() -> None:
     low, high = facts["interval"]
     assert 0 <= low < 0.5 < high <= 1
     assert "selected on the test items" in table({**found, "suite": "mini", "answers": "x"})
+
+
+def test_questions_whose_ids_share_a_folder_are_no_cluster_and_those_of_one_function_are() -> None:
+    """MATH-500 names its items test/SUBJECT/NUMBER.json: a subject is no cluster, or its interval hardly has an end."""
+    asked = [MathsQuestion(f"test/{'algebra' if n < 20 else 'geometry'}/{n}.json", "", "1") for n in range(40)]
+    task = Task("t", "", "", "code_o", "", ("",), ("1",))
+    made = [TaskQuestion(f"a/{n}/b/c", task, cluster=f"f{n // 20}") for n in range(40)]
+
+    def width(questions: Sequence[Question]) -> float:
+        answers = [
+            Answer("S1", "student", q.id, mode, 0, "", "", 1, True, Grade(n < 20, "ok"))
+            for n, q in enumerate(questions)
+            for mode in ("greedy", "sampled")
+        ]
+        found = results(answers, questions, 1)
+        low, high = found["population"]["student"]["interval"]
+        assert found["members"][0]["pass_at_k"]["1"]["interval"] == [low, high]
+        return high - low
+
+    assert width(made) == 1.0  # two functions, one right and one wrong
+    assert 0.2 < width(asked) < 0.4  # forty items, half of them right
 
 
 def test_a_lost_grade_is_no_sample() -> None:

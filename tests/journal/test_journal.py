@@ -191,6 +191,19 @@ def test_times_may_come_after_the_step_and_are_no_part_of_a_comparison(tmp_path:
     assert diff(tmp_path / "one", tmp_path / "two") is None
 
 
+def test_an_evaluation_that_is_made_up_for_twice_stands_there_once_with_its_metrics(tmp_path: Path) -> None:
+    """As when a process dies behind the journal's evaluation, before the checkpoint that says that it is made."""
+    with new_journal(tmp_path / "j.sqlite", 1) as journal:
+        before = read.metric_series(journal)
+        for chosen, score in (("S1", 0.4), ("merged", 0.5)):
+            records = [EvaluationRecord("product", "mini", "all", "all", "greedy", 12, score, 0.3, 0.6)]
+            metrics = {"product/share/S1": score, f"product/chosen/{chosen}": 1.0}
+            journal.set_evaluations(1, records, metrics)
+        assert [row["mean_frac"] for row in read.evaluations(journal) if row["step"] == 1] == [0.5]
+        told = {"product/share/S1": [(1, 0.5)], "product/chosen/merged": [(1, 1.0)]}
+        assert read.metric_series(journal) == before | told
+
+
 def test_a_missing_row_is_named_with_the_journal_that_has_it(tmp_path: Path) -> None:
     new_journal(tmp_path / "long", 3).close()
     new_journal(tmp_path / "short", 2).close()

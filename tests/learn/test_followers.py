@@ -54,7 +54,7 @@ def test_a_reference_is_renewed_every_so_many_steps_and_moments_only_when_asked(
         state = {"step": torch.tensor(1.0), "exp_avg": torch.ones(store.bank.num_parameters)}
         store.learner.optimiser.state[store.learner.members[0]] = dict(state)
         store.bank.flat[0] += 1.0
-        config = LearnConfig(reference_every_steps=3, reference_resets_moments=resets)
+        config = LearnConfig(kl_weight=0.1, kl_to="reference", reference_every_steps=3, reference_resets_moments=resets)
         renew_references(store, SLOTS, 4, config)
         assert not torch.equal(store.bank.flat[2], store.bank.flat[0])
         renew_references(store, SLOTS, 6, config)

@@ -61,6 +61,15 @@ def test_a_control_and_a_product_stand_in_it_when_the_journal_has_them(tmp_path:
     assert found.rows()[3] == ["product", "51.0 % (49.0 to 53.0)", "55.0 % (53.0 to 57.0)"]
 
 
+def test_the_product_of_an_end_that_was_left_behind_is_not_in_it(tmp_path: Path) -> None:
+    product = {("product", "greedy"): (0.55, 0.53, 0.57), ("students", "greedy"): (0.36, 0.34, 0.38)}
+    run_with(tmp_path, {("base", "greedy"): BASE}, product)
+    with Journal.open(tmp_path / JOURNAL) as journal, journal.step(4) as tx:
+        tx.add_metrics({"solve/rate": 0.5})
+    found = report_card(read_run(tmp_path))
+    assert [entry.name for entry in found.entries] == ["base", "students"] and found.standing == "worse"
+
+
 @pytest.mark.parametrize(
     ("students", "standing"),
     [((0.50, 0.48, 0.52), "better"), ((0.36, 0.34, 0.38), "worse"), ((0.43, 0.41, 0.45), "unclear")],

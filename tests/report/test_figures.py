@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from synthetic_run import build_run
 
+from redqueen.config import LearnConfig
 from redqueen.journal import Journal, RunRecord
 from redqueen.report.figure import Figure, lines_of, running_mean
 from redqueen.report.population_figures import MAX_MATRIX_SIDE
@@ -45,6 +46,13 @@ def test_the_single_arm_has_no_ratings_no_matchups_no_lineage(single_dir: Path) 
 def test_every_figure_says_its_unit_and_what_it_shows(population_dir: Path) -> None:
     for figure in figures_of(population_dir).values():
         assert figure.unit and figure.text.endswith("."), figure.id
+
+
+def test_words_beside_figures_hold_for_runs_with_counter_pressures_and_pairs(population_dir: Path) -> None:
+    figures = figures_of(population_dir)
+    pressures = ("unsolved_reward", "certain_reward", "novelty_bonus", "crowding_penalty", "size_guard_frac")
+    assert all(name in LearnConfig.model_fields and name in figures["rewards"].text for name in pressures)
+    assert "paired item by item" in figures["fitness-time"].text  # as the verdict is
 
 
 def test_each_step_of_the_solve_rate_is_drawn_as_it_is_in_the_journal(population_dir: Path) -> None:

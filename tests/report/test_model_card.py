@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from synthetic_run import build_run
 
-from redqueen.journal import Journal, read
+from redqueen.journal import EvaluationRecord, Journal, read
+from redqueen.journal.records import CHOSEN, DISTILLED
 from redqueen.policy.base_identity import BaseIdentity
 from redqueen.report.model_card import model_card
 from redqueen.run.store import JOURNAL
@@ -46,6 +47,19 @@ def test_what_came_after_the_checkpoint_is_not_in_it(run_dir: Path) -> None:
         founder = next(i["id"] for i in read.individuals(journal) if i["role"] == "student" and i["born_step"] == 0)
     card = model_card(run_dir, founder, BaseIdentity("owner/base", "a" * 64), merged=False, step=3)
     assert "rating points after step 3" in card and "| 20 |" not in card
+
+
+def test_the_product_of_an_end_that_was_left_behind_lends_its_score_to_no_later_card(tmp_path: Path) -> None:
+    run = build_run(tmp_path / "run", num_steps=5)
+    with Journal.open(run / JOURNAL) as journal:
+        with journal.step(6) as writer:
+            writer.add_metrics({f"{CHOSEN}{DISTILLED}": 1.0})
+            writer.add_evaluations([EvaluationRecord("product", "s", "all", "all", "greedy", 12, 0.5, 0.4, 0.6)])
+        with journal.step(7) as writer:
+            writer.add_metrics({"solve/rate": 0.5})
+    base = BaseIdentity("owner/base", "")
+    assert "| product | s | greedy | 6 | 12 | 50.0 % |" in model_card(run, DISTILLED, base, merged=False, step=6)
+    assert "| product |" not in model_card(run, DISTILLED, base, merged=False, step=7)
 
 
 def test_a_teacher_without_scores_shows_those_of_the_base_alone(run_dir: Path) -> None:

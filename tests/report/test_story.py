@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from synthetic_run import founders, measured
 
-from redqueen.journal import EvaluationRecord, Journal, RunRecord, TaskRecord
+from redqueen.display import duration
+from redqueen.journal import EvaluationRecord, Journal, RunRecord, TaskRecord, read
 from redqueen.nouns import Task
 from redqueen.report.fitness import comparisons
 from redqueen.report.story import rolling, signs_of_collapse, start_and_end, tell
@@ -195,3 +196,16 @@ def test_the_single_arm_is_told_without_ratings(single_dir: Path) -> None:
     view = read_run(single_dir)
     told = " ".join(tell(view).sentences)
     assert view.is_single and "One adapter plays both roles" in told and "The adapter, sampled" in told
+
+
+def test_the_time_of_a_step_leaves_out_what_comes_before_behind_and_between_the_steps(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / JOURNAL, RunRecord("r", "1T+1S", 3)) as journal:
+        for step, seconds in enumerate((70.0, 2.0, 4.0)):
+            with journal.step(step) as tx:
+                tx.add_individuals(founders(1, 1) if step == 0 else [])
+                tx.add_timings({"propose": seconds, "evaluate": 10.0, "checkpoint": 5.0})
+        journal.add_timings(2, {"distill": 30.0, "restart": 1.0})
+        in_steps = read.step_seconds(journal)
+    time = next(tile for tile in tiles(read_run(tmp_path)) if tile.name == "Time")
+    assert in_steps == 7.0 and time.note.startswith("3.5 s a step;")
+    assert time.value == duration(70 + 2 + 4 + 3 * 15 + 31)

@@ -9,6 +9,7 @@ from scripted import Scripted, Table, Teacher, config_of, garbage, open_table, r
 from redqueen.domains.registry import num_proposals
 from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT, Completion, Request
+from redqueen.policy.limits import fit_limits
 from redqueen.run.cold_start import check_cold_start
 
 ASKED = {"num_check_proposals": 6, "num_code_o": 2, "num_code_i": 1, "num_code_f": 0}
@@ -83,14 +84,30 @@ def test_a_format_whose_prompts_do_not_fit_the_base_is_passed_over(table: Table)
     assert said[-1].startswith("no setting tried did better")
 
 
-def test_proposals_that_are_cut_off_are_told_apart_from_those_that_are_wrong(table: Table) -> None:
-    state, engine = table.sit(config_of(propose=ASKED), lambda *_: None, wrong)
-    nothing = replace(engine, sampler=lambda *_: Scripted(engine.tokenizer, garbage))
+def said_of_garbage(table: Table, max_new_tokens: int) -> tuple[list[str], list[int]]:
+    """What the check says of a base whose texts are all cut off, and how many of each kind were."""
+    config = config_of(propose={**ASKED, "max_new_tokens": max_new_tokens})
+    state, engine = table.sit(config, lambda *_: None, wrong)
+    limits = fit_limits(config, engine.limits.max_positions)
     said: list[str] = []
+    nothing = replace(engine, limits=limits, sampler=lambda *_: Scripted(engine.tokenizer, garbage))
     found = check_cold_start(state, nothing, said.append)
-    assert [one.num_cut_off for one in found] == [6, 6]
-    assert any("raise propose.max_new_tokens" in line for line in said)
-    assert said[-1].startswith("no setting tried did better")
+    return said, [one.num_cut_off for one in found]
+
+
+def test_proposals_that_are_cut_off_are_told_apart_from_those_that_are_wrong(table: Table) -> None:
+    said, num_cut_off = said_of_garbage(table, 64)
+    assert num_cut_off == [6, 6]
+    assert "warning: most are cut off at 64 tokens: raise propose.max_new_tokens" in said
+    assert said[-1].startswith("no setting tried did better") and "raise propose.max_new_tokens" in said[-1]
+
+
+def test_where_the_base_cuts_proposals_off_one_with_more_positions_is_advised(table: Table) -> None:
+    positions = table.engine.limits.max_positions
+    for asked in (positions // 2, 4 * positions):
+        said, _ = said_of_garbage(table, asked)
+        told = f"most are cut off at {positions // 2} tokens: take a base with more than {positions} positions"
+        assert any(told in line for line in said) and not any("raise propose" in line for line in said)
 
 
 def test_no_check_is_made_when_none_is_asked_for(table: Table) -> None:

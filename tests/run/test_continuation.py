@@ -9,11 +9,12 @@ import pytest
 from command_line import redqueen
 
 from redqueen.commands.train import resume as resume_command
+from redqueen.config import Config, load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
-from redqueen.run.continuation import lengthened, record_lengths
+from redqueen.run.continuation import how_to_go_on, lengthened, rate_change, record_lengths
 from redqueen.run.lifecycle import resume
-from redqueen.run.store import JOURNAL, load_run_config
+from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
 
 
 @pytest.fixture
@@ -51,6 +52,40 @@ def test_a_continuation_that_dies_before_its_record_is_recorded_by_the_next_resu
     assert diff(longer[0] / JOURNAL, over / JOURNAL) is None
 
 
+def test_a_run_that_is_made_as_short_as_it_is_ends_with_its_evaluation_and_its_product(
+    over: Path, quick_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = over / "config.json"  # as if it had been stopped after step 4 of 8
+    path.write_text(path.read_text().replace('"num_steps": 4', '"num_steps": 8').replace('"constant"', '"linear"'))
+    with Journal.open(over / JOURNAL) as journal:
+        journal.connection.execute("DELETE FROM evaluation WHERE step = 4")
+        journal.connection.execute("DELETE FROM metric WHERE name LIKE 'product/%'")
+    assert resume(over, overrides=["run.num_steps=4"])
+    assert diff(quick_run / JOURNAL, over / JOURNAL) is None
+    assert "with 4 steps it is 0.05 of its full size at step 5, with 8 steps 0.41" in capsys.readouterr().err
+
+
+def test_a_run_does_not_end_with_children_that_have_not_learned(over: Path) -> None:
+    shutil.rmtree(over / CHECKPOINTS / "step-000004")
+    with pytest.raises(UserError, match=r"children were born in step 2 that have not learned yet: give at least 3"):
+        resume(over, overrides=["run.num_steps=2"])
+
+
+def test_another_length_is_said_to_change_the_rate_where_that_falls_to_the_last_step() -> None:
+    def run(*more: str) -> Config:
+        return load_config(None, ["learn.decay=linear", "run.num_steps=10", *more])
+
+    longer = run("run.num_steps=20")
+    # At step 11 of 20: 0.05 + 0.95 (1 - 11 / 20) = 0.4775; of 10, behind its end: the floor.
+    said = "with 20 steps it is 0.48 of its full size at step 11, with 10 steps 0.05"
+    assert rate_change(run(), longer, 10) == f"the learning rate falls to the run's last step: {said}"
+    assert said in how_to_go_on(Path("runs/a"), run())
+    assert rate_change(longer, longer, 10) == ""
+    for still in ("learn.decay=constant", "learn.decay_to_step=8"):
+        assert rate_change(run(still), run(still, "run.num_steps=20"), 10) == ""
+        assert "\n" not in how_to_go_on(Path("runs/a"), run(still))
+
+
 def test_recording_twice_is_recording_once(over: Path) -> None:
     config = lengthened(load_run_config(over), ["run.num_steps=9"])
     with Journal.open(over / JOURNAL) as journal:
@@ -75,6 +110,6 @@ def test_nothing_but_the_length_and_the_servers_may_change(over: Path) -> None:
     before = (over / "config.json").read_text()
     with pytest.raises(UserError, match=r"run\.max_tokens, run\.max_seconds, sampler\.urls, .*may change"):
         resume(over, overrides=["learn.learning_rate=1"])
-    with pytest.raises(UserError, match=r"has played 4 steps: give more"):
+    with pytest.raises(UserError, match=r"has played 4 steps: give at least 4"):
         resume(over, overrides=["run.num_steps=3"])
     assert (over / "config.json").read_text() == before

@@ -23,6 +23,7 @@ OPTIONS = (
     "learn.reference_every_steps=2",
     "learn.reference_merged=true",
     "learn.average_decay_frac=0.5",
+    "learn.entropy_weight=0.01",
     "evolve.fitness=probe",
     "evolve.probe_tasks=4",
     "evolve.hindsight_tasks=3",

@@ -1,6 +1,7 @@
 """A run ends with its product: in the journal, in the object for scripts, and exported by default."""
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -64,9 +65,31 @@ def test_the_first_and_the_last_tenth_are_means_of_what_is_defined() -> None:
     assert ends([], 21) == {"first": None, "last": None}
 
 
-def test_of_a_run_that_was_continued_the_later_product_counts() -> None:
+def test_of_a_run_that_was_continued_the_product_of_its_new_end_counts_and_before_it_none() -> None:
     metrics = {f"{CHOSEN}S1": [(40, 1.0)], f"{CHOSEN}merged": [(80, 1.0)], f"{SHARE}S1": [(40, 0.5), (80, 0.6)]}
-    assert product_name(metrics) == "merged" and product_name({}) is None
+    assert product_name(metrics, 80) == "merged" and product_name(metrics, 40) == "S1"
+    assert product_name(metrics, 60) is None and product_name({}, 0) is None
+
+
+def test_a_run_that_goes_on_has_no_product_until_its_new_end(quick_run: Path, tmp_path: Path) -> None:
+    going_on = shutil.copytree(quick_run, tmp_path / "going-on")
+    shutil.rmtree(going_on / CHECKPOINTS / "step-000004")  # the newest checkpoint is of a step that chose none
+    with pytest.raises(
+        UserError, match=rf"no product after step 2, .*: play it to its end \(`redqueen resume {going_on}"
+    ):
+        export_member(going_on, "", tmp_path / "out")
+    with Journal.open(going_on / JOURNAL) as journal, journal.step(5) as writer:
+        writer.add_metrics({"solve/rate": 0.5})
+    assert summary(going_on)["product"] is None
+
+
+def test_a_run_that_wants_no_product_does_not_say_that_it_comes(tmp_path: Path, quick_run: Path) -> None:
+    run = shutil.copytree(quick_run, tmp_path / "run")
+    path = run / "config.json"
+    path.write_text(path.read_text().replace('"product": "probe"', '"product": "none"'))
+    shutil.rmtree(run / CHECKPOINTS / "step-000004")
+    with pytest.raises(UserError, match=r"at its end\): choose one by --member"):
+        export_member(run, "", tmp_path / "out")
 
 
 def test_without_a_name_the_product_is_exported_and_the_students_mean_by_its_flag(

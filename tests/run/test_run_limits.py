@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cut_run import check_it_goes_on_as_if_never_cut, play
 
 from redqueen.config import RunConfig, load_config
 from redqueen.journal import Journal, read
@@ -57,3 +58,13 @@ def test_a_run_with_a_limit_of_tokens_ends_evaluated_at_the_first_step_that_reac
     resume(folder)
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         assert read.last_step(journal) == 1
+
+
+def test_where_every_step_has_births_the_step_behind_the_limit_has_none_and_is_the_last(tmp_path: Path) -> None:
+    options = ("evolve.every_steps=1", "run.max_tokens=1", "run.checkpoint_every_steps=1", "evaluate.max_items=3")
+    folder = play(options, tmp_path / "run")
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        assert read.last_step(journal) == 2
+        assert {row["step"] for row, _ in read.births(journal)} == {1}
+        assert {row["step"] for row in read.evaluations(journal)} == {0, 2}
+    check_it_goes_on_as_if_never_cut(folder, tmp_path / "again", step=1)

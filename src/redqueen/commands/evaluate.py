@@ -26,7 +26,7 @@ from redqueen.evaluate.external import EVALUATION_SEED
 from redqueen.evaluate.fitness_suite import request_seed
 from redqueen.evaluate.given_answers import summary_of
 from redqueen.evaluate.judging import Judge, JudgeSettings
-from redqueen.evaluate.questions import Question
+from redqueen.evaluate.questions import Question, cluster_of
 from redqueen.nouns import Completion, Grade, Request
 from redqueen.run.activity import showing
 from redqueen.statistics import bootstrap_mean, pass_at_k
@@ -170,12 +170,13 @@ def _pass_at_ks(answers: Sequence[Answer], questions: Sequence[Question], num_sa
     for answer in answers:
         if not answer.grade.lost:
             counts[answer.question].append(answer.grade.correct)
+    clusters = {question.id: cluster_of(question) for question in questions}
     ks = sorted({1 << power for power in range(num_samples.bit_length()) if 1 << power <= num_samples} | {num_samples})
     found: dict[str, Any] = {}
     for k in ks:
         known = {name: marks for name, marks in counts.items() if len(marks) >= k}
         values = [pass_at_k(len(marks), sum(marks), k) for marks in known.values()]
-        interval = bootstrap_mean(values, np.random.default_rng(EVALUATION_SEED), [_cluster(name) for name in known])
+        interval = bootstrap_mean(values, np.random.default_rng(EVALUATION_SEED), [clusters[name] for name in known])
         mean = statistics.fmean(values) if values else None
         found[str(k)] = {"mean": mean, "interval": list(interval) if values else None, "num_items": len(values)}
     return found
@@ -195,7 +196,8 @@ def _population(
             marks[answer.question].append(answer.grade.correct)
     graded = {name: statistics.fmean(own) for name, own in marks.items() if own}
     rng = np.random.default_rng(EVALUATION_SEED)
-    interval = bootstrap_mean(list(graded.values()), rng, [_cluster(name) for name in graded])
+    clusters = {question.id: cluster_of(question) for question in questions}
+    interval = bootstrap_mean(list(graded.values()), rng, [clusters[name] for name in graded])
     worst, best = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
     return {
         "num_members": len(scores),
@@ -205,11 +207,6 @@ def _population(
         "worst": {"name": worst, "score": known[worst]},
         "best": {"name": best, "score": known[best], "note": BEST_NOTE},
     }
-
-
-def _cluster(question: str) -> str:
-    """Items made from one function (``mini``: suite/name/kind) stand and fall together."""
-    return question.rpartition("/")[0] if question.count("/") == 2 else question
 
 
 def table(found: dict[str, Any]) -> str:

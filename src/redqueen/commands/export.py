@@ -11,7 +11,7 @@ import torch
 
 from redqueen.config import EMBEDDED, Config
 from redqueen.engine import build_bank, load_base
-from redqueen.errors import UserError
+from redqueen.errors import UserError, command
 from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.files import making_folder, write_whole
 from redqueen.journal import Journal, read
@@ -88,7 +88,7 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, me
 def open_member(run_dir: Path, member: str) -> Opened:
     """Open a member, the mean of the students (``merged``), the ``distilled`` adapter, or the run's product ("").
 
-    Raises UserError when there is no checkpoint, no such member in the newest one, or no product yet.
+    Raises UserError when there is no checkpoint, no such member in the newest one, or no product at its step.
     """
     config = load_run_config(run_dir)
     checkpoint = Checkpoint.latest_valid(run_dir / CHECKPOINTS)
@@ -97,7 +97,7 @@ def open_member(run_dir: Path, member: str) -> Opened:
     refuse_other_base(checkpoint, config.model.base, run_dir)
     state = state_from_plain(checkpoint.state["state"])
     members = state.by_id()
-    name = member or _product(run_dir, state)
+    name = member or _product(run_dir, state, config.run.product)
     slots_of_it = list(config.slots.distilled)
     distilled = slots_of_it if slots_of_it and has_distilled(run_dir, checkpoint.step) else []
     known = [*members, *([DISTILLED] if distilled else [])]
@@ -114,14 +114,15 @@ def open_member(run_dir: Path, member: str) -> Opened:
     return Opened(config, name, genotype, bank.shortest_targets(), ids, checkpoint.step)
 
 
-def _product(run_dir: Path, state: State) -> str:
-    """Return the name of the run's product."""
+def _product(run_dir: Path, state: State, wanted: str) -> str:
+    """Return the name of the run's product, chosen after the step of its newest checkpoint."""
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
-        name = product_name(read.metric_series(journal))
+        name = product_name(read.metric_series(journal), state.step)
     if name is None:
+        play_on = "" if wanted == "none" else f"play it to its end (`{command('resume', run_dir)}`), or "
         raise UserError(
-            f"{run_dir} has no product yet (a run names it at its end): choose one by --member, of "
-            f"{', '.join(state.by_id())}, or --merged-students"
+            f"{run_dir} has no product after step {state.step}, that of its newest checkpoint (a run chooses one at "
+            f"its end): {play_on}choose one by --member, of {', '.join(state.by_id())}, or --merged-students"
         )
     return name
 

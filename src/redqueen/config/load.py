@@ -65,6 +65,11 @@ class Config(Section):
                 f"evolve.num_islands is {self.evolve.num_islands}, and an island needs two of each role, that one may "
                 f"be replaced by the other's child: lower it to {max(1, fewest // 2)}"
             )
+        if "entropy_weight" in self.evolve.genes and not self.learn.entropy_weight:
+            raise ValueError(
+                "evolve.genes names entropy_weight, a factor on learn.entropy_weight, which is 0: set that, or leave "
+                "the gene out"
+            )
         if self.distill.restart_every_steps and self.run.product != "distilled":
             raise ValueError('distill.restart_every_steps needs run.product = "distilled": set that, or it to 0')
         if self.distill.restart_every_steps and self.population.single:

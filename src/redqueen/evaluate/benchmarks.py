@@ -78,7 +78,9 @@ def _mini(data: Path | None) -> list[Question]:
 
 
 def _asked(items: Iterable[Item]) -> list[Question]:
-    return [TaskQuestion(item.id, item.task, kind_of(item.task).gold(item.task)) for item in items]
+    return [
+        TaskQuestion(item.id, item.task, kind_of(item.task).gold(item.task), cluster=item.cluster) for item in items
+    ]
 
 
 def _cruxeval(kind: TaskKind) -> Callable[[Row, str], Question]:

@@ -18,6 +18,8 @@ class TaskQuestion:
     gold: str | None = None
     """An answer known to be right, where the benchmark gives one."""
     grade: Grader | None = None
+    cluster: str = ""
+    """Questions of one cluster were made from one thing, and stand and fall together; "": it stands alone."""
 
 
 @dataclass(frozen=True)
@@ -68,3 +70,8 @@ class MathsQuestion:
 
 
 Question = TaskQuestion | FunctionQuestion | ContestQuestion | MathsQuestion
+
+
+def cluster_of(question: Question) -> str:
+    """Return the name of the cluster that a question belongs to: its own id where it stands alone."""
+    return (question.cluster if isinstance(question, TaskQuestion) else "") or question.id

@@ -1,7 +1,7 @@
 """Replacement (survivor selection): who leaves. Worst fraction, steady state, crowding by behaviour.
 
 Small roles: one member is never replaced for its fitness; from two on at least one leaves, and at least one stays.
-A broken member (its update was not finite) leaves first, whatever the rule and even when it is the only one.
+A broken member (its last update was not finite) leaves first, whatever the rule and even when it is the only one.
 """
 
 from __future__ import annotations

@@ -157,11 +157,19 @@ class Journal:
     def set_evaluations(
         self, step: int, records: Iterable[EvaluationRecord], metrics: Mapping[str, float] | None = None
     ) -> None:
-        """Give a stored step its evaluation, which a stop had cut short, instead of what it has, and its metrics."""
+        """Give a stored step its evaluation, which a stop had cut short, and its metrics, instead of what it has.
+
+        The metrics take the place of all that begin as they do (``product/``), which a process that was killed after
+        this, and before its checkpoint, has left.
+        """
+        metrics = metrics or {}
+        beginnings = sorted({f"{name.partition('/')[0]}/%" for name in metrics})
         with naming_the_journal(self.path), self._transaction():
             self.connection.execute("DELETE FROM evaluation WHERE step = ?", (step,))
+            for beginning in beginnings:
+                self.connection.execute("DELETE FROM metric WHERE step = ? AND name LIKE ?", (step, beginning))
             StepWriter(self.connection, step).add_evaluations(records)
-            StepWriter(self.connection, step).add_metrics(metrics or {})
+            StepWriter(self.connection, step).add_metrics(metrics)
 
     def lengthen(self, config: Mapping[str, object], metrics: Mapping[str, float], step: int) -> None:
         """Give the run's record another config, and note what became of it as metrics of ``step``, in one piece."""

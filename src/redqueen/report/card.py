@@ -16,6 +16,7 @@ from redqueen.report.fitness import (
     latest_score,
     mean_score,
     outcomes,
+    product_score,
     solvers_word,
 )
 from redqueen.report.fitness_figures import UNIT, dots
@@ -78,7 +79,7 @@ def _entries(view: RunView) -> tuple[Entry, ...]:
             solvers_word(view),
             tuple(None if step is None else mean_score(view, step, suite, ALL, ALL, mode) for mode in MODES),
         ),
-        Entry(PRODUCT, tuple(latest_score(view, PRODUCT, suite, mode) for mode in MODES)),
+        Entry(PRODUCT, tuple(product_score(view, suite, mode) for mode in MODES)),
     ]
     return tuple(entry for entry in found if any(entry.scores))
 

@@ -96,7 +96,7 @@ def outcomes(view: RunView) -> list[Comparison]:
     for suite in sorted({row["suite"] for row in view.evaluations}):
         step = last_evaluated_step(view, suite)
         for mode in MODES:
-            product = None if step is None else member_score(view, step, PRODUCT, suite, mode)
+            product = product_score(view, suite, mode)
             base, control = (latest_score(view, name, suite, mode) for name in (BASE, CONTROL))
             if step is None or product is None or base is None:
                 continue
@@ -114,6 +114,12 @@ def last_evaluated_step(view: RunView, suite: str) -> int | None:
         (row["step"] for row in view.evaluations if row["suite"] == suite and row["individual"] not in (BASE, CONTROL)),
         default=None,
     )
+
+
+def product_score(view: RunView, suite: str, mode: str) -> Score | None:
+    """Return the aggregate score of the product that was chosen after the run's last step; a run that has gone on from
+    an earlier end has none."""
+    return member_score(view, view.last_step, PRODUCT, suite, mode)
 
 
 def latest_score(view: RunView, individual: str, suite: str, mode: str) -> Score | None:

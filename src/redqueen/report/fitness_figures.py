@@ -65,8 +65,9 @@ def _over_time(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | 
     if not any(part["color"] != BASE_COLOR for part in series):
         return None
     text = (
-        "Mean over the members that solve, with its 95 % interval as a band, against the base model (grey). A band "
-        "that has left the grey one is a change; one that still touches it is not."
+        "Mean over the members that solve, with its 95 % interval as a band, against the base model (grey). Bands that "
+        "touch may hide a change: one is claimed where the change paired item by item has an interval without 0, and "
+        "by the bands alone only where the run has no pairs."
     )
     chart = {"type": "lines", "series": series}
     return Figure(f"{prefix}fitness-time", f"External fitness over time{suffix}", UNIT, text, chart)

@@ -126,8 +126,8 @@ METRICS: dict[str, Metric] = {
     ),
     "reward/teacher_mean": Metric(
         "Reward, teachers",
-        "reward (-1 to 1)",
-        "Mean reward of proposals: -1 invalid, 0 unsolved, else one minus the solve rate.",
+        "reward (-1 or more)",
+        "Mean reward of proposals: -1 invalid, else one minus the solve rate, as the config's rewards change it.",
     ),
     "reward/student_mean": Metric(
         "Reward, students", "reward (-1 to 1)", "Mean reward of attempts: 1 right, -0.5 wrong, -1 unreadable."

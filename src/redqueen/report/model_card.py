@@ -43,7 +43,7 @@ def model_card(
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         run = read.run_record(journal)
         members = {row["id"]: row for row in read.individuals(journal)}
-        is_product = product_name(read.metric_series(journal)) == member
+        is_product = product_name(read.metric_series(journal), step) == member
         shown = member if member in members or not is_product else PRODUCT
         births = {row["child"]: (row, parents) for row, parents in read.births(journal)}
         ratings = [r for r in read.ratings(journal) if r["individual"] == member and r["step"] <= step]

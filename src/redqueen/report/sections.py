@@ -79,7 +79,9 @@ THOUGHT_TEXT = (
     "could be read."
 )
 REWARD_TEXT = (
-    "Teachers: -1 for an invalid proposal, 0 for a task that no attempt solved, else one minus the solve rate. "
+    "Teachers: -1 for an invalid proposal, else one minus the solve rate. Where no attempt was right they have the "
+    "config's unsolved_reward, where all were its certain_reward (0 by default); its novelty_bonus, crowding_penalty "
+    "and size_guard_frac come on top. "
     "Students: 1 for a right answer, -0.5 for a wrong one, -1 for none. In an even race neither needs to rise."
 )
 GRADIENT_TEXT = "Length of the gradient before clipping, mean over the members of a side that were trained in the step."

@@ -38,7 +38,7 @@ def summary(run_dir: Path, patience: Patience | None = None) -> dict[str, Any]:
         members = [row for row in scores if row["individual"] not in NO_MEMBERS]
         last = max((row["step"] for row in members), default=None)
         names = dict.fromkeys(row["individual"] for row in members if row["step"] == last)
-        product = product_name(metrics)
+        product = product_name(metrics, steps)
         return {
             "name": run.name,
             "arm": run.arm,
@@ -56,10 +56,12 @@ def summary(run_dir: Path, patience: Patience | None = None) -> dict[str, Any]:
         }
 
 
-def product_name(metrics: dict[str, Series]) -> str | None:
-    """Return the product that the journal names last; None before there is one."""
-    chosen = [(series[-1][0], name.removeprefix(CHOSEN)) for name, series in metrics.items() if name.startswith(CHOSEN)]
-    return max(chosen)[1] if chosen else None
+def product_name(metrics: dict[str, Series], step: int) -> str | None:
+    """Return the product that was chosen after ``step``; None where none was: a run that goes on has none again."""
+    for name, series in metrics.items():
+        if name.startswith(CHOSEN) and any(chosen_at == step for chosen_at, _ in series):
+            return name.removeprefix(CHOSEN)
+    return None
 
 
 def has_distilled(run_dir: Path, step: int) -> bool:

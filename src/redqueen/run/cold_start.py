@@ -69,14 +69,14 @@ def check_cold_start(state: State, engine: Engine, say: Callable[[str], None]) -
     found = _measure(state, engine, engine.proposer, engine.solver)
     for one in found:
         say(one.line())
-    for warning in _warnings(found, config):
+    for warning in _warnings(found, engine):
         say(f"warning: {warning}")
     if any(one.valid_frac < LEAST_FRAC for one in found):
         say(_advice(state, engine, found, say))
     return found
 
 
-def _warnings(found: Sequence[KindCheck], config: Config) -> list[str]:
+def _warnings(found: Sequence[KindCheck], engine: Engine) -> list[str]:
     lines = []
     for one in found:
         if one.valid_frac < LEAST_FRAC:
@@ -84,14 +84,21 @@ def _warnings(found: Sequence[KindCheck], config: Config) -> list[str]:
                 f"under {LEAST_FRAC:.0%} of the proposals of {one.kind} are valid: teachers learn little from it"
             )
             if 2 * one.num_cut_off > one.num_proposals:
-                lines.append(
-                    f"most are cut off at {config.propose.max_new_tokens} tokens: raise propose.max_new_tokens"
-                )
+                limit = engine.limits.propose_new_tokens
+                lines.append(f"most are cut off at {limit} tokens: {_longer_texts(engine)}")
         elif one.num_attempts and one.num_right < LEAST_FRAC * one.num_attempts:
             lines.append(
                 f"under {LEAST_FRAC:.0%} of the attempts at {one.kind} are right: students learn little from it"
             )
     return lines
+
+
+def _longer_texts(engine: Engine) -> str:
+    """Say what lets proposals be longer: of half the base's positions they get no more, whatever the config says."""
+    limits = engine.limits
+    if limits.propose_new_tokens < limits.max_positions // 2:
+        return "raise propose.max_new_tokens"
+    return f"take a base with more than {limits.max_positions} positions, of which a proposal gets half"
 
 
 def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Callable[[str], None]) -> str:
@@ -119,7 +126,7 @@ def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Calla
             if num_valid > best:
                 best, setting = num_valid, (temperature, name)
     if setting == chosen:
-        return "no setting tried did better: take a larger base, or longer texts (propose.max_new_tokens)"
+        return f"no setting tried did better: take a larger base, or let texts be longer ({_longer_texts(engine)})"
     temperature, name = setting
     return (
         f"{best} proposals are valid with model.prompt_format = {name} and temperature {temperature} (set "

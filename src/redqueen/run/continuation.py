@@ -11,6 +11,7 @@ from redqueen.config import Config, parse_config
 from redqueen.errors import UserError, command
 from redqueen.files import apply_override, write_whole
 from redqueen.journal import Journal, read
+from redqueen.learn.schedule import rate_frac
 from redqueen.run.store import CONFIG
 
 LENGTHS = ("num_steps", "max_tokens", "max_seconds")
@@ -37,13 +38,18 @@ def lengthened(config: Config, overrides: Sequence[str]) -> Config:
     return parse_config(data, "--set")
 
 
-def write_lengths(folder: Path, config: Config, step: int) -> None:
-    """Write the lengthened config of a run whose newest checkpoint is of ``step``.
+def write_lengths(folder: Path, config: Config, step: int, has_newborns: bool) -> None:
+    """Write the config with another length of a run whose newest checkpoint is of ``step``.
 
-    Raises UserError when that lies beyond the new end.
+    Raises UserError when that lies beyond the new end, or is the new end and has children (``has_newborns``), who
+    would be evaluated before they have learned anything.
     """
-    if config.run.num_steps < step:
-        raise UserError(f"--set run.num_steps={config.run.num_steps}: {folder} has played {step} steps: give more")
+    if config.run.num_steps < step + has_newborns:
+        born = f", and children were born in step {step} that have not learned yet" if has_newborns else ""
+        raise UserError(
+            f"--set run.num_steps={config.run.num_steps}: {folder} has played {step} steps{born}: "
+            f"give at least {step + has_newborns}"
+        )
     write_whole(folder / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
 
 
@@ -60,8 +66,25 @@ def record_lengths(journal: Journal, config: Config, step: int) -> None:
         journal.lengthen({**told, "run": before | {name: now[name] for name in LENGTHS}}, changed, step)
 
 
-def how_to_go_on(folder: Path, config: Config) -> str:
-    """Say how a run that is over is made to go on."""
-    return f"{folder} is over after its {config.run.num_steps} steps; it goes on with: " + command(
-        "resume", folder, "--set", f"run.num_steps={2 * config.run.num_steps}"
+def rate_change(before: Config, after: Config, step: int) -> str:
+    """Say how another length changes the learning rate behind ``step``; "" where it does not.
+
+    It does where the rate falls to the run's last step (``learn.decay_to_step`` 0).
+    """
+    was, now = (rate_frac(step + 1, after.learn, config.run.num_steps) for config in (before, after))
+    if was == now:
+        return ""
+    return (
+        f"the learning rate falls to the run's last step: with {after.run.num_steps} steps it is {now:.2f} of its full "
+        f"size at step {step + 1}, with {before.run.num_steps} steps {was:.2f}"
     )
+
+
+def how_to_go_on(folder: Path, config: Config) -> str:
+    """Say how a run that is over is made to go on, and what that does to its learning rate."""
+    steps = config.run.num_steps
+    longer = config.model_copy(update={"run": config.run.model_copy(update={"num_steps": 2 * steps})})
+    way = f"{folder} is over after its {steps} steps; it goes on with: " + command(
+        "resume", folder, "--set", f"run.num_steps={longer.run.num_steps}"
+    )
+    return "\n".join(filter(None, (way, rate_change(config, longer, steps))))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from redqueen.config import RunConfig
+from redqueen.config import Config, RunConfig
 from redqueen.journal import Journal, read
-from redqueen.journal.records import UNLISTED_TOKENS
+from redqueen.journal.records import CHOSEN, UNLISTED_TOKENS
 
 if TYPE_CHECKING:
     from redqueen.loop import StepReport
@@ -34,11 +34,28 @@ def spent_so_far(journal: Journal) -> Spent:
     return Spent(read.tokens_sampled(journal), read.step_seconds(journal))
 
 
+def is_limit_spent(run: RunConfig, spent: Spent) -> bool:
+    """Tell whether a limit of tokens or seconds is reached: the run ends, if need be with one step more."""
+    return 0 < run.max_tokens <= spent.tokens or 0 < run.max_seconds <= spent.seconds
+
+
 def is_over(run: RunConfig, step: int, spent: Spent, has_newborns: bool) -> bool:
     """Tell whether a run that has played ``step`` is over.
 
-    A limit waits for a step without a birth (``has_newborns``), since a child would be evaluated before it has
-    learned anything.
+    A limit that is reached in a step with a birth (``has_newborns``) waits for the next, which has none: a child would
+    be evaluated before it has learned anything.
     """
-    over = 0 < run.max_tokens <= spent.tokens or 0 < run.max_seconds <= spent.seconds
-    return step >= run.num_steps or (over and not has_newborns)
+    return step >= run.num_steps or (is_limit_spent(run, spent) and not has_newborns)
+
+
+def is_end_owed(journal: Journal, config: Config, step: int) -> bool:
+    """Tell whether the journal lacks what a run that is over after ``step`` (from 1) leaves: its product, or scores.
+
+    So it does when the run was made shorter, to end where it had been stopped.
+    """
+    if config.run.product != "none":
+        found = journal.tuples("SELECT count(*) FROM metric WHERE step = ? AND name LIKE ?", (step, f"{CHOSEN}%"))
+    else:
+        found = journal.tuples("SELECT count(*) FROM evaluation WHERE step = ?", (step,))
+    wanted = config.run.product != "none" or config.evaluate.students
+    return step > 0 and wanted and not found[0][0]

@@ -26,8 +26,8 @@ from redqueen.policy.precision import settle_precision
 from redqueen.run.checkpoint import Checkpoint, remove_after
 from redqueen.run.cluster_log import write_news
 from redqueen.run.cold_start import check_cold_start
-from redqueen.run.continuation import lengthened, record_lengths, write_lengths
-from redqueen.run.ending import Spent, is_over, spent_so_far
+from redqueen.run.continuation import lengthened, rate_change, record_lengths, write_lengths
+from redqueen.run.ending import Spent, is_end_owed, is_limit_spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, catching_signals
 from redqueen.run.now import NowFile
 from redqueen.run.preflight import check_prompts
@@ -116,7 +116,8 @@ def resume(
     ``run.num_steps=400`` let a run go on beyond its end, see ``run/continuation.py``.
     """
     refuse_links(folder)
-    asked = lengthened(load_run_config(folder), overrides)
+    before = load_run_config(folder)
+    asked = lengthened(before, overrides)
     config = trusted_config(asked, folder, trust_hooks, allow_weak)
     require_tracker(config)
     with (
@@ -126,13 +127,15 @@ def resume(
     ):
         checkpoints = folder / CHECKPOINTS
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
-        if overrides:
-            write_lengths(folder, asked, checkpoint.step if checkpoint else 0)
         if checkpoint is None:
+            if overrides:
+                write_lengths(folder, asked, 0, has_newborns=False)
             remove_journal(folder)
             return _play_anew(folder, engine, reporter, "there is no checkpoint yet: starting over")
         refuse_other_base(checkpoint, config.model.base, folder)
         state = _load_checkpoint(checkpoint, engine, checkpoints)
+        if overrides:
+            write_lengths(folder, asked, state.step, state.has_newborns)
         with (
             Journal.open(folder / JOURNAL) as journal,
             _session(
@@ -141,6 +144,8 @@ def resume(
         ):
             for sentence in checkpoint.skipped:
                 session.progress.say(f"{sentence} Going on from the checkpoint of step {checkpoint.step}.")
+            if changed := rate_change(before, asked, state.step):
+                session.progress.say(changed)
             journal.truncate_after(checkpoint.step)
             remove_after(checkpoints, checkpoint.step)
             record_lengths(journal, config, checkpoint.step)
@@ -243,7 +248,7 @@ def _play(session: Session, state: State) -> bool:
         before, clock = state, session.clock(state.step + 1)
         try:
             state, restarted = _restart(session, state, clock)
-            state, report = play_step(state, session.engine, clock)
+            state, report = play_step(state, session.engine, clock, is_last=is_limit_spent(config.run, spent))
         except Stopped:
             break
         with session.journal.step(report.step) as writer:
@@ -345,13 +350,14 @@ def _evaluation(
 
 def _make_up(session: Session, state: State) -> bool:
     """Evaluate what is owed before anything is played; False when that was cut again."""
-    if not session.evaluation_owed:
+    config, journal = session.engine.config, session.journal
+    last = _is_over(config, state, spent_so_far(journal))
+    if not (session.evaluation_owed or (last and is_end_owed(journal, config, state.step))):
         return True
-    last = _is_over(session.engine.config, state, spent_so_far(session.journal))
     records, figures = _evaluation(session, state, last, session.clock(state.step))
     if session.evaluation_owed:
         return False
-    session.journal.set_evaluations(state.step, records, figures)
+    journal.set_evaluations(state.step, records, figures)
     _save(session, state)
     return True
 
