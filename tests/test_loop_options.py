@@ -98,7 +98,7 @@ def test_a_constant_that_an_operator_does_not_have_is_refused_before_the_run() -
 
 def test_a_broken_single_agent_begins_anew_from_the_base_at_the_next_generation(table: Table) -> None:
     config = config_of(population={"num_teachers": 1, "num_students": 1, "single": True}, evolve=EVOLVING)
-    state, engine = table.sit(config, Teacher(), half)
+    state, engine = table.sit(config, Teacher(), wrong)  # nobody is stepped, so nobody gets sound again
     state, _ = play_step(state, engine, Clock())
     state = replace(state, broken=frozenset({"A1"}))
     state, report = play_step(state, engine, Clock())
