@@ -11,7 +11,7 @@ from redqueen.domains.registry import DOMAINS
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import BENCHMARKS, SUITES, load_questions
 from redqueen.evaluate.judging import Judge
-from redqueen.evaluate.questions import MathsQuestion, TaskQuestion, cluster_of
+from redqueen.evaluate.questions import MathsQuestion, TaskQuestion, clusters_of
 
 SQUARE = {"code": "def f(x):\n    return x * x", "input": "3", "output": "9", "id": "one"}
 
@@ -73,7 +73,7 @@ def test_items_without_an_id_are_numbered(tmp_path: Path) -> None:
 
 def test_the_embedded_suite_needs_no_file_and_reads_one_of_its_kind(tmp_path: Path) -> None:
     questions = load_questions("mini")
-    assert len({cluster_of(q) for q in questions}) * 3 == len(questions)  # three questions of each function
+    assert len(set(clusters_of(questions).values())) * 3 == len(questions)  # three questions of each function
     with pytest.raises(UserError, match="there is no such file"):
         load_questions("mini", tmp_path / "none.jsonl")
 
@@ -134,7 +134,7 @@ def test_without_the_extra_a_suite_from_the_hub_names_the_remedy(suite: str) -> 
 def test_a_domains_frozen_suite_is_asked_by_the_domains_name(name: str) -> None:
     questions = load_questions(name)
     items = DOMAINS[name].suite()
-    assert [(q.id, cluster_of(q)) for q in questions] == [(item.id, item.cluster) for item in items]
+    assert list(clusters_of(questions).items()) == [(item.id, item.cluster) for item in items]
     assert load_questions(name, limit=3) == questions[:3]
     with Judge() as judge:
         grades = judge.grade([pair for q in questions[::40] for pair in ((q, q.gold or ""), (q, "no such answer"))])

@@ -26,7 +26,7 @@ from redqueen.evaluate.external import EVALUATION_SEED
 from redqueen.evaluate.fitness_suite import request_seed
 from redqueen.evaluate.given_answers import summary_of
 from redqueen.evaluate.judging import Judge, JudgeSettings
-from redqueen.evaluate.questions import Question, cluster_of
+from redqueen.evaluate.questions import Question, clusters_of
 from redqueen.nouns import Completion, Grade, Request
 from redqueen.run.activity import showing
 from redqueen.statistics import bootstrap_mean, pass_at_k
@@ -170,7 +170,7 @@ def _pass_at_ks(answers: Sequence[Answer], questions: Sequence[Question], num_sa
     for answer in answers:
         if not answer.grade.lost:
             counts[answer.question].append(answer.grade.correct)
-    clusters = {question.id: cluster_of(question) for question in questions}
+    clusters = clusters_of(questions)
     ks = sorted({1 << power for power in range(num_samples.bit_length()) if 1 << power <= num_samples} | {num_samples})
     found: dict[str, Any] = {}
     for k in ks:
@@ -196,7 +196,7 @@ def _population(
             marks[answer.question].append(answer.grade.correct)
     graded = {name: statistics.fmean(own) for name, own in marks.items() if own}
     rng = np.random.default_rng(EVALUATION_SEED)
-    clusters = {question.id: cluster_of(question) for question in questions}
+    clusters = clusters_of(questions)
     interval = bootstrap_mean(list(graded.values()), rng, [clusters[name] for name in graded])
     worst, best = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
     return {

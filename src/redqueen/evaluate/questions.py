@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from redqueen.domains.domain import Grader
@@ -72,6 +73,6 @@ class MathsQuestion:
 Question = TaskQuestion | FunctionQuestion | ContestQuestion | MathsQuestion
 
 
-def cluster_of(question: Question) -> str:
-    """Return the name of the cluster that a question belongs to: its own id where it stands alone."""
-    return (question.cluster if isinstance(question, TaskQuestion) else "") or question.id
+def clusters_of(questions: Iterable[Question]) -> dict[str, str]:
+    """Return the cluster that each question belongs to, by the question's id: that id where it stands alone."""
+    return {q.id: (q.cluster if isinstance(q, TaskQuestion) else "") or q.id for q in questions}

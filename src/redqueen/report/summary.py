@@ -58,10 +58,8 @@ def summary(run_dir: Path, patience: Patience | None = None) -> dict[str, Any]:
 
 def product_name(metrics: dict[str, Series], step: int) -> str | None:
     """Return the product that was chosen after ``step``; None where none was: a run that goes on has none again."""
-    for name, series in metrics.items():
-        if name.startswith(CHOSEN) and any(chosen_at == step for chosen_at, _ in series):
-            return name.removeprefix(CHOSEN)
-    return None
+    chosen = (name for name, series in metrics.items() if name.startswith(CHOSEN) and step in dict(series))
+    return next(chosen, "").removeprefix(CHOSEN) or None
 
 
 def has_distilled(run_dir: Path, step: int) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redqueen.display import NOTHING, duration, number
-from redqueen.journal.read import AFTER_A_STEP
 from redqueen.journal.values import LARGEST_INTEGER, json_of
 from redqueen.journal.write import Row
 from redqueen.nouns import Birth
@@ -59,17 +58,11 @@ def tiles(view: RunView) -> list[Tile]:
         made.append(Tile("Coverage", f"{coverage:,}", f"distinct tasks; {view.num_attempts:,} attempts in all"))
     seconds = sum(value or 0.0 for series in view.timings.values() for _, value in series)
     if seconds:
-        in_steps = _seconds_in_steps(view) / max(1, view.last_step)
+        in_steps = view.step_seconds / max(1, view.last_step)
         made.append(
             Tile("Time", duration(seconds), f"{in_steps:.1f} s a step; evaluations, checkpoints and product apart")
         )
     return made
-
-
-def _seconds_in_steps(view: RunView) -> float:
-    """Return the seconds of all steps from 1 on, as ``journal.read.step_seconds`` counts them."""
-    of_steps = [series for phase, series in view.timings.items() if phase not in AFTER_A_STEP]
-    return sum(value or 0.0 for series in of_steps for step, value in series if step > 0)
 
 
 def member_head(view: RunView, living_only: bool = True) -> list[str]:

@@ -38,6 +38,7 @@ class RunView:
     steps: list[int]
     metrics: dict[str, Series]
     timings: dict[str, Series]
+    step_seconds: float
     individuals: list[Row]
     births: list[tuple[Row, list[str]]]
     ratings: list[Row]
@@ -106,6 +107,7 @@ def _view(journal: Journal, steps: list[int], label: str) -> RunView:
         steps=steps,
         metrics=read.metric_series(journal),
         timings=read.timing_series(journal),
+        step_seconds=read.step_seconds(journal),
         individuals=read.individuals(journal),
         births=read.births(journal),
         ratings=read.ratings(journal),
