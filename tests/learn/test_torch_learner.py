@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -393,6 +394,22 @@ def test_a_learner_with_checkpointing_leaves_the_sampler_as_it_was() -> None:
     learner = TorchLearner(bank, LearnConfig(gradient_checkpointing=True))
     learner.gradients(by_member(ROLLOUTS))
     assert sampler.sample([request]) == before
+
+
+def test_layers_that_are_computed_again_in_another_thread_have_their_members_there_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a GPU, where the backward pass runs in a thread of autograd's own."""
+    backward = torch.Tensor.backward
+
+    def elsewhere(self: torch.Tensor, signal: torch.Tensor) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(backward, self, signal).result()
+
+    bank = tiny_bank()
+    expected = gradients(bank, ROLLOUTS)
+    monkeypatch.setattr(torch.Tensor, "backward", elsewhere)
+    torch.testing.assert_close(gradients(bank, ROLLOUTS, gradient_checkpointing=True), expected)
 
 
 def test_at_a_temperature_the_learner_sees_the_samplers_log_probabilities() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from redqueen.learn.sums import add_by_member
 from redqueen.nouns import Mismatch
 
 
@@ -21,7 +22,7 @@ class MismatchSums:
         d = log_ratios.double()
         size = d.abs()
         for row, values in enumerate((torch.ones_like(d), size, torch.expm1(d) - d, (d.exp() > self.cap).double())):
-            self.sums[row].index_add_(0, member_of, values)
+            add_by_member(self.sums[row], member_of, values)
         self.largest.scatter_reduce_(0, member_of, size, "amax")
 
     def merge(self, other: MismatchSums) -> None:

@@ -25,6 +25,7 @@ from redqueen.learn.gathering import PREFIX, Gathering
 from redqueen.learn.mismatch import MismatchSums
 from redqueen.learn.penalties import divergence, entropy
 from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
+from redqueen.learn.sums import add_by_member
 from redqueen.nouns import Rollout, Tuning, UpdateStats
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.lanes import side_by_side
@@ -93,10 +94,6 @@ class TorchLearner:
             weight_decay=config.weight_decay,
             fused=True,
         )
-        if config.gradient_checkpointing:
-            # Renamed in transformers 5; the old name warns.
-            enable = getattr(bank.base.model, "activation_checkpointing_enable", None)
-            (enable or bank.base.model.gradient_checkpointing_enable)({"use_reentrant": False})
 
     def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
         """Take one step for every member with rollouts; one record a member, by ascending slot.
@@ -176,7 +173,8 @@ class TorchLearner:
         its tokens that were run.
         """
         place = {member.slot: i for i, member in enumerate(members)}
-        self.base.model.train(self.config.gradient_checkpointing)
+        if self.config.gradient_checkpointing:
+            self._compute_layers_twice()
         parts = dealt(members, self.num_lanes)
         try:
             first, *others = side_by_side([partial(self._run, part, place) for part in parts], self.report)
@@ -186,6 +184,14 @@ class TorchLearner:
             first.add(other)
         self.mismatch = first.mismatch
         return first.gradients, first.sums
+
+    def _compute_layers_twice(self) -> None:
+        """Let the model keep no activations of its layers, until ``eval``; what is computed again has the same rows."""
+        model = self.base.model
+        # Renamed in transformers 5; the old name warns.
+        enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+        enable({"use_reentrant": False, "context_fn": self.bank.first_time_and_again})
+        model.train()
 
     def _run(self, members: Sequence[MemberData], place: Mapping[int, int], report: Report) -> Totals:
         """Run the members' micro-batches forward and backward; member s of them adds to row ``place[s]``."""
@@ -260,13 +266,13 @@ class TorchLearner:
                 if supervised is not None:  # text to be learned is what it shall stray by
                     strayed = strayed * (1.0 - supervised[chunk])
                 token_loss = token_loss + self.config.kl_weight * strayed
-                totals.sums[2].index_add_(0, member_of[chunk], strayed.detach())
+                add_by_member(totals.sums[2], member_of[chunk], strayed.detach())
             if entropy_weights is not None:
                 token_loss = token_loss - entropy_weights[chunk] * entropy(log_p)
             weighted = token_loss * batch.weights[chunk]
             (gradient[chunk],) = torch.autograd.grad(weighted.sum(), leaf)
-            totals.sums[0].index_add_(0, member_of[chunk], weighted.detach())
-            totals.sums[1].index_add_(0, member_of[chunk], held.float())
+            add_by_member(totals.sums[0], member_of[chunk], weighted.detach())
+            add_by_member(totals.sums[1], member_of[chunk], held.float())
         return gradient
 
     def _by_token(self, batch: Batch, by_slot: Mapping[int, float], usual: float) -> Tensor | None:

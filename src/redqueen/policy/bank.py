@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -253,16 +253,21 @@ class AdapterBank:
 
     @contextmanager
     def routed(self, rows: Route | Sequence[int] | Tensor) -> Iterator[Route]:
-        """Run the enclosed forward (and backward) passes of the base model with rows routed to members.
-
-        With gradient checkpointing the backward pass must be inside too: it runs the forward again.
-        """
+        """Run the enclosed forward passes of the base model with rows routed to members."""
         route = rows if isinstance(rows, Route) else self.route(rows)
         previous, self._now.route = self._now.route, route
         try:
             yield route
         finally:
             self._now.route, self._now.cast = previous, None
+
+    def first_time_and_again(self) -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
+        """What ``torch.utils.checkpoint`` enters for a forward pass and when it runs it again, routed as it is now.
+
+        The second time is in the backward pass, which on a GPU is in a thread of autograd's own.
+        """
+        route = self._now.route
+        return nullcontext(), nullcontext() if route is None else self.routed(route)
 
     def collect_gradients(self, route: Route, into: Tensor, places: Sequence[int]) -> None:
         """Add the route's gradients to ``into`` (n, num_parameters) fp32: active member i goes to row places[i]."""
