@@ -111,6 +111,9 @@ class _RoundedBackward(torch.autograd.Function):
 def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Base:
     """Prepare ``model`` in place: move it, set its precision, freeze every parameter, switch dropout off.
 
+    On a GPU the process does without cuDNN's attention from then on: it is compiled anew for every shape of a batch,
+    and batches of texts seldom have the same shape twice.
+
     Raises UserError when the model computes its logits or its attention in a way this engine does not reproduce.
     """
     _refuse_unsupported(model)
@@ -124,6 +127,8 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
         if hasattr(module, "attention_dropout"):
             setattr(module, "attention_dropout", 0.0)  # noqa: B010 (nn.Module's declared attribute types exclude numbers)
     head = model.get_output_embeddings()
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)
     if precision == "bf16" and device.type != "cpu":
         cast(nn.Module, model).to(device=device, dtype=torch.bfloat16)
     else:
