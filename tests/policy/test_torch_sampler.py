@@ -1,6 +1,6 @@
 """The sampler: the same tokens as plain decoding, whatever the batching."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,6 +9,7 @@ from tiny_models import CONFIGS, tiny_bank, tiny_model
 
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
+from redqueen.policy import torch_sampler
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.precision import Precision
@@ -260,3 +261,30 @@ def test_bf16_decoding_on_the_cpu_gives_nearly_the_fp32_logprobs() -> None:
     rough = sampler(tiny_bank(precision="bf16"), temperature=0.0).sample(REQUESTS)
     for one, other in zip(exact, rough, strict=True):
         assert one[0].logprobs[0] == pytest.approx(other[0].logprobs[0], abs=0.15)
+
+
+def test_on_a_gpu_every_step_but_the_first_ones_of_a_sampler_is_a_recorded_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after rows came and went. The recording that stands in here runs its step anew."""
+    plain, recorded = [], []
+
+    class Recording:
+        def __init__(self, step: Callable[[], None]) -> None:
+            self.step = step
+
+        def run(self) -> None:
+            recorded.append(1)
+            self.step()
+            plain.pop()
+
+    decode = TorchSampler._decode_one
+    monkeypatch.setattr(torch_sampler, "StepGraph", Recording)
+    monkeypatch.setattr(TorchSampler, "_decode_one", lambda *words: (plain.append(1), decode(*words)))
+    bank = tiny_bank()
+    expected = sampler(bank, max_rows=5).sample(REQUESTS)
+    plain.clear()
+    recording = sampler(bank, max_rows=5)
+    recording.cuda_graphs = True
+    assert recording.sample(REQUESTS) == expected
+    assert (len(plain), len(recorded)) == (recording.steps_between_looks, recording.stats.decode_steps - 1)
+    assert recording.sample(REQUESTS) == expected
+    assert len(plain) == 1

@@ -86,6 +86,7 @@ class TorchSampler:
         # change of shape also costs a new recording, so the batch shrinks less often.
         self.steps_between_looks = 1 if on_cpu else 8
         self.shrink_frac = 0.25 if on_cpu else 0.5
+        self.has_decoded = False  # a step can be recorded once libraries have set themselves up by another
         self.stats = SamplerStats()
         self.tempered = False
 
@@ -132,10 +133,11 @@ class TorchSampler:
                 graph = None
             elif moved:
                 graph = None
-            elif self.cuda_graphs and graph is None:
+            if self.cuda_graphs and graph is None and self.has_decoded:
                 graph = StepGraph(partial(self._decode_one, decoding, route))
             for _ in range(num_steps):
                 graph.run() if graph else self._decode_one(decoding, route)
+            self.has_decoded = True
             steps += num_steps
             rows_run += num_steps * decoding.num_rows
             written += num_steps * decoding.num_alive
