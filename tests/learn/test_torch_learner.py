@@ -1,6 +1,8 @@
 """The learner: exact gradients from packed groups, and members that never touch each other."""
 
+import gc
 import math
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -394,6 +396,18 @@ def test_a_learner_with_checkpointing_leaves_the_sampler_as_it_was() -> None:
     learner = TorchLearner(bank, LearnConfig(gradient_checkpointing=True))
     learner.gradients(by_member(ROLLOUTS))
     assert sampler.sample([request]) == before
+
+
+def test_a_base_whose_layers_were_computed_twice_does_not_hold_the_bank() -> None:
+    """A second bank of seven billion's factors would find the first one's still in memory."""
+    bank = tiny_bank()
+    base, gone = bank.base, weakref.ref(bank)
+    gradients(bank, ROLLOUTS, gradient_checkpointing=True)
+    bank.detach_from_base()
+    del bank
+    gc.collect()
+    assert gone() is None
+    assert not base.model.training
 
 
 def test_layers_that_are_computed_again_in_another_thread_have_their_members_there_too(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -173,25 +174,28 @@ class TorchLearner:
         its tokens that were run.
         """
         place = {member.slot: i for i, member in enumerate(members)}
-        if self.config.gradient_checkpointing:
-            self._compute_layers_twice()
         parts = dealt(members, self.num_lanes)
-        try:
+        with self._layers_computed_twice() if self.config.gradient_checkpointing else nullcontext():
             first, *others = side_by_side([partial(self._run, part, place) for part in parts], self.report)
-        finally:
-            self.base.model.eval()
         for other in others:
             first.add(other)
         self.mismatch = first.mismatch
         return first.gradients, first.sums
 
-    def _compute_layers_twice(self) -> None:
-        """Let the model keep no activations of its layers, until ``eval``; what is computed again has the same rows."""
+    @contextmanager
+    def _layers_computed_twice(self) -> Iterator[None]:
+        """Let the model's layers keep no activations; what is computed again is routed as the first time."""
         model = self.base.model
-        # Renamed in transformers 5; the old name warns.
+        # Both were renamed in transformers 5; the old names warn.
         enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+        disable = getattr(model, "activation_checkpointing_disable", None) or model.gradient_checkpointing_disable
         enable({"use_reentrant": False, "context_fn": self.bank.first_time_and_again})
         model.train()
+        try:
+            yield
+        finally:
+            model.eval()
+            disable()  # the layers would hold the bank for as long as the base lives
 
     def _run(self, members: Sequence[MemberData], place: Mapping[int, int], report: Report) -> Totals:
         """Run the members' micro-batches forward and backward; member s of them adds to row ``place[s]``."""
