@@ -13,6 +13,7 @@ from redqueen.config import Config, load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
 from redqueen.run.continuation import how_to_go_on, lengthened, rate_change, record_lengths
+from redqueen.run.ending import Spent
 from redqueen.run.lifecycle import resume
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
 
@@ -79,11 +80,26 @@ def test_another_length_is_said_to_change_the_rate_where_that_falls_to_the_last_
     # At step 11 of 20: 0.05 + 0.95 (1 - 11 / 20) = 0.4775; of 10, behind its end: the floor.
     said = "with 20 steps it is 0.48 of its full size at step 11, with 10 steps 0.05"
     assert rate_change(run(), longer, 10) == f"the learning rate falls to the run's last step: {said}"
-    assert said in how_to_go_on(Path("runs/a"), run())
+    assert said in how_to_go_on(Path("runs/a"), run(), 10, Spent(0, 0.0))
     assert rate_change(longer, longer, 10) == ""
     for still in ("learn.decay=constant", "learn.decay_to_step=8"):
         assert rate_change(run(still), run(still, "run.num_steps=20"), 10) == ""
-        assert "\n" not in how_to_go_on(Path("runs/a"), run(still))
+        assert "\n" not in how_to_go_on(Path("runs/a"), run(still), 10, Spent(0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("limits", "step", "spent", "words"),
+    [
+        (["run.max_tokens=100"], 7, Spent(120, 3.0), "--set run.max_tokens=200"),
+        (["run.max_seconds=2.5"], 7, Spent(120, 3.0), "--set run.max_seconds=5.0"),
+        (["run.max_tokens=100"], 10, Spent(99, 3.0), "--set run.num_steps=20"),
+        (["run.max_tokens=100"], 10, Spent(100, 3.0), "--set run.num_steps=20 --set run.max_tokens=200"),
+    ],
+)
+def test_what_is_doubled_to_go_on_is_what_ended_the_run(limits: list[str], step: int, spent: Spent, words: str) -> None:
+    config = load_config(None, ["run.num_steps=10", *limits])
+    expected = f"runs/a is over after {step} steps; it goes on with: redqueen resume runs/a {words}"
+    assert how_to_go_on(Path("runs/a"), config, step, spent) == expected
 
 
 def test_recording_twice_is_recording_once(over: Path) -> None:
@@ -97,7 +113,7 @@ def test_recording_twice_is_recording_once(over: Path) -> None:
 def test_a_run_that_is_over_says_how_it_goes_on(over: Path) -> None:
     code, out, err = redqueen("resume", over)
     assert code == 0 and out.startswith("report: ")
-    assert f"is over after its 4 steps; it goes on with: redqueen resume {over} --set run.num_steps=8" in err
+    assert f"is over after 4 steps; it goes on with: redqueen resume {over} --set run.num_steps=8" in err
 
 
 def test_the_servers_of_a_run_may_have_moved(over: Path) -> None:

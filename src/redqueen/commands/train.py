@@ -63,14 +63,18 @@ def _load(cluster: str | None) -> LoadAdapters | None:
 
 def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     """Let ``play`` bring a run to its end and write its report; leave with exit code 130 when it was stopped before."""
+    from redqueen.journal import Journal, read
     from redqueen.report.html import write_report
     from redqueen.run.continuation import how_to_go_on
-    from redqueen.run.store import REPORT, load_run_config
+    from redqueen.run.ending import spent_so_far
+    from redqueen.run.store import JOURNAL, REPORT, load_run_config
 
     try:
         if play():
             print(f"report: {write_report([folder], folder / REPORT)}")
-            print(how_to_go_on(folder, load_run_config(folder)), file=sys.stderr)
+            with Journal.open(folder / JOURNAL, read_only=True) as journal:
+                step, spent = read.last_step(journal) or 0, spent_so_far(journal)
+            print(how_to_go_on(folder, load_run_config(folder), step, spent), file=sys.stderr)
             return
     except KeyboardInterrupt:
         pass

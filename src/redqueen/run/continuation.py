@@ -12,6 +12,7 @@ from redqueen.errors import UserError, command
 from redqueen.files import apply_override, write_whole
 from redqueen.journal import Journal, read
 from redqueen.learn.schedule import rate_frac
+from redqueen.run.ending import Spent
 from redqueen.run.store import CONFIG
 
 LENGTHS = ("num_steps", "max_tokens", "max_seconds")
@@ -80,11 +81,20 @@ def rate_change(before: Config, after: Config, step: int) -> str:
     )
 
 
-def how_to_go_on(folder: Path, config: Config) -> str:
-    """Say how a run that is over is made to go on, and what that does to its learning rate."""
-    steps = config.run.num_steps
-    longer = config.model_copy(update={"run": config.run.model_copy(update={"num_steps": 2 * steps})})
-    way = f"{folder} is over after its {steps} steps; it goes on with: " + command(
-        "resume", folder, "--set", f"run.num_steps={longer.run.num_steps}"
-    )
-    return "\n".join(filter(None, (way, rate_change(config, longer, steps))))
+def how_to_go_on(folder: Path, config: Config, step: int, spent: Spent) -> str:
+    """Say how a run that is over after ``step`` is made to go on, and what that does to its learning rate.
+
+    What ended it is doubled: its number of steps, or the limit that ``spent`` has reached.
+    """
+    run = config.run
+    twice: dict[str, float] = {}
+    if step >= run.num_steps:
+        twice["num_steps"] = 2 * run.num_steps
+    if 0 < run.max_tokens <= spent.tokens:
+        twice["max_tokens"] = 2 * run.max_tokens
+    if 0 < run.max_seconds <= spent.seconds:
+        twice["max_seconds"] = 2 * run.max_seconds
+    longer = config.model_copy(update={"run": run.model_copy(update=twice)})
+    words = [word for name, value in twice.items() for word in ("--set", f"run.{name}={value}")]
+    way = f"{folder} is over after {step} steps; it goes on with: {command('resume', folder, *words)}"
+    return "\n".join(filter(None, (way, rate_change(config, longer, step))))
