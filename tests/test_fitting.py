@@ -58,11 +58,15 @@ def test_the_embedded_base_keeps_its_own_format_and_a_given_one_is_kept(tmp_path
 
 
 def test_a_small_base_gets_a_smaller_rank_shorter_texts_and_a_lower_temperature(tmp_path: Path) -> None:
-    fitted = fit_to_base(config_on(folder(tmp_path / "base", LLAMA))).config
+    base = folder(tmp_path / "base", LLAMA)
+    fitted = fit_to_base(config_on(base, run={"device": "cpu"})).config
     assert (fitted.population.lora_rank, fitted.solve.max_rows) == (16, 64)
+    assert fit_to_base(config_on(base, run={"device": "cuda"})).config.solve.max_rows == 512
     assert fitted.propose.max_new_tokens < 200 and fitted.propose.temperature == fitted.solve.temperature == 0.7
     large = fit_to_base(config_on(folder(tmp_path / "large", BILLIONS))).config
     assert (large.population.lora_rank, large.propose.temperature, large.learn.gradient_checkpointing) == (32, 1, True)
+    on_a_gpu = fit_to_base(config_on(tmp_path / "large", run={"device": "cuda"})).config
+    assert on_a_gpu.solve == large.solve
 
 
 def test_what_a_config_sets_is_never_changed(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from redqueen.config import EMBEDDED, Config, parse_config
 from redqueen.domains.registry import kinds, num_proposals
 from redqueen.policy.base_shape import base_shape, has_chat_template
 from redqueen.policy.gguf import how_read
+from redqueen.policy.precision import device_type
 
 CHAT_PARAMETERS = 1_000_000_000
 """Smaller models are asked by examples even when they are chat models: of 48 proposals of a model of 135 million in the
@@ -56,6 +57,10 @@ BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
     ),
 )
 """Up to so many parameters: rank and rate (small models bear more), and sizes that fit the machine that suits them."""
+
+SMALL_ON_A_GPU: Defaults = {"solve": {"max_rows": 512}}
+"""For bases of the first size: a GPU has room for more rows, and each change of the batch costs it as much as some steps
+(measured: bench/results/one_gpu.md)."""
 
 BY_FORMAT: Mapping[str, Defaults] = {
     "fewshot": {
@@ -101,21 +106,23 @@ def fit_to_base(config: Config) -> Fitted:
         reasons = [why, read] if (read := how_read(name)) else [why]
         by_size = next(defaults for most, defaults in BY_PARAMETERS if (parameters or 7e9) <= most)
         wanted = [by_size, BY_FORMAT.get(chosen, {}), _temperature(config, chosen, parameters)]
+        if by_size is BY_PARAMETERS[0][1] and device_type(config.run.device) == "cuda":
+            wanted.insert(0, SMALL_ON_A_GPU)  # what comes first is not filled again
     data = config.model_dump(mode="json", exclude_unset=True)
     if chosen != config.model.prompt_format:
         data.setdefault("model", {})["prompt_format"] = chosen
-    filled = [line for defaults in wanted for line in _fill(data, config, defaults)]
+    filled = [line for defaults in wanted for line in _fill(data, defaults)]
     if filled:
         reasons.append(f"left open and fitted to the base ({size or name}): {', '.join(filled)}")
     return Fitted(parse_config(data, "the config fitted to its base"), tuple(reasons))
 
 
-def _fill(data: dict[str, Any], config: Config, defaults: Defaults) -> list[str]:
-    """Set in ``data`` what the config leaves open; return what was set."""
+def _fill(data: dict[str, Any], defaults: Defaults) -> list[str]:
+    """Set in ``data``, a config, what it leaves open; return what was set."""
     filled = []
     for section, values in defaults.items():
         for field, value in values.items():
-            if field not in getattr(config, section).model_fields_set:
+            if field not in data.get(section, {}):
                 data.setdefault(section, {})[field] = value
                 filled.append(f"{section}.{field} = {value}")
     return filled
