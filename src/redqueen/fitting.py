@@ -59,8 +59,8 @@ BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
 """Up to so many parameters: rank and rate (small models bear more), and sizes that fit the machine that suits them."""
 
 SMALL_ON_A_GPU: Defaults = {"solve": {"max_rows": 512}}
-"""For bases of the first size: a GPU has room for more rows, and each change of the batch costs it as much as some steps
-(measured: bench/results/one_gpu.md)."""
+"""For bases of the first size: a GPU has room for more rows, and each change of the batch costs it as much as some
+steps (measured: bench/results/one_gpu.md)."""
 
 BY_FORMAT: Mapping[str, Defaults] = {
     "fewshot": {
