@@ -61,7 +61,8 @@ def test_a_small_base_gets_a_smaller_rank_shorter_texts_and_a_lower_temperature(
     base = folder(tmp_path / "base", LLAMA)
     fitted = fit_to_base(config_on(base, run={"device": "cpu"})).config
     assert (fitted.population.lora_rank, fitted.solve.max_rows) == (16, 64)
-    assert fit_to_base(config_on(base, run={"device": "cuda"})).config.solve.max_rows == 512
+    for given, expected in (({}, 512), ({"prompt_format": "chat"}, 64)):
+        assert fit_to_base(config_on(base, run={"device": "cuda"}, model=given)).config.solve.max_rows == expected
     assert fitted.propose.max_new_tokens < 200 and fitted.propose.temperature == fitted.solve.temperature == 0.7
     large = fit_to_base(config_on(folder(tmp_path / "large", BILLIONS))).config
     assert (large.population.lora_rank, large.propose.temperature, large.learn.gradient_checkpointing) == (32, 1, True)

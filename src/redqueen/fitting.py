@@ -59,8 +59,8 @@ BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
 """Up to so many parameters: rank and rate (small models bear more), and sizes that fit the machine that suits them."""
 
 SMALL_ON_A_GPU: Defaults = {"solve": {"max_rows": 512}}
-"""For bases of the first size: a GPU has room for more rows, and each change of the batch costs it as much as some
-steps (measured: bench/results/one_gpu.md)."""
+"""For bases of the first size, by examples: where 342 short answers were all decoded at a time it took half as long as
+with 128 at a time (bench/results/one_gpu.md)."""
 
 BY_FORMAT: Mapping[str, Defaults] = {
     "fewshot": {
@@ -106,7 +106,10 @@ def fit_to_base(config: Config) -> Fitted:
         reasons = [why, read] if (read := how_read(name)) else [why]
         by_size = next(defaults for most, defaults in BY_PARAMETERS if (parameters or 7e9) <= most)
         wanted = [by_size, BY_FORMAT.get(chosen, {}), _temperature(config, chosen, parameters)]
-        if by_size is BY_PARAMETERS[0][1] and device_type(config.run.device) == "cuda":
+        on_a_gpu = device_type(config.run.device) == "cuda"
+        if (
+            on_a_gpu and by_size is BY_PARAMETERS[0][1] and chosen != "chat"
+        ):  # in which the cache of so many would be large
             wanted.insert(0, SMALL_ON_A_GPU)  # what comes first is not filled again
     data = config.model_dump(mode="json", exclude_unset=True)
     if chosen != config.model.prompt_format:

@@ -398,16 +398,33 @@ def test_a_learner_with_checkpointing_leaves_the_sampler_as_it_was() -> None:
     assert sampler.sample([request]) == before
 
 
-def test_a_base_whose_layers_were_computed_twice_does_not_hold_the_bank() -> None:
+def test_a_base_whose_layers_were_computed_twice_holds_neither_the_bank_nor_hooks() -> None:
     """A second bank of seven billion's factors would find the first one's still in memory."""
     bank = tiny_bank()
     base, gone = bank.base, weakref.ref(bank)
-    gradients(bank, ROLLOUTS, gradient_checkpointing=True)
+    learner = TorchLearner(bank, LearnConfig(gradient_checkpointing=True))
+    for _ in range(3):
+        learner.gradients(by_member(ROLLOUTS))
+        assert not base.model.training
     bank.detach_from_base()
-    del bank
+    del bank, learner
     gc.collect()
     assert gone() is None
-    assert not base.model.training
+    assert [name for name, module in base.model.named_modules() if module._forward_hooks] == []
+
+
+def test_of_two_banks_on_one_base_each_has_its_own_layers_computed_twice() -> None:
+    base = tiny_bank().base
+    banks = [AdapterBank(base, 3, rank=4, alpha=8.0) for _ in range(2)]
+    for i, bank in enumerate(banks):
+        for slot in range(3):
+            for _, b in bank.factors(slot).values():
+                b.normal_(0.0, 0.3, generator=torch.Generator().manual_seed(i))
+    plain = [gradients(bank, ROLLOUTS) for bank in banks]
+    learners = [TorchLearner(bank, LearnConfig(gradient_checkpointing=True)) for bank in banks]
+    for learner, expected in zip(learners, plain, strict=True):
+        torch.testing.assert_close(learner.gradients(by_member(ROLLOUTS))[0], expected)
+    assert not torch.equal(*plain)
 
 
 def test_layers_that_are_computed_again_in_another_thread_have_their_members_there_too(

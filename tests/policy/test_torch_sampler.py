@@ -12,6 +12,7 @@ from redqueen.nouns import Completion, Request
 from redqueen.policy import torch_sampler
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
+from redqueen.policy.decoding import Decoding
 from redqueen.policy.precision import Precision
 from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.token_rows import ROW_TOKENS
@@ -265,13 +266,22 @@ def test_bf16_decoding_on_the_cpu_gives_nearly_the_fp32_logprobs() -> None:
 
 def test_on_a_gpu_every_step_but_the_first_ones_of_a_sampler_is_a_recorded_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after rows came and went. The recording that stands in here runs its step anew."""
-    plain, recorded = [], []
+    plain, recorded, decodings = [], [], []
+    make = Decoding.__init__
+    monkeypatch.setattr(Decoding, "__init__", lambda self, *words: (decodings.append(self), make(self, *words))[1])
+
+    def places() -> list[int]:
+        decoding = decodings[-1]
+        return [
+            t.data_ptr() for t in (decoding.cache.own_k[0], decoding.cache.prompt_k[0], decoding.last, decoding.count)
+        ]
 
     class Recording:
         def __init__(self, step: Callable[[], None]) -> None:
-            self.step = step
+            self.step, self.held = step, places()
 
         def run(self) -> None:
+            assert places() == self.held, "a tensor that it reads lies elsewhere since"
             recorded.append(1)
             self.step()
             plain.pop()
@@ -285,6 +295,7 @@ def test_on_a_gpu_every_step_but_the_first_ones_of_a_sampler_is_a_recorded_one(m
     recording = sampler(bank, max_rows=5)
     recording.cuda_graphs = True
     assert recording.sample(REQUESTS) == expected
-    assert (len(plain), len(recorded)) == (recording.steps_between_looks, recording.stats.decode_steps - 1)
+    first = recording.steps_between_looks
+    assert (len(plain), len(recorded)) == (first, recording.stats.decode_steps - first)
     assert recording.sample(REQUESTS) == expected
-    assert len(plain) == 1
+    assert len(plain) == first

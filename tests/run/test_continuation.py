@@ -90,10 +90,10 @@ def test_another_length_is_said_to_change_the_rate_where_that_falls_to_the_last_
 @pytest.mark.parametrize(
     ("limits", "step", "spent", "words"),
     [
-        (["run.max_tokens=100"], 7, Spent(120, 3.0), "--set run.max_tokens=200"),
-        (["run.max_seconds=2.5"], 7, Spent(120, 3.0), "--set run.max_seconds=5.0"),
+        (["run.max_tokens=100"], 7, Spent(250, 3.0), "--set run.max_tokens=500"),
+        (["run.max_seconds=2.5"], 7, Spent(120, 30.2), "--set run.max_seconds=61"),
         (["run.max_tokens=100"], 10, Spent(99, 3.0), "--set run.num_steps=20"),
-        (["run.max_tokens=100"], 10, Spent(100, 3.0), "--set run.num_steps=20 --set run.max_tokens=200"),
+        (["run.max_tokens=100"], 10, Spent(100, 3.0), "--set run.max_tokens=200 --set run.num_steps=20"),
     ],
 )
 def test_what_is_doubled_to_go_on_is_what_ended_the_run(limits: list[str], step: int, spent: Spent, words: str) -> None:

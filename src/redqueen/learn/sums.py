@@ -9,7 +9,7 @@ from torch import Tensor
 def add_by_member(sums: Tensor, member_of: Tensor, values: Tensor) -> None:
     """Add each of ``values`` (n,) to its member's place, ``member_of`` (n,), in ``sums`` (members,).
 
-    On a GPU ``index_add_`` adds in whatever order its threads come, and the last digits of a journal with it.
+    On a GPU ``index_add_`` adds in whatever order its threads come, and the last digits of a journal vary with it.
     """
     if sums.device.type == "cpu":
         sums.index_add_(0, member_of, values)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +27,7 @@ from redqueen.learn.penalties import divergence, entropy
 from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
 from redqueen.learn.sums import add_by_member
 from redqueen.nouns import Rollout, Tuning, UpdateStats
-from redqueen.policy.bank import AdapterBank
+from redqueen.policy.bank import AdapterBank, first_time_and_again
 from redqueen.policy.lanes import side_by_side
 from redqueen.timing import Report, unheard
 
@@ -95,6 +94,12 @@ class TorchLearner:
             weight_decay=config.weight_decay,
             fused=True,
         )
+        if config.gradient_checkpointing:
+            # Renamed in transformers 5; the old name warns.
+            enable = getattr(bank.base.model, "activation_checkpointing_enable", None)
+            enable = enable or bank.base.model.gradient_checkpointing_enable
+            enable({"use_reentrant": False, "context_fn": first_time_and_again})
+            bank.base.model.disable_input_require_grads()  # another way of checkpointing needs it
 
     def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
         """Take one step for every member with rollouts; one record a member, by ascending slot.
@@ -174,28 +179,16 @@ class TorchLearner:
         its tokens that were run.
         """
         place = {member.slot: i for i, member in enumerate(members)}
+        self.base.model.train(self.config.gradient_checkpointing)
         parts = dealt(members, self.num_lanes)
-        with self._layers_computed_twice() if self.config.gradient_checkpointing else nullcontext():
+        try:
             first, *others = side_by_side([partial(self._run, part, place) for part in parts], self.report)
+        finally:
+            self.base.model.eval()
         for other in others:
             first.add(other)
         self.mismatch = first.mismatch
         return first.gradients, first.sums
-
-    @contextmanager
-    def _layers_computed_twice(self) -> Iterator[None]:
-        """Let the model's layers keep no activations; what is computed again is routed as the first time."""
-        model = self.base.model
-        # Both were renamed in transformers 5; the old names warn.
-        enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
-        disable = getattr(model, "activation_checkpointing_disable", None) or model.gradient_checkpointing_disable
-        enable({"use_reentrant": False, "context_fn": self.bank.first_time_and_again})
-        model.train()
-        try:
-            yield
-        finally:
-            model.eval()
-            disable()  # the layers would hold the bank for as long as the base lives
 
     def _run(self, members: Sequence[MemberData], place: Mapping[int, int], report: Report) -> Totals:
         """Run the members' micro-batches forward and backward; member s of them adds to row ``place[s]``."""

@@ -70,6 +70,24 @@ class _Routed(threading.local):
     cast: tuple[Tensor, Tensor] | None = None
 
 
+class _Active(threading.local):
+    """The bank to whose members a thread's forward passes are routed, where they are."""
+
+    bank: AdapterBank | None = None
+
+
+_ACTIVE = _Active()
+
+
+def first_time_and_again() -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
+    """What ``torch.utils.checkpoint`` enters for a forward pass and when it runs it again, routed as it is now.
+
+    The second time is in the backward pass, which on a GPU is in a thread of autograd's own.
+    """
+    bank = _ACTIVE.bank
+    return nullcontext(), nullcontext() if bank is None else bank.routed_again()
+
+
 class AdapterBank:
     """``num_members`` LoRA adapters of one rank on ``base``, with dropout 0 and fp32 factors.
 
@@ -255,19 +273,17 @@ class AdapterBank:
     def routed(self, rows: Route | Sequence[int] | Tensor) -> Iterator[Route]:
         """Run the enclosed forward passes of the base model with rows routed to members."""
         route = rows if isinstance(rows, Route) else self.route(rows)
+        before, _ACTIVE.bank = _ACTIVE.bank, self
         previous, self._now.route = self._now.route, route
         try:
             yield route
         finally:
             self._now.route, self._now.cast = previous, None
+            _ACTIVE.bank = before
 
-    def first_time_and_again(self) -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
-        """What ``torch.utils.checkpoint`` enters for a forward pass and when it runs it again, routed as it is now.
-
-        The second time is in the backward pass, which on a GPU is in a thread of autograd's own.
-        """
-        route = self._now.route
-        return nullcontext(), nullcontext() if route is None else self.routed(route)
+    def routed_again(self) -> AbstractContextManager[object]:
+        """Return a context that routes as this thread does now, in whatever thread it is entered."""
+        return nullcontext() if self._now.route is None else self.routed(self._now.route)
 
     def collect_gradients(self, route: Route, into: Tensor, places: Sequence[int]) -> None:
         """Add the route's gradients to ``into`` (n, num_parameters) fp32: active member i goes to row places[i]."""

@@ -117,20 +117,19 @@ class TorchSampler:
             if queue and (decoding.num_alive == 0 or ended >= 0.25 * decoding.num_rows):
                 decoding.collect(found)
                 if admitted := decoding.admit(queue):
+                    route = graph = None  # a recording keeps memory that prompts may want
                     self._prefill(decoding, admitted)
                     decoding.look(self.stopper)
-                    route = None
                     continue  # a first token may already be an end token
             if decoding.num_alive == 0:
                 break
             if not queue and ended > self.shrink_frac * decoding.num_rows:
                 decoding.collect(found)
                 decoding.shrink()
-                route = None
+                route = graph = None
             moved = decoding.prepare(num_steps)
             if route is None:
                 route = last_route = self._route_step(decoding, last_route)
-                graph = None
             elif moved:
                 graph = None
             if self.cuda_graphs and graph is None and self.has_decoded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,16 +85,17 @@ def rate_change(before: Config, after: Config, step: int) -> str:
 def how_to_go_on(folder: Path, config: Config, step: int, spent: Spent) -> str:
     """Say how a run that is over after ``step`` is made to go on, and what that does to its learning rate.
 
-    What ended it is doubled: its number of steps, or the limit that ``spent`` has reached.
+    What ended it is doubled: its number of steps, or what it has ``spent`` of a limit (steps are not cut, so it may
+    be more than the limit was).
     """
     run = config.run
     twice: dict[str, float] = {}
-    if step >= run.num_steps:
-        twice["num_steps"] = 2 * run.num_steps
     if 0 < run.max_tokens <= spent.tokens:
-        twice["max_tokens"] = 2 * run.max_tokens
+        twice["max_tokens"] = 2 * spent.tokens
     if 0 < run.max_seconds <= spent.seconds:
-        twice["max_seconds"] = 2 * run.max_seconds
+        twice["max_seconds"] = math.ceil(2 * spent.seconds)
+    if step >= run.num_steps or not twice:
+        twice["num_steps"] = 2 * run.num_steps
     longer = config.model_copy(update={"run": run.model_copy(update=twice)})
     words = [word for name, value in twice.items() for word in ("--set", f"run.{name}={value}")]
     way = f"{folder} is over after {step} steps; it goes on with: {command('resume', folder, *words)}"
