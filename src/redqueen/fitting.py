@@ -14,7 +14,6 @@ from redqueen.config import EMBEDDED, Config, parse_config
 from redqueen.domains.registry import kinds, num_proposals
 from redqueen.policy.base_shape import base_shape, has_chat_template
 from redqueen.policy.gguf import how_read
-from redqueen.policy.precision import device_type
 
 CHAT_PARAMETERS = 1_000_000_000
 """Smaller models are asked by examples even when they are chat models: of 48 proposals of a model of 135 million in the
@@ -106,10 +105,8 @@ def fit_to_base(config: Config) -> Fitted:
         reasons = [why, read] if (read := how_read(name)) else [why]
         by_size = next(defaults for most, defaults in BY_PARAMETERS if (parameters or 7e9) <= most)
         wanted = [by_size, BY_FORMAT.get(chosen, {}), _temperature(config, chosen, parameters)]
-        on_a_gpu = device_type(config.run.device) == "cuda"
-        if (
-            on_a_gpu and by_size is BY_PARAMETERS[0][1] and chosen != "chat"
-        ):  # in which the cache of so many would be large
+        # A conversation is long: the cache of so many rows would be large.
+        if by_size is BY_PARAMETERS[0][1] and chosen != "chat" and _is_on_a_gpu(config):
             wanted.insert(0, SMALL_ON_A_GPU)  # what comes first is not filled again
     data = config.model_dump(mode="json", exclude_unset=True)
     if chosen != config.model.prompt_format:
@@ -118,6 +115,12 @@ def fit_to_base(config: Config) -> Fitted:
     if filled:
         reasons.append(f"left open and fitted to the base ({size or name}): {', '.join(filled)}")
     return Fitted(parse_config(data, "the config fitted to its base"), tuple(reasons))
+
+
+def _is_on_a_gpu(config: Config) -> bool:
+    from redqueen.policy.precision import device_type  # brings torch, which a plan does without
+
+    return device_type(config.run.device) == "cuda"
 
 
 def _fill(data: dict[str, Any], defaults: Defaults) -> list[str]:
