@@ -15,8 +15,9 @@ import pytest
 
 from redqueen.commands.verify import verify_file
 from redqueen.errors import UserError
-from redqueen.verify import Limits, Program, Result, Verifier
+from redqueen.verify import Limits, Program, Result, Verifier, pool
 from redqueen.verify.programs import verify_program
+from redqueen.verify.zygotes import ZygoteHandle
 
 HONEST = "def f(x):\n    return x + 1"
 
@@ -73,6 +74,41 @@ def test_a_batch_of_two_thousand_survives_forty_kills_and_eight_stops() -> None:
     start_s = time.monotonic()
     check_one_verdict_each(run_under_attack(2_000, num_kills=40, num_stops=8, pause_s=0.15), 2_000)
     assert time.monotonic() - start_s < 180
+
+
+IMPORTING = "import math\ndef f(x):\n    return math.floor(x) + 1"
+"""Needs another kind of zygote than those that a verifier begins with."""
+
+
+def test_zygotes_that_several_jobs_wait_for_come_up_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = []
+    start, hello = pool.start_zygote, ZygoteHandle.wait_hello
+    with Verifier(workers=3) as verifier:
+        monkeypatch.setattr(
+            pool, "start_zygote", lambda *words: (events.append(("begun", *words[:2])), start(*words))[1]
+        )
+        monkeypatch.setattr(
+            ZygoteHandle,
+            "wait_hello",
+            lambda self: (events.append(("waited for", self.kind, self.seed)), hello(self))[1],
+        )
+        check_one_verdict_each(verifier.run([Program(str(i), IMPORTING, (str(i),)) for i in range(9)]), 9)
+    assert events[:6] == [(what, "common", seed) for what in ("begun", "waited for") for seed in range(3)]
+
+
+def test_a_zygote_that_does_not_come_up_is_ended_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    hello, silent = ZygoteHandle.wait_hello, []
+
+    def mute_at_first(self: ZygoteHandle) -> None:
+        if len(silent) < 2:
+            silent.append(self.process)
+            raise OSError("a zygote did not come up")
+        hello(self)
+
+    with Verifier(workers=2) as verifier:
+        monkeypatch.setattr(ZygoteHandle, "wait_hello", mute_at_first)
+        check_one_verdict_each(verifier.run([Program(str(i), IMPORTING, (str(i),)) for i in range(4)]), 4)
+        assert [process.returncode for process in silent] == [-signal.SIGKILL] * 2
 
 
 def test_a_stopped_zygote_holds_its_task_no_longer_than_the_deadline_and_two_seconds() -> None:

@@ -14,7 +14,7 @@ import secrets
 import selectors
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sized
+from collections.abc import Generator, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -184,11 +184,13 @@ class Pool:
         """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
         num_busy = sum(1 for queue in self.sent.values() if queue)
         eligible = self._eligible(job)
-        if len(eligible) < self._num_base and num_busy < self.workers:
+        room = min(self._num_base - len(eligible), self.workers - num_busy)
+        if room > 0:
             known = {place[1] for place in eligible}
-            seed = job.world if job.world >= 0 else next(seed for seed in itertools.count() if seed not in known)
-            if seed not in known and (not eligible or seed < self._num_base) and self._grow((job.kind, seed)):
-                eligible.append((job.kind, seed))
+            seeds = [job.world] if job.world >= 0 else itertools.count()
+            wanted = min(room, 1 + sum(pending.job.kind == job.kind for pending in self.waiting))
+            new = itertools.islice((seed for seed in seeds if seed not in known), wanted)
+            eligible += self._grow(job.kind, [seed for seed in new if not eligible or seed < self._num_base])
         fitting = [
             place
             for place in eligible
@@ -284,21 +286,37 @@ class Pool:
             else:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
 
-    def _grow(self, place: _Place) -> bool:
-        """Start the zygote for ``place``; a failure is ignored and tried again a little later."""
+    def _grow(self, kind: str, seeds: Sequence[int]) -> list[_Place]:
+        """Start zygotes of a kind, which come up side by side; return those that did. Others are tried again later."""
         if time.monotonic() < self._retry_at_s:
-            return False
-        self.num_starts += 1
+            return []
+        begun: list[ZygoteHandle] = []
+        grown: list[_Place] = []
         try:
-            zygote = start_zygote(*place, self.settings)
-            zygote.wait_hello()
-        except OSError:
-            self._failures += 1
-            self._retry_at_s = time.monotonic() + _RESTART_PAUSE_S * min(self._failures, 10)
-            return False
-        self._failures = 0
-        self._adopt(zygote)
-        return True
+            for seed in seeds:
+                self.num_starts += 1
+                try:
+                    begun.append(start_zygote(kind, seed, self.settings))
+                except OSError:
+                    self._note_failure()
+            for zygote in begun:
+                try:
+                    zygote.wait_hello()
+                except OSError:
+                    self._note_failure()
+                    continue
+                self._failures = 0
+                self._adopt(zygote)
+                grown.append((kind, zygote.seed))
+        finally:
+            for zygote in begun:
+                if (kind, zygote.seed) not in grown:
+                    zygote.end()
+        return grown
+
+    def _note_failure(self) -> None:
+        self._failures += 1
+        self._retry_at_s = time.monotonic() + _RESTART_PAUSE_S * min(self._failures, 10)
 
     def _adopt(self, zygote: ZygoteHandle) -> None:
         place = (zygote.kind, zygote.seed)
