@@ -71,9 +71,9 @@ class _Routed(threading.local):
 
 
 class _Active(threading.local):
-    """The bank to whose members a thread's forward passes are routed, where they are."""
+    """The bank whose members a thread's forward passes are routed to, and how, where they are."""
 
-    bank: AdapterBank | None = None
+    routed: tuple[AdapterBank, Route] | None = None
 
 
 _ACTIVE = _Active()
@@ -84,8 +84,10 @@ def first_time_and_again() -> tuple[AbstractContextManager[object], AbstractCont
 
     The second time is in the backward pass, which on a GPU is in a thread of autograd's own.
     """
-    bank = _ACTIVE.bank
-    return nullcontext(), nullcontext() if bank is None else bank.routed_again()
+    if _ACTIVE.routed is None:
+        return nullcontext(), nullcontext()
+    bank, route = _ACTIVE.routed
+    return nullcontext(), bank.routed(route)
 
 
 class AdapterBank:
@@ -273,17 +275,13 @@ class AdapterBank:
     def routed(self, rows: Route | Sequence[int] | Tensor) -> Iterator[Route]:
         """Run the enclosed forward passes of the base model with rows routed to members."""
         route = rows if isinstance(rows, Route) else self.route(rows)
-        before, _ACTIVE.bank = _ACTIVE.bank, self
+        before, _ACTIVE.routed = _ACTIVE.routed, (self, route)
         previous, self._now.route = self._now.route, route
         try:
             yield route
         finally:
             self._now.route, self._now.cast = previous, None
-            _ACTIVE.bank = before
-
-    def routed_again(self) -> AbstractContextManager[object]:
-        """Return a context that routes as this thread does now, in whatever thread it is entered."""
-        return nullcontext() if self._now.route is None else self.routed(self._now.route)
+            _ACTIVE.routed = before
 
     def collect_gradients(self, route: Route, into: Tensor, places: Sequence[int]) -> None:
         """Add the route's gradients to ``into`` (n, num_parameters) fp32: active member i goes to row places[i]."""

@@ -8,7 +8,6 @@ their jobs tried again; after that a job ends as ``infra``.
 from __future__ import annotations
 
 import collections
-import itertools
 import os
 import secrets
 import selectors
@@ -185,12 +184,14 @@ class Pool:
         num_busy = sum(1 for queue in self.sent.values() if queue)
         eligible = self._eligible(job)
         room = min(self._num_base - len(eligible), self.workers - num_busy)
-        if room > 0:
-            known = {place[1] for place in eligible}
-            seeds = [job.world] if job.world >= 0 else itertools.count()
-            wanted = min(room, 1 + sum(pending.job.kind == job.kind for pending in self.waiting))
-            new = itertools.islice((seed for seed in seeds if seed not in known), wanted)
-            eligible += self._grow(job.kind, [seed for seed in new if not eligible or seed < self._num_base])
+        if job.world >= 0:
+            new = [] if eligible else [job.world]
+        else:
+            known = {seed for _, seed in eligible}
+            new = [seed for seed in range(self._num_base) if seed not in known]
+        if room > 0 and new:
+            num_waiting = 1 + sum(pending.job.kind == job.kind for pending in self.waiting)
+            eligible += self._grow(job.kind, new[: min(room, num_waiting)])
         fitting = [
             place
             for place in eligible
