@@ -1,8 +1,12 @@
 """The verifier as a reward: what TRL's trainers call, row by row, for tasks and for programs with unit tests."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import redqueen
+from redqueen import rewards
 from redqueen.config import load_config
 from redqueen.domains.compact import BOS, END_THINK, THINK
 from redqueen.engine import load_base
@@ -55,6 +59,30 @@ def test_rows_come_from_the_tasks_of_a_run(quick_run: object) -> None:
     tasks = redqueen.Run(quick_run).tasks()  # type: ignore[arg-type]
     rows = task_rows(tasks, "compact")
     assert [row["code"] for row in rows] == [task["code"] for task in tasks]
+
+
+def test_threads_share_one_sandbox_and_a_forked_process_opens_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+    open_one = rewards.open_verifier
+    monkeypatch.setattr(rewards, "open_verifier", lambda config: opened.append(os.getpid()) or open_one(config))
+    columns = columns_of(task_rows([REVERSED]))
+    reward = reward_fn(config=ONE)
+
+    def pay(_: int) -> list[float | None]:
+        return reward(completions=[turn("<think>back</think><answer>'cba'</answer>")], **columns)
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(pay, range(2))) == [[1.0], [1.0]]
+    assert opened == [os.getpid()]
+    child = os.fork()
+    if child == 0:
+        paid = False
+        try:
+            paid = pay(0) == [1.0]
+        finally:
+            os._exit(0 if paid and opened[1:] == [os.getpid()] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert pay(0) == [1.0] and opened == [os.getpid()]
 
 
 def test_programs_are_paid_by_unit_tests() -> None:

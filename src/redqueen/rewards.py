@@ -6,10 +6,12 @@ equal length; it returns one reward each, None where the judge had trouble of it
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from redqueen.config import Config
 from redqueen.domains.chat import fenced_blocks, split_thought
@@ -53,11 +55,11 @@ def reward_fn(
 
     ``tokenizer`` is needed where the format's marks are special tokens, which trainers leave out of the text (the
     embedded base's are); by its end token one sees there whether a completion came to its end. ``config``: its section
-    ``verify`` sets workers and limits. The sandbox starts at the first call and ends with the function. Raises
-    UserError where there is none.
+    ``verify`` sets workers and limits. The sandbox starts at the first call of each process and ends with the function.
+    Raises UserError where there is none.
     """
     form = _format(prompt_format)
-    sandbox: list[Any] = []
+    sandbox = _FirstCall(lambda: open_verifier(config or Config()))
 
     def redqueen_reward(
         prompts: Sequence[Any] = (),
@@ -68,9 +70,6 @@ def reward_fn(
         missing = [name for name in ("kind", "code", "inputs", "outputs") if name not in columns]
         if missing:
             raise UserError(f"the data set has no column {missing[0]}: make its rows by redqueen.task_rows")
-        if not sandbox:
-            sandbox.append(open_verifier(config or Config()))
-            weakref.finalize(redqueen_reward, sandbox[0].close)
         known = [name for name in COLUMNS if name in columns]
         tasks = [_task({name: columns[name][i] for name in known}) for i in range(len(completions))]
         texts, ended = [_text(one) for one in completions], [True] * len(completions)
@@ -79,9 +78,10 @@ def reward_fn(
             ended = [tokenizer.eos_token_id in ids for ids in completion_ids]
         read = zip(tasks, texts, ended, strict=True)
         answers = [form.parse_answer(task.kind, text, finished).answer for task, text, finished in read]
-        grades = grade(list(zip(tasks, answers, strict=True)), sandbox[0])
+        grades = grade(list(zip(tasks, answers, strict=True)), sandbox.get())
         return [None if one.lost else student_reward(one, well_formed(one)) for one in grades]
 
+    weakref.finalize(redqueen_reward, sandbox.close)
     return redqueen_reward
 
 
@@ -91,7 +91,7 @@ def program_reward_fn(workers: int = 2) -> Reward:
     Reads the columns ``tests`` (Python with assertions, which are trusted) and ``entry`` (the name of the function that
     they call ``candidate``). The program is the completion's last fenced block, or all of it.
     """
-    tester: list[UnitTester] = []
+    tester = _FirstCall(lambda: UnitTester(workers=workers))
 
     def tests_reward(
         prompts: Sequence[Any] = (), completions: Sequence[Any] = (), **columns: Sequence[Any]
@@ -99,16 +99,40 @@ def program_reward_fn(workers: int = 2) -> Reward:
         missing = [name for name in ("tests", "entry") if name not in columns]
         if missing:
             raise UserError(f"the data set has no column {missing[0]}: the assertions, and the name of the function")
-        if not tester:
-            tester.append(UnitTester(workers=workers))
-            weakref.finalize(tests_reward, tester[0].__exit__)
         units = [
             UnitTest(str(i), _program(_text(one)), tests, entry=entry)
             for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True))
         ]
-        return [None if one.lost else float(one.correct) for one in tester[0].grade(units)]
+        return [None if one.lost else float(one.correct) for one in tester.get().grade(units)]
 
+    weakref.finalize(tests_reward, tester.close)
     return tests_reward
+
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+_Sandbox = TypeVar("_Sandbox", bound=_Closes)
+
+
+class _FirstCall(Generic[_Sandbox]):
+    """What is opened when it is first asked for: once for all threads, and anew in a process that was forked since."""
+
+    def __init__(self, open_one: Callable[[], _Sandbox]) -> None:
+        self._open_one = open_one
+        self._opened: dict[int, _Sandbox] = {}
+        self._lock = threading.Lock()
+
+    def get(self) -> _Sandbox:
+        with self._lock:
+            if os.getpid() not in self._opened:
+                self._opened[os.getpid()] = self._open_one()
+            return self._opened[os.getpid()]
+
+    def close(self) -> None:
+        if os.getpid() in self._opened:
+            self._opened.pop(os.getpid()).close()
 
 
 def _format(name: str) -> PromptFormat:

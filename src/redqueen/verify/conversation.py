@@ -104,7 +104,7 @@ class Peer:
         """Send what the child's socket takes."""
         try:
             while self._unsent:
-                del self._unsent[: self.socket.send(self._unsent)]
+                del self._unsent[: self.socket.send(self._unsent, socket.MSG_NOSIGNAL)]
         except BlockingIOError:
             return
         except OSError:  # the child is ending; its zygote tells how

@@ -8,6 +8,7 @@ their jobs tried again; after that a job ends as ``infra``.
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import secrets
 import selectors
@@ -20,6 +21,7 @@ from typing import TypeVar
 from redqueen.errors import UserError
 from redqueen.timing import Report, unheard
 from redqueen.verify.inside import wire
+from redqueen.verify.protections import REQUIRED
 from redqueen.verify.runs import MAX_REPLY_BYTES, Job, Run, read_run
 from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
 
@@ -31,7 +33,7 @@ _QUEUE_DEPTH = 3  # jobs sent ahead to a zygote, so that it never waits for the 
 _MAX_ATTEMPTS = 3
 _GRACE_S = 1.0  # beyond a job's wall deadline, before its zygote counts as stuck
 _RESTART_PAUSE_S = 0.05
-_MAX_FAILURES = 8  # starts that fail in a row, before jobs that need one are given up
+_MAX_FAILURES = 8  # times in a row that none of what a job wants comes up, before such jobs are given up
 _OPEN_PER_WORKER = 16
 
 
@@ -48,12 +50,15 @@ class _Pending:
 
 
 _Place = tuple[str, int]
-"""A zygote's kind and the number of its hash seed."""
+"""A zygote's kind and the number of its hash seed; of what a job wants also -1, any seed."""
 _Over = tuple[_Pending, Run]
 
 
 class Pool:
-    """Zygotes under different hash seeds, of which at most ``workers`` are busy at a time."""
+    """Zygotes under different hash seeds, of which at most ``workers`` are busy at a time.
+
+    They belong to the process that made the pool: a copy that a fork makes runs nothing and ends nothing.
+    """
 
     def __init__(
         self, workers: int, num_seeds: int, first_kind: str, settings: ZygoteSettings, report: Report = unheard
@@ -70,9 +75,14 @@ class Pool:
         self._num_base = max(workers, min(2, num_seeds))
         self._files: list[int] = []  # in memory alone, empty, kept for the next jobs
         self._selector = selectors.DefaultSelector()
-        self._lock = threading.Lock()
-        self._failures = 0
-        self._retry_at_s = 0.0
+        self._owner = os.getpid()
+        self._lock = threading.RLock()
+        self._is_driving = False
+        self._is_closed = False
+        self._walls: frozenset[str] = frozenset()  # what held on the first zygotes, and so must on the others
+        self._starting: list[ZygoteHandle] = []
+        self._failures: collections.Counter[_Place] = collections.Counter()  # in a row, by what was wanted
+        self._retry_at_s: dict[_Place, float] = {}
 
     def start(self) -> None:
         """Start one zygote of the first kind for each worker, and two where there are two hash seeds to try; others
@@ -81,18 +91,31 @@ class Pool:
             for seed in range(self._num_base):
                 self._adopt(start_zygote(self.first_kind, seed, self.settings))
             for zygote in self.zygotes.values():
-                zygote.wait_hello()
-        except OSError as error:
+                self._wait_hello(zygote, self.zygotes.values())
+        except BaseException as error:
             self.close()
-            raise UserError(f"the sandbox could not start: {error}") from None
+            if isinstance(error, OSError):
+                raise UserError(f"the sandbox could not start: {error}") from None
+            raise
+        self._walls = frozenset(name for name, holds in self.observed().items() if holds and name in REQUIRED)
 
     def observed(self) -> dict[str, bool]:
         """What holds on every zygote, by the canaries' names."""
-        reports = [zygote.observed for zygote in self.zygotes.values()]
+        reports = [zygote.observed for zygote in list(self.zygotes.values())]
         return {name: all(report[name] for report in reports) for name in reports[0]} if reports else {}
 
     def close(self) -> None:
-        """End all zygotes and what runs in them."""
+        """End all zygotes and what runs in them. A drive under way ends with UserError, and is waited for."""
+        if os.getpid() != self._owner:
+            return
+        self._is_closed = True
+        for zygote in [*list(self.zygotes.values()), *self._starting]:
+            zygote.process.kill()
+        with self._lock:
+            if not self._is_driving:
+                self._release()
+
+    def _release(self) -> None:
         for place in list(self.zygotes):
             self._dismiss(place)
         while self._files:
@@ -100,13 +123,25 @@ class Pool:
         self._selector.close()
 
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
-        """Run all generators to their end. Returns their answers in the order of ``work``."""
+        """Run all generators to their end. Returns their answers in the order of ``work``.
+
+        Raises UserError when the pool is closed, a forked copy, or asked by what it works on.
+        """
+        if os.getpid() != self._owner:
+            raise UserError("a verifier serves the process that opened it: open another one after a fork")
         with self._lock:
-            self._failures, self._retry_at_s = 0, 0.0  # starts that failed for lack of memory are tried again
+            if self._is_driving:
+                raise UserError("a verifier serves one call at a time: what it works on may not ask it again")
+            self._failures.clear()  # starts that failed for lack of memory are tried again
+            self._retry_at_s.clear()
+            self._is_driving = True
             try:
                 return self._drive(iter(work), len(work) if isinstance(work, Sized) else 0)
             finally:
                 self._abandon()
+                self._is_driving = False
+                if self._is_closed:
+                    self._release()
 
     def _abandon(self) -> None:
         """Forget what an interrupted drive left under way, with the zygotes that are at work on it."""
@@ -120,6 +155,8 @@ class Pool:
         num_started = 0
         exhausted = False
         while True:
+            if self._is_closed:
+                raise UserError("this verifier is closed")
             while not exhausted and len(open_work) < _OPEN_PER_WORKER * self.workers:
                 jobs = next(work, None)
                 if jobs is None:
@@ -168,7 +205,7 @@ class Pool:
                     over.append((pending, Run("infra", "no room for its file")))
                 else:
                     held.append(pending)
-            elif self._failures >= _MAX_FAILURES and not self._eligible(pending.job):
+            elif self._failures[wanted] >= _MAX_FAILURES and not self._eligible(pending.job):
                 over.append((pending, Run("infra", "no zygote could be started")))
             else:
                 refused.add(wanted)
@@ -189,9 +226,10 @@ class Pool:
         else:
             known = {seed for _, seed in eligible}
             new = [seed for seed in range(self._num_base) if seed not in known]
-        if room > 0 and new:
+        wanted = job.kind, job.world
+        if room > 0 and new and not (eligible and self._failures[wanted] >= _MAX_FAILURES):
             num_waiting = 1 + sum(pending.job.kind == job.kind for pending in self.waiting)
-            eligible += self._grow(job.kind, new[: min(room, num_waiting)])
+            eligible += self._grow(wanted, new[: min(room, num_waiting)])
         fitting = [
             place
             for place in eligible
@@ -287,43 +325,47 @@ class Pool:
             else:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
 
-    def _grow(self, kind: str, seeds: Sequence[int]) -> list[_Place]:
-        """Start zygotes of a kind, which come up side by side; return those that did. Others are tried again later."""
-        if time.monotonic() < self._retry_at_s:
+    def _grow(self, wanted: _Place, seeds: Sequence[int]) -> list[_Place]:
+        """Start zygotes for what jobs want, side by side; return those that came up. Others are tried again later."""
+        if time.monotonic() < self._retry_at_s.get(wanted, 0.0):
             return []
-        begun: list[ZygoteHandle] = []
         grown: list[_Place] = []
         try:
             for seed in seeds:
                 self.num_starts += 1
-                try:
-                    begun.append(start_zygote(kind, seed, self.settings))
-                except OSError:
-                    self._note_failure()
-            for zygote in begun:
-                try:
-                    zygote.wait_hello()
-                except OSError:
-                    self._note_failure()
-                    continue
-                self._failures = 0
-                self._adopt(zygote)
-                grown.append((kind, zygote.seed))
+                with contextlib.suppress(OSError):
+                    self._starting.append(start_zygote(wanted[0], seed, self.settings))
+            for zygote in self._starting:
+                with contextlib.suppress(OSError):
+                    self._wait_hello(zygote, self._starting)
+                    if all(zygote.observed.get(name) for name in self._walls):
+                        grown.append(self._adopt(zygote))
         finally:
-            for zygote in begun:
-                if (kind, zygote.seed) not in grown:
+            for zygote in self._starting:
+                if (zygote.kind, zygote.seed) not in grown:
                     zygote.end()
+            self._starting.clear()
+        if grown:
+            del self._failures[wanted]
+        else:
+            self._failures[wanted] += 1
+        if len(grown) < len(seeds):
+            pause_s = _RESTART_PAUSE_S * min(max(1, self._failures[wanted]), 10)
+            self._retry_at_s[wanted] = time.monotonic() + pause_s
         return grown
 
-    def _note_failure(self) -> None:
-        self._failures += 1
-        self._retry_at_s = time.monotonic() + _RESTART_PAUSE_S * min(self._failures, 10)
+    def _wait_hello(self, zygote: ZygoteHandle, beside: Iterable[ZygoteHandle]) -> None:
+        """Wait until a zygote is up. Those beside it then have as long again: the machine is slow and does not hang."""
+        zygote.wait_hello()
+        for other in beside:
+            other.awaited_since_s = time.monotonic()
 
-    def _adopt(self, zygote: ZygoteHandle) -> None:
+    def _adopt(self, zygote: ZygoteHandle) -> _Place:
         place = (zygote.kind, zygote.seed)
+        self._selector.register(zygote.socket, selectors.EVENT_READ, place)
         self.zygotes[place] = zygote
         self.sent[place] = collections.deque()
-        self._selector.register(zygote.socket, selectors.EVENT_READ, place)
+        return place
 
     def _dismiss(self, place: _Place) -> None:
         zygote = self.zygotes.pop(place)

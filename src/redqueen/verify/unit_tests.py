@@ -9,7 +9,8 @@ a nonce, from a process that never held any untrusted code.
 from __future__ import annotations
 
 import contextlib
-import select
+import os
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from redqueen.verify.literals import LiteralError, canonical, canonical_args
 from redqueen.verify.protections import WEAK
 from redqueen.verify.records import Limits
 from redqueen.verify.runs import Job, death
-from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
+from redqueen.verify.zygotes import ZygoteHandle, ZygoteSettings, start_zygote, wait_for
 
 TEST_LIMITS = Limits(
     cpu_ms=10_000, accept_cpu_ms=10_000, wall_ms=30_000, memory_bytes=1 << 30, max_output_chars=1 << 20
@@ -52,7 +53,8 @@ class UnitTest:
 
 
 class UnitTester:
-    """Grades programs by unit tests, ``workers`` problems at a time. Use it as a context manager.
+    """Grades programs by unit tests, ``workers`` problems at a time. Use it as a context manager; one call at a time
+    is served, in the process that opened it.
 
     ``allow_weak`` runs even where no system-call filter can be had; otherwise ``grade`` raises UserError there.
     """
@@ -66,23 +68,31 @@ class UnitTester:
     ) -> None:
         if workers < 1:
             raise UserError("a unit tester needs workers >= 1")
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
         self._pairs = [_ZygotePair(limits, settings or ZygoteSettings(), allow_weak) for _ in range(workers)]
 
     def __enter__(self) -> UnitTester:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End its processes."""
         for pair in self._pairs:
             pair.close()
 
     def grade(self, tests: Sequence[UnitTest]) -> list[Grade]:
         """Grade each program, in order. ``ok`` with ``correct`` False: it ran, and a test failed (detail: how)."""
+        if os.getpid() != self._owner:
+            raise UserError("a unit tester serves the process that opened it: open another one after a fork")
         num_pairs = len(self._pairs)
 
         def work(index: int) -> list[Grade]:
             return [self._pairs[index].grade(test) for test in tests[index::num_pairs]]
 
-        with ThreadPoolExecutor(num_pairs) as threads:
+        with self._lock, ThreadPoolExecutor(num_pairs) as threads:
             shares = list(threads.map(work, range(num_pairs)))
         return [shares[i % num_pairs][i // num_pairs] for i in range(len(tests))]
 
@@ -170,7 +180,7 @@ class _ZygotePair:
             return
         sockets = {end: peer for peer in peers for end in (peer.socket, peer.zygote.socket)}
         unsent = [peer.socket for peer in peers if peer.has_unsent]
-        ready, _, _ = select.select(list(sockets), unsent, [], min(left_s, LOOK_MS / 1000))
+        ready = wait_for(sockets, unsent, min(left_s, LOOK_MS / 1000))
         if not ready:
             game.look()
         for peer in peers:

@@ -22,7 +22,8 @@ _NO_LINUX = (
 
 
 class Verifier:
-    """Runs untrusted programs in caged processes. Use it as a context manager; one call at a time is served.
+    """Runs untrusted programs in caged processes. Use it as a context manager; one call at a time is served, in the
+    process that opened it (one that is forked from it opens its own).
 
     ``workers``: programs at a time (cores to use). ``num_seeds``: hash seeds a program must agree under (eight at the
     least where sets appear). ``allow_weak`` runs even where no system-call filter can be had. ``gated`` False leaves
@@ -80,7 +81,7 @@ class Verifier:
 
     def process_ids(self) -> list[int]:
         """The zygotes' process ids, to watch what they use."""
-        return [zygote.process.pid for zygote in self._pool.zygotes.values()]
+        return [zygote.process.pid for zygote in list(self._pool.zygotes.values())]
 
     def protections(self) -> dict[str, bool]:
         """What the canaries saw hold on every zygote, by name."""

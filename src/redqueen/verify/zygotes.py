@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import array
 import collections
-import contextlib
+import fcntl
 import marshal
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,20 @@ _BOOT = (
     "from inside import canaries, zygote; zygote.main(canaries.observe)"
 )
 _CODE_FOLDER = str(Path(__file__).resolve().parent)
+_NUM_STANDARD_STREAMS = 3
+
+
+def wait_for(read: Iterable[socket.socket], write: Iterable[socket.socket], timeout_s: float) -> list[socket.socket]:
+    """Wait until a socket can be read or written. Returns those to read, whatever the numbers of their descriptors
+    (``select`` knows none above 1,023)."""
+    ends = {end.fileno(): end for end in read}
+    poll = select.poll()
+    for number in ends:
+        poll.register(number, select.POLLIN)
+    for end in write:
+        poll.register(end.fileno(), select.POLLOUT | (select.POLLIN if end.fileno() in ends else 0))
+    ready = poll.poll(max(0.0, timeout_s) * 1000)
+    return [ends[number] for number, events in ready if number in ends and events & ~select.POLLOUT]
 
 
 @dataclass(frozen=True)
@@ -52,6 +67,7 @@ class ZygoteHandle:
         self.process = process
         self.socket = control
         self.observed: dict[str, bool] = {}
+        self.awaited_since_s = time.monotonic()
         self.head_since_s = 0.0
         self.is_garbled = False
         self._unsent: collections.deque[tuple[bytes, list[int]]] = collections.deque()
@@ -63,12 +79,13 @@ class ZygoteHandle:
         return bool(self._unsent)
 
     def wait_hello(self) -> None:
-        """Wait for the canaries' report. Raises OSError with the interpreter's own message when it does not come."""
-        deadline_s = time.monotonic() + (_START_S if self.kind in ZYGOTE_MODULES else _START_WITH_LIBRARIES_S)
+        """Wait for the canaries' report, as long after ``awaited_since_s`` as a start may take.
+
+        Raises OSError with the interpreter's own message when it does not come.
+        """
+        deadline_s = self.awaited_since_s + (_START_S if self.kind in ZYGOTE_MODULES else _START_WITH_LIBRARIES_S)
         while True:
-            left_s = deadline_s - time.monotonic()
-            ready, _, _ = select.select([self.socket], [], [], max(0.0, left_s))
-            if not ready or not self.receive():
+            if not wait_for([self.socket], [], deadline_s - time.monotonic()) or not self.receive():
                 raise OSError(f"a zygote did not come up ({self._last_words()})")
             reply = self.next_reply()
             if reply is not None:
@@ -86,7 +103,8 @@ class ZygoteHandle:
         try:
             while self._unsent:
                 data, files = self._unsent[0]
-                socket.send_fds(self.socket, [data], files)
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))
+                self.socket.sendmsg([data], [rights], socket.MSG_NOSIGNAL)  # the caller may not ignore broken pipes
                 self._unsent.popleft()
         except BlockingIOError:
             return True
@@ -121,10 +139,9 @@ class ZygoteHandle:
         return header, payload
 
     def end(self) -> None:
-        """Kill the zygote (its child dies with it) and wait until it is gone."""
+        """Kill the zygote (its child dies with it) and wait until it is gone. In a fork of its judge: let go of it."""
         self.socket.close()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
         if self.process.stderr:
             self.process.stderr.close()
@@ -142,6 +159,19 @@ def _inherited() -> dict[str, str]:
     return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
 
 
+def _control_sockets() -> tuple[socket.socket, socket.socket]:
+    """The judge's end and the zygote's, whose number is none of the standard streams', which a zygote has anew."""
+    ours, theirs = socket.socketpair()
+    try:
+        number = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _NUM_STANDARD_STREAMS)
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return ours, socket.socket(fileno=number)
+
+
 def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle:
     """Start a fresh interpreter of a kind (see ``zygote_modules``) under the hash seed number ``seed``.
 
@@ -149,9 +179,11 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
 
     It is an exec of its own, never a fork of the caller, so nothing of the caller's memory or threads is in it.
     """
-    ours, theirs = socket.socketpair()
+    ours, theirs = _control_sockets()
     hash_seed = _SEEDS[seed] if seed < len(_SEEDS) else 1_000_003 * (seed + 1)
-    options = marshal.dumps(([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed)).hex()
+    options = marshal.dumps(
+        ([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed, os.getpid())
+    ).hex()
     boot = [_BOOT, str(theirs.fileno()), options, _CODE_FOLDER, *paths_of(kind)]
     try:
         process = subprocess.Popen(

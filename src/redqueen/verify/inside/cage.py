@@ -63,9 +63,7 @@ def enter_zygote_cage(libc: ctypes.PyDLL, leave_out: Set[str]) -> bool:
     """
     has_namespaces = "namespaces" not in leave_out and _leave_namespaces(libc)
     if os.getuid() == 0 and "nobody" not in leave_out:
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        _become_nobody()
     if "nobody" not in leave_out:
         _drop_capabilities(libc)
     if "no-new-privileges" not in leave_out:
@@ -195,6 +193,16 @@ def _leave_namespaces(libc: ctypes.PyDLL) -> bool:
     if os.getuid() != 0:
         spaces |= _CLONE_NEWUSER
     return bool(libc.unshare(ctypes.c_int(spaces)) == 0)
+
+
+def _become_nobody() -> None:
+    """Give up root, where it is real: one of a namespace of its own, or without capabilities, has nobody to become."""
+    try:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    except OSError:
+        return
 
 
 def _drop_capabilities(libc: ctypes.PyDLL) -> None:

@@ -60,8 +60,11 @@ class _Watched:
         self.stopped = wire.RAN_OUT
 
     def stop(self, why: int) -> None:
+        try:
+            os.kill(self.pid, cage.SIGKILL)
+        except ProcessLookupError:  # it has just ended
+            return
         self.stopped = why
-        os.kill(self.pid, cage.SIGKILL)
 
 
 class Zygote:
@@ -70,14 +73,14 @@ class Zygote:
     Nothing of any job is ever here: a fork can inherit only what the one that forks holds.
     """
 
-    def __init__(self, control: int, leave_out: frozenset[str]) -> None:
+    def __init__(self, control: int, leave_out: frozenset[str], judge_pid: int) -> None:
         self.control = control
         self.leave_out = leave_out
         self.libc = cage.load_libc()
         self.requests = wire.RequestReader(self.libc, control)
         self.waiter = cage.Waiter(self.libc)
         self.pid = os.getpid()
-        self.judge_pid = os.getppid()
+        self.judge_pid = judge_pid
         self.has_namespaces = False
         self.watched: _Watched | None = None
         arch = seccomp.machine()
@@ -266,7 +269,7 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     """
     control = int(sys.argv[1])
     os.set_blocking(control, True)
-    modules, leave_out, world = marshal.loads(bytes.fromhex(sys.argv[2]))
+    modules, leave_out, world, judge_pid = marshal.loads(bytes.fromhex(sys.argv[2]))
     _reset_signals()
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _: None  # the interpreter's own would open files to quote from
@@ -276,7 +279,7 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     _warm_up()
     gc.collect()
     gc.disable()
-    zygote = Zygote(control, frozenset(leave_out))
+    zygote = Zygote(control, frozenset(leave_out), judge_pid)
     _signal.signal(_signal.SIGALRM, zygote.look)
     cage.prefer_for_oom()
     os.environ.clear()
