@@ -368,7 +368,9 @@ def evaluate(
             autocompletion=completion.suites,
         ),
     ] = "",
-    data: Annotated[Path | None, typer.Option(help="The suite's items as a local file; default: the hub.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The suite's items as a local file; default: the hub, or the package.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,
     samples: Annotated[int, typer.Option(help="Answers an item for pass@k, besides the greedy one.")] = 0,
     temperature: Annotated[float, typer.Option(help="Temperature of these samples.")] = 0.8,

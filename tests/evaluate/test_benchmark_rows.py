@@ -141,6 +141,35 @@ def test_a_domains_frozen_suite_is_asked_by_the_domains_name(name: str) -> None:
     assert [grade.correct for grade in grades] == [True, False] * len(questions[::40])
 
 
-def test_a_frozen_suite_takes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="the suite logic lies in the package; leave --data out"):
-        load_questions("logic", tmp_path / "items.jsonl")
+SUM = {"id": "sum", "kind": "maths_formal", "code": "3 + 4", "outputs": ["7"]}
+
+
+def test_a_domains_tasks_can_be_asked_from_a_file(tmp_path: Path) -> None:
+    told = {
+        "id": "told",
+        "kind": "maths_word",
+        "code": "x where x = 3 + 4",
+        "message": "Three and four?",
+        "outputs": ["7"],
+    }
+    path = write(tmp_path / "a.jsonl", SUM, told)
+    questions = load_questions("maths", path)
+    assert clusters_of(questions) == {"sum": "sum", "told": "told"}
+    assert load_questions("maths", path, limit=1) == questions[:1]
+    with Judge() as judge:
+        grades = judge.grade([pair for q in questions for pair in ((q, "7"), (q, "8"))])
+    assert [grade.correct for grade in grades] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({**SUM, "id": "other", "kind": "code_o"}, 'line 2: the field "kind" must be one of maths_formal, maths_word'),
+        (SUM, "line 2: the id sum was used before"),
+        ({**SUM, "id": "other", "code": 5}, 'line 2: the fields "code" and "message" must be texts'),
+        ({**SUM, "id": "other", "outputs": []}, 'line 2: the field "outputs" must hold the right answer'),
+    ],
+)
+def test_a_line_that_is_no_task_of_the_domain_is_named(tmp_path: Path, row: dict[str, object], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        load_questions("maths", write(tmp_path / "a.jsonl", SUM, row))

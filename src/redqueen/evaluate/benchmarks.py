@@ -10,7 +10,7 @@ from pathlib import Path
 from redqueen.domains.code.kinds import ABDUCTION, CODE, DEDUCTION
 from redqueen.domains.code.suite import build_items, load_functions, load_suite
 from redqueen.domains.code.wide import GRADED_WIDE
-from redqueen.domains.domain import Item, TaskKind
+from redqueen.domains.domain import Domain, Item, TaskKind
 from redqueen.domains.maths.answer_form import final_answer
 from redqueen.domains.registry import DOMAINS, OWN, frozen_items, kind_of
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
@@ -52,9 +52,8 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
     if suite == MINI:
         return _mini(data)[:limit]
     if suite in FROZEN:
-        if data is not None:
-            raise UserError(f"--data {data}: the suite {suite} lies in the package; leave --data out")
-        return _asked(frozen_items(DOMAINS[suite].suite))[:limit]
+        own = DOMAINS[suite]
+        return _asked(frozen_items(own.suite) if data is None else _items_of_file(own, data))[:limit]
     benchmark = BENCHMARKS[suite]
     if data is not None:
         rows = rows_of_file(data)
@@ -75,6 +74,28 @@ def _mini(data: Path | None) -> list[Question]:
     if data is not None and not data.is_file():
         raise UserError(f"--data {data}: there is no such file; give a file of functions, one JSON object a line")
     return _asked(build_items(load_functions(data)) if data else load_suite())
+
+
+def _items_of_file(domain: Domain, data: Path) -> list[Item]:
+    """Read tasks of a domain as ``redqueen grade`` does: a line has ``id``, ``kind`` and the fields of a task."""
+    names = [kind.name for kind in domain.kinds]
+    items: dict[str, Item] = {}
+    for row in rows_of_file(data):
+        name, kind = row.text("id"), row.text("kind")
+        if name in items:
+            raise UserError(f"{row.where}: the id {name} was used before; give every item its own")
+        if kind not in names:
+            raise UserError(f'{row.where}: the field "kind" must be one of {", ".join(names)}')
+        try:
+            task = domain.read_task(name, kind, row.fields)
+        except ValueError as error:
+            raise UserError(f"{row.where}: {error}") from None
+        if not task.outputs:
+            raise UserError(f'{row.where}: the field "outputs" must hold the right answer')
+        items[name] = Item(name, name, domain.name, kind, task)
+    if not items:
+        raise UserError(f"--data {data} holds no items; give a file of JSON lines")
+    return list(items.values())
 
 
 def _asked(items: Iterable[Item]) -> list[Question]:

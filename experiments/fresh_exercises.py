@@ -1,0 +1,84 @@
+"""Exercises of mathematics that nobody has looked at, to examine what configs were chosen by looks at the frozen suite.
+
+    python experiments/fresh_exercises.py RUN_DIR... --out fresh.jsonl
+    redqueen evaluate FOLDER --suite maths --data fresh.jsonl
+
+They are drawn as the frozen suite is, from the share that no lesson shows, by another seed, and are neither in the
+suite nor among the tasks that these runs posed (compared by normal form, so in other words or another order too).
+Levels 2 and 3 alone: of level 1 the suite has nearly all that there is. Of word problems there are few more too, so
+fewer than asked for may be found in ``TRIES`` draws for each; how many is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from random import Random
+
+from redqueen.domains.maths.exercises import LEVELS, draw
+from redqueen.domains.maths.language import normal_form
+from redqueen.domains.maths.prompts_compact import FORMAL, WORD
+from redqueen.domains.maths.suite import load_suite
+from redqueen.domains.maths.word_problems import draw_words
+from redqueen.errors import UserError
+from redqueen.journal import Journal
+from redqueen.run.store import JOURNAL
+
+TRIES = 20
+
+
+def posed(run_dir: Path) -> set[str]:
+    """Return the normal forms of the tasks that a run has posed. Raises UserError where there is no run."""
+    with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
+        rows = journal.tuples("SELECT DISTINCT code FROM task WHERE kind IN (?, ?)", (FORMAL, WORD))
+    return {normal_form(code) for (code,) in rows}
+
+
+def fresh_exercises(number: int, rng_seed: int, known: set[str]) -> list[dict[str, object]]:
+    """Draw up to ``number`` exercises of each kind and level as lines of ``--data``, no form twice or of ``known``."""
+    rng, seen = Random(f"maths/fresh/{rng_seed}"), set(known)
+    lines: list[dict[str, object]] = []
+    for level, author in product(LEVELS[1:], (draw, draw_words)):
+        wanted = len(lines) + number
+        for _ in range(TRIES * number):
+            if len(lines) == wanted:
+                break
+            exercise = author(rng, level, held_out=True)
+            form = normal_form(exercise.code)
+            if form not in seen:
+                seen.add(form)
+                kind, name = WORD if exercise.text else FORMAL, f"fresh/{level}-{len(lines) + 1:04d}"
+                fields = {"code": exercise.code, "message": exercise.text, "outputs": [exercise.answer]}
+                lines.append({"id": name, "kind": kind, **fields})
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN_DIR", help="what they posed is left out")
+    parser.add_argument("--out", type=Path, required=True, help="a file of JSON lines")
+    parser.add_argument("--num", type=int, default=1000, help="exercises of each kind and level (1000)")
+    parser.add_argument("--seed", type=int, default=1, help="of the draw (1)")
+    chosen = parser.parse_args(arguments)
+    if chosen.out.exists():
+        raise UserError(f"{chosen.out} exists already: give another --out, or delete it")
+    if chosen.num < 1:
+        raise UserError(f"--num {chosen.num}: give a number of at least 1")
+    known = {normal_form(item.task.code) for item in load_suite()}.union(*map(posed, chosen.runs))
+    lines = fresh_exercises(chosen.num, chosen.seed, known)
+    chosen.out.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    counts = Counter(f"level {str(line['id'])[6]} {line['kind']}" for line in lines)
+    print(*(f"{name}: {count}" for name, count in sorted(counts.items())), sep="\n")
+    print(f"{len(lines)} exercises, none of {len(known)} that are in the suite or were posed: {chosen.out}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UserError as error:
+        sys.exit(str(error))
