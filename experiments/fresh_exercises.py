@@ -16,14 +16,14 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from random import Random
 
 from redqueen.domains.maths.exercises import LEVELS, draw
 from redqueen.domains.maths.language import normal_form
 from redqueen.domains.maths.prompts_compact import FORMAL, WORD
-from redqueen.domains.maths.suite import load_suite
+from redqueen.domains.maths.suite import load_suite, unseen
 from redqueen.domains.maths.word_problems import draw_words
 from redqueen.errors import UserError
 from redqueen.journal import Journal
@@ -44,17 +44,11 @@ def fresh_exercises(number: int, rng_seed: int, known: set[str]) -> list[dict[st
     rng, seen = Random(f"maths/fresh/{rng_seed}"), set(known)
     lines: list[dict[str, object]] = []
     for level, author in product(LEVELS[1:], (draw, draw_words)):
-        wanted = len(lines) + number
-        for _ in range(TRIES * number):
-            if len(lines) == wanted:
-                break
-            exercise = author(rng, level, held_out=True)
-            form = normal_form(exercise.code)
-            if form not in seen:
-                seen.add(form)
-                kind, name = WORD if exercise.text else FORMAL, f"fresh/{level}-{len(lines) + 1:04d}"
-                fields = {"code": exercise.code, "message": exercise.text, "outputs": [exercise.answer]}
-                lines.append({"id": name, "kind": kind, **fields})
+        drawn = (author(rng, level, held_out=True) for _ in range(TRIES * number))
+        for exercise in islice(unseen(drawn, seen), number):
+            kind, name = WORD if exercise.text else FORMAL, f"fresh/{level}-{len(lines) + 1:04d}"
+            fields = {"code": exercise.code, "message": exercise.text, "outputs": [exercise.answer]}
+            lines.append({"id": name, "kind": kind, **fields})
     return lines
 
 

@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from processes import comes_true
 
 from redqueen.commands.experiment import run_experiment
 from redqueen.errors import UserError
@@ -115,22 +114,15 @@ def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(tmp_path:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
         try:
             runs = [out / "single-seed0", out / "2T+2S-seed0"]
-            wait_until(lambda: all(steps_of(run) > 0 for run in runs))
+            assert comes_true(lambda: all(steps_of(run) > 0 for run in runs), 120)
             os.kill(process.pid, number)
             process.wait()
-            wait_until(lambda: not is_anybody_left(process.pid))
+            assert comes_true(lambda: not is_anybody_left(process.pid), 120)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     for run in runs:
         assert list_checkpoints(run / CHECKPOINTS)[-1][0] == steps_of(run) > 0
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.2)
 
 
 def steps_of(run: Path) -> int:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import children_of, comes_true, is_alive
 
 from redqueen.commands.verify import verify_file
 from redqueen.errors import UserError
@@ -20,13 +21,6 @@ from redqueen.verify.programs import verify_program
 from redqueen.verify.zygotes import ZygoteHandle
 
 HONEST = "def f(x):\n    return x + 1"
-
-
-def pids(verifier: Verifier) -> list[int]:
-    for _ in range(9):
-        with contextlib.suppress(RuntimeError):  # the dict changed while we looked
-            return [zygote.process.pid for zygote in verifier._pool.zygotes.values()]
-    return []
 
 
 def run_under_attack(num_programs: int, num_kills: int, num_stops: int, pause_s: float) -> list[Result]:
@@ -42,7 +36,7 @@ def run_under_attack(num_programs: int, num_kills: int, num_stops: int, pause_s:
             for number in signals:
                 if over.wait(pause_s):
                     return
-                found = pids(verifier)
+                found = verifier.process_ids()
                 with contextlib.suppress(ProcessLookupError):
                     if found:
                         os.kill(rng.choice(found), number)
@@ -113,7 +107,7 @@ def test_a_zygote_that_does_not_come_up_is_ended_and_tried_again(monkeypatch: py
 
 def test_a_stopped_zygote_holds_its_task_no_longer_than_the_deadline_and_two_seconds() -> None:
     with Verifier(workers=1, num_seeds=1, limits=Limits(wall_ms=1_000)) as verifier:
-        os.kill(pids(verifier)[0], signal.SIGSTOP)
+        os.kill(verifier.process_ids()[0], signal.SIGSTOP)
         start_s = time.monotonic()
         result = verifier.run([Program("a", HONEST, ("1",))])[0]
         # The first try hangs until its deadline and the watchdog's grace; starting anew is what the second one costs.
@@ -133,7 +127,7 @@ def test_a_shortage_of_descriptors_costs_no_task_its_verdict() -> None:
     with Verifier(workers=2) as verifier:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         highest = max(int(name) for name in os.listdir("/proc/self/fd"))
-        os.kill(pids(verifier)[0], signal.SIGKILL)
+        os.kill(verifier.process_ids()[0], signal.SIGKILL)
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
             hoard = []
@@ -180,13 +174,6 @@ def test_the_verifier_itself_writes_nothing_to_disk(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def test_nothing_is_left_when_the_process_that_verifies_is_killed() -> None:
     code = (
         "from redqueen.verify import Limits, Program, Verifier\n"
@@ -198,20 +185,10 @@ def test_nothing_is_left_when_the_process_that_verifies_is_killed() -> None:
         assert process.stdout is not None
         zygotes = [int(word) for word in process.stdout.readline().split()]
         time.sleep(1)
-        children = [int(pid) for zygote in zygotes for pid in children_of(zygote)]
+        children = [pid for zygote in zygotes for pid in children_of(zygote)]
         process.kill()
     assert len(zygotes) == 2
-    deadline_s = time.monotonic() + 30
-    while any(is_alive(pid) for pid in zygotes + children) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert not any(is_alive(pid) for pid in zygotes + children)
-
-
-def children_of(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
+    assert comes_true(lambda: not any(map(is_alive, zygotes + children)), 30)
 
 
 def test_it_serves_many_threads_and_outlives_the_one_that_started_it() -> None:
@@ -292,8 +269,8 @@ def test_memory_stays_flat_over_many_tasks() -> None:
     with Verifier(workers=2) as verifier:
         programs = [Program(str(i), f"def f(x):\n    return x + {i}", ("1",)) for i in range(4_000)]
         verifier.run(programs)
-        before = [resident_kb(pid) for pid in [os.getpid(), *pids(verifier)]]
+        before = [resident_kb(pid) for pid in [os.getpid(), *verifier.process_ids()]]
         for _ in range(3):
             verifier.run(programs)
-        after = [resident_kb(pid) for pid in [os.getpid(), *pids(verifier)]]
+        after = [resident_kb(pid) for pid in [os.getpid(), *verifier.process_ids()]]
     assert all(b - a < 3_000 for a, b in zip(before, after, strict=True))

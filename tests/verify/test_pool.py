@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import children_of, comes_true
 
 from redqueen.errors import UserError
 from redqueen.verify import Program, Result, Verifier, pool, zygotes
@@ -290,10 +291,7 @@ def test_a_zygote_whose_caller_dies_during_its_start_ends_though_a_copy_of_the_c
         assert process.stdout is not None
         pid = int(process.stdout.readline())
         process.kill()
-    deadline_s = time.monotonic() + 15
-    while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{pid}/cmdline").exists()
+    assert comes_true(lambda: not Path(f"/proc/{pid}/cmdline").exists(), 15)
 
 
 def test_root_that_may_not_become_nobody_verifies_and_says_so() -> None:
@@ -322,10 +320,6 @@ def test_stopping_a_child_that_has_just_ended_is_no_trouble() -> None:
 # ---- what is left over ------------------------------------------------------------------------------------------
 
 
-def children() -> list[str]:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-
-
 def test_lost_zygotes_and_starts_that_fail_leave_no_descriptor_and_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_MAX_FAILURES", 2)
     if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
@@ -335,9 +329,9 @@ def test_lost_zygotes_and_starts_that_fail_leave_no_descriptor_and_no_process(mo
         for pid in verifier.process_ids():
             os.kill(pid, signal.SIGKILL)
         assert answers(verifier, IMPORTING, 6) == all_right(6)
-        before, num_children = len(os.listdir("/proc/self/fd")), len(children())
+        before, num_children = len(os.listdir("/proc/self/fd")), len(children_of())
         for executable in ("/bin/false", "/nonexistent"):
             verifier._pool.settings = ZygoteSettings(executable=executable)
             results: list[Result] = verifier.run([Program("a", OF_ALL_MODULES, ("1",))])
             assert results[0].verdict == "infra"
-        assert (len(os.listdir("/proc/self/fd")), len(children())) == (before, num_children)
+        assert (len(os.listdir("/proc/self/fd")), len(children_of())) == (before, num_children)

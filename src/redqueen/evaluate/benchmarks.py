@@ -51,10 +51,9 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
         raise UserError(f"--limit {limit}: give a number of items of at least 1")
     if suite == MINI:
         return _mini(data)[:limit]
-    if suite in FROZEN:
-        own = DOMAINS[suite]
-        return _asked(frozen_items(own.suite) if data is None else _items_of_file(own, data))[:limit]
-    benchmark = BENCHMARKS[suite]
+    if suite in FROZEN and data is None:
+        return _asked(frozen_items(DOMAINS[suite].suite))[:limit]
+    benchmark = BENCHMARKS.get(suite) or Benchmark(_own(DOMAINS[suite]), repository="")
     if data is not None:
         rows = rows_of_file(data)
     else:
@@ -76,32 +75,29 @@ def _mini(data: Path | None) -> list[Question]:
     return _asked(build_items(load_functions(data)) if data else load_suite())
 
 
-def _items_of_file(domain: Domain, data: Path) -> list[Item]:
-    """Read tasks of a domain as ``redqueen grade`` does: a line has ``id``, ``kind`` and the fields of a task."""
-    names = [kind.name for kind in domain.kinds]
-    items: dict[str, Item] = {}
-    for row in rows_of_file(data):
-        name, kind = row.text("id"), row.text("kind")
-        if name in items:
-            raise UserError(f"{row.where}: the id {name} was used before; give every item its own")
-        if kind not in names:
-            raise UserError(f'{row.where}: the field "kind" must be one of {", ".join(names)}')
-        try:
-            task = domain.read_task(name, kind, row.fields)
-        except ValueError as error:
-            raise UserError(f"{row.where}: {error}") from None
-        if not task.outputs:
-            raise UserError(f'{row.where}: the field "outputs" must hold the right answer')
-        items[name] = Item(name, name, domain.name, kind, task)
-    if not items:
-        raise UserError(f"--data {data} holds no items; give a file of JSON lines")
-    return list(items.values())
-
-
 def _asked(items: Iterable[Item]) -> list[Question]:
     return [
         TaskQuestion(item.id, item.task, kind_of(item.task).gold(item.task), cluster=item.cluster) for item in items
     ]
+
+
+def _own(domain: Domain) -> Callable[[Row, str], Question]:
+    """Read a domain's tasks as ``redqueen grade`` does: a row has ``id``, ``kind`` and the fields of a task."""
+    names = [kind.name for kind in domain.kinds]
+
+    def read(row: Row, name: str) -> Question:
+        kind = row.text("kind")
+        if kind not in names:
+            raise UserError(f'{row.where}: the field "kind" must be one of {", ".join(names)}')
+        try:
+            task = domain.read_task(row.text("id"), kind, row.fields)
+        except ValueError as error:
+            raise UserError(f"{row.where}: {error}") from None
+        if not task.outputs:
+            raise UserError(f'{row.where}: the field "outputs" must hold the right answer')
+        return TaskQuestion(name, task, kind_of(task).gold(task))
+
+    return read
 
 
 def _cruxeval(kind: TaskKind) -> Callable[[Row, str], Question]:

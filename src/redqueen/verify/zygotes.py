@@ -7,12 +7,12 @@ import collections
 import fcntl
 import marshal
 import os
-import select
+import selectors
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,17 +33,16 @@ _CODE_FOLDER = str(Path(__file__).resolve().parent)
 _NUM_STANDARD_STREAMS = 3
 
 
-def wait_for(read: Iterable[socket.socket], write: Iterable[socket.socket], timeout_s: float) -> list[socket.socket]:
+def wait_for(
+    read: Collection[socket.socket], write: Collection[socket.socket], timeout_s: float
+) -> list[socket.socket]:
     """Wait until a socket can be read or written. Returns those to read, whatever the numbers of their descriptors
     (``select`` knows none above 1,023)."""
-    ends = {end.fileno(): end for end in read}
-    poll = select.poll()
-    for number in ends:
-        poll.register(number, select.POLLIN)
-    for end in write:
-        poll.register(end.fileno(), select.POLLOUT | (select.POLLIN if end.fileno() in ends else 0))
-    ready = poll.poll(max(0.0, timeout_s) * 1000)
-    return [ends[number] for number, events in ready if number in ends and events & ~select.POLLOUT]
+    with selectors.PollSelector() as selector:
+        for end in {*read, *write}:
+            selector.register(end, selectors.EVENT_READ * (end in read) | selectors.EVENT_WRITE * (end in write))
+        ready = {key.fd for key, events in selector.select(max(0.0, timeout_s)) if events & selectors.EVENT_READ}
+    return [end for end in read if end.fileno() in ready]
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import product
+from collections.abc import Iterable, Iterator
+from itertools import count, islice, product
 from pathlib import Path
 from random import Random
 
 from redqueen.domains.domain import Item
-from redqueen.domains.maths.exercises import LEVELS, draw
+from redqueen.domains.maths.exercises import LEVELS, Exercise, draw
 from redqueen.domains.maths.language import normal_form
 from redqueen.domains.maths.prompts_compact import FORMAL, WORD
 from redqueen.domains.maths.word_problems import draw_words
@@ -32,6 +33,15 @@ def load_suite(folder: Path = SUITES) -> list[Item]:
     return [_item(row) for path in frozen_files(folder) for row in rows_of_file(path)]
 
 
+def unseen(drawn: Iterable[Exercise], seen: set[str]) -> Iterator[Exercise]:
+    """Yield those exercises whose normal form is not among ``seen``, and add it there."""
+    for exercise in drawn:
+        form = normal_form(exercise.code)
+        if form not in seen:
+            seen.add(form)
+            yield exercise
+
+
 def draw_suite() -> list[dict[str, object]]:
     """Draw the records of the suite, no two of one normal form."""
     rng = Random(RNG_SEED)
@@ -39,13 +49,8 @@ def draw_suite() -> list[dict[str, object]]:
     seen: set[str] = set()
     for levels, number in ((LEVELS, NUM_A_LEVEL), (LEVELS[1:], NUM_MORE)):
         for level, author in product(levels, (draw, draw_words)):
-            wanted = len(records) + number
-            while len(records) < wanted:
-                exercise = author(rng, level, held_out=True)
-                form = normal_form(exercise.code)
-                if form in seen:
-                    continue
-                seen.add(form)
+            drawn = (author(rng, level, held_out=True) for _ in count())
+            for exercise in islice(unseen(drawn, seen), number):
                 name = f"exercises/{level}-{len(records) + 1:03d}"
                 fields = {"code": exercise.code, "text": exercise.text, "answer": exercise.answer}
                 records.append({"id": name, "level": level, **fields})
