@@ -124,6 +124,17 @@ def test_gradients_do_not_depend_on_how_the_work_is_cut(options: dict) -> None:
     assert (cut - whole).norm() / whole.norm() < 1e-5
 
 
+def test_after_each_micro_batch_kept_memory_goes_back_if_the_machine_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("redqueen.learn.torch_learner.give_back_if_scarce", asked.append)
+    monkeypatch.setattr("redqueen.learn.torch_learner.available_bytes", lambda device: 7)
+    bank = tiny_bank()
+    num_batches = sum(1 for _ in batches_of(by_member(ROLLOUTS), 12, 0, torch.float32))
+    gradients(bank, ROLLOUTS, micro_batch_tokens=12)
+    assert num_batches > 1
+    assert asked == [7] * num_batches
+
+
 def test_lanes_learn_the_same_every_time() -> None:
     bank = tiny_bank(precision="bf16")
     first = gradients(bank, ROLLOUTS * 5, num_lanes=2)

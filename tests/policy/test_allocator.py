@@ -67,3 +67,44 @@ def test_settings_of_the_environment_are_left_alone() -> None:
 
 def test_a_run_keeps_its_memory() -> None:
     assert faults("run")[1] < faults("usual")[1] / 20
+
+
+SCARCE = """
+import sys
+import torch
+from redqueen.policy.allocator import give_back_if_scarce, keep_freed_memory
+
+def held():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+tensors = [torch.ones(2**20) for _ in range(100)]  # 4 MB each
+pinned = tensors[-1].clone()  # so that the end of the heap is not free
+del tensors
+before = held()
+plenty = give_back_if_scarce(before + 2**20), held()
+scarce = give_back_if_scarce(before - 2**20), held()
+print(*map(int, (before, *plenty, *scarce)))
+"""
+
+
+def given_back(how: str) -> tuple[int, int, int, int, int]:
+    """Return bytes that are held, whether they are given back where the machine has plenty, and how many are held
+    then, and the same where it has not."""
+    settings = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    command = [sys.executable, "-c", SCARCE, how]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
+    before, plenty, then, scarce, last = map(int, done.stdout.split())
+    return before, plenty, then, scarce, last
+
+
+def test_what_is_kept_goes_back_only_where_the_machine_has_less_to_spare() -> None:
+    before, plenty, then, scarce, last = given_back("keep")
+    assert (plenty, scarce) == (False, True)
+    assert then == pytest.approx(before, abs=2**22)
+    assert last < before - 300 * 2**20
+
+
+def test_a_process_that_keeps_nothing_has_nothing_to_give_back() -> None:
+    assert not given_back("usual")[3]

@@ -11,7 +11,10 @@ from tiny_models import CONFIGS, tiny_bank
 
 from redqueen.config import Config
 from redqueen.errors import UserError
+from redqueen.learn.batches import batches_of, by_member
+from redqueen.nouns import Completion, Rollout
 from redqueen.policy.attention import PrefixCache
+from redqueen.policy.bank import AdapterBank, Route
 from redqueen.policy.memory import MemoryPlan, Work, available_bytes, plan, plan_memory, refuse_if_too_large, work_of
 
 WORK = Work(
@@ -79,6 +82,12 @@ def counting_saved_bytes() -> Iterator[dict[int, int]]:
         yield kept
 
 
+def besides_weights(kept: dict[int, int], bank: AdapterBank, route: Route) -> int:
+    """Sum up the bytes of ``kept`` that are not the model's weights or the members' factors."""
+    weights = {tensor.untyped_storage().data_ptr() for tensor in (*bank.base.model.parameters(), *route.a, *route.b)}
+    return sum(size for pointer, size in kept.items() if pointer not in weights)
+
+
 @pytest.mark.parametrize("architecture", ["llama", "qwen3", "mistral"])
 def test_activations_are_estimated_within_a_third(architecture: str) -> None:
     bank = tiny_bank(architecture)
@@ -87,12 +96,28 @@ def test_activations_are_estimated_within_a_third(architecture: str) -> None:
     route = bank.route([0, 1, 2, 0], tokens_per_row=64, train=True)
     with counting_saved_bytes() as kept, bank.routed(route):
         bank.base.hidden(tokens, positions)
-    constant = {p.untyped_storage().data_ptr() for p in bank.base.model.parameters()}
-    constant |= {leaf.untyped_storage().data_ptr() for leaf in (*route.a, *route.b)}
-    measured = sum(size for pointer, size in kept.items() if pointer not in constant)
+    measured = besides_weights(kept, bank, route)
     memory = plan(CONFIGS[architecture].to_dict(), WORK)
     factors = 3 * bank.num_parameters * 4 * 2
     logits = 256 * 61 * 4 * 3
+    assert memory.activations_bytes - factors - logits == pytest.approx(measured, rel=0.35)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen3", "mistral"])
+def test_the_weights_of_a_long_prompts_attention_are_counted(architecture: str) -> None:
+    bank, prompt_tokens = tiny_bank(architecture), 240
+    attempt = Completion((5,) * 10, (-1.0,) * 10, 1.0, True)
+    rollouts = [Rollout(i % 3, (i + 1,) * prompt_tokens, (attempt,) * 6, (1.0,) * 6) for i in range(6)]
+    (batch,) = batches_of(by_member(rollouts), 6 * (prompt_tokens + 64), 0, torch.float32)
+    route = bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
+    with counting_saved_bytes() as kept, bank.routed(route):
+        bank.base.hidden(batch.tokens, batch.positions, tree=batch.tree)
+    measured = besides_weights(kept, bank, route)
+    num_tokens = batch.tokens.numel()
+    work = replace(WORK, micro_batch_tokens=num_tokens, prompt_tokens=prompt_tokens, new_tokens=10)
+    memory = plan(CONFIGS[architecture].to_dict(), work)
+    factors = 3 * bank.num_parameters * 4 * 2
+    logits = num_tokens * 61 * 4 * 3
     assert memory.activations_bytes - factors - logits == pytest.approx(measured, rel=0.35)
 
 

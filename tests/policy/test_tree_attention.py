@@ -86,7 +86,7 @@ def test_scores_that_would_not_fit_are_never_kept(monkeypatch: pytest.MonkeyPatc
     plan = plan_tree(runs, 1, real, torch.float32)
     q, k, v = (torch.randn(1, h, real, DIM) for h in (HEADS, KV_HEADS, KV_HEADS))
     kept = tree_attention(q, k, v, plan, scale=0.3)
-    monkeypatch.setattr("redqueen.policy.tree_attention._MOST_SCORES", 0)
+    monkeypatch.setattr("redqueen.policy.tree_attention.MOST_SCORES", 0)
     torch.testing.assert_close(tree_attention(q, k, v, plan, scale=0.3), kept, rtol=1e-4, atol=1e-5)
 
 

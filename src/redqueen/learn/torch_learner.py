@@ -27,8 +27,10 @@ from redqueen.learn.penalties import divergence, entropy
 from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
 from redqueen.learn.sums import add_by_member
 from redqueen.nouns import Rollout, Tuning, UpdateStats
+from redqueen.policy.allocator import give_back_if_scarce
 from redqueen.policy.bank import AdapterBank, first_time_and_again
 from redqueen.policy.lanes import side_by_side
+from redqueen.policy.memory import available_bytes
 from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()
@@ -214,6 +216,9 @@ class TorchLearner:
                 predicting.backward(signal)
             slots = sorted(set(batch.owners))
             self.bank.collect_gradients(route, totals.gradients, [place[slot] for slot in slots])
+            del predicting, signal, route
+            if device.type == "cpu":
+                give_back_if_scarce(available_bytes(device))
             learned += len(batch.target)
             report(learned, total, learned)
         return totals

@@ -1,12 +1,14 @@
 """What a population needs of memory, said before anything is loaded, and refused early when it cannot fit.
 
 Weights, factors, moments and the key-value cache are counted exactly from the model's shape. Activations are counted
-from the tensors that a decoder layer keeps for its backward pass (attention and MLP inputs and outputs, norms in fp32),
-which holds within about a third. Ground: ours.
+from the tensors that a decoder layer keeps for its backward pass (attention and MLP inputs and outputs, norms in fp32,
+and on a CPU the attention's weights, taken for prompts of the greatest length), which holds within about a third. Not
+counted are the libraries themselves (0.4 GB) and what the allocator keeps. Ground: ours.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -23,6 +25,7 @@ from redqueen.policy.bank import find_targets
 from redqueen.policy.base_shape import base_shape
 from redqueen.policy.precision import device_type, settle_precision
 from redqueen.policy.resting import free_bytes
+from redqueen.policy.tree_attention import MOST_SCORES
 
 if TYPE_CHECKING:
     from redqueen.config import Config
@@ -163,9 +166,10 @@ def available_bytes(device: torch.device) -> int:
 
 
 def work_of(config: Config, shape: dict[str, Any]) -> Work:
-    """Return the sizes of a configured run. Prompts are taken to fill what the positions leave, at most 1024 tokens."""
+    """Return the sizes of a configured run. Prompts are taken as long as they may be, at most 1024 tokens."""
     on_cuda = device_type(config.run.device) == "cuda"
     new_tokens = max(config.propose.max_new_tokens, config.solve.max_new_tokens)
+    longest_prompt = max(config.propose.max_prompt_tokens, config.solve.max_prompt_tokens)
     positions = int(shape.get("max_position_embeddings", 1 << 30))
     population, solve, learn = config.population, config.solve, config.learn
     return Work(
@@ -175,7 +179,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         bf16=settle_precision(config).model.precision == "bf16",
         on_cuda=on_cuda,
         sample_rows=solve.max_rows,
-        prompt_tokens=max(1, min(1024, positions - new_tokens)),
+        prompt_tokens=max(1, min(1024, positions - new_tokens, longest_prompt)),
         samples_per_prompt=min(solve.num_attempts, config.propose.num_per_prompt),
         new_tokens=new_tokens,
         micro_batch_tokens=learn.micro_batch_tokens,
@@ -248,6 +252,9 @@ def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_by
     layer = 2 * hidden * (3 * FP32_BYTES + compute_bytes)
     layer += 4 * inner * compute_bytes
     layer += (4 * queries + 6 * keys) * compute_bytes + 2 * (queries + keys) * FP32_BYTES
+    if not work.on_cuda:
+        heads = int(config.num_attention_heads)
+        layer += heads * min(work.prompt_tokens, math.isqrt(MOST_SCORES // heads)) * compute_bytes
     if work.checkpointing:
         return int(config.num_hidden_layers) * hidden * compute_bytes + layer
     return int(config.num_hidden_layers) * layer

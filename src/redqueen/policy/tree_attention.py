@@ -20,7 +20,7 @@ from torch import Tensor
 _WASTE = 0.7
 """Runs share a call while the shorter is at least this part of the longer; below, padding costs more than a call."""
 
-_MOST_SCORES = 1 << 25
+MOST_SCORES = 1 << 25
 """Calls that score more pairs (over all heads) do not keep them in memory."""
 
 
@@ -138,7 +138,7 @@ def _attend(bucket: Bucket, q: Tensor, kv: Tensor, kv_heads: int, dim: int) -> T
     shared = q.shape[2]
     q = q.reshape(n * kv_heads, shared * num_q, dim)
     k, v = kv.view(n, num_k, 2, kv_heads, dim).permute(2, 0, 3, 1, 4).reshape(2, n * kv_heads, num_k, dim).unbind()
-    if q.device.type == "cpu" and n * kv_heads * shared * num_q * num_k <= _MOST_SCORES:
+    if q.device.type == "cpu" and n * kv_heads * shared * num_q * num_k <= MOST_SCORES:
         # Twice as fast as the fused kernel, which is made for long sequences.
         scores = torch.bmm(q, k.transpose(1, 2)).view(n, kv_heads, shared, num_q, num_k).add_(bucket.bias)
         out = torch.bmm(torch.softmax(scores, dim=-1).view(n * kv_heads, shared * num_q, num_k), v)
