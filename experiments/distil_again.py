@@ -55,6 +55,7 @@ def play(args: argparse.Namespace) -> None:
     data = config.model_dump()
     for setting in args.set:
         apply_override(data, setting)
+    data["learn"]["average_decay_frac"] = 0.0  # readers are judged as they are
     config = parse_config(data, "--set")
     most = config.num_adapters - (2 if args.several > 1 else 1)
     if not 1 <= args.several <= most:
@@ -78,10 +79,12 @@ def play(args: argparse.Namespace) -> None:
                 engine.sampler(heat), engine.verifier, engine.prompt_format, engine.tokenizer, streams, attempts
             )
             shares = prober.look(tasks, members).shares
-            base, *others = shares[:, ~np.isnan(shares).any(axis=0)].tolist()
+            known = ~np.isnan(shares).any(axis=0)
+            base, *others = shares[:, known].tolist()
+            asked = [task.id for task, whole in zip(tasks, known, strict=True) if whole]
             print(f"{name}: base {100 * np.mean(base):.1f}", flush=True)
             for member, taught in zip(members[1:], others, strict=True):
-                print(f"  {member.id} {100 * np.mean(taught):.1f}, {difference(taught, base)}", flush=True)
+                print(f"  {member.id} {100 * np.mean(taught):.1f}, {difference(taught, base, asked)}", flush=True)
 
 
 def main() -> None:

@@ -4,42 +4,72 @@
 
 Both are files that ``redqueen evaluate base --out FILE`` wrote, with as many samples. Prints, in points of a hundred,
 how far ANSWERS lies above OTHER_ANSWERS greedily, at one sample (pass@1) and at all k of them (pass@k), each with the
-95 % bootstrap interval over items.
+95 % bootstrap interval over items; the three items about one function of the suite of programs are drawn together.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from redqueen.statistics import bootstrap_difference
 
 
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the answers in a file, a row each. Ends the program where it is none."""
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError):
+        sys.exit(f"{path} is no file of answers: write one with redqueen evaluate EXAMINEE --out {path}")
+    if not rows:
+        sys.exit(f"{path} holds no answers.")
+    return rows
+
+
 def scores(path: Path) -> tuple[dict[str, list[float]], int]:
-    """Return for each item its greedy score, its mean over samples and its best one, and the number of samples."""
+    """Return for each item its greedy score, its mean over samples and its best one, and the number of samples.
+
+    Items of which the verifier lost an answer are left out, for what is lost is no sample.
+    """
     greedy: dict[str, float] = {}
     sampled: dict[str, list[float]] = defaultdict(list)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    rows = read(path)
+    lost = {row["question"] for row in rows if row["lost"]}
+    if len(examinees := sorted({row["examinee"] for row in rows})) > 1:
+        sys.exit(f"{path} holds answers of {', '.join(examinees)}: evaluate one of them alone.")
+    for row in rows:
+        if row["question"] in lost:
+            continue
         if row["mode"] == "greedy":
             greedy[row["question"]] = float(row["correct"])
         else:
             sampled[row["question"]].append(float(row["correct"]))
     numbers = {len(values) for values in sampled.values()}
     if len(numbers) != 1 or greedy.keys() != sampled.keys():
-        sys.exit(f"{path} does not hold a greedy answer and as many samples for each item of one examinee.")
+        sys.exit(f"{path} does not hold a greedy answer and as many samples for each item.")
     return {item: [greedy[item], float(np.mean(sampled[item])), max(sampled[item])] for item in greedy}, numbers.pop()
 
 
-def difference(first: Sequence[float], second: Sequence[float]) -> str:
-    """Say how far the mean of one is above the other's, paired, in points, with the bootstrap interval over items."""
-    found = bootstrap_difference(first, second, np.random.default_rng(0))
+def function_of(item: str) -> str:
+    """Return what an item is about: of the three that ask about one function of the suite, that function."""
+    return re.sub(r"/code_[oif]$", "", item)
+
+
+def difference(first: Sequence[float], second: Sequence[float], items: Sequence[str]) -> str:
+    """Say how far the mean of one is above the other's on ``items``, paired, in points, with the bootstrap interval.
+
+    Items about one function depend on each other and are drawn together.
+    """
+    clusters = [function_of(item) for item in items]
+    found = bootstrap_difference(first, second, np.random.default_rng(0), clusters)
     above = float(np.mean(first)) - float(np.mean(second))
     return f"{100 * above:+.1f} ({100 * found.low:.1f} to {100 * found.high:.1f})"
 
@@ -50,12 +80,14 @@ def main() -> None:
     parser.add_argument("other", type=Path)
     options = parser.parse_args()
     (one, num_samples), (other, num_others) = scores(options.answers), scores(options.other)
-    if one.keys() != other.keys() or num_samples != num_others:
+    items = sorted(one.keys() & other.keys())
+    if not items or num_samples != num_others:
         sys.exit(f"{options.answers} and {options.other} hold other items, or other numbers of samples.")
-    items = sorted(one)
+    if left_out := len(one.keys() | other.keys()) - len(items):
+        print(f"{left_out} items are left out: they are not in both files, or an answer to them was lost.")
     for i, name in enumerate(("greedy", "pass@1", f"pass@{num_samples}")):
         first, second = [one[item][i] for item in items], [other[item][i] for item in items]
-        print(f"{name}: {difference(first, second)}")
+        print(f"{name}: {difference(first, second, items)}")
 
 
 if __name__ == "__main__":

@@ -3,30 +3,30 @@
     python experiments/students_above_base.py ANSWERS [--only TEXT]
 
 ANSWERS is what ``redqueen evaluate RUN_DIR --out ANSWERS`` wrote. Prints, in points of a hundred, how far the mean of
-the students and each student lie above the base greedily, with the 95 % bootstrap interval over items; ``--only`` takes
-the items whose names hold the text.
+the students and each student lie above the base greedily, with the 95 % bootstrap interval over items, of which those
+about one function of the suite of programs are drawn together; ``--only`` takes the items whose names hold the text.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from paired_answers import difference
+from paired_answers import difference, read
 
 BASE, STUDENT = "base", "student"
 
 
 def greedy_scores(path: Path, only: str) -> dict[tuple[str, str], dict[str, float]]:
-    """Return by role and name of the examinee the greedy score of each item."""
+    """Return by role and name of the examinee the greedy score of each item of which the verifier lost no answer."""
     found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        if row["mode"] == "greedy" and only in row["question"]:
+    rows = read(path)
+    lost = {row["question"] for row in rows if row["mode"] == "greedy" and row["lost"]}
+    for row in rows:
+        if row["mode"] == "greedy" and only in row["question"] and row["question"] not in lost:
             found[row["role"], row["examinee"]][row["question"]] = float(row["correct"])
     return found
 
@@ -36,8 +36,6 @@ def main() -> None:
     parser.add_argument("answers", type=Path)
     parser.add_argument("--only", default="", metavar="TEXT")
     options = parser.parse_args()
-    if not options.answers.is_file():
-        sys.exit(f"{options.answers} is no file: write one with redqueen evaluate RUN_DIR --out {options.answers}")
     found = greedy_scores(options.answers, options.only)
     students = {name: scores for (role, name), scores in found.items() if role == STUDENT}
     base = next((scores for (role, _), scores in found.items() if role == BASE), None)
@@ -47,7 +45,7 @@ def main() -> None:
     print(f"{len(items)} items, base {100 * np.mean([base[i] for i in items]):.1f}")
     together = {item: float(np.mean([scores[item] for scores in students.values()])) for item in items}
     for name, scores in ({"students": together} | students).items():
-        print(f"{name}: {difference([scores[i] for i in items], [base[i] for i in items])}")
+        print(f"{name}: {difference([scores[i] for i in items], [base[i] for i in items], items)}")
 
 
 if __name__ == "__main__":

@@ -209,7 +209,7 @@ def product_of(table: Table, answer: Reply, **run: object) -> tuple[object, Engi
     state, _ = played(state, engine, 2)
     examiner = Examiner(engine, (), 1)
     before = {name: tensor.clone() for name, tensor in engine.store.state_dict().items()}
-    product = choose_product(engine, state, examiner, [])
+    product = choose_product(engine, state, examiner, [], [one.task for one in state.archive.entries])
     after = engine.store.state_dict()
     assert before.keys() == after.keys() and all(torch.equal(t, after[name]) for name, t in before.items())
     return product, engine

@@ -31,6 +31,15 @@ def test_members_are_compared_on_the_tasks_that_all_of_them_have_a_share_of() ->
     assert Look(("S1",), tasks(1), np.array([[NAN]])).means() == {}
 
 
+def test_two_looks_at_the_same_tasks_are_compared_on_those_that_both_have_whole() -> None:
+    first = Look(("S1",), tasks(3), np.array([[1.0, NAN, 0.0]]), 5)
+    second = Look(("S2",), tasks(3), np.array([[0.5, 1.0, 0.0]]), 7)
+    both = first.beside(second)
+    assert both.means() == {"S1": 0.5, "S2": 0.25} and both.num_tokens == 12
+    nobody = Look((), (), np.zeros((0, 0)))
+    assert nobody.beside(second) is second and first.beside(nobody) is first
+
+
 def test_by_the_probe_students_are_judged_by_it_and_teachers_by_their_rewards() -> None:
     members = [student("S1"), student("S2"), student("S3"), Individual("T1", "teacher", 0, Rating(25, 8))]
     evidence = Evidence({"S1": (0.1,), "T1": (0.9,)}, {"T1": (-1.0, 0.5)}, {"S1": 0.75, "S2": 0.25})

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tiny_models import CONFIGS
 
 from redqueen.commands.experiment import plan_text
 from redqueen.config import Config
@@ -25,6 +26,7 @@ from redqueen.experiment.runner import (
 )
 from redqueen.experiment.tables import REPORT as TABLES_REPORT
 from redqueen.experiment.tables import all_numbers, by_arm, measure, report_text, write_tables
+from redqueen.fitting import fit_to_base
 from redqueen.journal import Journal, read
 from redqueen.run.store import JOURNAL
 
@@ -117,6 +119,41 @@ def test_a_run_made_with_other_settings_is_refused_by_name(plan: Experiment, run
     (tmp_path / plan.runs[0].folder / CONFIG).write_text(json.dumps(other))
     with pytest.raises(UserError, match=re.escape("4T+4S-seed0 was played with solve.num_attempts = 77")):
         run_all(plan, tmp_path, 1, print, print)
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"max_tokens": 0}, "was played without the limit that matches it by tokens"),
+        ({"max_tokens": 9, "max_seconds": 3.0}, "was played with run.max_seconds = 3.0"),
+    ],
+)
+def test_a_matched_run_that_ended_by_another_limit_is_refused(
+    plan: Experiment, tmp_path: Path, limits: dict[str, float], why: str
+) -> None:
+    matched = next(run for run in plan.runs if run.folder == "matched-seed1")
+    other = matched.config.model_dump(mode="json")
+    (tmp_path / matched.folder).mkdir()
+    path = tmp_path / matched.folder / CONFIG
+    path.write_text(json.dumps(other | {"run": other["run"] | {"max_tokens": 9}}))
+    check_settings(plan, tmp_path)
+    path.write_text(json.dumps(other | {"run": other["run"] | limits}))
+    with pytest.raises(UserError, match=f"matched-seed1 {why}"):
+        check_settings(plan, tmp_path)
+
+
+def test_what_an_arm_leaves_open_is_fitted_to_its_base_as_for_a_single_run(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").write_text(json.dumps(CONFIGS["llama"].to_dict()))
+    path = tmp_path / "e.toml"
+    path.write_text(
+        '[experiment]\nname = "e"\nsteps = 5\nseeds = [0]\n'
+        f'set = {{ "model.base" = "{tmp_path / "base"}" }}\n[[arm]]\nname = "4T+4S"\n'
+    )
+    plan = load_experiment(path)
+    played = with_limit(plan, plan.runs[0], tmp_path)
+    assert played == fit_to_base(plan.runs[0].config).config
+    assert played.model.prompt_format == "fewshot" and played.solve.temperature == 0.7
 
 
 def test_threads_may_differ_between_the_machines_that_share_an_experiment(plan: Experiment, tmp_path: Path) -> None:
@@ -289,6 +326,27 @@ def test_tables_that_cannot_be_added_to_are_named(plan: Experiment, runs: Path, 
     (tmp_path / COUNTS).unlink()
     with pytest.raises(UserError, match="cannot be read back"):
         write_tables(plan, runs, tmp_path, add=True)
+
+
+def test_a_recorded_run_whose_match_or_product_is_another_now_is_refused(
+    plan: Experiment, runs: Path, tmp_path: Path
+) -> None:
+    write_tables(plan, runs, tmp_path)
+
+    def changed(**fields: object) -> Experiment:
+        return replace(plan, runs=(replace(plan.runs[0], **fields), *plan.runs[1:]))
+
+    with pytest.raises(UserError, match=r"'4T\+4S', seed 0 was played with other settings .*column match"):
+        recorded_runs(changed(match="tokens"), tmp_path)
+    config = plan.runs[0].config
+    fewer = config.model_copy(update={"run": config.run.model_copy(update={"product_tasks": 7})})
+    with pytest.raises(UserError, match="column product"):
+        recorded_runs(changed(config=fewer), tmp_path)
+    path = tmp_path / RESULTS
+    rows = list(csv.reader(path.read_text().splitlines()))
+    assert rows[0][4] == "product"
+    path.write_text("".join(",".join(row[:4] + row[5:]) + "\n" for row in rows))  # as it was before it had the column
+    assert len(recorded_runs(changed(config=fewer), tmp_path)) == 4
 
 
 def test_other_threads_and_limits_leave_the_fingerprint_and_other_settings_change_it(plan: Experiment) -> None:

@@ -69,6 +69,16 @@ maths = 0.25
     assert propose.policy_rules == ("no \U0001f600",)
 
 
+def test_a_table_for_one_field_takes_its_place_whole_however_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "mixture.toml").write_text("[propose]\ndomains = { code = 0.5, maths = 0.5 }\n")
+    for alone in ('"propose.domains" = { maths = 1.0 }', "propose = { domains = { maths = 1.0 } }"):
+        (tmp_path / "e.toml").write_text(
+            '[experiment]\nname = "e"\nsteps = 5\nseeds = [0]\nbase = "mixture.toml"\n'
+            f'[[arm]]\nname = "maths only"\nset = {{ {alone} }}\n'
+        )
+        assert load_experiment(tmp_path / "e.toml").runs[0].config.propose.domains == {"maths": 1.0}
+
+
 def test_a_matched_run_may_take_more_steps_and_points_to_the_reference_of_its_seed(tmp_path: Path) -> None:
     plan = loaded(tmp_path)
     big, one, _ = plan.runs

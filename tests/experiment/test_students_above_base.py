@@ -17,7 +17,7 @@ ROLES = {"base": "base", "T1": "teacher", "S1": "student", "S2": "student"}
 def answers(folder: Path, right: dict[str, str]) -> Path:
     rows = [
         {"examinee": name, "role": ROLES[name], "question": f"{'even' if i % 2 == 0 else 'odd'}-{i}", "mode": mode}
-        | {"sample": 0, "correct": mark == "1" and mode == "greedy"}
+        | {"sample": 0, "correct": mark == "1" and mode == "greedy", "lost": mark == "?"}
         for name, marks in right.items()
         for i, mark in enumerate(marks)
         for mode in ("greedy", "sampled")
@@ -49,6 +49,15 @@ def test_only_some_items_are_compared_where_that_is_asked_for(
     head, together, *_ = printed(monkeypatch, capsys, str(answers(tmp_path, RIGHT)), "--only", "odd")
     assert head == "2 items, base 0.0"
     assert together == "students: +50.0 (0.0 to 100.0)"
+
+
+def test_items_of_which_an_answer_was_lost_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = answers(tmp_path, {"base": "1000", "T1": "1111", "S1": "110?"})
+    head, together, _ = printed(monkeypatch, capsys, str(path))
+    assert head == "3 items, base 33.3"
+    assert together.startswith("students: +33.3 (")
 
 
 def test_answers_without_students_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

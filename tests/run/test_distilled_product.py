@@ -43,7 +43,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def held_back(run: Path) -> list[Task]:
-    return probe_tasks(load_config(QUICK, OPTIONS), state_from_plain(checkpoint(run, 4).state["state"]))
+    state = state_from_plain(checkpoint(run, 4).state["state"])
+    with Journal.open(run / JOURNAL, read_only=True) as journal:
+        return probe_tasks(load_config(QUICK, OPTIONS), state, journal)
 
 
 def test_the_distilled_adapter_is_a_candidate_beside_the_students_and_their_mean(run: Path) -> None:

@@ -1,7 +1,10 @@
 """Students that restart from what all have found: when, from what, and that cutting it changes nothing."""
 
 import os
+import shutil
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,8 +17,10 @@ from redqueen.journal import Journal, read
 from redqueen.journal.write import Row
 from redqueen.learn.torch_store import FACTORS
 from redqueen.run.lifecycle import resume, start
+from redqueen.run.product import probe_tasks
 from redqueen.run.reporting import Reporter
 from redqueen.run.store import JOURNAL
+from redqueen.state import state_from_plain
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
 OPTIONS = (
@@ -50,6 +55,25 @@ def test_the_students_become_what_was_distilled_before_the_next_step(run: Path) 
         metrics = read.metric_series(journal)
     [(early, first)], [(late, last)] = metrics["restart/answers"], metrics["distill/answers"]
     assert (early, late) == (3, 4) and first and last and first > 0 and last > 0
+
+
+def test_a_task_that_was_solved_before_the_restart_too_does_not_choose_the_product(run: Path, tmp_path: Path) -> None:
+    config, state = load_config(QUICK, OPTIONS), state_from_plain(checkpoint(run, 4).state["state"])
+    path = Path(shutil.copy(run / JOURNAL, tmp_path))
+    with Journal.open(path, read_only=True) as journal:
+        asked = probe_tasks(config, state, journal)
+        steps = [step for (step,) in journal.tuples("SELECT step FROM task")]
+    assert asked and min(steps) <= 2
+    columns = "teacher, student, kind, inputs, outputs, message, num_shown, protection, behaviour, behaviour_class"
+    with closing(sqlite3.connect(path)) as raw, raw:  # as if it had been posed and solved, in another layout, at step 1
+        raw.execute(
+            f"INSERT INTO task (id, step, num_correct, code, {columns})"
+            f" SELECT 'earlier', 1, 1, code || char(10), {columns} FROM task WHERE id = ?",
+            [asked[0].id],
+        )
+    with Journal.open(path, read_only=True) as journal:
+        left = probe_tasks(config, state, journal)
+    assert asked[0].id not in {task.id for task in left}
 
 
 def test_it_goes_on_as_if_never_cut(run: Path, tmp_path: Path) -> None:

@@ -40,6 +40,13 @@ class Look:
     shares: NDArray[np.float64]
     num_tokens: int = 0
 
+    def beside(self, other: Look) -> Look:
+        """Return both looks at the same tasks as one."""
+        if not self.members or not other.members:
+            return self if self.members else other
+        shares = np.concatenate([self.shares, other.shares])
+        return Look((*self.members, *other.members), self.tasks, shares, self.num_tokens + other.num_tokens)
+
     def means(self) -> dict[str, float]:
         """Return each member's mean share over the tasks that all members have a share of; empty without any."""
         known = ~np.isnan(self.shares).any(axis=0)

@@ -193,11 +193,14 @@ def _as_toml(value: object) -> str:
 
 
 def _flat(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by ``section.field``, also those written as tables; refuse what the experiment sets itself."""
+    """Return settings by ``section.field``, also those of a section written as a table; refuse what the experiment
+    sets itself."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
-        inner = {f"{name}.{field}": item for field, item in value.items()} if isinstance(value, dict) else {name: value}
-        flat |= inner
+        if isinstance(value, dict) and "." not in name:
+            flat |= {f"{name}.{field}": item for field, item in value.items()}
+        else:
+            flat[name] = value
     for name in flat:
         if name in OURS:
             raise UserError(f"{path}: set names {name}, which is not for a file to set: {OURS[name]}")

@@ -22,8 +22,8 @@ from redqueen.experiment.plan import Experiment, Planned
 from redqueen.experiment.runner import IGNORED
 
 RESULTS, CURVES, FITNESS, COUNTS = "results.csv", "curves.csv", "fitness.csv", "counts.csv"
-RUN_COLUMNS = ("arm", "seed", "match", "settings")
-"""The columns of ``results.csv`` before its numbers."""
+RUN_COLUMNS = ("arm", "seed", "match", "settings", "product")
+"""The columns of ``results.csv`` before its numbers. Older tables have no ``product``."""
 
 COMPARED = "_rarefied"
 """Ends the names of numbers that depend on the other runs of a table; with them goes ``semantic/rarefied_to``."""
@@ -33,7 +33,7 @@ THINGS = ("behaviours", "operations", "io_classes")
 
 UNNAMED = (*IGNORED, "max_tokens", "max_seconds", "product", "product_tasks")
 """Fields of ``run`` that leave a run what it is: two are the limit that a reference gives a matched run, and the
-product is chosen when all is over."""
+product, which is chosen when all is over, has a column of its own."""
 
 LATER: dict[str, dict[str, object]] = {
     "run": {
@@ -163,6 +163,12 @@ def fingerprint(planned: Planned) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 
 
+def how_chosen(planned: Planned) -> str:
+    """Return how the run's product is made, and how many tasks choose it."""
+    run = planned.config.run
+    return run.product if run.product == "none" else f"{run.product} by {run.product_tasks}"
+
+
 def _one_number_a_kind(propose: dict[str, Any]) -> dict[str, Any]:
     """Return the section as it was recorded before domains could be chosen: a number of proposals for each kind."""
     wanted, each = propose.pop("num_proposals"), propose.pop("num_of_each_kind")
@@ -207,10 +213,11 @@ def _read(plan: Experiment, tables: Path) -> list[Measured]:
         run = planned.get(key)
         if run is None:
             raise UserError(f"{tables / RESULTS} has {key[0]!r}, seed {key[1]}, which {plan.name!r} has not")
-        if row["settings"] != fingerprint(run):
+        now = {"settings": fingerprint(run), "match": run.match, "product": how_chosen(run)}
+        if other := [name for name, value in now.items() if row.get(name, value) != value]:
             raise UserError(
                 f"{tables / RESULTS}: {key[0]!r}, seed {key[1]} was played with other settings than the experiment has "
-                "now: choose another --tables, or leave out --add to write these anew"
+                f"now (column {other[0]}): choose another --tables, or leave out --add to write these anew"
             )
         names = [name for name in row if name not in (*RUN_COLUMNS, "semantic/rarefied_to")]
         numbers = {name: float(row[name]) for name in names if row[name] and not name.endswith(COMPARED)}

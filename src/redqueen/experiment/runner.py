@@ -19,11 +19,12 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
-from redqueen.config import Config, RunConfig, parse_config
+from redqueen.config import EMBEDDED, Config, RunConfig, parse_config
 from redqueen.display import duration
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, Planned
 from redqueen.files import read_plain
+from redqueen.fitting import fit_to_base
 from redqueen.journal import Journal, read
 from redqueen.report.html import write_report
 from redqueen.run.activity import SECONDS_BETWEEN_LINES
@@ -135,15 +136,25 @@ def play_run(config: dict[str, Any], folder: Path) -> None:
 
 
 def with_limit(plan: Experiment, planned: Planned, folder: Path, recorded: Spent = MappingProxyType({})) -> Config:
-    """Return the run's config, with the limit that the reference's finished run gives a matched one."""
-    reference = plan.reference_of(planned)
+    """Return the run's config as it is played: fitted to its base, with the limit that the reference's finished run
+    gives a matched one."""
+    reference, config = plan.reference_of(planned), fitted(planned.config)
     if reference is None:
-        return planned.config
+        return config
     spent = recorded.get(reference.folder) or _spent(folder / reference.folder)
     limit: dict[str, object] = (
         {"max_tokens": int(spent["tokens"])} if planned.match == "tokens" else {"max_seconds": spent["seconds"]}
     )
-    return planned.config.model_copy(update={"run": planned.config.run.model_copy(update=limit)})
+    return config.model_copy(update={"run": config.run.model_copy(update=limit)})
+
+
+def fitted(config: Config) -> Config:
+    """Return the config with what it leaves open set to suit its base, as ``redqueen train`` does.
+
+    With the embedded base it is left as it is: there only a config that sets nothing is fitted, and of two arms one may
+    set something.
+    """
+    return config if config.model.base == EMBEDDED else fit_to_base(config).config
 
 
 def _spent(folder: Path) -> dict[str, float]:
@@ -278,14 +289,19 @@ def _read_config(path: Path) -> dict[str, dict[str, Any]]:
 
 def _same_settings(planned: Planned, path: Path) -> None:
     there = _read_config(path)
-    wanted = planned.config.model_dump(mode="json")
+    wanted = fitted(planned.config).model_dump(mode="json")
     if planned.config.model.precision == "auto":
         wanted["model"]["precision"] = there["model"]["precision"]  # what it meant where the run began
-    limits = () if planned.match == "per_adapter" else ("max_tokens", "max_seconds")
+    limit = {"per_adapter": "", "tokens": "max_tokens", "wall_clock": "max_seconds"}[planned.match]
+    if limit and there["run"][limit] == wanted["run"][limit]:
+        raise UserError(
+            f"{path.parent} was played without the limit that matches it by {planned.match} now: choose another --out, "
+            "or remove that folder to play the run again"
+        )
     for section, fields in wanted.items():
         for name, value in fields.items():
             found = there[section][name]
-            if found != value and not (section == "run" and name in (*IGNORED, *limits)):
+            if found != value and not (section == "run" and name in (*IGNORED, limit)):
                 raise UserError(
                     f"{path.parent} was played with {section}.{name} = {json.dumps(found)}, and the experiment now "
                     f"says {json.dumps(value)}: choose another --out, or remove that folder to play the run again"

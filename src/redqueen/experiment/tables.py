@@ -25,6 +25,7 @@ from redqueen.experiment.recorded import (
     THINGS,
     Measured,
     fingerprint,
+    how_chosen,
     recorded_runs,
 )
 from redqueen.experiment.runner import Finished, finished_runs
@@ -163,12 +164,13 @@ def by_arm(measured: Sequence[Measured], numbers: Sequence[Mapping[str, float]])
 
 
 def results_rows(measured: Sequence[Measured], numbers: Sequence[Mapping[str, float]]) -> list[list[str]]:
-    """Return a row for each run: arm, seed, how it was matched, its settings, every number (empty: not defined)."""
+    """Return a row for each run: arm, seed, how it was matched, its settings, how its product is chosen, every number
+    (empty: not defined)."""
     names = sorted({name for found in numbers for name in found})
     rows = [[*RUN_COLUMNS, *names]]
     for run, found in zip(measured, numbers, strict=True):
         planned = run.planned
-        head = [planned.arm, str(planned.seed), planned.match, fingerprint(planned)]
+        head = [planned.arm, str(planned.seed), planned.match, fingerprint(planned), how_chosen(planned)]
         rows.append([*head, *(_exact(found.get(name)) for name in names)])
     return rows
 

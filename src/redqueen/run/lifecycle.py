@@ -322,11 +322,11 @@ def _evaluation(
     """
     engine, part = session.engine, session.reporter.part
     examiner, distilled, product = Examiner.of(engine), None, None
+    asked = probe_tasks(engine.config, state, session.journal) if last else []
     try:
         if last:
             with clock.phase("distill"):
-                apart = probe_tasks(engine.config, state)
-                distilled = distil_answers(engine, state, session.journal, apart, part)
+                distilled = distil_answers(engine, state, session.journal, asked, part)
         with clock.phase("evaluate"):
             if not session.base_scores:
                 part("the base")
@@ -336,7 +336,7 @@ def _evaluation(
             scores = examiner.members(students)
             if last:
                 part("the candidates for the product")
-                product = choose_product(engine, state, examiner, scores, distilled)
+                product = choose_product(engine, state, examiner, scores, asked, distilled)
     except Stopped:
         session.evaluation_owed = True
         return [], {}

@@ -30,8 +30,9 @@ from redqueen.nouns import Individual, Task
 from redqueen.policy.protocols import AdapterStore
 from redqueen.population.genotype import Genotype
 from redqueen.propose.archive import draw_of_all_ages
+from redqueen.propose.buffer import task_key
 from redqueen.run.checkpoint import TENSORS
-from redqueen.run.right_answers import right_answers
+from redqueen.run.right_answers import right_answers, solved_until
 from redqueen.state import State
 from redqueen.streams import Streams
 
@@ -49,16 +50,18 @@ class Product:
         return {f"{SHARE}{name}": share for name, share in self.shares.items()} | {f"{CHOSEN}{self.name}": 1.0}
 
 
-def probe_tasks(config: Config, state: State) -> list[Task]:
+def probe_tasks(config: Config, state: State, journal: Journal) -> list[Task]:
     """Return the archived tasks that the candidates for the product answer.
 
     Where one of them is distilled nobody has read answers to them: they were posed after the last restart of the
-    students, and they are at most a quarter of the archive, since they are held back from the distillation.
+    students and not solved before it, and they are at most a quarter of the archive, since they are held back from the
+    distillation.
     """
     num, entries = config.run.product_tasks, state.archive.entries
     if config.slots.distilled:
-        num = min(num, len(entries) // 4)
-        entries = tuple(one for one in entries if one.step > last_restart(config.distill, state.step))
+        num, restarted = min(num, len(entries) // 4), last_restart(config.distill, state.step)
+        read = solved_until(journal, restarted) if restarted else set()
+        entries = tuple(one for one in entries if one.step > restarted and task_key(one.task) not in read)
     rng = Streams(config.run.rng_seed, state.step).rng("product")
     return [one.task for one in draw_of_all_ages(entries, num, rng)]
 
@@ -84,24 +87,29 @@ def distil_answers(
 
 
 def choose_product(
-    engine: Engine, state: State, examiner: Examiner, scores: Sequence[Score], distilled: Distilled | None = None
+    engine: Engine,
+    state: State,
+    examiner: Examiner,
+    scores: Sequence[Score],
+    tasks: Sequence[Task],
+    distilled: Distilled | None = None,
 ) -> Product | None:
-    """Return the product of a run that ends with ``state``; None where the config wants none.
+    """Return the product of a run that ends with ``state``, by ``tasks``; None where the config wants none.
 
     ``scores`` are the students' external ones, which the choice does not read: they are the product's when it is one of
-    them. Without archived tasks it is the mean, or the first student. ``distilled`` says that its slot has learned.
+    them. Without tasks it is the mean, or the first student. ``distilled`` says that its slot has learned.
     """
     config = engine.config.run
     if config.product == "none":
         return None
     students = candidates(state, config.product_candidates)
-    tasks = probe_tasks(engine.config, state)
     prober = prober_of(engine, engine.config, Streams(config.rng_seed, state.step))
     taught = [distilled_member(engine.config, state)] if distilled and distilled.num_answers else []
-    shares = prober.look(tasks, [*taught, *students]).means()
+    look = prober.look(tasks, [*taught, *students])
+    shares = look.means()
     if len(students) > 1:
         with merged_in_place(engine, students) as stand_in:
-            shares |= prober.look(tasks, [stand_in]).means()
+            shares = look.beside(prober.look(tasks, [stand_in])).means()
             if config.product == "merged" or preferred(shares) == MERGED:
                 records = member_records(PRODUCT, examiner.members([stand_in]))
                 return Product(MERGED, shares, records)

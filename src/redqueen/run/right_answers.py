@@ -13,6 +13,7 @@ from redqueen.journal import Journal
 from redqueen.journal.read import TASK_COLUMNS, as_task, with_pairs
 from redqueen.learn.distillation import Example
 from redqueen.nouns import Task
+from redqueen.propose.buffer import task_key
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -28,9 +29,9 @@ def right_answers(
     """Return an example of each task that was solved, in the order in which the tasks were first posed.
 
     What was posed several times, with equal code and inputs, counts once, so that rare successes count like common
-    ones; which of its right answers is taken is drawn. Tasks that equal one ``held_back`` are left out.
+    ones; which of its right answers is taken is drawn. Tasks that ask the same as one ``held_back`` are left out.
     """
-    apart = {(task.kind, task.code, task.inputs) for task in held_back}
+    apart = {task_key(task) for task in held_back}
     posed: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for seq, *words in journal.tuples("SELECT seq, kind, code, inputs FROM task WHERE num_correct > 0 ORDER BY seq"):
         posed[words[0], words[1], words[2]].append(seq)
@@ -42,10 +43,16 @@ def right_answers(
         texts = journal.tuples(
             "SELECT text FROM attempt WHERE task = ? AND correct = 1 AND lost = 0 ORDER BY seq", [seq]
         )
-        if texts and (task.kind, task.code, task.inputs) not in apart:
+        if texts and task_key(task) not in apart:
             [text] = texts[int(rng.integers(len(texts)))]
             found.append(example(task, text, prompt_format, tokenizer))
     return found
+
+
+def solved_until(journal: Journal, step: int) -> set[str]:
+    """Return the keys (``task_key``) of the tasks that were solved up to ``step``."""
+    rows = journal.query(f"SELECT {', '.join(TASK_COLUMNS)} FROM task WHERE num_correct > 0 AND step <= ?", [step])
+    return {task_key(as_task(with_pairs(row))) for row in rows}
 
 
 def example(task: Task, text: str, prompt_format: PromptFormat, tokenizer: PreTrainedTokenizerBase) -> Example:
