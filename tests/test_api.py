@@ -162,3 +162,10 @@ def test_adapters_breed(quick_run: Path, run: redqueen.Run, tmp_path: Path) -> N
     told = redqueen.breed("X2", parents, tmp_path / "child", seed=3)
     assert (told["operator"], told["seed"]) == ("X2", 3)
     assert redqueen.load_member(tmp_path / "child").name == "child"
+
+
+def test_a_section_that_is_none_and_a_path_with_dashes_are_named_as_they_are(tmp_path: Path) -> None:
+    with pytest.raises(redqueen.UserError, match="run"):
+        redqueen.load_config({"run": 5})
+    with pytest.raises(redqueen.UserError, match="a--bc/x"):
+        redqueen.resume(tmp_path / "a--bc" / "x")

@@ -1,5 +1,6 @@
 """The command line: one clear sentence and exit code 2 for a mistake, nothing written; help and plan without torch."""
 
+import html
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ import torch
 from command_line import redqueen, redqueen_afresh
 
 from redqueen import __version__
-from redqueen.config import OPERATORS
+from redqueen.config import OPERATORS, Config
 
 QUICK = Path(__file__).parent / "quick.toml"
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -237,3 +238,10 @@ def test_the_operators_of_the_config_are_those_of_evolution() -> None:
     from redqueen.evolve.operators import OPERATORS as BY_NAME
 
     assert set(OPERATORS) == set(BY_NAME)
+
+
+def test_the_resolved_config_is_whole_on_the_report(quick_run: Path) -> None:
+    page = html.unescape((quick_run / "report.html").read_text())
+    config = page.split("<summary>Resolved config</summary>")[1].split("</details>")[0]
+    assert "more characters" not in config
+    assert all(f'"{section}": {{' in config for section in Config.model_fields)

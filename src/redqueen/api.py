@@ -46,7 +46,7 @@ def in_arguments(function: Callable[P, T]) -> Callable[P, T]:
 def _argued(text: str) -> str:
     text = re.sub(r"`redqueen (train|resume|breed)\b[^`]*`", r"`redqueen.\1(...)`", text)
     text = text.replace("--set ", "overrides: ")
-    return re.sub(r"--([a-z][a-z-]+)", lambda found: found[1].replace("-", "_"), text)
+    return re.sub(r"(?<!\S)--([a-z][a-z-]+)", lambda found: found[1].replace("-", "_"), text)
 
 
 @in_arguments
@@ -58,7 +58,8 @@ def load_config(config: ConfigLike = None, overrides: Mapping[str, Any] | None =
     if isinstance(config, Config):
         found = config
     elif isinstance(config, Mapping):
-        found = parse_config({name: dict(fields) for name, fields in config.items()}, "config")
+        plain = {name: dict(fields) if isinstance(fields, Mapping) else fields for name, fields in config.items()}
+        found = parse_config(plain, "config")
     else:
         found = read_config(None if config is None else Path(config))
     if not overrides:

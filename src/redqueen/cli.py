@@ -382,8 +382,9 @@ def evaluate(
 ) -> None:
     """Score members on a benchmark, or grade given answers to it; prints one JSON object."""
     if answers is not None:
-        from redqueen.evaluate.given_answers import grade_file
+        from redqueen.evaluate.given_answers import grade_file, refuse_useless
 
+        refuse_useless({"--out": out, "--samples": samples, "--set": set_})
         print(grade_file(suite, data, limit, answers, target))
         return
     from redqueen.commands.evaluate import evaluate as examine

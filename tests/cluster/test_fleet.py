@@ -1,13 +1,14 @@
 """Whatever shard is lost, whenever: the population ends as if none had been."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
-from lossy_host import Fate, LossyHost
+from lossy_host import Fate, LossyConnection, LossyHost
 
 from redqueen.cluster.fleet import Fleet
+from redqueen.cluster.host import ShardLost
 from redqueen.cluster.shard import Shard
 from redqueen.cluster.sharded import sharded_adapters
 from redqueen.config import Config, load_config
@@ -163,3 +164,20 @@ def test_a_fault_of_the_data_is_raised_and_not_repeated(config: Config) -> None:
     with pytest.raises(UserError, match="at least one token"):
         fleet.ask({0: ("sample", "solver", [Request(0, (), 1, 0)])})
     assert fate.num_calls == 1 and fleet.num_lost == 0
+
+
+def test_a_shard_that_does_not_come_up_at_the_start_is_named_and_the_others_are_closed(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, closed, opened = LossyHost(config, Fate()), [], LossyHost.open
+
+    def failing(self: LossyHost, index: int, slots: Sequence[int]) -> LossyConnection:
+        if index == 1:
+            raise ShardLost("no machine of the cluster has a free core")
+        return opened(self, index, slots)
+
+    monkeypatch.setattr(LossyHost, "open", failing)
+    monkeypatch.setattr(LossyConnection, "close", lambda self: closed.append(self.node))
+    with pytest.raises(UserError, match=r"shard 1 did not come up \(no machine .*: raise cluster.start_s"):
+        Fleet(config, host)
+    assert closed == ["machine 1"]

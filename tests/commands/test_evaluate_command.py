@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redqueen.commands.evaluate import BEST_NOTE, Answer, evaluate, examine, results, table
+from redqueen.commands.evaluate import BEST_NOTE, Answer, _default_path, evaluate, examine, results, table
 from redqueen.commands.examinees import Examination, Examinee, open_examination
 from redqueen.commands.export import write_member
 from redqueen.engine import Engine
@@ -231,3 +231,18 @@ def test_prose_is_not_asked_of_the_embedded_base(tmp_path: Path, monkeypatch: py
     with pytest.raises(UserError, match="prompt_format=chat"):
         evaluate("base", "gsm8k", tmp_path / "items.jsonl", overrides=SHORT)
     assert [path.name for path in tmp_path.iterdir()] == ["items.jsonl"]
+
+
+def test_a_place_where_no_answers_can_be_kept_is_named_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("redqueen.commands.evaluate.examine", lambda *words: pytest.fail("it was asked"))
+    with pytest.raises(UserError, match=r"--out .*answers\.jsonl cannot be written"):
+        evaluate("base", "mini", limit=1, out=tmp_path / "file" / "answers.jsonl", overrides=SHORT)
+
+
+def test_only_a_runs_answers_are_kept_in_it_whatever_an_adapters_folder_is_called(alone: Engine) -> None:
+    assert _default_path("step-000100", "mini", Examination(alone, (), "step-000100")) is None
+    kept = _default_path("runs/a", "mini", Examination(alone, (), "step-000100", of_run=True))
+    assert kept == Path("runs/a/evaluations/mini-step-000100.jsonl")

@@ -111,6 +111,15 @@ def test_a_refusal_names_the_remedy(hub: Hub, folder: Path, status: int, remedy:
         push_folder(folder, "me/member", private=False, dry_run=False)
 
 
+def test_a_hub_that_does_not_answer_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = huggingface_hub.HfApi
+    monkeypatch.setattr(
+        push, "HfApi", lambda **known: api(endpoint="http://127.0.0.1:9", token="hf_of_a_test", **known)
+    )
+    with pytest.raises(UserError, match=r"me/member could not be sent .*check the connection"):
+        push_folder(folder, "me/member", private=False, dry_run=False)
+
+
 @pytest.mark.parametrize("repo", ["member", "a/b/c", "me/..", "me/mem ber", ""])
 def test_what_is_no_repository_is_refused_before_anything_is_sent(hub: Hub, folder: Path, repo: str) -> None:
     with pytest.raises(UserError, match=r"write it as owner/name"):

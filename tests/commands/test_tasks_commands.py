@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -210,7 +211,7 @@ def test_parquet_holds_types_and_texts_as_they_are(run_dir: Path, tmp_path: Path
     parquet = pytest.importorskip("pyarrow.parquet")
     assert write_table([run_dir, run_dir], "task", "parquet", tmp_path / "task.parquet") == 2 * len(TASKS)
     rows = parquet.read_table(tmp_path / "task.parquet").to_pylist()
-    assert [row["id"] for row in rows] == IDS * 2 and {row["run"] for row in rows} == {"small"}
+    assert [row["id"] for row in rows] == IDS * 2 and {row["run"] for row in rows} == {f"{run_dir.parent.name}/small"}
     assert rows[2]["message"] == HOSTILE and rows[0]["num_attempts"] == 4
 
 
@@ -230,3 +231,19 @@ def test_a_table_that_cannot_be_written_is_refused_with_the_remedy(run_dir: Path
     assert code == 2 and said in err and "Traceback" not in err
     assert [path for path in sorted(run_dir.iterdir()) if path.suffix in (".csv", ".parquet")] == []
     assert before
+
+
+def test_a_task_that_several_students_answered_is_found_by_each(run_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(run_dir, tmp_path / "run")
+    with Journal.open(tmp_path / "run" / JOURNAL) as journal:
+        journal.connection.execute("UPDATE task SET student = 'S1, S12'")
+    num = len(find_tasks(tmp_path / "run", TaskFilter(limit=0)))
+    for student, found in (("S1", num), ("S12", num), ("S2", 0), ("S", 0)):
+        assert len(find_tasks(tmp_path / "run", TaskFilter(student=student, limit=0))) == found
+
+
+def test_runs_in_folders_of_one_name_are_told_apart_in_a_table(run_dir: Path, tmp_path: Path) -> None:
+    folders = [shutil.copytree(run_dir, tmp_path / parent / "run") for parent in "ab"]
+    write_table(folders, "task", "csv", tmp_path / "tasks.csv")
+    with (tmp_path / "tasks.csv").open() as file:
+        assert {row["run"] for row in csv.DictReader(file)} == {"a/run", "b/run"}

@@ -16,7 +16,9 @@ from synthetic_run import build_run, founders
 
 from redqueen.dashboard.app import create_app
 from redqueen.dashboard.find import find_runs, is_running
-from redqueen.journal import Journal
+from redqueen.dashboard.listing import status_of
+from redqueen.journal import EvaluationRecord, Journal
+from redqueen.journal.records import CHOSEN, PRODUCT
 from redqueen.run.store import JOURNAL
 
 RUN = "arms~population-0"
@@ -276,6 +278,29 @@ def test_a_new_step_and_a_resume_that_replays_one_are_seen(tmp_path: Path) -> No
         with journal.step(5) as tx:
             tx.add_metrics({"solve/rate": 0.75})
         assert last_rate() == [5, 0.75]
+
+
+def test_a_product_that_was_owed_is_seen_on_a_page_that_was_looked_at_before(tmp_path: Path) -> None:
+    folder = build_run(tmp_path / "run", 4, 2, 2, tasks_per_match=2, num_attempts=2, evolve_every=99)
+    client = TestClient(create_app(tmp_path), base_url="http://localhost")
+    before = client.get("/run/run").text
+    with Journal.open(folder / JOURNAL) as journal:
+        score = EvaluationRecord(PRODUCT, "mini", "all", "all", "greedy", 10, 0.8125, 0.5, 0.9)
+        journal.set_evaluations(4, [score], {f"{CHOSEN}S1": 1.0})
+    assert client.get("/run/run").text != before
+
+
+def test_a_run_is_finished_at_its_last_step_or_limit_whatever_reports_lie_there(tmp_path: Path) -> None:
+    folder = build_run(tmp_path / "run", 4, 2, 2, tasks_per_match=2, num_attempts=2, evolve_every=99)
+    (folder / "report.html").write_text("")
+
+    def status(**run: float) -> str:
+        with Journal.open(folder / JOURNAL, read_only=True) as journal:
+            return status_of(folder, journal, {"run": run}, 4)
+
+    assert status(num_steps=5) == "stopped" and status(num_steps=4) == "finished"
+    assert status(num_steps=5, max_tokens=1) == "finished" and status(num_steps=5, max_tokens=10**9) == "stopped"
+    assert status(num_steps=-1) == "stopped"
 
 
 def test_the_latest_check_up_warns_on_the_page_and_earlier_ones_stand_in_the_timeline(tmp_path: Path) -> None:

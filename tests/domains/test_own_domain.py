@@ -10,6 +10,7 @@ import pytest
 from scripted import BASIC, Scripted
 from starlette.testclient import TestClient
 
+from redqueen.commands.examinees import open_examination
 from redqueen.commands.play import question_text
 from redqueen.commands.replay import judge_again
 from redqueen.config import Config, parse_config
@@ -82,6 +83,11 @@ def test_its_tasks_are_checked_graded_and_measured_by_its_own_rules(own_run: Pat
     assert [tuple(row.values()) for row in rates] == [(2, 4)]
     assert [row["value"] for row in means] == [2.0] * 3
     assert {(row["kind"], row["stratum"]) for row in scores} >= {("sum", "all"), ("all", "sums/1"), ("sum", "sums/2")}
+
+
+def test_its_members_are_examined_without_importing_it(own_run: Path) -> None:
+    with open_examination(str(own_run), ["run.device=cpu"]) as examination:
+        assert [one.name for one in examination.examinees][:2] == ["base", "T1"]
 
 
 def test_a_run_of_it_is_listed_shown_and_judged_again(own_run: Path) -> None:

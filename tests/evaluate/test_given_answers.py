@@ -8,7 +8,7 @@ from command_line import redqueen, redqueen_afresh
 
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
-from redqueen.evaluate.given_answers import grade_file, read_answers
+from redqueen.evaluate.given_answers import grade_file, read_answers, refuse_useless
 
 ITEMS = [
     {
@@ -130,3 +130,9 @@ def test_a_mistake_on_the_command_line_is_one_sentence(words: list[str], said: s
     code, out, err = redqueen("evaluate", *words)
     assert (code, out) == (2, "")
     assert said in err and err.count("\n") == 1
+
+
+def test_a_flag_that_grading_does_not_read_is_refused() -> None:
+    refuse_useless({"--out": None, "--samples": 0, "--set": None})
+    with pytest.raises(UserError, match="leave out --samples, or --answers"):
+        refuse_useless({"--out": None, "--samples": 2, "--set": ["solve.max_rows=1"]})

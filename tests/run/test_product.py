@@ -10,7 +10,7 @@ import pytest
 import torch
 from cut_run import play
 
-from redqueen.commands.export import export_member
+from redqueen.commands.export import export_member, sources_of
 from redqueen.commands.report import report
 from redqueen.errors import UserError
 from redqueen.evolve.merge import MERGED, mean_of
@@ -116,6 +116,15 @@ def test_of_many_students_the_best_rated_whole_ones_may_become_the_product() -> 
     assert [i.id for i in candidates(state, 2)] == ["S1", "S2"]
     state = cast(State, SimpleNamespace(students=students[:1], broken={"S0"}))
     assert [i.id for i in candidates(state, 2)] == ["S0"]  # better a broken one than none
+
+
+def test_the_mean_that_was_chosen_is_exported_as_that_of_its_candidates() -> None:
+    students = tuple(Individual(f"S{i}", "student", i, Rating(mu, 8.0)) for i, mu in enumerate((20.0, 30.0, 25.0)))
+    state = cast(State, SimpleNamespace(students=students, broken={"S1"}, by_id=lambda: {s.id: s for s in students}))
+    assert [i.id for i in sources_of(MERGED, state, 1)] == ["S2"]
+    assert [i.id for i in sources_of(MERGED, state, 32)] == ["S0", "S2"]
+    assert sources_of(MERGED, state, None) == sources_of(DISTILLED, state, 1) == students  # asked for by name: of all
+    assert sources_of("S1", state, 1) == (students[1],)
 
 
 def test_who_solves_most_is_preferred_and_of_equals_the_distilled_one_then_the_mean_then_the_first() -> None:

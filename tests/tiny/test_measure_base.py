@@ -1,14 +1,19 @@
 """Measuring the base: the arithmetic by hand, and one small measurement on the shipped model."""
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
+
+import pytest
 
 from redqueen.domains.code.suite import KINDS
 from redqueen.domains.registry import grade
 from redqueen.engine import load_base
+from redqueen.errors import UserError
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.tiny.card import read_training
 from redqueen.tiny.corpus import Author
 from redqueen.tiny.measure import NUM_ATTEMPTS, Bench, accuracy, answer, by_level, constructs_of, pass_at, task_of
 from redqueen.verify import Verifier
@@ -70,3 +75,14 @@ def test_attempts_are_counted_by_mode_and_a_forced_thought_is_a_thought() -> Non
         assert [len(row) for row in answer(bench, [task], "sampled", forced=False)] == [NUM_ATTEMPTS]
         ((_, thought),) = answer(bench, [task], "greedy", forced=True)[0]
         assert thought
+
+
+def test_a_folder_that_is_no_finished_training_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is no folder of a training"):
+        read_training(tmp_path)
+    for name in ("recipe.json", "progress.json"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(UserError, match="has not ended"):
+        read_training(tmp_path)
+    (tmp_path / "base").mkdir()
+    assert read_training(tmp_path) == ({}, {})

@@ -55,7 +55,14 @@ class Fleet:
         self.places: list[_Place] = []
         for index, part in enumerate(slots):
             began = time.monotonic()
-            self.places.append(_Place(part, host.open(index, part)))
+            try:
+                self.places.append(_Place(part, host.open(index, part)))
+            except ShardLost as lost:
+                self.close()
+                raise UserError(
+                    f"shard {index} did not come up ({lost}): raise cluster.start_s, lower cluster.num_shards, or add "
+                    "machines"
+                ) from None
             self._opened(index, began)
         self.shard_of = {slot: i for i, part in enumerate(slots) for slot in part}
 

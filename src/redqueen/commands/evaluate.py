@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -80,9 +82,11 @@ def evaluate(
             "nothing to evaluate: name a run directory, a PEFT or model folder, or the word base, or give --answers"
         )
     with showing("loading the base") as activity, open_examination(target, overrides, activity) as examination:
-        path = out or _default_path(target, suite, examination.where)
+        path = out or _default_path(target, suite, examination)
         if path is not None and path.exists():
             raise UserError(f"{path} exists already: give another --out, or delete it")
+        if path is not None:
+            _refuse_unwritable(path)
         verify = examination.engine.config.verify
         with Judge(JudgeSettings(verify.num_workers, verify.allow_weak)) as judge:
             judge.grade([(questions[0], "")])  # a missing grader should be reported before any answer is sampled
@@ -237,16 +241,28 @@ def _range(interval: Sequence[float] | None) -> str:
     return "" if interval is None else f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
 
 
-def _default_path(target: str, suite: str, where: str) -> Path | None:
+def _default_path(target: str, suite: str, examination: Examination) -> Path | None:
     """Return where answers go unless told: into the run they are of, else nowhere."""
-    return Path(target) / "evaluations" / f"{suite}-{where}.jsonl" if where.startswith("step-") else None
+    return Path(target) / "evaluations" / f"{suite}-{examination.where}.jsonl" if examination.of_run else None
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Raise UserError, before anything is sampled, where no file can be made; its folder is made."""
+    with _naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):
+            pass
 
 
 def _write(path: Path, answers: Sequence[Answer]) -> None:
+    with _naming(path), path.open("x", encoding="utf-8") as lines:
+        lines.writelines(answer.as_line() for answer in answers)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as lines:
-            lines.writelines(answer.as_line() for answer in answers)
+        yield
     except OSError as error:
         raise UserError(f"--out {path} cannot be written ({error.strerror}): choose another place") from None
 

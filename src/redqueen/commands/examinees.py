@@ -42,11 +42,12 @@ class Examinee:
 
 @dataclass(frozen=True)
 class Examination:
-    """An open engine with those to be examined on it. ``where``: the run's folder and step in words, for file names."""
+    """An open engine with those to be examined on it. ``where``: the run's step, or a folder's name, for file names."""
 
     engine: Engine
     examinees: tuple[Examinee, ...]
     where: str
+    of_run: bool = False
 
 
 @contextmanager
@@ -97,7 +98,9 @@ def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examinati
         members = [Examinee(i.id, i.role, i.slot) for i in state.individuals]
         if config.slots.distilled and has_distilled(folder, state.step):
             members.append(Examinee(DISTILLED, "adapter", config.slots.distilled[0]))
-        yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *members), f"step-{state.step:06d}")
+        yield Examination(
+            engine, (Examinee(BASE_NAME, "base", BASE_SLOT), *members), f"step-{state.step:06d}", of_run=True
+        )
 
 
 def _own_words_only(config: Config) -> dict[str, Any]:
@@ -107,6 +110,8 @@ def _own_words_only(config: Config) -> dict[str, Any]:
     del data["sampler"]
     known = [name for name in config.propose.domains if name not in config.propose.domains_to_import]
     data["propose"] |= {"policy_hook": "", "policy_rules": [], "domains": known or ["code"]}
+    if len(known) < len(config.propose.domains):  # nothing is posed here: how many of each kind is all the same
+        data["propose"] |= {"num_proposals": {}, "num_of_each_kind": 1}
     data["verify"]["allow_weak"] = False
     data["population"]["resting_folder"] = ""
     return data

@@ -17,6 +17,7 @@ from redqueen.files import making_folder, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.records import DISTILLED
 from redqueen.learn.torch_store import FACTORS
+from redqueen.nouns import Individual
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.base_identity import OWN_BASE, BaseIdentity, identify_base
@@ -26,6 +27,7 @@ from redqueen.population.peft import plain_config, write_adapter
 from redqueen.report.model_card import model_card
 from redqueen.report.summary import has_distilled, product_name
 from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.product import candidates
 from redqueen.run.same_base import refuse_other_base
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
 from redqueen.state import State, state_from_plain
@@ -106,12 +108,22 @@ def open_member(run_dir: Path, member: str) -> Opened:
     model, _ = load_base(config.model.base)
     bank = build_bank(config, freeze(model, "cpu", "fp32"))
     bank.load_all(checkpoint.tensors[FACTORS])
-    sources = state.students if name in (MERGED, DISTILLED) else (members[name],)
+    sources = sources_of(name, state, None if member else config.run.product_candidates)
     judged = config.slots.judged
     slots = distilled if name == DISTILLED else [judged.get(one.slot, one.slot) for one in sources]
     genotype = mean_of([bank.genotype(slot) for slot in slots])
     ids = tuple(one.id for one in sources)
     return Opened(config, name, genotype, bank.shortest_targets(), ids, checkpoint.step)
+
+
+def sources_of(name: str, state: State, product_candidates: int | None) -> tuple[Individual, ...]:
+    """Return whose mean an adapter is: a member alone, or the students.
+
+    The mean that a run has chosen is that of its candidates, at most ``product_candidates``; None: of all students.
+    """
+    if name == DISTILLED or (name == MERGED and product_candidates is None):
+        return tuple(state.students)
+    return tuple(candidates(state, product_candidates or 0)) if name == MERGED else (state.by_id()[name],)
 
 
 def _product(run_dir: Path, state: State, wanted: str) -> str:

@@ -8,7 +8,7 @@ import os
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from huggingface_hub import CommitOperationAdd, HfApi
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
@@ -35,6 +35,9 @@ MAX_ENTRIES = 10_000
 """Entries of a folder that are looked at."""
 
 MESSAGE = "Upload with redqueen"
+
+CLIENT_ERROR = cast(type[Exception], next(one for one in HfHubHTTPError.__mro__ if one.__name__ == "HTTPError"))
+"""What the hub's HTTP client raises, without an answer too; which client it is differs between the hub's versions."""
 
 
 def push(folder: Path, repo: str, private: bool, dry_run: bool, as_json: bool) -> None:
@@ -75,7 +78,7 @@ def push_folder(folder: Path, repo: str, private: bool, dry_run: bool) -> dict[s
         status = error.response.status_code if error.response is not None else "no answer"
         remedy = "check your token and that it may write there" if status in (401, 403) else "try again later"
         raise UserError(f"the hub refused {repo} ({status}): {remedy}") from None
-    except OSError as error:
+    except (OSError, CLIENT_ERROR) as error:
         raise UserError(f"{repo} could not be sent ({error}): check the connection and try again") from None
     return {"files": files, "left_out": left_out, "url": str(commit.commit_url)}
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from redqueen.files import naming_another_file, write_whole
+
 tiny = typer.Typer(help="The embedded base model: train it again, measure what it can do.", no_args_is_help=True)
 
 
@@ -52,17 +54,17 @@ def tiny_measure(
 ) -> None:
     """Measure what the base can do on fresh generator problems: the figures of its model card."""
     from redqueen.run.activity import showing
+    from redqueen.tiny.card import read_training, write_card
     from redqueen.tiny.measure import measure_base
 
+    training = read_training(card) if card else None
     with showing("measuring the base") as activity:
         figures = measure_base(base, problems, lambda line: print(line, flush=True), activity)
     if out:
-        out.write_text(json.dumps(figures, indent=2) + "\n")
-    if card:
-        from redqueen.tiny.card import write_card
-
-        recipe, progress = (json.loads((card / name).read_text()) for name in ("recipe.json", "progress.json"))
-        print(write_card(card / "base", recipe, progress, figures))
+        with naming_another_file(str(out)):
+            write_whole(out, json.dumps(figures, indent=2) + "\n")
+    if card and training:
+        print(write_card(card / "base", *training, figures))
 
 
 @tiny.command("suite")

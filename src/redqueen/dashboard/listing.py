@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from redqueen.config import RunConfig
 from redqueen.dashboard.find import RunDir, is_running, written_s_ago
 from redqueen.dashboard.pages import open_journal
 from redqueen.dashboard.starting import doing
@@ -16,13 +19,12 @@ from redqueen.journal.connection import Patience
 from redqueen.journal.opening import BESIDE
 from redqueen.journal.values import LARGEST_INTEGER, naming_contradictions
 from redqueen.report.fitness import Score, Verdict, verdict_of
+from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.now import read_now
 from redqueen.run.store import JOURNAL
 
 LAST_STEPS = 10
 """The overview's shares are means over this many last steps."""
-
-REPORT = "report.html"
 
 OVERVIEW_QUERY_S, OVERVIEW_RUN_S, OVERVIEW_S = 2.0, 3.0, 20.0
 """How long the list of runs waits: for one answer, for one run, and for all of them."""
@@ -54,12 +56,26 @@ class Overview:
         return None if self.change is None else verdict_of(self.change)
 
 
-def status_of(path: Path, last_step: int | None, num_steps: int | None) -> str:
-    """Return ``running``, ``finished`` or ``stopped``."""
+def status_of(path: Path, journal: Journal, config: object, last_step: int | None) -> str:
+    """Return ``running``, ``finished`` (at its last step, or at its limit of tokens or seconds) or ``stopped``.
+
+    A report tells nothing: one may be made at any time, and of a run that goes on its earlier one is still there.
+    """
     if is_running(path):
         return "running"
-    over = last_step is not None and num_steps is not None and last_step >= num_steps
-    return "finished" if over or (path / REPORT).exists() else "stopped"
+    return "finished" if last_step is not None and _is_over(journal, config, last_step) else "stopped"
+
+
+def _is_over(journal: Journal, config: object, last_step: int) -> bool:
+    section = config.get("run") if isinstance(config, dict) else None
+    try:
+        run = RunConfig.model_validate(section)
+    except ValidationError:
+        return False
+    limited = run.max_tokens or run.max_seconds  # what was spent is a sum over all attempts
+    spent = spent_so_far(journal) if limited else Spent(0, 0.0)
+    newborns = bool(journal.query("SELECT 1 FROM birth WHERE step = ? LIMIT 1", (last_step,)))
+    return is_over(run, last_step, spent, newborns)
 
 
 class Listing:
@@ -122,7 +138,7 @@ def _overview(run: RunDir, journal: Journal, ago: float | None) -> Overview:
     change = Score(known[0]["mean_frac"], known[0]["low_frac"], known[0]["high_frac"]) if known else None
     return Overview(
         run=run,
-        status=status_of(run.path, last, num_steps),
+        status=status_of(run.path, journal, record.config, last),
         written_s_ago=ago,
         name=record.name,
         arm=record.arm,

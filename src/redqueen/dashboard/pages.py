@@ -106,10 +106,13 @@ class Library:
 
     @staticmethod
     def _state(run: RunDir, journal: Journal) -> tuple[Any, ...]:
-        """Return what changes when the journal does: a resumed run cuts steps off and begins a new session."""
+        """Return what changes when the journal does: a resumed run cuts steps off and begins a new session, and what it
+        owed of its end comes behind its last step."""
         row = journal.query(
             "SELECT (SELECT max(step) FROM step) AS last_step, (SELECT max(seq) FROM session) AS session, "
-            "(SELECT count(*) FROM timing WHERE step = (SELECT max(step) FROM step)) AS timings"
+            "(SELECT count(*) FROM timing WHERE step = (SELECT max(step) FROM step)) AS timings, "
+            "(SELECT count(*) FROM metric WHERE step = (SELECT max(step) FROM step)) AS metrics, "
+            "(SELECT count(*) FROM evaluation WHERE step = (SELECT max(step) FROM step)) AS evaluations"
         )[0]
         file = (run.path / JOURNAL).stat()
         return (*row.values(), file.st_ino, str(run.path))

@@ -15,6 +15,7 @@ from redqueen.journal import Journal, read
 from redqueen.journal.steps import SqlValue
 from redqueen.journal.values import json_pairs
 from redqueen.journal.write import Row
+from redqueen.report.task_list import BY_STUDENT
 
 PAGE_TASKS = 25
 MAX_SEARCH_CHARS = 200
@@ -184,8 +185,8 @@ def _conditions(wanted: Wanted) -> tuple[list[str], list[SqlValue]]:
         if getattr(wanted, column):
             conditions.append(f"{column} = ?")
             values.append(getattr(wanted, column))
-    if wanted.student:  # under all_pairs the column is a list with commas
-        conditions.append("instr(',' || replace(student, ' ', '') || ',', ',' || ? || ',') > 0")
+    if wanted.student:
+        conditions.append(BY_STUDENT)
         values.append(wanted.student)
     for name, (least, greatest) in wanted.ranges.items():
         for sign, value in ((">=", least), ("<=", greatest)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from redqueen.domains.rows import Row, rows_of_file
@@ -13,6 +13,12 @@ from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import Question
 from redqueen.nouns import Grade
 from redqueen.statistics import wilson
+
+
+def refuse_useless(given: Mapping[str, object]) -> None:
+    """Raise UserError for a flag that grading given answers does not read: ``given`` are values by flag."""
+    if useless := [flag for flag, value in given.items() if value]:
+        raise UserError(f"--answers grades answers that are there already: leave out {useless[0]}, or --answers")
 
 
 def read_answers(path: Path, questions: Sequence[Question]) -> list[str | None]:

@@ -21,6 +21,7 @@ from redqueen.files import naming_another_file, write_whole
 from redqueen.journal.values import json_pairs, naming_contradictions
 from redqueen.report.card import Card, report_card
 from redqueen.report.figure import Figure, Section
+from redqueen.report.labels import labels_of
 from redqueen.report.sections import sections_of
 from redqueen.report.shards import in_words
 from redqueen.report.side_by_side import arm_rows, comparison_section, setting_rows
@@ -42,6 +43,9 @@ from redqueen.run.cluster_log import read_summary
 ASSETS = Path(__file__).parent / "assets"
 MAX_TEXT_CHARS = 4000
 """Longest piece of a model's text on the page; the journal has all of it."""
+
+MAX_WHOLE_CHARS = 100_000
+"""Longest config or family tree on it: what is the run's own is shown whole, unless it is out of all measure."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +110,11 @@ def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
 
 
 def read_runs(run_dirs: Sequence[Path]) -> list[RunView]:
-    """Read the runs, labelled by their folders' names, with the parent's name where two are equal."""
+    """Read the runs, labelled by their folders' names (``labels_of``)."""
     if not run_dirs:
         raise UserError("Name at least one run directory to report on.")
     paths = [Path(run_dir).resolve() for run_dir in run_dirs]
-    names = [path.name for path in paths]
-    labels = [
-        name if names.count(name) == 1 else f"{path.parent.name}/{name}"
-        for path, name in zip(paths, names, strict=True)
-    ]
-    return [_with_shards(read_run(path, label), path) for path, label in zip(paths, labels, strict=True)]
+    return [_with_shards(read_run(path, label), path) for path, label in zip(paths, labels_of(paths), strict=True)]
 
 
 def _with_shards(view: RunView, folder: Path) -> RunView:
@@ -155,6 +154,7 @@ def _template() -> Template:
         finalize=shown,
     )
     environment.filters["visible"] = partial(visible, max_chars=MAX_TEXT_CHARS)
+    environment.filters["whole"] = partial(visible, max_chars=MAX_WHOLE_CHARS)
     return environment.get_template("report.html.j2")
 
 

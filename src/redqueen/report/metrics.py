@@ -87,7 +87,9 @@ METRICS: dict[str, Metric] = {
         "Share of {domain}", SHARE, "Share of a step's valid tasks that are of this domain."
     ),
     "curriculum/solve_rate/{domain}": Metric(
-        "Solve rate in {domain}", SHARE, "Share of judged attempts at this domain's tasks that were right."
+        "Solve rate in {domain}",
+        SHARE,
+        "Mean over this domain's tasks of the share of attempts that were right.",
     ),
     "propose/novel_frac": Metric(
         "New classes", SHARE, "Share of a step's valid tasks whose class had never been posed before.", "up"
@@ -108,11 +110,11 @@ METRICS: dict[str, Metric] = {
     "solve/rate": Metric(
         "Solve rate",
         SHARE,
-        "Share of judged attempts that were right; near 0 or 1 there is nothing to learn from, and an arms race "
-        "shows as a rate that neither rises to 1 nor falls to 0.",
+        "Mean over tasks of the share of attempts that were right. Near 0 or 1 there is nothing to learn from, and "
+        "an arms race shows as a rate that neither rises to 1 nor falls to 0.",
     ),
     "solve/rate/{kind}": Metric(
-        "Solve rate of {kind}", SHARE, "Share of judged attempts at this kind that were right."
+        "Solve rate of {kind}", SHARE, "Mean over tasks of this kind of the share of judged attempts that were right."
     ),
     "solve/thought_frac": Metric(
         "Thought first", SHARE, "Share of attempts in which the student wrote down its thinking before the answer."

@@ -61,7 +61,7 @@ def model_card(
         _head(base.name, merged),
         f"# {literal(member)}, {role} of the run {literal(run.name)}",
         f"A member of a population ({literal(run.arm)}, seed {run.rng_seed}) trained by redqueen {__version__} in "
-        "asymmetric self-play: teachers write programming tasks, students solve them, a sandboxed verifier judges. "
+        "asymmetric self-play: teachers write tasks, students solve them, a sandboxed verifier judges. "
         f"This is its state after step {step}. "
         + ("The adapter is merged into the base." if merged else f"A LoRA adapter for {_code(base.name)}.")
         + (f" The base's weights have the SHA-256 {_code(base.sha256)}." if base.sha256 else ""),

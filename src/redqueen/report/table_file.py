@@ -15,6 +15,7 @@ from redqueen.errors import UserError, how_to_install
 from redqueen.files import naming_another_file, writing_whole
 from redqueen.journal import Journal
 from redqueen.journal.known import known_tables
+from redqueen.report.labels import labels_of
 from redqueen.run.store import JOURNAL
 
 FORMATS = ("csv", "parquet")
@@ -30,9 +31,9 @@ Column = tuple[str, str]
 def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -> int:
     """Write one table of one run, or of several under each other, to ``out``; return the number of rows.
 
-    With several runs a first column ``run`` names each row's run directory. In CSV a text that a spreadsheet would
-    take for a formula gets an apostrophe in front, invisible and commanding characters are written out, and NULL is an
-    empty cell; Parquet keeps everything as it is.
+    With several runs a first column ``run`` names each row's run directory (``labels_of``). In CSV a text that a
+    spreadsheet would take for a formula gets an apostrophe in front, invisible and commanding characters are written
+    out, and NULL is an empty cell; Parquet keeps everything as it is.
     Raises UserError for an unknown table or format, a folder without journal, or a file that cannot be written.
     """
     if format_ not in FORMATS:
@@ -42,7 +43,7 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
     with ExitStack() as stack:
         journals = [stack.enter_context(Journal.open(folder / JOURNAL, read_only=True)) for folder in run_dirs]
         columns = _columns(table)
-        labels = [folder.resolve().name for folder in run_dirs] if len(run_dirs) > 1 else []
+        labels = labels_of(run_dirs) if len(run_dirs) > 1 else []
         portions = (
             [((labels[i], *row) if labels else row) for row in rows]
             for i, journal in enumerate(journals)

@@ -46,7 +46,7 @@ def tiles(view: RunView) -> list[Tile]:
         made.append(Tile("External fitness", f"{change:+.1f}", note, comparison.verdict))
     solve, valid = rolling(view.values("solve/rate")), view.values("propose/valid_frac")
     if solve:
-        made.append(Tile("Solve rate", f"{100 * solve[-1]:.0f} %", "of attempts right, last 10 steps"))
+        made.append(Tile("Solve rate", f"{100 * solve[-1]:.0f} %", "of a task's attempts right, last 10 steps"))
     if valid:
         made.append(Tile("Validity", f"{100 * sum(valid) / len(valid):.0f} %", "of proposals, mean over the steps"))
     thought = start_and_end(view.values("solve/thought_frac"))

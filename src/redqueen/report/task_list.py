@@ -25,6 +25,10 @@ COLUMNS = (
 )  # fmt: skip
 
 
+BY_STUDENT = "instr(',' || replace(student, ' ', '') || ',', ',' || ? || ',') > 0"
+"""Condition on a task's student in SQL: under ``all_pairs`` the column is a list with commas."""
+
+
 @dataclass(frozen=True)
 class TaskFilter:
     """Which tasks are meant; None and "": no condition. Solve rates are shares (0..1) of judged attempts."""
@@ -54,7 +58,7 @@ def find_tasks(run_dir: Path, wanted: TaskFilter) -> list[Row]:
         ("kind = ?", wanted.kind or None),
         ("step = ?", wanted.step),
         ("teacher = ?", wanted.teacher or None),
-        ("student = ?", wanted.student or None),
+        (BY_STUDENT, wanted.student or None),
         ("num_attempts > 0 AND num_correct >= ? * num_attempts", wanted.min_solved),
         ("num_attempts > 0 AND num_correct <= ? * num_attempts", wanted.max_solved),
         ("ast_depth >= ?", wanted.min_depth),

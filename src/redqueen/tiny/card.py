@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+from redqueen.errors import UserError
 from redqueen.tiny.worlds import BASIC, WORLDS
 
 CURVE_POINTS = 16
+
+
+def read_training(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the recipe and the progress of a training that ended. Raises UserError where ``folder`` holds none."""
+    try:
+        recipe, progress = (json.loads((folder / name).read_text()) for name in ("recipe.json", "progress.json"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"--card {folder} is no folder of a training ({error}): name the --out of `tiny train`"
+        ) from None
+    if not (folder / "base").is_dir():
+        raise UserError(f"--card {folder}: its training has not ended, for it has no base/ yet")
+    return recipe, progress
 
 
 def write_card(folder: Path, recipe: dict[str, Any], progress: dict[str, Any], figures: dict[str, Any]) -> Path:
