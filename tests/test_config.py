@@ -279,8 +279,27 @@ def test_a_gene_of_a_weight_of_0_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("override", "complaint"),
+    [
+        ("population.lora_targets=[]", r"population\.lora_targets: name at least one kind of module"),
+        ("learn.learning_rate=inf", r"learn\.learning_rate: .*finite"),
+        ("propose.domains={ code = inf }", r"propose\.domains.*finite"),
+        ("evolve.num_elite=4", r"evolve\.num_elite is 4 of at most 4 in a role"),
+        ("learn.reference_every_steps=5", r"reference_every_steps needs references"),
+    ],
+)
+def test_what_would_do_nothing_or_is_no_number_is_refused(override: str, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        load_config(None, [override])
+
+
+@pytest.mark.parametrize(
     ("overrides", "complaint"),
     [
+        (['sampler.urls=["http://127.0.0.1:80000"]'], r"sampler\.urls: 'http://127.0.0.1:80000' is no address"),
+        (['sampler.urls=["http://127.0.0.1:abc"]'], r"sampler\.urls: 'http://127.0.0.1:abc' is no address"),
+        (['sampler.urls=["http://a:1/v1/"]'], r"is no address of a server: .*without /v1"),
+        (['sampler.urls=["http://a:1", "http://a:1/"]'], r"an address is there twice"),
         (['sampler.urls=["localhost:8000"]'], r"sampler\.urls: 'localhost:8000' is no address of a server"),
         (['sampler.urls=["ftp://host"]'], r"write it as http://127\.0\.0\.1:8000"),
         (['sampler.urls=["http://a", "http://a"]'], "an address is there twice"),

@@ -111,3 +111,14 @@ def test_the_plan_prints_the_reasons(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_base_that_is_nowhere_is_refused() -> None:
     with pytest.raises(UserError, match="there is no such folder"):
         fit_to_base(parse_config({"model": {"base": "./nowhere"}}, "test"))
+
+
+def test_a_config_of_ones_own_on_the_embedded_base_is_told_of_the_papers_values() -> None:
+    fitted = fit_to_base(parse_config({"evolve": {"every_steps": 5}}, "test"))
+    assert (
+        fitted.config.solve.max_new_tokens == 8096
+        and "begin with a config that suits the embedded" in fitted.reasons[0]
+    )
+    for name in ("smoke", "population", "maths", "logic", "proofs", "mixture"):
+        assert fit_to_base(load_config(Path(name))).reasons == ()
+    assert "begin with a config" not in " ".join(fit_to_base(Config()).reasons)

@@ -12,7 +12,7 @@ from redqueen.match import payoff
 from redqueen.match.rating import STANDARD
 from redqueen.nouns import Individual, Rating, Task
 from redqueen.population.hall_of_fame import HallOfFame, admit
-from redqueen.propose.buffer import TaskBuffer
+from redqueen.propose.buffer import TaskBuffer, task_key
 from redqueen.propose.task_memory import TaskMemory, remember
 from redqueen.state import State, initial_state, state_from_plain, state_to_plain
 
@@ -42,10 +42,15 @@ def test_the_single_agent_is_one_member_that_is_teacher_and_student() -> None:
     assert state.teachers == state.students == state.individuals
 
 
+def test_a_copy_of_a_task_that_the_buffer_begins_with_is_no_new_task() -> None:
+    buffer = initial_state(config_of(), STANDARD).buffer
+    assert buffer.tasks and buffer.asked == tuple(map(task_key, buffer.tasks))
+
+
 def test_a_run_begins_with_the_identity_program_and_no_games() -> None:
     state = initial_state(Config(), STANDARD)
     assert state.step == 0
-    assert state.buffer == TaskBuffer(1024, (IDENTITY,))
+    assert state.buffer == TaskBuffer(1024, (IDENTITY,), (task_key(IDENTITY),))
     assert state.payoff.cells == {} and state.broken == frozenset()
 
 

@@ -26,6 +26,7 @@ from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
 from redqueen.policy.base_shape import base_shape, model_source
+from redqueen.policy.fused_decode import fused_decoder
 from redqueen.policy.lanes import LaneSampler
 from redqueen.policy.limits import TextLimits, fit_limits
 from redqueen.policy.memory import refuse_what_cannot_fit
@@ -172,6 +173,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
     played = judged if config.learn.average_plays else {}
     fleet = open_fleet(config, bank, store, tokenizer, limits) if elsewhere else None
 
+    fused = None if fleet else fused_decoder(bank)
     usual_stops, ends = choose_format(config).stops, _end_tokens(bank, tokenizer)
 
     def sampler(
@@ -188,16 +190,9 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
             made = RemoteSampler(fleet, length, ends, limits.max_positions, temperature, strings, stopper, report)
         else:
             made = TorchSampler(
-                bank,
-                max_new_tokens=length,
-                end_tokens=ends,
-                temperature=temperature,
-                top_p=top_p,
-                max_rows=solve.max_rows,
-                pad_id=pad_id,
-                stopper=stopper,
-                report=report,
-            )
+                bank, length, ends, temperature, top_p, solve.max_rows,
+                pad_id=pad_id, stopper=stopper, fused=fused, report=report,
+            )  # fmt: skip
             made = LaneSampler(made, num_lanes) if num_lanes > 1 else made
         return StandInSampler(made, stand_ins) if stand_ins else made
 

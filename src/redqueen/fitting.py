@@ -98,6 +98,11 @@ def fit_to_base(config: Config) -> Fitted:
     if name == EMBEDDED:
         wanted: list[Defaults] = [EMBEDDED_DEFAULTS] if not config.model_fields_set - {"run", "model"} else []
         chosen, size, reasons = str(config.model.prompt_format), "", []
+        if not wanted and not config.solve.model_fields_set & {"max_new_tokens"}:
+            reasons.append(
+                "what is left open has the paper's values, which suit bases of billions: begin with a config that "
+                "suits the embedded one (smoke, population, maths) and change that"
+            )
     else:
         parameters = _num_parameters(name)
         size = f"{parameters / 1e6:,.0f} million parameters" if parameters else "not on this machine yet"

@@ -19,7 +19,7 @@ from redqueen.match.rating import RatingSystem
 from redqueen.nouns import Individual
 from redqueen.population.hall_of_fame import HallOfFame
 from redqueen.propose.archive import TaskArchive
-from redqueen.propose.buffer import TaskBuffer
+from redqueen.propose.buffer import TaskBuffer, task_key
 from redqueen.propose.task_memory import Names, TaskMemory
 from redqueen.streams import Streams
 
@@ -102,7 +102,8 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     shown = choose_format(config).shows_examples
     domains = [open_domain(name) for name in config.propose.domains]
     seeds = tuple(task for domain in domains for task in (shown and domain.examples) or (domain.seed,))
-    buffer, memory = TaskBuffer(config.buffer_places, seeds), TaskMemory(config.propose.class_decay_frac)
+    buffer = TaskBuffer(config.buffer_places, seeds, tuple(map(task_key, seeds)))  # a copy of one is no new task
+    memory = TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)
     return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive)

@@ -123,3 +123,10 @@ def test_without_the_package_the_extra_is_named(file: Path, tmp_path: Path, monk
     with pytest.raises(UserError, match=r"the package that reads it is missing: pip install .*gguf"):
         unpack(file, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_model_that_another_process_has_just_unpacked_is_taken(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "config.json").write_text("{}")
+    unpack(file, tmp_path / "there")
+    assert (tmp_path / "there" / "config.json").read_text() == "{}"

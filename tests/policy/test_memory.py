@@ -15,6 +15,7 @@ from redqueen.learn.batches import batches_of, by_member
 from redqueen.nouns import Completion, Rollout
 from redqueen.policy.attention import PrefixCache
 from redqueen.policy.bank import AdapterBank, Route
+from redqueen.policy.fused_decode import fused_decoder
 from redqueen.policy.memory import MemoryPlan, Work, available_bytes, plan, plan_memory, refuse_if_too_large, work_of
 
 WORK = Work(
@@ -42,21 +43,32 @@ QWEN_7B = {
 }
 
 
+def copied(bank: AdapterBank) -> int:
+    """Return how many weights decoding keeps a second time."""
+    own = {parameter.data_ptr() for parameter in bank.base.model.parameters()}
+    fused = fused_decoder(bank)
+    weights = [p.weight for layer in fused.layers for p in layer.projections] if fused else []
+    return sum(weight.numel() for weight in weights if weight.data_ptr() not in own)
+
+
 @pytest.mark.parametrize("architecture", CONFIGS)
 def test_weights_factors_and_moments_are_counted_exactly(architecture: str) -> None:
     bank = tiny_bank(architecture)
     memory = plan(CONFIGS[architecture].to_dict(), WORK)
-    assert memory.base_bytes == sum(p.numel() * 4 for p in bank.base.model.parameters())
+    assert memory.base_bytes == sum(p.numel() * 4 for p in bank.base.model.parameters()) + copied(bank) * 4
+    elsewhere = plan(CONFIGS[architecture].to_dict(), replace(WORK, sample_rows=0))
+    assert elsewhere.base_bytes == memory.base_bytes - copied(bank) * 4
+    assert elsewhere.cache_bytes == 0
     assert memory.factors_bytes == bank.flat.numel() * 4
     assert memory.moments_bytes == 2 * memory.factors_bytes
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
 def test_in_bf16_on_a_cpu_the_rounded_head_is_counted_with_the_base(architecture: str) -> None:
-    base = tiny_bank(architecture, precision="bf16").base
-    held = [*base.model.parameters(), base.rounded_head]
+    bank = tiny_bank(architecture, precision="bf16")
+    held = [*bank.base.model.parameters(), bank.base.rounded_head]
     memory = plan(CONFIGS[architecture].to_dict(), replace(WORK, bf16=True))
-    assert memory.base_bytes == sum(tensor.numel() * tensor.element_size() for tensor in held)
+    assert memory.base_bytes == sum(tensor.numel() * tensor.element_size() for tensor in held) + copied(bank) * 2
 
 
 def test_the_cache_is_counted_as_it_is_allocated() -> None:
@@ -154,6 +166,14 @@ def test_a_configured_run_says_what_it_needs_part_by_part() -> None:
     assert all(line.endswith("B") for line in lines)
     on_cuda = Config.model_validate({"run": {"device": "cuda"}})
     assert torch.cuda.is_available() or plan_memory(on_cuda, QWEN_7B)[-1].startswith("free: unknown")
+
+
+def test_lengths_are_planned_as_the_base_has_positions_for_and_no_cache_where_a_server_samples() -> None:
+    short = QWEN_7B | {"max_position_embeddings": 512}
+    work = work_of(Config(), short)
+    assert (work.new_tokens, work.prompt_tokens) == (256, 256)
+    served = Config.model_validate({"sampler": {"kind": "vllm"}})
+    assert work_of(served, short).sample_rows == 0 < work.sample_rows
 
 
 def test_a_shape_that_is_no_language_model_is_refused() -> None:

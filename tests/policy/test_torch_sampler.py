@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from tiny_models import CONFIGS, tiny_bank, tiny_model
 
+from redqueen.config import load_config
+from redqueen.engine import load_adapters
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy import torch_sampler
@@ -299,3 +302,11 @@ def test_on_a_gpu_every_step_but_the_first_ones_of_a_sampler_is_a_recorded_one(m
     assert (len(plain), len(recorded)) == (first, recording.stats.decode_steps - first)
     assert recording.sample(REQUESTS) == expected
     assert len(plain) == first
+
+
+def test_the_samplers_of_a_run_share_one_copy_of_the_weights() -> None:
+    small = ["population.num_teachers=1", "population.num_students=1", "run.device=cpu", "run.num_threads=1"]
+    adapters = load_adapters(load_config(Path("configs/smoke.toml"), small))
+    samplers = [adapters.proposer, adapters.solver, adapters.sampler(0.0)]
+    assert all(isinstance(sampler, TorchSampler) for sampler in samplers)
+    assert samplers[0].fused is not None and len({id(sampler.fused) for sampler in samplers}) == 1

@@ -1,6 +1,7 @@
 """PEFT's files, both ways: the same logits there and here."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,6 +104,22 @@ def test_modules_that_share_an_ending_with_others_are_named_in_full(tmp_path: Pa
 def test_what_is_more_than_plain_lora_is_refused_by_name(options: dict, field: str, tmp_path: Path) -> None:
     saved_by_peft(tmp_path, **options)
     with pytest.raises(UserError, match=f"{field} = .* not supported"):
+        read_adapter(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("alora_invocation_tokens", [1, 2], r"alora_invocation_tokens = \[1, 2\] is not supported"),
+        ("use_bdlora", {"nblocks": 2}, r"use_bdlora = .* not supported"),
+        ("lora_alpha", math.nan, r"'lora_alpha' is not finite"),
+    ],
+)
+def test_a_config_that_says_more_or_nothing_is_refused(field: str, value: object, said: str, tmp_path: Path) -> None:
+    write_member(tiny_bank(), 1, tmp_path, BaseIdentity("base", ""))
+    config = json.loads((tmp_path / CONFIG_FILE).read_text())
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(config | {field: value}))
+    with pytest.raises(UserError, match=said):
         read_adapter(tmp_path)
 
 

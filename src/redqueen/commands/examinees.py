@@ -120,10 +120,8 @@ def _own_words_only(config: Config) -> dict[str, Any]:
 @contextmanager
 def _open_adapter(folder: Path, asked: Config, report: Report) -> Iterator[Examination]:
     adapter = read_adapter(folder)
-    genotype, described = adapter.genotype, adapter.config
-    targets = described.get("target_modules") or "all-linear"
-    data = _alone()
-    data["population"] |= {"lora_rank": genotype.rank, "lora_alpha": genotype.alpha, "lora_targets": targets}
+    genotype, data = adapter.genotype, _alone()
+    data["population"] |= {"lora_rank": genotype.rank, "lora_alpha": genotype.alpha, "lora_targets": genotype.names}
     data["model"] = _model(asked.model.base if "base" in asked.model.model_fields_set else base_of(adapter))
     with open_engine(fit_to_base(_with(data, asked)).config, report=report) as engine:
         engine.store.load(0, genotype)

@@ -126,6 +126,8 @@ class LearnConfig(Section):
                 "reference_resets_moments needs references that are reset: set kl_weight and reference_every_steps "
                 'above 0 and kl_to = "reference", or it to false'
             )
+        if self.reference_every_steps and not self.has_references:
+            raise ValueError('reference_every_steps needs references: set kl_weight above 0 and kl_to = "reference"')
         if self.shared_weight and self.old_logprobs != "recompute":
             raise ValueError('shared_weight needs old_logprobs = "recompute": another student sampled the answer')
         if self.shared_weight and not self.train_students:

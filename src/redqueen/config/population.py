@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from redqueen.config.section import Section
 
@@ -26,6 +26,13 @@ class PopulationConfig(Section):
     resting_folder: str = ""
     """Folder on a disk, for a file in which members' factors and moments lie while they are not stepped; "": all stay
     in memory. Ours: of a large population few play at a time. The file has no name, and nothing is left of it."""
+
+    @field_validator("lora_targets")
+    @classmethod
+    def _something_adapted(cls, targets: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if not targets or "" in (targets if isinstance(targets, tuple) else ()):
+            raise ValueError('name at least one kind of module, as ["q_proj", "v_proj"], or "all-linear"')
+        return targets
 
     @model_validator(mode="after")
     def _somebody_on_each_side(self) -> PopulationConfig:

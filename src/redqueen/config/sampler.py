@@ -43,9 +43,17 @@ class SamplerConfig(Section):
     @classmethod
     def _addresses(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
         for url in urls:
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-                raise ValueError(f"{url!r} is no address of a server: write it as http://127.0.0.1:8000")
-        if len(set(urls)) < len(urls):
+            if not _is_address(url):
+                raise ValueError(f"{url!r} is no address of a server: write it as http://127.0.0.1:8000, without /v1")
+        if len({url.rstrip("/") for url in urls}) < len(urls):
             raise ValueError("an address is there twice: name each server once")
         return urls
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0  # reading it checks its range
+    except ValueError:
+        return False
+    return bool(known) and not (parts.query or parts.fragment or parts.path.rstrip("/").endswith("/v1"))

@@ -3,7 +3,7 @@
 At a few hundred rows of a small model a step is bound by the number of operations, not by their size. Here a layer's
 query, key and value projections are one product, gate and up another, each with the members' factors side by side, and
 norms are single operations. The same arithmetic as the library's layers up to rounding; prompts and training go through
-the library's own. Weights are copied once, so this is for models that are small beside the machine's memory.
+the library's own. The weights that are put side by side are copied, once for all samplers of a bank.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers import PretrainedConfig
 
 from redqueen.policy.attention import PrefixCache
 from redqueen.policy.bank import AdapterBank, Route, apply_delta
-from redqueen.policy.base import Base
 from redqueen.policy.routing import Layout
 
 FUSED_TYPES = ("llama", "mistral", "qwen2", "qwen3")
+QKV, GATE_UP = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,24 @@ class Layer:
         return self.qkv, self.output, self.gate_up, self.down
 
 
-def can_fuse(base: Base) -> bool:
-    """Whether this file knows the model's layers, and it lies on a CPU."""
-    config = base.model.config
-    return base.device.type == "cpu" and config.model_type in FUSED_TYPES and config.hidden_act == "silu"
+def is_known(config: PretrainedConfig) -> bool:
+    """Whether this file knows the layers of such a model."""
+    return config.model_type in FUSED_TYPES and getattr(config, "hidden_act", "") == "silu"
+
+
+def side_by_side_weights(model: nn.Module) -> int:
+    """Return how many weights of a model that is known are copied, to stand side by side."""
+    return sum(m.weight.numel() for n, m in model.named_modules() if n.rpartition(".")[2] in (*QKV, *GATE_UP))
+
+
+def fused_decoder(bank: AdapterBank) -> FusedDecoder | None:
+    """Return a decoder for a base on a CPU whose layers are known, else None."""
+    known = bank.base.device.type == "cpu" and is_known(bank.base.model.config)
+    return FusedDecoder(bank) if known else None
 
 
 class FusedDecoder:
-    """Runs decoding steps of ``bank``'s base with its members' factors."""
+    """Runs decoding steps of ``bank``'s base with its members' factors, for any number of samplers and lanes."""
 
     def __init__(self, bank: AdapterBank) -> None:
         self.bank, self.base = bank, bank.base
@@ -90,11 +101,11 @@ class FusedDecoder:
             head_norm = torch.cat([of_q.expand(self.heads, -1), of_k.expand(kv_heads, -1)])
         return Layer(
             input_norm=_weight(layer.input_layernorm),
-            qkv=self._fuse(attention.q_proj, attention.k_proj, attention.v_proj),
+            qkv=self._fuse(*(getattr(attention, name) for name in QKV)),
             head_norm=head_norm,
             output=self._fuse(attention.o_proj),
             mlp_norm=_weight(layer.post_attention_layernorm),
-            gate_up=self._fuse(mlp.gate_proj, mlp.up_proj),
+            gate_up=self._fuse(*(getattr(mlp, name) for name in GATE_UP)),
             down=self._fuse(mlp.down_proj),
         )
 
@@ -103,7 +114,7 @@ class FusedDecoder:
         biases = [_weight(m).new_zeros(m.out_features) if m.bias is None else m.bias.detach() for m in linears]
         return Projection(
             names=tuple(self.names[m] for m in linears),
-            weight=torch.cat([_weight(m) for m in linears]),
+            weight=_weight(linears[0]) if len(linears) == 1 else torch.cat([_weight(m) for m in linears]),
             bias=torch.cat(biases) if any(m.bias is not None for m in linears) else None,
             widths=tuple(m.out_features for m in linears),
         )

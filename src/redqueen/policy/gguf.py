@@ -91,6 +91,8 @@ def unpack(file: Path, folder: Path) -> None:
             model.save_pretrained(aside)
             tokenizer.save_pretrained(aside)
     except OSError as error:
+        if (folder / "config.json").is_file():
+            return  # another process has just made it
         raise UserError(
             f"{folder} cannot be written ({error.strerror or error}): set {CACHE_VARIABLE} to a folder with free space"
         ) from None

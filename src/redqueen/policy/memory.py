@@ -23,6 +23,8 @@ from redqueen.errors import UserError
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import find_targets
 from redqueen.policy.base_shape import base_shape
+from redqueen.policy.fused_decode import is_known, side_by_side_weights
+from redqueen.policy.limits import fit_limits
 from redqueen.policy.precision import device_type, settle_precision
 from redqueen.policy.resting import free_bytes
 from redqueen.policy.tree_attention import MOST_SCORES
@@ -37,11 +39,11 @@ FP32_BYTES = 4
 class Work:
     """The sizes that memory depends on.
 
-    ``sample_rows`` sequences are decoded at a time, each up to ``prompt_tokens`` of prompt, shared by
-    ``samples_per_prompt`` of them, and ``new_tokens`` of its own; the learner runs ``micro_batch_tokens`` at a time,
-    holding gradients of ``members_at_once`` members (0: all) in each of ``num_lanes``, among which rows and tokens are
-    divided. ``resting``: the others' factors and moments are on disk, and the factors of ``largest_role`` members are
-    copied to the machine's memory when a generation is checked.
+    ``sample_rows`` sequences are decoded at a time (0: another process does), each up to ``prompt_tokens`` of prompt,
+    shared by ``samples_per_prompt`` of them, and ``new_tokens`` of its own; the learner runs ``micro_batch_tokens`` at
+    a time, holding gradients of ``members_at_once`` members (0: all) in each of ``num_lanes``, among which rows and
+    tokens are divided. ``resting``: the others' factors and moments are on disk, and the factors of ``largest_role``
+    members are copied to the machine's memory when a generation is checked.
     """
 
     num_members: int
@@ -105,6 +107,8 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
         base += parameter.numel() * (2 if small else FP32_BYTES)
     if work.bf16 and not work.on_cuda:
         base += head.weight.numel() * 2  # the rounded copy that gradients take
+    if work.sample_rows and not work.on_cuda and is_known(config):
+        base += side_by_side_weights(model) * compute_bytes
     gathered = work.members_at_once or work.num_members
     held = gathered if work.resting else work.num_members
     compared = held if work.on_cuda else max(held, work.largest_role)
@@ -168,9 +172,7 @@ def available_bytes(device: torch.device) -> int:
 def work_of(config: Config, shape: dict[str, Any]) -> Work:
     """Return the sizes of a configured run. Prompts are taken as long as they may be, at most 1024 tokens."""
     on_cuda = device_type(config.run.device) == "cuda"
-    new_tokens = max(config.propose.max_new_tokens, config.solve.max_new_tokens)
-    longest_prompt = max(config.propose.max_prompt_tokens, config.solve.max_prompt_tokens)
-    positions = int(shape.get("max_position_embeddings", 1 << 30))
+    limits = fit_limits(config, int(shape.get("max_position_embeddings") or 1 << 30))
     population, solve, learn = config.population, config.solve, config.learn
     return Work(
         num_members=config.num_adapters,
@@ -178,10 +180,10 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         lora_targets=population.lora_targets,
         bf16=settle_precision(config).model.precision == "bf16",
         on_cuda=on_cuda,
-        sample_rows=solve.max_rows,
-        prompt_tokens=max(1, min(1024, positions - new_tokens, longest_prompt)),
+        sample_rows=0 if config.sampler.kind == "vllm" else solve.max_rows,
+        prompt_tokens=min(1024, max(limits.propose_prompt_tokens, limits.solve_prompt_tokens)),
         samples_per_prompt=min(solve.num_attempts, config.propose.num_per_prompt),
-        new_tokens=new_tokens,
+        new_tokens=max(limits.propose_new_tokens, limits.solve_new_tokens),
         micro_batch_tokens=learn.micro_batch_tokens,
         checkpointing=learn.gradient_checkpointing,
         members_at_once=_num_learning(config),

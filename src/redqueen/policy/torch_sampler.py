@@ -21,7 +21,7 @@ from redqueen.policy.bank import AdapterBank, Route
 from redqueen.policy.beginnings import group_by_beginning, pack_prompts
 from redqueen.policy.decoding import Decoding, Job
 from redqueen.policy.draw import draw
-from redqueen.policy.fused_decode import Deltas, FusedDecoder, can_fuse
+from redqueen.policy.fused_decode import Deltas, FusedDecoder, fused_decoder
 from redqueen.policy.step_graph import StepGraph
 from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.token_rows import ROW_TOKENS
@@ -67,6 +67,7 @@ class TorchSampler:
         pad_id: int = 0,
         stopper: StopStrings | None = None,
         cuda_graphs: bool = True,
+        fused: FusedDecoder | None = None,
         report: Report = unheard,
     ) -> None:
         if max_new_tokens < 1 or max_rows < 1:
@@ -79,7 +80,7 @@ class TorchSampler:
         self.end_tokens = torch.tensor(sorted(set(end_tokens)), dtype=torch.int64, device=self.base.device)
         self.stopper = stopper
         self.report = report
-        self.fused = FusedDecoder(bank) if can_fuse(self.base) else None
+        self.fused = fused or fused_decoder(bank)
         on_cpu = self.base.device.type == "cpu"
         self.cuda_graphs = cuda_graphs and not on_cpu
         # Asking a CPU whether rows have ended is free; asking a GPU stalls it, so it runs ahead by a few steps. There a

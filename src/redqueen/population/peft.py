@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,11 @@ _REFUSED: dict[str, tuple[object, ...]] = {
     "lora_bias": (None, False),
     "fan_in_fan_out": (None, False),
     "layer_replication": (None, []),
+    "alora_invocation_tokens": (None, []),
+    "use_bdlora": (None,),
+    "arrow_config": (None,),
+    "kasa_config": (None,),
+    "monteclora_config": (None,),
     # These start from a base whose weights were changed to match; only "True", "False" and "gaussian" leave it alone.
     "init_lora_weights": (None, True, False, "gaussian", "eva", "orthogonal"),
 }
@@ -167,6 +173,8 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: peft_type is not LORA; other kinds of adapters are not supported")
     if not isinstance(config.get("r"), int) or not isinstance(config.get("lora_alpha"), int | float):
         raise UserError(f"{path}: 'r' or 'lora_alpha' is missing or no number; save the adapter again")
+    if not math.isfinite(config["lora_alpha"]):
+        raise UserError(f"{path}: 'lora_alpha' is not finite; save the adapter again")
     for field, accepted in _REFUSED.items():
         if config.get(field) not in accepted:
             raise UserError(
