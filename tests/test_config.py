@@ -251,6 +251,7 @@ def test_a_config_does_not_change_once_it_is_read() -> None:
         (["evolve.protected_steps=10"], "protected_steps must be above every_steps .10., or 0"),
         (["evolve.protected_steps=1", "evolve.every_steps=1"], "as old as that when the next generation is chosen"),
         (["learn.shared_weight=0.5", "learn.train_students=false"], "shared_weight trains students"),
+        (["learn.kl_to=reference"], r'kl_to = "reference" is weighed by kl_weight, which is 0'),
     ],
 )
 def test_settings_that_would_do_nothing_or_undo_another_are_refused(overrides: list[str], complaint: str) -> None:

@@ -134,6 +134,10 @@ class LearnConfig(Section):
             raise ValueError("shared_weight trains students: set it to 0, or train_students = true")
         if self.average_plays and self.old_logprobs != "sampler":
             raise ValueError('average_plays needs old_logprobs = "sampler": what plays is not what learns')
+        if self.kl_to == "reference" and not self.kl_weight:
+            raise ValueError(
+                'kl_to = "reference" is weighed by kl_weight, which is 0: set that above 0, or leave kl_to at "base"'
+            )
         return self
 
     @property

@@ -7,10 +7,16 @@ from pathlib import Path
 
 
 def labels_of(run_dirs: Sequence[Path]) -> list[str]:
-    """Return the names of the runs' folders, with the parent's name where two are equal."""
+    """Return the names of the runs' folders, with as many names above as tell runs of one name apart.
+
+    One folder that is given twice has the same label twice.
+    """
     paths = [path.resolve() for path in run_dirs]
-    names = [path.name for path in paths]
-    return [
-        name if names.count(name) == 1 else f"{path.parent.name}/{name}"
-        for path, name in zip(paths, names, strict=True)
-    ]
+    return [_label(path, set(paths) - {path}) for path in paths]
+
+
+def _label(path: Path, others: set[Path]) -> str:
+    depth = 1
+    while any(path.parts[-depth:] == other.parts[-depth:] for other in others):
+        depth += 1
+    return str(Path(*path.parts[-depth:]))
