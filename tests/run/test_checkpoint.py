@@ -119,6 +119,35 @@ def test_leftovers_of_a_killed_writer_vanish_with_the_next_save(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000020"]
 
 
+def test_a_step_saved_again_is_there_whenever_that_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path, 7, num_kept=1)
+    renamed = Path.rename
+    names: list[str] = []
+
+    def cut_at_the_second(path: Path, target: Path) -> Path:
+        names.append(target.name)
+        if len(names) == 2:
+            raise KeyboardInterrupt
+        return renamed(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "rename", cut_at_the_second)
+        save(tmp_path, 7, num_kept=1)
+    assert Checkpoint.latest_valid(tmp_path) is None
+    checkpoint.put_back(tmp_path)
+    found = Checkpoint.latest_valid(tmp_path)
+    assert found is not None and found.step == 7
+    save(tmp_path, 8, num_kept=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000008"]
+
+
+def test_a_manifest_without_a_version_is_damage_and_not_another_version(tmp_path: Path) -> None:
+    save(tmp_path, 10)
+    (save(tmp_path, 20) / "manifest.json").write_text("{}")
+    found = Checkpoint.latest_valid(tmp_path)
+    assert found is not None and found.step == 10 and "manifest.json is not what was written" in found.skipped[0]
+
+
 def test_later_checkpoints_go_when_a_run_falls_back(tmp_path: Path) -> None:
     for step in (10, 20, 30):
         save(tmp_path, step)

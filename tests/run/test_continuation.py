@@ -12,7 +12,7 @@ from redqueen.commands.train import resume as resume_command
 from redqueen.config import Config, load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
-from redqueen.run.continuation import how_to_go_on, lengthened, rate_change, record_lengths
+from redqueen.run.continuation import how_to_go_on, keep_lengths, lengthened, rate_change, record_lengths
 from redqueen.run.ending import Spent
 from redqueen.run.lifecycle import resume
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
@@ -108,6 +108,16 @@ def test_recording_twice_is_recording_once(over: Path) -> None:
         record_lengths(journal, config, 4)
         record_lengths(journal, config, 4)
         assert read.metric_series(journal)["run/num_steps"] == [(4, 9.0)]
+
+
+def test_what_was_noted_of_a_length_stays_when_the_journal_is_cut_back(over: Path) -> None:
+    config = lengthened(load_run_config(over), ["run.num_steps=9"])
+    with Journal.open(over / JOURNAL) as journal:
+        record_lengths(journal, config, 4)
+        keep_lengths(journal, 2)
+        journal.truncate_after(2)
+        record_lengths(journal, config, 2)
+        assert read.metric_series(journal)["run/num_steps"] == [(2, 9.0)]
 
 
 def test_a_run_that_is_over_says_how_it_goes_on(over: Path) -> None:

@@ -22,7 +22,7 @@ from redqueen.run import store
 from redqueen.run.checkpoint import SCHEMA_VERSION, Checkpoint, list_checkpoints
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.progress import LineProgress
-from redqueen.run.store import CHECKPOINTS, JOURNAL, RunLock
+from redqueen.run.store import CHECKPOINTS, JOURNAL, RunLock, load_run_config
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
 CONFIG = load_config(QUICK)
@@ -108,6 +108,8 @@ def test_ctrl_c_ends_after_the_phase_with_a_checkpoint_and_the_run_goes_on_as_if
     shutil.copytree(quick_run, folder)
     for path in (folder / CHECKPOINTS).iterdir():
         shutil.rmtree(path)
+    with Journal.open(folder / JOURNAL) as journal:
+        journal.truncate_after(0)
     progress((2, "propose"))
     assert not resume(folder)  # it starts over; the second step is dropped before anything was learned
     assert (steps_saved(folder), last_step(folder)) == ([0, 1], 1)
@@ -213,6 +215,21 @@ def test_a_run_killed_while_its_journal_was_made_starts_over(
     assert not resume(folder)
     assert shown.said == ["there is no checkpoint yet: starting over"]
     assert (steps_saved(folder), last_step(folder)) == ([0], 0)
+
+
+def test_a_run_whose_checkpoints_were_taken_away_keeps_its_journal(half_run: Path) -> None:
+    shutil.rmtree(half_run / CHECKPOINTS)
+    with pytest.raises(UserError, match=r"has no checkpoint, and its journal has 4 steps, so it cannot go on"):
+        resume(half_run, overrides=["run.num_steps=9"])
+    assert last_step(half_run) == 4 and load_run_config(half_run).run.num_steps == 4
+
+
+def test_a_journal_that_ends_before_the_newest_checkpoint_is_refused_before_anything_changes(half_run: Path) -> None:
+    with Journal.open(half_run / JOURNAL) as journal:
+        journal.truncate_after(1)
+    with pytest.raises(UserError, match=r"ends with step 1, and the newest checkpoint is of step 2: .*-wal"):
+        resume(half_run, overrides=["run.num_steps=9"])
+    assert last_step(half_run) == 1 and load_run_config(half_run).run.num_steps == 4
 
 
 def test_a_second_process_on_a_run_directory_is_refused_by_resume(quick_run: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_stop_drops_the_step_and_it_is_done_again(
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         assert read.last_step(journal) == 2
     kept = checkpoint(folder, 2).tensors[FACTORS]
-    assert torch.equal(kept[STUDENTS[0]], kept[DISTILLED]) == (phase != "restart")
+    assert not torch.equal(kept[STUDENTS[0]], kept[DISTILLED])  # those who were there after step 2
     assert resume(folder)
     with (
         Journal.open(folder / JOURNAL, read_only=True) as journal,

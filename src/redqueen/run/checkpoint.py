@@ -35,6 +35,7 @@ TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 NAME = re.compile(r"step-(\d{6,})")
 ASIDE = ".writing-"
 """Prefix of what is not finished (or about to be deleted); left over only by a process that was killed."""
+REPLACED = "-replaced"
 
 
 class DamagedCheckpoint(Exception):
@@ -82,8 +83,8 @@ class Checkpoint:
             except BaseException:
                 shutil.rmtree(aside, ignore_errors=True)
                 raise
-            if final.exists():  # a damaged one that this run has now reached again
-                final.rename(folder / f"{ASIDE}{step:06d}-replaced")
+            if final.exists():  # a damaged one that is reached again, or one whose step has been evaluated since
+                final.rename(folder / f"{ASIDE}{step:06d}{REPLACED}")
             aside.rename(final)
             flush_to_disk(folder)
             _delete_leftovers(folder)
@@ -98,6 +99,8 @@ class Checkpoint:
         when another version of redqueen wrote it."""
         manifest = _read_json(path / MANIFEST)
         version = manifest.get("schema_version")
+        if not isinstance(version, int):
+            raise DamagedCheckpoint(f"{MANIFEST} is not what was written")
         if version != SCHEMA_VERSION:
             raise UserError(
                 f"The checkpoint {path} has schema {version}, and this redqueen reads schema {SCHEMA_VERSION}; "
@@ -155,6 +158,15 @@ def list_checkpoints(folder: Path) -> list[tuple[int, Path]]:
     """Return the checkpoints in ``folder`` as (step, path), oldest first, without looking into them."""
     named = ((NAME.fullmatch(path.name), path) for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     return sorted((int(match[1]), path) for match, path in named if match is not None)
+
+
+def put_back(folder: Path) -> None:
+    """Give a checkpoint its name again that a killed process had taken away to put its like there."""
+    with _naming_the_folder(folder):
+        for path in folder.glob(f"{ASIDE}*{REPLACED}"):
+            step = path.name.removeprefix(ASIDE).removesuffix(REPLACED)
+            if step.isdecimal() and not os.path.lexists(folder / _name(int(step))):
+                path.rename(folder / _name(int(step)))
 
 
 def remove_after(folder: Path, step: int) -> None:

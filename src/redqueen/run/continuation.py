@@ -68,6 +68,25 @@ def record_lengths(journal: Journal, config: Config, step: int) -> None:
         journal.lengthen({**told, "run": before | {name: now[name] for name in LENGTHS}}, changed, step)
 
 
+def keep_lengths(journal: Journal, step: int) -> None:
+    """Move what ``record_lengths`` noted at later steps to ``step``, before the journal is cut back to it."""
+    names = [f"run/{name}" for name in LENGTHS]
+    noted = {name: series[-1] for name, series in read.metric_series(journal).items() if name in names}
+    if later := {name: value for name, (at, value) in noted.items() if at > step}:
+        journal.lengthen(read.run_record(journal).config, later, step)
+
+
+def refuse_older(journal: Journal, step: int) -> None:
+    """Raise UserError where the journal ends before ``step``, the newest checkpoint's."""
+    last = read.last_step(journal) or 0
+    if last < step:
+        raise UserError(
+            f"{journal.path} ends with step {last}, and the newest checkpoint is of step {step}: it was copied without "
+            f"its log ({journal.path.name}-wal), or from an older copy. Bring a later one, or delete the checkpoints "
+            f"of later steps than {last}"
+        )
+
+
 def rate_change(before: Config, after: Config, step: int) -> str:
     """Say how another length changes the learning rate behind ``step``; "" where it does not.
 

@@ -23,10 +23,17 @@ from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
 from redqueen.learn.distillation import is_restart_due
 from redqueen.loop import play_step
 from redqueen.policy.precision import settle_precision
-from redqueen.run.checkpoint import Checkpoint, remove_after
+from redqueen.run.checkpoint import Checkpoint, put_back, remove_after
 from redqueen.run.cluster_log import write_news
 from redqueen.run.cold_start import check_cold_start
-from redqueen.run.continuation import lengthened, rate_change, record_lengths, write_lengths
+from redqueen.run.continuation import (
+    keep_lengths,
+    lengthened,
+    rate_change,
+    record_lengths,
+    refuse_older,
+    write_lengths,
+)
 from redqueen.run.ending import Spent, is_end_owed, is_limit_spent, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, catching_signals
 from redqueen.run.now import NowFile
@@ -126,32 +133,33 @@ def resume(
         open_engine(config, load or adapters_here(reporter), reporter) as engine,
     ):
         checkpoints = folder / CHECKPOINTS
+        if checkpoints.is_dir():
+            put_back(checkpoints)
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
         if checkpoint is None:
+            remove_journal(folder)
             if overrides:
                 write_lengths(folder, asked, 0, has_newborns=False)
-            remove_journal(folder)
             return _play_anew(folder, engine, reporter, "there is no checkpoint yet: starting over")
         refuse_other_base(checkpoint, config.model.base, folder)
         state = _load_checkpoint(checkpoint, engine, checkpoints)
-        if overrides:
-            write_lengths(folder, asked, state.step, state.has_newborns)
-        with (
-            Journal.open(folder / JOURNAL) as journal,
-            _session(
-                folder, engine, journal, reporter, str(checkpoint.state.get("tracker", "")), state.step
-            ) as session,
-        ):
-            for sentence in checkpoint.skipped:
-                session.progress.say(f"{sentence} Going on from the checkpoint of step {checkpoint.step}.")
-            if changed := rate_change(before, asked, state.step):
-                session.progress.say(changed)
-            journal.truncate_after(checkpoint.step)
-            remove_after(checkpoints, checkpoint.step)
-            record_lengths(journal, config, checkpoint.step)
-            journal.add_session(time.time(), checkpoint.step)
-            session.evaluation_owed = bool(checkpoint.state.get("evaluation_owed"))
-            return _make_up(session, state) and _play(session, state)
+        with Journal.open(folder / JOURNAL) as journal:
+            refuse_older(journal, checkpoint.step)
+            if overrides:
+                write_lengths(folder, asked, state.step, state.has_newborns)
+            tracker = str(checkpoint.state.get("tracker", ""))
+            with _session(folder, engine, journal, reporter, tracker, state.step) as session:
+                for sentence in checkpoint.skipped:
+                    session.progress.say(f"{sentence} Going on from the checkpoint of step {checkpoint.step}.")
+                if changed := rate_change(before, asked, state.step):
+                    session.progress.say(changed)
+                keep_lengths(journal, checkpoint.step)
+                journal.truncate_after(checkpoint.step)
+                remove_after(checkpoints, checkpoint.step)
+                record_lengths(journal, config, checkpoint.step)
+                journal.add_session(time.time(), checkpoint.step)
+                session.evaluation_owed = bool(checkpoint.state.get("evaluation_owed"))
+                return _make_up(session, state) and _play(session, state)
 
 
 @contextmanager
@@ -246,6 +254,9 @@ def _play(session: Session, state: State) -> bool:
     saved = state.step
     while not _is_over(config, state, spent):
         before, clock = state, session.clock(state.step + 1)
+        if saved < state.step and is_restart_due(config.distill, state.step):
+            _save(session, state)  # a stop behind the restart must not save other students as those of this step
+            saved = state.step
         try:
             state, restarted = _restart(session, state, clock)
             state, report = play_step(state, session.engine, clock, is_last=is_limit_spent(config.run, spent))

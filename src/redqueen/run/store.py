@@ -11,6 +11,7 @@ from pathlib import Path
 from redqueen.config import Config, parse_config
 from redqueen.errors import UserError, command
 from redqueen.files import making_folder, read_plain, write_whole
+from redqueen.journal import Journal, read
 from redqueen.journal.opening import BESIDE
 from redqueen.locking import LOCK_NAME, held_here
 from redqueen.run.now import NOW
@@ -22,6 +23,8 @@ LOCK = LOCK_NAME
 CLUSTER_LOG = "cluster.jsonl"
 REPORT = "report.html"
 """Written last: a run that has it and has played its last step is finished."""
+PAGE_BYTES = 4096
+"""What SQLite makes of a journal before anything is committed to it."""
 
 
 def load_run_config(folder: Path) -> Config:
@@ -73,13 +76,34 @@ def make_run_folder(folder: Path, config: Config) -> None:
 
 
 def remove_journal(folder: Path) -> None:
-    """Remove a journal that no checkpoint belongs to, what lies beside it first: a new one must not inherit that."""
+    """Remove a journal that no checkpoint belongs to, what lies beside it first: a new one must not inherit that.
+
+    Raises UserError when it has a step that was played: its run had a checkpoint, which somebody took away.
+    """
     path = folder / JOURNAL
+    if (last := _last_step(path)) > 0:
+        raise UserError(
+            f"{folder} has no checkpoint, and its journal has {last} steps, so it cannot go on: bring the folder "
+            f"{CHECKPOINTS} back from a copy, or begin another run; `redqueen report` still reads this one"
+        )
     try:
         for name in (*(f"{JOURNAL}{ending}" for ending in BESIDE), JOURNAL):
             path.with_name(name).unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path} cannot be removed ({error.strerror}): make the run directory writable") from None
+
+
+def _last_step(path: Path) -> int:
+    """Return the last step in a journal; 0 also where there is none, or nothing was written to it yet."""
+    if not path.exists():
+        return 0
+    try:
+        with Journal.open(path) as journal:
+            return read.last_step(journal) or 0
+    except UserError:
+        if path.stat().st_size <= PAGE_BYTES:
+            return 0
+        raise
 
 
 class RunLock:
