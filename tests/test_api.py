@@ -12,6 +12,9 @@ import torch
 import redqueen
 from redqueen.commands.export import export_member
 from redqueen.engine import load_base
+from redqueen.errors import UserError
+from redqueen.journal import Journal
+from redqueen.run.store import JOURNAL
 
 QUICK = Path(__file__).parent / "quick.toml"
 PROBE = """
@@ -100,6 +103,18 @@ def test_a_run_is_played_and_goes_on(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def run(quick_run: Path) -> redqueen.Run:
     return redqueen.Run(quick_run)
+
+
+def test_a_run_of_another_version_is_read_and_its_config_alone_is_refused(quick_run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    shutil.copy(quick_run / JOURNAL, folder)
+    with Journal.open(folder / JOURNAL) as journal:
+        journal.connection.execute("UPDATE run SET config = json_set(config, '$.run.an_old_field', 1)")
+    run = redqueen.Run(folder)
+    assert run.num_steps == 4 and run.metrics()
+    with pytest.raises(UserError, match=r"there is no field run\.an_old_field"):
+        _ = run.config
 
 
 def test_metrics_are_one_record_a_step(run: redqueen.Run) -> None:

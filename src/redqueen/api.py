@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -137,11 +137,15 @@ class Run:
         from redqueen.journal import read
 
         self.folder = Path(run_dir)
-        told = dict(self._read(read.run_record).config)
-        self.config = parse_config(told, f"the config in the journal of {self.folder}")
+        self._told = dict(self._read(read.run_record).config)
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"
+
+    @cached_property
+    def config(self) -> Config:
+        """The config that the journal tells. Raises UserError where it is that of another version of redqueen."""
+        return parse_config(self._told, f"the config in the journal of {self.folder}")
 
     @property
     def num_steps(self) -> int:
@@ -204,6 +208,7 @@ class Run:
 
         return Records(self._read(read.evaluations))
 
+    @in_arguments
     def _read(self, ask: Callable[[Journal], T]) -> T:
         from redqueen.journal import Journal
         from redqueen.run.store import JOURNAL

@@ -310,7 +310,7 @@ def permutation_p(arm: Sequence[float], reference: Sequence[float]) -> float:
     sums = values[_labellings(len(values), n1)].sum(axis=1)
     differences = np.abs(sums / n1 - (values.sum() - sums) / n2)
     observed = abs(fmean(arm) - fmean(reference))
-    slack = _TOLERANCE * max(1e-300, float(np.ptp(values)))
+    slack = _TOLERANCE * max(1e-300, float(np.abs(values).max()))
     return float(np.mean(differences >= observed - slack))
 
 

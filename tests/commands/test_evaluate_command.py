@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from redqueen.commands.evaluate import BEST_NOTE, Answer, _default_path, evaluate, examine, results, table
+from redqueen.commands.evaluate import (
+    BEST_NOTE,
+    Answer,
+    _default_path,
+    _refuse_unwritable,
+    evaluate,
+    examine,
+    results,
+    table,
+)
 from redqueen.commands.examinees import Examination, Examinee, open_examination
 from redqueen.commands.export import write_member
 from redqueen.engine import Engine
@@ -249,3 +258,11 @@ def test_only_a_runs_answers_are_kept_in_it_whatever_an_adapters_folder_is_calle
     assert _default_path("step-000100", "mini", Examination(alone, (), "step-000100")) is None
     kept = _default_path("runs/a", "mini", Examination(alone, (), "step-000100", of_run=True))
     assert kept == Path("runs/a/evaluations/mini-step-000100.jsonl")
+
+
+def test_answers_are_not_written_where_a_link_in_a_runs_folder_leads(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "evaluations").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="evaluations is a link, and answers are written there"):
+        _refuse_unwritable(tmp_path / "run" / "evaluations" / "mini-step-000100.jsonl")

@@ -68,6 +68,10 @@ def test_the_sign_test_is_exact(gained: int, lost: int, p: float) -> None:
     assert sign_test(gained, lost) == sign_test(lost, gained) == pytest.approx(p)
 
 
+def test_the_sign_test_answers_for_as_many_items_as_a_file_may_hold() -> None:
+    assert sign_test(25_000, 25_000) == 1.0 and 0 < sign_test(25_300, 24_700) < 0.01
+
+
 def test_the_page_shows_the_first_who_solves_and_can_be_narrowed(run: Path, client: TestClient) -> None:
     write_answers(run)
     page = client.get("/run/run/items").text

@@ -301,6 +301,7 @@ def test_a_run_is_finished_at_its_last_step_or_limit_whatever_reports_lie_there(
     assert status(num_steps=5) == "stopped" and status(num_steps=4) == "finished"
     assert status(num_steps=5, max_tokens=1) == "finished" and status(num_steps=5, max_tokens=10**9) == "stopped"
     assert status(num_steps=-1) == "stopped"
+    assert status(num_steps=4, a_field_of_another_version=1) == "finished"
 
 
 def test_the_latest_check_up_warns_on_the_page_and_earlier_ones_stand_in_the_timeline(tmp_path: Path) -> None:
@@ -354,3 +355,21 @@ def test_the_members_of_a_hall_of_fame_do_not_count_as_places(tmp_path: Path) ->
     page = TestClient(create_app(tmp_path), base_url="http://localhost").get("/run/run")
     figure = next(f for f in figures(page.text) if f["id"] == "rate-student")
     assert [line["name"] for line in figure["chart"]["series"]] == [founders(1, 1)[1].id]
+
+
+def test_a_match_with_a_copy_in_the_hall_of_fame_links_to_the_member_it_is_of(tmp_path: Path) -> None:
+    folder = build_run(tmp_path / "run", 2, 1, 1, tasks_per_match=2, num_attempts=2)
+    with Journal.open(folder / JOURNAL) as journal:
+        journal.connection.execute("UPDATE match SET student = student || '@1' WHERE step = 2")
+    client = TestClient(create_app(tmp_path), base_url="http://localhost")
+    teacher = founders(1, 1)[0].id
+    links = set(re.findall(r'href="(/run/run/member\?id=[^"]+)"', client.get(f"/run/run/member?id={teacher}").text))
+    assert links and {client.get(link).status_code for link in links} == {200}
+
+
+def test_a_run_with_a_tilde_in_its_name_is_listed_and_is_no_other(tmp_path: Path) -> None:
+    for name in ("a~b", "a/b"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / JOURNAL).touch()
+    runs = find_runs(tmp_path)
+    assert sorted(run.label for run in runs.values()) == ["a/b", "a~b"]

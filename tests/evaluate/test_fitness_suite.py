@@ -137,6 +137,17 @@ def test_samples_are_drawn_at_the_temperature_that_is_asked_for_and_greedy_ones_
     assert heats == [0.7, 0.0]
 
 
+def test_a_suite_of_one_stratum_counts_each_item_once(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:
+    items = [replace(item, stratum="sums") for item in ITEMS[:3]]
+    [_, greedy] = score(
+        [NEVER], items, lambda heat: ScriptedSampler(tokenizer, heat, []), FORMAT, tokenizer, verifier, 1, 1
+    )
+    assert {stratum: cell.num_items for (stratum, kind), cell in greedy.cells.items() if kind == "all"} == {
+        "all": 3,
+        "sums": 3,
+    }
+
+
 def test_a_member_that_knows_scores_one_and_a_member_that_does_not_scores_zero(
     tokenizer: PreTrainedTokenizerFast, verifier: Verifier
 ) -> None:

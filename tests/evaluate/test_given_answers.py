@@ -8,7 +8,8 @@ from command_line import redqueen, redqueen_afresh
 
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
-from redqueen.evaluate.given_answers import grade_file, read_answers, refuse_useless
+from redqueen.evaluate.given_answers import grade_file, read_answers, refuse_useless, summary_of
+from redqueen.nouns import Grade
 
 ITEMS = [
     {
@@ -58,6 +59,26 @@ def test_answers_without_the_suites_ids_are_taken_in_order(items: Path, name: st
     assert grade(items, rows[::-1])["score"] == 0.0
 
 
+@pytest.mark.parametrize(
+    ("ids", "complaint"),
+    [
+        (["sample_3", "sample_2", "sample_1", "sample_1"], r"line 4: the id 'sample_1' is there twice"),
+        (["sample_3", "sample_2", "sample_1 ", "sample_0"], r"line 3: the id 'sample_1 ' is none of the 4 items'"),
+    ],
+)
+def test_one_wrong_id_does_not_let_the_others_be_ignored(items: Path, ids: list[str], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        grade(items, [{"id": name, "answer": text} for name, text in zip(ids, RIGHT[::-1], strict=True)])
+
+
+def test_the_interval_of_items_about_one_function_is_that_of_as_many_functions() -> None:
+    right, wrong = (Grade(correct, "ok") for correct in (True, False))
+    alone = summary_of([right, wrong] * 50, [str(i) for i in range(100)])
+    together = summary_of([right, right, right, wrong, wrong, wrong] * 50, [str(i // 3) for i in range(300)])
+    widths = [high - low for low, high in (one["interval"] for one in (alone, together))]  # type: ignore[misc]
+    assert widths[1] == pytest.approx(widths[0], rel=0.1) and alone["score"] == together["score"] == 0.5
+
+
 def test_a_limit_grades_the_first_items(items: Path) -> None:
     found = grade(items, [{"answer": RIGHT[0]}, {"answer": "0"}], limit=2)
     assert (found["num_items"], found["score"]) == (2, 0.5)
@@ -92,7 +113,10 @@ def test_any_input_that_gives_the_output_is_right_and_expressions_of_literals_ar
     [
         ([{"id": "sample_9", "answer": "1"}], "line 1: the id 'sample_9' is none of the 4 items'"),
         ([{"answer": "1"}], "has 1 answers and the suite 4 items"),
-        ([{"id": "sample_1", "answer": "1"}] * 2, "has 2 answers and the suite 4 items"),
+        (
+            [{"id": "sample_1", "answer": "1"}] * 2,
+            "line 2: the id 'sample_1' is there twice; give every item one answer",
+        ),
         ([{"id": "sample_0"}], 'line 1: the field "answer" is missing'),
         ([{"id": "sample_0", "answer": [1]}], "line 1: the field answer is missing or no text"),
         (["{"], "line 1: not JSON"),

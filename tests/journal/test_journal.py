@@ -348,3 +348,15 @@ def test_a_hundred_steps_of_a_thousand_attempts_stay_modest(tmp_path: Path) -> N
                     for n in range(8)
                 )
     assert (tmp_path / "j.sqlite").stat().st_size * 25 < 60_000_000
+
+
+def test_a_table_is_read_in_portions_while_all_of_it_is_still_in_the_log(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / "journal.sqlite", RUN) as journal:
+        with journal.step(0) as tx:
+            tx.add_individuals([TEACHER, STUDENT])
+        with journal.step(1) as tx:
+            texts = (Candidate(f"1.{i}", "T1", "S1", "code_o", "x" * 20_000) for i in range(110))
+            tx.add_candidates(CandidateRecord(one, "syntax", "") for one in texts)
+        assert journal.path.stat().st_size < 100_000 < 2_200_000  # the rows' text
+        with Journal.open(journal.path, read_only=True) as reader:
+            assert sum(len(rows) for rows in reader.portions("SELECT text FROM candidate")) == 110

@@ -198,3 +198,14 @@ def test_the_chart_library_is_the_one_that_the_note_beside_it_names() -> None:
     assert hashlib.sha256(library).hexdigest() in (ASSETS / "README.md").read_text(encoding="utf-8")
     assert b'version="6.1.0"' in library and b"</script" not in library.lower()
     assert "Apache License" in (ASSETS / "echarts.LICENSE").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "name", ["journal.sqlite", "journal.sqlite-wal", "config.json", "lock", "checkpoints/report.html"]
+)
+def test_a_report_does_not_take_the_place_of_a_file_that_the_run_needs(tmp_path: Path, name: str) -> None:
+    folder = build_run(tmp_path / "run", 2, 1, 1, tasks_per_match=2, num_attempts=2)
+    before = (folder / JOURNAL).read_bytes()
+    with pytest.raises(UserError, match="is a file of the run itself: name another file"):
+        write_report([folder], folder / name)
+    assert (folder / JOURNAL).read_bytes() == before and not (folder / "config.json").exists()

@@ -31,6 +31,7 @@ from redqueen.evaluate.judging import Judge, JudgeSettings
 from redqueen.evaluate.questions import Question, clusters_of
 from redqueen.nouns import Completion, Grade, Request
 from redqueen.run.activity import showing
+from redqueen.run.store import EVALUATIONS
 from redqueen.statistics import bootstrap_mean, pass_at_k
 
 BEST_NOTE = "selected on the test items"
@@ -154,11 +155,13 @@ def _text(engine: Engine, completion: Completion) -> str:
 def results(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:
     """Return each examinee's scores, and what they are over each role: mean, spread, worst and best."""
     examinees = list(dict.fromkeys((answer.examinee, answer.role) for answer in answers))
+    clusters = clusters_of(questions)
     members: list[dict[str, Any]] = []
     for name, role in examinees:
         own = [answer for answer in answers if answer.examinee == name]
-        greedy = [answer.grade for answer in own if answer.mode == "greedy"]
-        member: dict[str, Any] = {"name": name, "role": role, "greedy": summary_of(greedy)}
+        greedy = [answer for answer in own if answer.mode == "greedy"]
+        summary = summary_of([one.grade for one in greedy], [clusters[one.question] for one in greedy])
+        member: dict[str, Any] = {"name": name, "role": role, "greedy": summary}
         if num_samples:
             sampled = [answer for answer in own if answer.mode == "sampled"]
             member["pass_at_k"] = _pass_at_ks(sampled, questions, num_samples)
@@ -215,7 +218,7 @@ def _population(
 
 def table(found: dict[str, Any]) -> str:
     """Return the results as lines for a screen."""
-    lines = [f"{found['suite']}: {found['num_items']} items, greedy pass@1 with Wilson's 95 % interval"]
+    lines = [f"{found['suite']}: {found['num_items']} items, greedy pass@1 with 95 % intervals"]
     for member in found["members"]:
         greedy, passes = member["greedy"], member.get("pass_at_k", {})
         more = "".join(f"  pass@{k} {_percent(one['mean'])}" for k, one in passes.items())
@@ -243,11 +246,16 @@ def _range(interval: Sequence[float] | None) -> str:
 
 def _default_path(target: str, suite: str, examination: Examination) -> Path | None:
     """Return where answers go unless told: into the run they are of, else nowhere."""
-    return Path(target) / "evaluations" / f"{suite}-{examination.where}.jsonl" if examination.of_run else None
+    return Path(target) / EVALUATIONS / f"{suite}-{examination.where}.jsonl" if examination.of_run else None
 
 
 def _refuse_unwritable(path: Path) -> None:
-    """Raise UserError, before anything is sampled, where no file can be made; its folder is made."""
+    """Raise UserError, before anything is sampled, where no file can be made; its folder is made.
+
+    A folder ``evaluations`` that is a link is refused: a run's folder is untrusted, and it would lead elsewhere.
+    """
+    if path.parent.name == EVALUATIONS and path.parent.is_symlink():
+        raise UserError(f"{path.parent} is a link, and answers are written there: put the folder itself into the run")
     with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=path.parent):

@@ -37,6 +37,7 @@ from redqueen.report.shards import SHARDS_TEXT
 from redqueen.report.side_by_side import arm_rows, comparison_section, setting_rows
 from redqueen.report.table_file import write_table
 from redqueen.report.tables import arm_cells, birth_rows, member_head
+from redqueen.run.store import EVALUATIONS
 
 MAX_COMPARED = 6
 MAX_SEQ = 2**62
@@ -343,7 +344,7 @@ class Site:
         """Read one of the run's own files of answers: the name is compared with what is there."""
         if file not in items.answer_files(run.path):
             raise HTTPException(404, "There are no such answers in this run.")
-        return items.read_answers(run.path / items.FOLDER / file)
+        return items.read_answers(run.path / EVALUATIONS / file)
 
     def _before_step_1(self, run: RunDir) -> Response | None:
         """Return the page of a run whose journal has no step yet, None once it has one."""

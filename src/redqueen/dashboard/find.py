@@ -38,8 +38,13 @@ def find_runs(root: Path) -> dict[str, RunDir]:
     ``MAX_LOOKED_AT`` are looked at.
     """
     walk = _walk(root.resolve(), (), [MAX_LOOKED_AT])
-    found = [RunDir("~".join(parts), "/".join(parts), path) for parts, path in walk]
+    found = [RunDir(_id_of(parts), "/".join(parts), path) for parts, path in walk]
     return {run.id: run for run in sorted(found, key=lambda run: run.label)}
+
+
+def _id_of(parts: tuple[str, ...]) -> str:
+    """Join names by "~". One in a name is "~.": no folder that is walked into begins with a dot, so none is meant."""
+    return "~".join(part.replace("~", "~.") for part in parts)
 
 
 def _walk(folder: Path, parts: tuple[str, ...], left: list[int]) -> Iterator[tuple[tuple[str, ...], Path]]:
@@ -49,7 +54,7 @@ def _walk(folder: Path, parts: tuple[str, ...], left: list[int]) -> Iterator[tup
     if len(parts) == MAX_DEPTH:
         return
     for name in _folders_in(folder, left):
-        if name.isprintable() and "~" not in name:  # what an address can carry and take apart again
+        if name.isprintable():  # what an address can carry
             yield from _walk(folder / name, (*parts, name), left)
 
 

@@ -14,14 +14,13 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import comb
 from pathlib import Path
 
 from redqueen.errors import UserError
 from redqueen.files import open_plain
 from redqueen.nouns import Task
+from redqueen.run.store import EVALUATIONS
 
-FOLDER = "evaluations"
 BASE = "base"
 MODE = "greedy"
 MAX_FILES, MAX_BYTES, MAX_LINES = 50, 64 << 20, 400_000
@@ -105,7 +104,7 @@ def answer_files(run: Path) -> list[str]:
     """Return the names of the files of answers in a run's folder, the newest first."""
     found: list[tuple[float, str]] = []
     try:
-        with os.scandir(run / FOLDER) as entries:
+        with os.scandir(run / EVALUATIONS) as entries:
             for entry in entries:
                 plain = re.fullmatch(r"[\w.-]{1,120}\.jsonl", entry.name) and entry.is_file(follow_symlinks=False)
                 if plain:
@@ -201,7 +200,10 @@ def _num_right(answers: Mapping[str, Answered]) -> int:
 def sign_test(num_gained: int, num_lost: int) -> float:
     """Return the two-sided p of the exact sign test: how likely flips as uneven as these are if either way is."""
     num = num_gained + num_lost
-    tail = sum(comb(num, k) for k in range(min(num_gained, num_lost) + 1))
+    tail = term = 1
+    for k in range(1, min(num_gained, num_lost) + 1):
+        term = term * (num - k + 1) // k  # the binomial coefficient of k, from that of k - 1
+        tail += term
     return min(1.0, 2 * tail / 2**num)
 
 

@@ -19,6 +19,7 @@ from redqueen.journal.connection import Patience
 from redqueen.journal.opening import BESIDE
 from redqueen.journal.values import LARGEST_INTEGER, naming_contradictions
 from redqueen.report.fitness import Score, Verdict, verdict_of
+from redqueen.run.continuation import LENGTHS
 from redqueen.run.ending import Spent, is_over, spent_so_far
 from redqueen.run.now import read_now
 from redqueen.run.store import JOURNAL
@@ -68,8 +69,9 @@ def status_of(path: Path, journal: Journal, config: object, last_step: int | Non
 
 def _is_over(journal: Journal, config: object, last_step: int) -> bool:
     section = config.get("run") if isinstance(config, dict) else None
+    lengths = {name: section[name] for name in LENGTHS if name in section} if isinstance(section, dict) else None
     try:
-        run = RunConfig.model_validate(section)
+        run = RunConfig.model_validate(lengths)
     except ValidationError:
         return False
     limited = run.max_tokens or run.max_seconds  # what was spent is a sum over all attempts

@@ -203,7 +203,7 @@ def _cell_items(items: Sequence[Item]) -> dict[tuple[str, str], list[int]]:
     """Return which items each (stratum, kind) covers: every level of strata times every kind and all of them."""
     covered: dict[tuple[str, str], list[int]] = {}
     for number, item in enumerate(items):
-        for stratum in (ALL, item.suite, item.stratum):
+        for stratum in dict.fromkeys((ALL, item.suite, item.stratum)):
             for kind in (ALL, item.kind):
                 covered.setdefault((stratum, kind), []).append(number)
     return dict(sorted(covered.items()))

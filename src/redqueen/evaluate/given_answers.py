@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from redqueen.domains.rows import Row, rows_of_file
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
-from redqueen.evaluate.questions import Question
+from redqueen.evaluate.questions import Question, clusters_of
 from redqueen.nouns import Grade
-from redqueen.statistics import wilson
+from redqueen.statistics import bootstrap_mean, wilson
 
 
 def refuse_useless(given: Mapping[str, object]) -> None:
@@ -24,28 +26,31 @@ def refuse_useless(given: Mapping[str, object]) -> None:
 def read_answers(path: Path, questions: Sequence[Question]) -> list[str | None]:
     """Read JSON lines ``{"id", "answer"}``; return one answer a question, None where there is none.
 
-    Lines belong to questions by ``id`` when every id is one of the suite's, and in order otherwise. Raises UserError
-    when neither is possible.
+    Lines belong to questions by ``id`` where one of them has an id of the suite, and in order otherwise. Raises
+    UserError when neither is possible: then every line needs such an id, and no two the same.
     """
     rows = rows_of_file(path, "--answers")
     answers = [_answer(row) for row in rows]
     names = [str(row.fields.get("id")) for row in rows]
-    known = {question.id: number for number, question in enumerate(questions)}
-    strange = next((row for row, name in zip(rows, names, strict=True) if name not in known), None)
-    if strange is None and len(set(names)) == len(names):
-        by_name = dict(zip(names, answers, strict=True))
-        return [by_name.get(question.id) for question in questions]
-    if len(answers) == len(questions):
+    known = {question.id for question in questions}
+    if known.isdisjoint(names) and len(answers) == len(questions):
         return answers
-    if strange is not None and any(row.has("id") for row in rows):
+    if not any(row.has("id") for row in rows):
         raise UserError(
-            f"{strange.where}: the id {strange.fields.get('id')!r} is none of the {len(questions)} items'; use the "
-            "suite's ids, or give one answer for every item, in order"
+            f"{path} has {len(answers)} answers and the suite {len(questions)} items: give every answer the id of its "
+            "own item, or one answer for every item, in order"
         )
-    raise UserError(
-        f"{path} has {len(answers)} answers and the suite {len(questions)} items: give every answer the id of its own "
-        "item, or one answer for every item, in order"
-    )
+    by_name: dict[str, str | None] = {}
+    for row, name, answer in zip(rows, names, answers, strict=True):
+        if name not in known:
+            raise UserError(
+                f"{row.where}: the id {row.fields.get('id')!r} is none of the {len(questions)} items'; use the "
+                "suite's ids, or give one answer for every item, in order"
+            )
+        if name in by_name:
+            raise UserError(f"{row.where}: the id {name!r} is there twice; give every item one answer")
+        by_name[name] = answer
+    return [by_name.get(question.id) for question in questions]
 
 
 def _answer(row: Row) -> str | None:
@@ -65,15 +70,24 @@ def grade_answers(suite: str, questions: Sequence[Question], answers: Sequence[s
         grades = judge.grade(list(zip(questions, answers, strict=True)))
     return {
         "suite": suite,
-        **summary_of(grades),
+        **summary_of(grades, list(clusters_of(questions).values())),
         "items": [_item(q, g) for q, g in zip(questions, grades, strict=True)],
     }
 
 
-def summary_of(grades: Sequence[Grade]) -> dict[str, object]:
-    """Return counts, the share of right answers (null when none could be graded) and Wilson's 95 % interval."""
-    kept = [grade.correct for grade in grades if not grade.lost]
-    interval = wilson(sum(kept), len(kept)) if kept else None
+def summary_of(grades: Sequence[Grade], clusters: Sequence[str]) -> dict[str, object]:
+    """Return counts, the share of right answers (null when none could be graded) and its 95 % interval.
+
+    It is Wilson's where every item stands alone. Items of one cluster (``clusters``, one label an item) stand and fall
+    together: then it is that of the bootstrap over clusters.
+    """
+    own = [(grade.correct, label) for grade, label in zip(grades, clusters, strict=True) if not grade.lost]
+    kept, labels = [correct for correct, _ in own], [label for _, label in own]
+    interval = None
+    if kept and len(set(labels)) == len(labels):
+        interval = wilson(sum(kept), len(kept))
+    elif kept:
+        interval = bootstrap_mean(kept, np.random.default_rng(0), labels)
     return {
         "num_items": len(grades),
         "num_graded": len(kept),

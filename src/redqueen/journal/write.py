@@ -12,7 +12,7 @@ from typing import Any
 from redqueen.errors import UserError
 from redqueen.journal.connection import Patience, naming_the_journal, restrain, restrain_reader
 from redqueen.journal.known import check_schema, statements
-from redqueen.journal.opening import open_to_read, open_to_write, refuse_leftovers, writing_here
+from redqueen.journal.opening import look_at, open_to_read, open_to_write, refuse_leftovers, writing_here
 from redqueen.journal.records import EvaluationRecord, RunRecord
 from redqueen.journal.schema import APPLICATION_ID, SCHEMA_VERSION
 from redqueen.journal.steps import SqlValue, StepWriter, json_text
@@ -27,7 +27,8 @@ MAX_CHARS = 256_000_000
 """Most rows and characters that a reader takes from one question: a small file can hold one text a million times."""
 
 SLACK_BYTES = 1 << 20
-"""What a table that is read in portions may hold beyond eight times its file: live runs grow, columns are computed."""
+"""What a table that is read in portions may hold beyond eight times its file and log: live runs grow, and columns are
+computed."""
 
 
 class Journal:
@@ -197,7 +198,8 @@ class Journal:
         with self._asking():
             cursor = self.connection.execute(sql)
         names = [column[0] for column in cursor.description]
-        left_bytes = 8 * self.path.stat().st_size + SLACK_BYTES
+        sizes = look_at(self.path)
+        left_bytes = 8 * ((sizes[""] or 0) + (sizes["-wal"] or 0)) + SLACK_BYTES
         while True:
             with self._asking():
                 rows = cursor.fetchmany(ROWS_AT_A_TIME)
@@ -219,7 +221,8 @@ class Journal:
                 found += rows
                 if self._patience is not None and (len(found) > MAX_ROWS or num_chars > MAX_CHARS):
                     raise UserError(
-                        f"The journal {self.path} holds more than can be shown at once; ask for less (--limit, --step)."
+                        f"The journal {self.path} holds more than can be shown at once: ask for one step or one "
+                        "kind, or for fewer rows."
                     )
         return names, found
 

@@ -39,6 +39,7 @@ from redqueen.report.tables import (
 from redqueen.report.timeline import Health, health_of
 from redqueen.report.view import Example, RunView, read_run
 from redqueen.run.cluster_log import read_summary
+from redqueen.run.store import refuse_own_file
 
 ASSETS = Path(__file__).parent / "assets"
 MAX_TEXT_CHARS = 4000
@@ -100,8 +101,9 @@ class RunPage:
 def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
     """Write the report of one run, or of several side by side, to ``out`` (an .html file) and return its path.
 
-    Raises UserError when a directory holds no run, or when ``out`` cannot be written.
+    Raises UserError when a directory holds no run, when ``out`` cannot be written, or is a file that a run needs.
     """
+    refuse_own_file(out)
     with naming_contradictions(", ".join(map(str, run_dirs))):
         page = report_html(read_runs(run_dirs))
     with naming_another_file(f"the report to {out}"):

@@ -16,6 +16,7 @@ from redqueen.report.story import tell
 from redqueen.report.tables import arm_cells, birth_rows, family_tree, member_head, member_rows, tiles
 from redqueen.report.timeline import HEAD, health_of
 from redqueen.report.view import RunView
+from redqueen.run.store import refuse_own_file
 
 SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&])")
 
@@ -23,8 +24,9 @@ SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&])")
 def write_markdown(run_dirs: Sequence[Path], out: Path) -> Path:
     """Write the summary of one run, or of several, to ``out`` (an .md file) and return its path.
 
-    Raises UserError when a directory holds no run, or when ``out`` cannot be written.
+    Raises UserError when a directory holds no run, when ``out`` cannot be written, or is a file that a run needs.
     """
+    refuse_own_file(out)
     text = report_markdown(read_runs(run_dirs))
     with naming_another_file(f"the summary to {out}"):
         write_whole(Path(out), text)

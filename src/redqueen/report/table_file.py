@@ -16,7 +16,7 @@ from redqueen.files import naming_another_file, writing_whole
 from redqueen.journal import Journal
 from redqueen.journal.known import known_tables
 from redqueen.report.labels import labels_of
-from redqueen.run.store import JOURNAL
+from redqueen.run.store import JOURNAL, refuse_own_file
 
 FORMATS = ("csv", "parquet")
 ROWS_AT_A_TIME = 10_000
@@ -34,8 +34,10 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
     With several runs a first column ``run`` names each row's run directory (``labels_of``). In CSV a text that a
     spreadsheet would take for a formula gets an apostrophe in front, invisible and commanding characters are written
     out, and NULL is an empty cell; Parquet keeps everything as it is.
-    Raises UserError for an unknown table or format, a folder without journal, or a file that cannot be written.
+    Raises UserError for an unknown table or format, a folder without journal, a file that cannot be written, and one
+    that a run needs.
     """
+    refuse_own_file(out)
     if format_ not in FORMATS:
         raise UserError(f"--format {format_} is unknown for a table: choose {' or '.join(FORMATS)}")
     if format_ == "parquet" and importlib.util.find_spec("pyarrow") is None:

@@ -21,6 +21,7 @@ JOURNAL = "journal.sqlite"
 CHECKPOINTS = "checkpoints"
 LOCK = LOCK_NAME
 CLUSTER_LOG = "cluster.jsonl"
+EVALUATIONS = "evaluations"
 REPORT = "report.html"
 """Written last: a run that has it and has played its last step is finished."""
 PAGE_BYTES = 4096
@@ -104,6 +105,15 @@ def _last_step(path: Path) -> int:
         if path.stat().st_size <= PAGE_BYTES:
             return 0
         raise
+
+
+def refuse_own_file(out: Path) -> None:
+    """Raise UserError where ``out`` is a file of a run, which a report or a table must not take the place of."""
+    path = out.resolve()
+    own = {CONFIG, JOURNAL, *(f"{JOURNAL}{ending}" for ending in BESIDE), LOCK, CLUSTER_LOG, NOW}
+    is_own = path.name in own and any((path.parent / name).is_file() for name in (JOURNAL, CONFIG))
+    if is_own or any(folder.name == CHECKPOINTS and (folder.parent / JOURNAL).is_file() for folder in path.parents):
+        raise UserError(f"--out {out} is a file of the run itself: name another file")
 
 
 class RunLock:
