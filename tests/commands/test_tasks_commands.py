@@ -211,7 +211,7 @@ def test_parquet_holds_types_and_texts_as_they_are(run_dir: Path, tmp_path: Path
     parquet = pytest.importorskip("pyarrow.parquet")
     assert write_table([run_dir, run_dir], "task", "parquet", tmp_path / "task.parquet") == 2 * len(TASKS)
     rows = parquet.read_table(tmp_path / "task.parquet").to_pylist()
-    assert [row["id"] for row in rows] == IDS * 2 and {row["run"] for row in rows} == {f"{run_dir.parent.name}/small"}
+    assert [row["id"] for row in rows] == IDS * 2 and {row["run"] for row in rows} == {"small"}
     assert rows[2]["message"] == HOSTILE and rows[0]["num_attempts"] == 4
 
 

@@ -47,8 +47,9 @@ class ProposeConfig(Section):
     check. Ours: a base that writes nothing valid is found out in a minute and not after days."""
     complete_at_last_input: bool = False
     """A proposal is whole once it holds all inputs that its kind needs; what follows is cut off before it is read or
-    learned from; of the compact format's code_f alone, for other texts close themselves. Ours: without it not stopping
-    is free up to the token limit and fatal beyond, so teachers drift into texts that are cut off."""
+    learned from. It acts where a format gives inputs no end (a program with its inputs, in the compact one). Ours:
+    without it not stopping is free up to the token limit and fatal beyond, so teachers drift into texts that are cut
+    off."""
     references_over: Literal["tasks", "cells"] = "tasks"
     """What references are drawn evenly over: the tasks of the buffer, newer ones rather, or its cells (tasks of one
     behaviour class and size) and within a cell so. Ours: over tasks, what is posed most is shown most and posed more,
