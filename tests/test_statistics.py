@@ -213,8 +213,7 @@ def test_many_runs_are_tested_by_drawing() -> None:
 def test_hedges_g_is_the_corrected_difference_in_pooled_deviations() -> None:
     # Variances 1 and 4, pooled 2.5; difference 3; correction 1 - 3 / (4 * 6 - 9) = 0.8.
     assert hedges_g([5, 6, 7], [1, 3, 5]) == pytest.approx(0.8 * 3 / sqrt(2.5))
-    assert hedges_g([3], [1, 3]) == pytest.approx((1 - 3 / 3) * 1 / sqrt(2))
-    assert isnan(hedges_g([1], [2])) and isnan(hedges_g([2, 2], [1, 1]))
+    assert isnan(hedges_g([3], [1, 3])) and isnan(hedges_g([1], [2])) and isnan(hedges_g([2, 2], [1, 1]))
 
 
 def test_an_interval_over_seeds_is_students() -> None:

@@ -287,10 +287,11 @@ def hedges_g(arm: Sequence[float], reference: Sequence[float]) -> float:
     """Return the difference of means in pooled standard deviations, less the bias of small samples (Hedges 1981).
 
     g = (1 - 3 / (4 (n1 + n2) - 9)) (mean1 - mean2) / s, where s^2 pools the two variances by their degrees of freedom.
+    nan below two degrees: of three runs the correction leaves 0, whatever they are.
     """
     n1, n2 = len(arm), len(reference)
     free = n1 + n2 - 2
-    if free < 1:
+    if free < 2:
         return float("nan")
     pooled = sum((n - 1) * variance(values) for n, values in ((n1, arm), (n2, reference)) if n > 1) / free
     if pooled <= 0:

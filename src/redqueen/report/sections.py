@@ -203,7 +203,7 @@ def _phase_times(view: RunView) -> Figure | None:
     slowest = max(phases, key=lambda phase: total[phase])
     share = 100 * total[slowest] / max(sum(total.values()), 1e-9)
     text = (
-        f"Seconds of wall clock in each phase of a step; {sum(total.values()):,.0f} s in all, the largest "
+        f"Seconds of wall clock in each phase; {sum(total.values()):,.0f} s in all, the largest "
         f"share of them ({share:.0f} %) in {slowest!r}."
     )
     return Figure("phase-times", "Phase times", "seconds", text, {"type": "bars", "series": series})
