@@ -1,6 +1,8 @@
 """A domain in one file, that of the cookbook, plays a real run: tasks, journal, report and dashboard know it."""
 
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,6 +34,12 @@ SMALL = {
 }
 
 
+def block_with(words: str) -> str:
+    """The page's block of Python that has these words."""
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return next(block for block in blocks if words in block)
+
+
 class Adder:
     """Writes sums, a new one each time, and one text that is none; ``solve`` adds up, and every other time wrongly."""
 
@@ -51,8 +59,7 @@ class Adder:
 def own_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A run of the cookbook's domain, as a user would start it, but for who writes."""
     folder = tmp_path_factory.mktemp("own")
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    source = next(block for block in blocks if "DOMAIN = Domain(" in block)
+    source = block_with("DOMAIN = Domain(")
     assert source.count("\n") <= 100
     (folder / "own_sums.py").write_text(source, encoding="utf-8")
     script = Adder()
@@ -115,3 +122,13 @@ def test_report_and_dashboard_show_it(own_run: Path, tmp_path: Path, known: bool
     finally:
         DOMAINS["own_sums:DOMAIN"] = domain
     assert ("sum (add up)" in task) == known and ("asked for the number" in task) == known
+
+
+def test_the_console_script_finds_the_pages_files_in_the_folder_where_it_is_started(tmp_path: Path) -> None:
+    (tmp_path / "sums.py").write_text(block_with("DOMAIN = Domain("), encoding="utf-8")
+    (tmp_path / "my.toml").write_text('[propose]\ndomains = ["sums:DOMAIN"]\nnum_proposals = { sum = 8 }\n')
+    script = Path(sys.executable).with_name("redqueen")
+    line = [script, "train", "my.toml", "--dry-run"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    assert "a step: 32 proposals (8 a teacher)" in done.stdout

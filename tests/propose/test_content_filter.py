@@ -1,5 +1,8 @@
 """The policy filter: rules and a hook of the user's, refusals with their reason, faults named before a run."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from redqueen.config import ProposeConfig, VerifyConfig
@@ -49,6 +52,14 @@ def test_a_hook_is_asked_and_its_words_are_the_detail() -> None:
     allowed, refused = refuse([candidate(), candidate(inputs="'password'")], content_filter)
     assert allowed is None and refused is not None
     assert (refused.reason, refused.detail) == ("policy", "it asks for a password")
+
+
+def test_a_hook_is_found_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rules_of_this_folder.py").write_text("def refuse(candidate):\n    return 'no'\n")
+    monkeypatch.setattr("sys.path", [path for path in sys.path if path])
+    monkeypatch.chdir(tmp_path)
+    content_filter = load_content_filter(ProposeConfig(policy_hook="rules_of_this_folder:refuse"))
+    assert [r and r.detail for r in refuse([candidate()], content_filter)] == ["no"]
 
 
 def test_what_is_refused_is_never_run_and_the_rest_keeps_its_place() -> None:

@@ -5,7 +5,6 @@ A domain outside the package is named by where it stands, ``module:NAME`` in ``p
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind
 from redqueen.domains.logic.kinds import LOGIC, MINIMAL_LOGIC
 from redqueen.domains.maths.kinds import MATHS
+from redqueen.domains.own_code import import_named
 from redqueen.domains.proofs.kinds import PROOFS
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
@@ -98,9 +98,8 @@ def open_domain(name: str) -> Domain:
     """
     if name not in DOMAINS:
         points = entry_points()
-        module, colon, attribute = (points[name].value if name in points else name).partition(":")
         try:
-            found = getattr(importlib.import_module(module), attribute) if colon else None
+            found = points[name].load() if name in points else import_named(name) if ":" in name else None
         except Exception as error:  # importing runs the user's code
             raise UserError(
                 f"propose.domains: {name} cannot be imported ({error}); write it as module:NAME, importable here"

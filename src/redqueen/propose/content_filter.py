@@ -7,12 +7,12 @@ rejection with the reason ``policy`` and the rule or the text that the hook retu
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redqueen.config import ProposeConfig, VerifyConfig
+from redqueen.domains.own_code import import_named
 from redqueen.domains.registry import JobRunner, check
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Rejection, Task
@@ -85,9 +85,8 @@ def _refusal(candidate: Candidate, content_filter: ContentFilter) -> Rejection |
 def _import_hook(name: str) -> Hook | None:
     if not name:
         return None
-    module_name, _, function_name = name.partition(":")
     try:
-        hook = getattr(importlib.import_module(module_name), function_name)
+        hook = import_named(name)
     except Exception as error:  # importing runs the user's code
         raise UserError(
             f"propose.policy_hook {name!r} cannot be imported ({error}); write it as module:function, importable here"
