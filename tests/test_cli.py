@@ -105,6 +105,26 @@ def test_a_config_that_cannot_be_played_is_refused_and_nothing_is_written(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["damaged", "empty"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("evolve.constants.M4.mutation_std=-1", "evolve.constants: operator M4: mutation_std"),
+        ("evolve.constants.M4.nope=1", "evolve.constants: operator M4 has no constant 'nope'"),
+        ("evolve.constants.X3.num_leading=99", "evolve.constants.X3.num_leading is 99, and an adapter has"),
+        ("propose.policy_hook=nowhere:refuse", "propose.policy_hook 'nowhere:refuse' cannot be imported"),
+        ("propose.policy_rules=['(']", "propose.policy_rules: '(' is no regular expression"),
+        ("propose.domains=['code', 'maths']", "have no prompts in the format fewshot"),
+    ],
+)
+def test_a_plan_that_cannot_start_is_refused_by_the_dry_run_and_by_the_start_in_the_same_words(
+    tmp_path: Path, asked: str, said: str
+) -> None:
+    words = ["train", QUICK, "--run-dir", tmp_path / "run", "--set", "model.prompt_format=fewshot", "--set", asked]
+    lines = {refusal(redqueen(*words, *dry)) for dry in (["--dry-run"], [])}
+    assert len(lines) == 1 and said in min(lines)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 def test_asking_for_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
     line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path / "run", "--set", "run.device=cuda"))

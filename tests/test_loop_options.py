@@ -88,9 +88,16 @@ def test_constants_of_an_operator_reach_the_child_and_its_lineage(table: Table) 
 
 def test_a_constant_that_an_operator_does_not_have_is_refused_before_the_run() -> None:
     with pytest.raises(UserError, match=r"evolve\.constants: operator M4 has no constant 'strength'"):
-        check_constants(config_of(evolve={"constants": {"M4": {"strength": 1.0}}}).evolve)
+        check_constants(config_of(evolve={"constants": {"M4": {"strength": 1.0}}}).evolve, lora_rank=8)
     with pytest.raises(UserError, match="constants names 'M99', which is no operator"):
         config_of(evolve={"constants": {"M99": {}}})
+
+
+def test_more_leading_components_than_an_adapter_has_are_refused_before_the_run() -> None:
+    evolve = config_of(evolve={"constants": {"X3": {"num_leading": 4}}}).evolve
+    check_constants(evolve, lora_rank=4)
+    with pytest.raises(UserError, match=r"evolve\.constants\.X3\.num_leading is 4, and an adapter has 3 components"):
+        check_constants(evolve, lora_rank=3)
 
 
 # Broken members ------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class LayerwiseConstants:
 
 @dataclass(frozen=True)
 class SubspaceConstants:
-    """X3. ``num_leading``: components taken from parent 1; 0 draws it from U{1..r-1}."""
+    """X3. ``num_leading``: components taken from parent 1, at most r; 0 draws it from U{1..r-1}."""
 
     num_leading: Annotated[int, Field(ge=0)] = 0
 

@@ -49,13 +49,19 @@ class Newborn:
     moments_from: str | None
 
 
-def check_constants(config: EvolveConfig) -> None:
-    """Raise UserError when the config sets a constant that its operator does not have, or one out of range."""
+def check_constants(config: EvolveConfig, lora_rank: int) -> None:
+    """Raise UserError when the config sets a constant that its operator does not have, or one out of range for adapters
+    of this rank."""
     for operator, constants in config.constants.items():
         try:
-            tuned(find(operator), constants)
+            chosen = tuned(find(operator), constants)
         except UserError as error:
             raise UserError(f"evolve.constants: {error}") from None
+        if (leading := getattr(chosen.constants, "num_leading", 0)) > lora_rank:
+            raise UserError(
+                f"evolve.constants.{operator}.num_leading is {leading}, and an adapter has {lora_rank} components "
+                "(population.lora_rank): lower it, or set it to 0 to draw it"
+            )
 
 
 def plan(
