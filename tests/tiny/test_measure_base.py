@@ -15,15 +15,34 @@ from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.tiny.card import read_training
 from redqueen.tiny.corpus import Author
-from redqueen.tiny.measure import NUM_ATTEMPTS, Bench, accuracy, answer, by_level, constructs_of, pass_at, task_of
+from redqueen.tiny.measure import (
+    NUM_ATTEMPTS,
+    Bench,
+    accuracy,
+    answer,
+    by_level,
+    constructs_of,
+    measure_base,
+    pass_at,
+    task_of,
+)
 from redqueen.verify import Verifier
 
 
 def test_accuracy_is_the_mean_over_problems_and_a_problem_without_attempts_is_left_out() -> None:
     attempts = [[(True, False), (False, False)], [(True, True)], [], [(False, False)] * 4]
     result = accuracy(attempts, ["a", "b", "c", "d"])
-    assert result["mean"] == 0.5
+    assert result is not None and result["mean"] == 0.5
     assert result["low"] <= 0.5 <= result["high"]
+
+
+def test_where_no_problem_has_an_attempt_there_is_no_accuracy() -> None:
+    assert accuracy([[], []], ["0", "1"]) is None
+
+
+def test_measuring_no_problem_is_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(UserError, match="--problems 0 measures nothing: give 1 or more"):
+        measure_base(Path("/nowhere"), 0, lambda line: None)
 
 
 def test_pass_at_k_is_unbiased_and_averaged_over_problems_worked_by_hand() -> None:

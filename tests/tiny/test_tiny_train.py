@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from command_line import redqueen
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -101,6 +102,30 @@ def test_the_shipped_base_is_small_enough_and_in_the_form_the_recipe_makes() -> 
 def test_a_recipe_that_does_not_exist_is_refused_with_the_names_of_those_that_do(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--recipe other: there is no such recipe; choose one of basic, everyday"):
         train.train_base(tmp_path, "other", 1, "cpu", False, lambda line: None)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--device", "foo"], "--device foo is unknown: choose cpu or cuda"),
+        (["--steps", "0"], "--steps 0 trains nothing: give 1 or more"),
+        (["--steps", "-5"], "--steps -5 trains nothing"),
+        (["--recipe", "everyday", "--start", "nowhere"], "--start nowhere: there is no base"),
+        pytest.param(
+            ["--device", "cuda"],
+            "--device cuda: this machine shows no CUDA device",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device"),
+        ),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_sentence_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    monkeypatch.setattr(train, "held_out_skeletons", lambda suites: pytest.fail("it began"))
+    monkeypatch.setattr(train, "Trainer", lambda *given: pytest.fail("it began"))
+    code, _, err = redqueen("tiny", "train", "--recipe", "basic", "--out", tmp_path / "out", *words)
+    assert code == 2 and said in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_recipe_goes_on_from_the_one_before_it_and_keeps_its_shape_and_words() -> None:

@@ -17,6 +17,7 @@ from redqueen.domains.code.suite import KINDS, SUITES
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, completion_text
 from redqueen.domains.registry import check, grade
 from redqueen.engine import load_base
+from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT, Candidate, Request, Task
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
@@ -56,8 +57,10 @@ def measure_base(
     """Return all figures; ``report`` gets one line for each. ``num_problems`` are drawn of each world.
 
     Those of the basic world stand at the top, those of every other under its name. ``heard`` is told of each call's
-    completions and of the judge's as they come.
+    completions and of the judge's as they come. Raises UserError for less than one problem.
     """
+    if num_problems < 1:
+        raise UserError(f"--problems {num_problems} measures nothing: give 1 or more")
     model, tokenizer = load_base(str(folder) if folder else "embedded")
     bank = AdapterBank(freeze(model, "cpu", choose_precision("auto", "cpu")), 1, rank=1)
     end = [tokenizer.eos_token_id]
@@ -113,7 +116,7 @@ def measure_solving(
             result[f"{name} pass@k"] = pass_at(attempts)
             result[f"{name} by level"] = by_level(attempts, [problem.level for problem in problems])
         report(f"{kind} {name}: {result[name]}")
-    report(f"{kind} direct answers alone: {result['direct']}; thinks by habit {result['thought_frac']:.3f}")
+    report(f"{kind} direct answers alone: {result['direct'] or 'none'}; thinks by habit {result['thought_frac']:.3f}")
     for name in [n for n in result if n.endswith(("pass@k", "by level"))]:
         report(f"{kind} {name}: {result[name]}")
     return result
@@ -134,9 +137,14 @@ def by_level(attempts: Sequence[Sequence[tuple[bool, bool]]], levels: Sequence[i
     }
 
 
-def accuracy(attempts: Sequence[Sequence[tuple[bool, bool]]], clusters: Sequence[str]) -> dict[str, float]:
-    """Return the mean over problems of the share of right attempts, with its 95 % bootstrap interval."""
+def accuracy(attempts: Sequence[Sequence[tuple[bool, bool]]], clusters: Sequence[str]) -> dict[str, float] | None:
+    """Return the mean over problems of the share of right attempts, with its 95 % bootstrap interval.
+
+    None where no problem has an attempt.
+    """
     kept = [(fmean(float(c) for c, _ in row), name) for row, name in zip(attempts, clusters, strict=True) if row]
+    if not kept:
+        return None
     values = np.array([v for v, _ in kept])
     interval = bootstrap_mean(values, np.random.default_rng(0), [name for _, name in kept])
     return {"mean": round(float(values.mean()), 4), "low": round(interval.low, 4), "high": round(interval.high, 4)}

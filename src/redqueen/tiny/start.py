@@ -22,8 +22,7 @@ def begin_with(
     of the marks that were there. ``earlier_sharpness`` was folded into the last norm and is divided out. Raises
     UserError when the folder holds no base or one of another shape.
     """
-    if not (start / "model.safetensors").exists() or not (start / "tokenizer.json").exists():
-        raise UserError(f"--start {start}: there is no base; name the base/ folder of a training that ended")
+    refuse_no_base(start)
     known = PreTrainedTokenizerFast.from_pretrained(start)
     weights = {name: tensor.float() for name, tensor in load_file(start / "model.safetensors").items()}
     rows = weights.pop("model.embed_tokens.weight")
@@ -37,6 +36,12 @@ def begin_with(
     with torch.no_grad():
         embedding = model.model.embed_tokens.weight
         embedding.copy_(carried_rows(rows, known, tokenizer, len(embedding)))
+
+
+def refuse_no_base(start: Path) -> None:
+    """Raise UserError when the folder holds no base."""
+    if not (start / "model.safetensors").exists() or not (start / "tokenizer.json").exists():
+        raise UserError(f"--start {start}: there is no base; name the base/ folder of a training that ended")
 
 
 def carried_rows(

@@ -30,7 +30,7 @@ from redqueen.tiny.corpus import Batch, Corpus
 from redqueen.tiny.held_out import held_out_skeletons
 from redqueen.tiny.mixture import check_mixture
 from redqueen.tiny.recipe import RECIPES, Recipe, build_model, build_recipe_tokenizer
-from redqueen.tiny.start import begin_with
+from redqueen.tiny.start import begin_with, refuse_no_base
 
 CHECKPOINT_EVERY_S = 120.0
 
@@ -221,14 +221,18 @@ def train_base(
     """Train by the recipe of this name in ``folder`` (going on where it was); write the model to ``folder/base``.
 
     A recipe that continues another begins with the base in ``start``; without it the other is trained first, by its
-    whole recipe, in a folder of its name inside ``folder``.
+    whole recipe, in a folder of its name inside ``folder``. Raises UserError, before anything is written, for what
+    cannot be trained.
     """
     if name not in RECIPES:
         raise UserError(f"--recipe {name}: there is no such recipe; choose one of {', '.join(RECIPES)}")
+    _check_asked(folder, num_steps, device)
     recipe = RECIPES[name] if num_steps is None else dataclasses.replace(RECIPES[name], num_steps=num_steps)
     check_mixture(recipe.mixture, f"the recipe {name}")
     if start is not None and not recipe.continues:
         raise UserError(f"--start: the recipe {name} begins from nothing; leave --start out")
+    if start is not None and not (folder / "progress.json").exists():
+        refuse_no_base(start)
     if recipe.continues and start is None:
         start = folder / recipe.continues / "base"
         if not (start / "tokenizer_config.json").exists():  # what is written last
@@ -236,6 +240,18 @@ def train_base(
     trainer = Trainer(recipe, folder, held_out_skeletons(SUITES), device, start)
     trainer.run(report, compiled=compiled, heard=heard)
     report(f"wrote {write_base(folder, folder / 'base')}")
+
+
+def _check_asked(folder: Path, num_steps: int | None, device: str) -> None:
+    """Raise UserError for a folder, a number of steps or a device with which nothing can be trained."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--out {folder} is a file: name a folder")
+    if num_steps is not None and num_steps < 1:
+        raise UserError(f"--steps {num_steps} trains nothing: give 1 or more")
+    if device not in ("cpu", "cuda"):
+        raise UserError(f"--device {device} is unknown: choose cpu or cuda")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: this machine shows no CUDA device; leave --device out")
 
 
 def read_recipe(folder: Path) -> Recipe:
