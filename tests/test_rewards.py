@@ -2,6 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -15,11 +16,16 @@ from redqueen.rewards import program_reward_fn, reward_fn, task_rows
 
 ONE = load_config(None, ["verify.num_workers=1"])
 REVERSED = Task("q", "", "", "code_o", "def f(x):\n    return x[::-1]\n", ("'abc'",), ("'cba'",))
+EQUATION = Task("e", "", "", "maths_formal", "x + 1 = 3", ("",), ("2",))
 DOUBLED = Task("p", "", "", "code_f", "", ("1", "2", "3"), ("2", "4", "6"), "twice", num_shown=2)
 
 
 def columns_of(rows: list[dict]) -> dict[str, list]:
     return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def row_of(task: Task) -> dict:
+    return {name: getattr(task, name) for name in rewards.COLUMNS}
 
 
 def turn(text: str) -> list[dict[str, str]]:
@@ -59,6 +65,15 @@ def test_rows_come_from_the_tasks_of_a_run(quick_run: object) -> None:
     tasks = redqueen.Run(quick_run).tasks()  # type: ignore[arg-type]
     rows = task_rows(tasks, "compact")
     assert [row["code"] for row in rows] == [task["code"] for task in tasks]
+
+
+@pytest.mark.parametrize("name", ["inputs", "outputs"])
+def test_literals_as_one_text_are_refused_and_not_split_into_characters(name: str) -> None:
+    asked = row_of(REVERSED) | {name: '["1"]'}
+    with pytest.raises(redqueen.UserError, match=f"{name} of a task is one text.*a list of literals, as Run.tasks"):
+        task_rows([asked])
+    with pytest.raises(redqueen.UserError, match="give a list of literals"):
+        reward_fn()(completions=["x"], **columns_of([asked]))
 
 
 def test_threads_share_one_sandbox_and_a_forked_process_opens_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +119,30 @@ def test_programs_are_paid_by_unit_tests() -> None:
             "no column code: make its rows by redqueen.task_rows",
         ),
         (lambda: program_reward_fn()(completions=["x"], tests=["pass"]), "no column entry"),
+        (
+            lambda: reward_fn()(completions=["x", "y"], **columns_of(task_rows([REVERSED]))),
+            "the column kind has a length of 1, and there are 2 completions: give one row for each",
+        ),
+        (
+            lambda: program_reward_fn()(completions=["x"], tests=[], entry=["f"]),
+            "the column tests has a length of 0, and there are 1 completions",
+        ),
+        (lambda: task_rows([replace(REVERSED, kind="riddle")]), "no domain here has tasks of the kind riddle"),
+        (
+            lambda: reward_fn()(completions=["x"], **columns_of([row_of(REVERSED) | {"kind": "riddle"}])),
+            "no domain here has tasks of the kind riddle",
+        ),
+        (
+            lambda: task_rows([EQUATION], "fewshot-trace"),
+            "tasks of the kind maths_formal have no prompts in the format fewshot-trace: choose one of compact",
+        ),
+        (
+            lambda: reward_fn("fewshot")(completions=["x"], **columns_of([row_of(EQUATION)])),
+            "tasks of the kind maths_formal have no prompts in the format fewshot",
+        ),
+        (lambda: task_rows([{"kind": "code_o", "inputs": ["1"], "outputs": ["1"]}]), "a task has no code: give kind"),
+        (lambda: task_rows([row_of(REVERSED) | {"outputs": []}]), "a task has 1 inputs and 0 outputs"),
+        (lambda: task_rows([row_of(REVERSED) | {"kind": None}]), "a task has no kind"),
         (lambda: task_rows([REVERSED], "english"), "prompt_format 'english' is unknown: choose one of compact"),
     ],
 )

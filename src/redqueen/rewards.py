@@ -32,15 +32,20 @@ COLUMNS = ("kind", "code", "inputs", "outputs", "message", "num_shown")
 """What a row says of its task, by the fields of ``redqueen.nouns.Task``."""
 
 
+NEEDED = ("kind", "code", "inputs", "outputs")
+"""Those of them without which there is no task."""
+
+
 def task_rows(tasks: Iterable[Task | Mapping[str, Any]], prompt_format: str = "chat") -> list[dict[str, Any]]:
     """Return rows to train on: ``prompt`` and the columns that ``reward_fn`` reads.
 
     ``tasks``: as ``Run.tasks()`` returns them, or of your own. With ``prompt_format`` "chat" a prompt is one user turn,
-    with "compact" (the embedded base's notation) it is text. Raises UserError for an unknown format or kind.
+    with "compact" (the embedded base's notation) it is text. Raises UserError for an unknown format or kind, for a kind
+    that is not asked in the format, and for a row that is no task.
     """
     form, rows = _format(prompt_format), []
     for given in tasks:
-        task = given if isinstance(given, Task) else _task(given)
+        task = _task(vars(given) if isinstance(given, Task) else given)
         text = form.solve(task)
         prompt = [{"role": "user", "content": text}] if form.name == "chat" else text
         columns = {name: getattr(task, name) for name in COLUMNS}
@@ -56,7 +61,7 @@ def reward_fn(
     ``tokenizer`` is needed where the format's marks are special tokens, which trainers leave out of the text (the
     embedded base's are); by its end token one sees there whether a completion came to its end. ``config``: its section
     ``verify`` sets workers and limits. The sandbox starts at the first call of each process and ends with the function.
-    Raises UserError where there is none.
+    Raises UserError where there is none; the function raises it for columns that are not tasks of the format.
     """
     form = _format(prompt_format)
     sandbox = _FirstCall(lambda: open_verifier(config or Config()))
@@ -67,10 +72,11 @@ def reward_fn(
         completion_ids: Sequence[Sequence[int]] | None = None,
         **columns: Sequence[Any],
     ) -> list[float | None]:
-        missing = [name for name in ("kind", "code", "inputs", "outputs") if name not in columns]
+        missing = [name for name in NEEDED if name not in columns]
         if missing:
             raise UserError(f"the data set has no column {missing[0]}: make its rows by redqueen.task_rows")
         known = [name for name in COLUMNS if name in columns]
+        _check_lengths(len(completions), {name: columns[name] for name in known})
         tasks = [_task({name: columns[name][i] for name in known}) for i in range(len(completions))]
         texts, ended = [_text(one) for one in completions], [True] * len(completions)
         if completion_ids is not None and tokenizer is not None:
@@ -99,6 +105,7 @@ def program_reward_fn(workers: int = 2) -> Reward:
         missing = [name for name in ("tests", "entry") if name not in columns]
         if missing:
             raise UserError(f"the data set has no column {missing[0]}: the assertions, and the name of the function")
+        _check_lengths(len(completions), {name: columns[name] for name in ("tests", "entry")})
         units = [
             UnitTest(str(i), _program(_text(one)), tests, entry=entry)
             for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True))
@@ -142,10 +149,33 @@ def _format(name: str) -> PromptFormat:
 
 
 def _task(row: Mapping[str, Any]) -> Task:
+    """Return a row as a task. Raises UserError where it lacks a field, or its literals are not two equal lists."""
     known = {field.name for field in fields(Task)}
-    plain = {name: value for name, value in row.items() if name in known}
-    texts = {name: tuple(map(str, plain.get(name, ()))) for name in ("inputs", "outputs")}
+    plain = {name: value for name, value in row.items() if name in known and value is not None}
+    if missing := [name for name in NEEDED if name not in plain]:
+        raise UserError(f"a task has no {missing[0]}: give {', '.join(NEEDED)}, as Run.tasks() does")
+    for name in ("inputs", "outputs"):
+        if isinstance(plain[name], str):  # it would be taken for a list of its characters
+            raise UserError(
+                f"{name} of a task is one text, {plain[name]!r}: give a list of literals, as Run.tasks() does"
+            )
+    texts = {name: tuple(map(str, plain[name])) for name in ("inputs", "outputs")}
+    if not len(texts["inputs"]) == len(texts["outputs"]) > 0:
+        raise UserError(
+            f"a task has {len(texts['inputs'])} inputs and {len(texts['outputs'])} outputs: give as many of each, one "
+            "at least"
+        )
     return Task(**{"id": "", "teacher": "", "student": "", **plain, **texts})
+
+
+def _check_lengths(wanted: int, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Raise UserError when a column has not as many rows as there are completions."""
+    for name, column in columns.items():
+        if len(column) != wanted:
+            raise UserError(
+                f"the column {name} has a length of {len(column)}, and there are {wanted} completions: give one row "
+                "for each"
+            )
 
 
 def _text(completion: Any) -> str:

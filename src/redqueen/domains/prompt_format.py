@@ -15,7 +15,7 @@ from redqueen.domains.chat import ChatFrame
 from redqueen.domains.compact import THINK, CompactFrame
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.fewshot import FewshotFrame
-from redqueen.domains.registry import kinds, refuse_unasked
+from redqueen.domains.registry import refuse_unasked, words_of
 from redqueen.nouns import Completion, Task
 
 if TYPE_CHECKING:
@@ -85,7 +85,10 @@ FRAMES: dict[str, Frame] = {
 
 @dataclass(frozen=True)
 class PromptFormat:
-    """Writes prompts for teachers and students, and reads what they answer; ``terms`` is the config's ``verify``."""
+    """Writes prompts for teachers and students, and reads what they answer; ``terms`` is the config's ``verify``.
+
+    All that takes a kind of task raises UserError for one that is unknown, or that has no words in the format.
+    """
 
     frame: Frame
     terms: VerifyConfig = field(default_factory=VerifyConfig)
@@ -117,7 +120,7 @@ class PromptFormat:
         return self.frame.opened(self._words(task.kind).solve(task)) + self._begun(task.kind)
 
     def parse_proposal(self, kind: str, text: str, given: Task | None) -> ParsedProposal:
-        """Read a teacher's text; never raises."""
+        """Read a teacher's text; never raises on it."""
         return self._words(kind).read_proposal(self.frame.outside(text), given, self.terms)
 
     def is_whole(self, kind: str, text: str, given: Task | None) -> bool:
@@ -131,7 +134,7 @@ class PromptFormat:
         return (int(tokens[0]), count) if len(tokens) == 1 else (-1, 0)
 
     def parse_answer(self, kind: str, text: str, finished: bool = True) -> ParsedAnswer:
-        """Read a student's text, without what the prompt has begun; never raises.
+        """Read a student's text, without what the prompt has begun; never raises on it.
 
         The beginning of an answer is none: a text that was cut off (``finished`` False) has one only where the format
         closed it before.
@@ -158,7 +161,7 @@ class PromptFormat:
         return self.frame.begun if self._words(kind).has_thoughts else ""
 
     def _words(self, kind: str) -> Words:
-        return kinds()[kind].words[self.name]
+        return words_of(kind, self.name)
 
 
 def choose_format(config: Config) -> PromptFormat:

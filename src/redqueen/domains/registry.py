@@ -14,7 +14,7 @@ from typing import Protocol
 
 from redqueen.config import Config, ProposeConfig, VerifyConfig
 from redqueen.domains.code.kinds import CODE
-from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind
+from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind, Words
 from redqueen.domains.logic.kinds import LOGIC, MINIMAL_LOGIC
 from redqueen.domains.maths.kinds import MATHS
 from redqueen.domains.own_code import import_named
@@ -56,10 +56,25 @@ def kinds() -> dict[str, TaskKind]:
 
 def kind_of(task: Task | Candidate) -> TaskKind:
     """Return the kind of a task. Raises UserError when no domain that was loaded has it."""
+    return kind_named(task.kind)
+
+
+def kind_named(name: str) -> TaskKind:
+    """Return the kind of this name. Raises UserError when no domain that was loaded has it."""
     known = kinds()
-    if task.kind not in known:
-        raise _unknown(task.kind)
-    return known[task.kind]
+    if name not in known:
+        raise _unknown(name)
+    return known[name]
+
+
+def words_of(kind: str, format_name: str) -> Words:
+    """Return the words of a kind in a format. Raises UserError for an unknown kind, or one without words in it."""
+    words = kind_named(kind).words
+    if format_name not in words:
+        raise UserError(
+            f"tasks of the kind {kind} have no prompts in the format {format_name}: choose one of {', '.join(words)}"
+        )
+    return words[format_name]
 
 
 def _unknown(kind: str) -> UserError:
