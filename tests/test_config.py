@@ -259,6 +259,15 @@ def test_settings_that_would_do_nothing_or_undo_another_are_refused(overrides: l
         load_config(None, overrides)
 
 
+def test_a_merged_reference_that_would_never_be_renewed_is_refused() -> None:
+    asked = ["learn.reference_merged=true", "learn.kl_weight=0.1", "learn.kl_to=reference"]
+    with pytest.raises(
+        UserError, match="reference_merged needs references that are renewed: set reference_every_steps"
+    ):
+        load_config(None, asked)
+    assert load_config(None, [*asked, "learn.reference_every_steps=2"]).learn.reference_merged
+
+
 @pytest.mark.parametrize(
     ("overrides", "complaint"),
     [

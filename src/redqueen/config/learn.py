@@ -121,6 +121,8 @@ class LearnConfig(Section):
             raise ValueError("average_plays needs averages: set average_decay_frac above 0")
         if self.reference_merged and not self.has_references:
             raise ValueError('reference_merged needs references: set kl_weight above 0 and kl_to = "reference"')
+        if self.reference_merged and not self.reference_every_steps:
+            raise ValueError("reference_merged needs references that are renewed: set reference_every_steps above 0")
         if self.reference_resets_moments and not (self.has_references and self.reference_every_steps):
             raise ValueError(
                 "reference_resets_moments needs references that are reset: set kl_weight and reference_every_steps "
