@@ -116,8 +116,9 @@ STANDARD = GaussianRating(MatchConfig())
 def decide(solve_rate_frac: float | None, expected_win_frac: float, tolerance_frac: float = 1e-9) -> Winner:
     """Who won: the student if it solved more than the ratings predict, the teacher if less, else a draw.
 
-    ``solve_rate_frac`` is the mean over the match's graded attempts; None when the teacher made no valid task, and then
-    the student wins. A match whose attempts were all lost is no game: do not ask. Ground: re-implementations.
+    ``solve_rate_frac`` is the mean over the match's tasks of the share of judged attempts that were right; None when
+    the teacher made no valid task, and then the student wins. A match whose attempts were all lost is no game: do not
+    ask. Ground: re-implementations.
     """
     if solve_rate_frac is None:
         return "student"
