@@ -40,8 +40,9 @@ class LearnConfig(Section):
     lone teacher's AdamW hardly heeds it (see ``teacher_rate_factor``). Ours: one step serves both roles, and to write
     short tasks is learned faster than to solve long ones."""
     min_informative_groups: int = Field(default=0, ge=0)
-    """A member's gradients are gathered over steps until so many groups with unequal rewards have spoken, and then it
-    is stepped once; 0: stepped at every step. Ours: AdamW's step is as large when a batch says next to nothing."""
+    """A member's gradients are gathered over steps until so many of its prompts (a student's groups; of a
+    teacher's group each prompt) have an advantage that is not 0, and then it is stepped once; 0: stepped at every step.
+    Ours: AdamW's step is as large when a batch says next to nothing."""
     drop_dead_groups: bool = False
     """Leave groups of equal rewards out before advantages are whitened. Ours: their zeros shrink the spread, so the
     fewer groups speak the louder each one is made; the papers whiten over all."""

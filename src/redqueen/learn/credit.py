@@ -191,7 +191,7 @@ def _proposal_rollouts(
 
 
 def _attempt_rollouts(answered: Sequence[Answered], advantages: Sequence[tuple[float | None, ...]]) -> list[Rollout]:
-    """One rollout a task and student; groups in which all rewards are equal teach nothing and are left out."""
+    """One rollout a task and student; groups whose advantages are all 0 teach nothing and are left out."""
     rollouts = []
     for one, row in zip(answered, advantages, strict=True):
         kept = one.kept
