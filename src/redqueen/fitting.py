@@ -96,7 +96,7 @@ def fit_to_base(config: Config) -> Fitted:
     """
     name = config.model.base
     if name == EMBEDDED:
-        wanted: list[Defaults] = [EMBEDDED_DEFAULTS] if not config.model_fields_set - {"run", "model"} else []
+        wanted: list[Defaults] = [] if _sections_set(config) - {"run", "model"} else [EMBEDDED_DEFAULTS]
         chosen, size, reasons = str(config.model.prompt_format), "", []
         if not wanted and not config.solve.model_fields_set & {"max_new_tokens"}:
             reasons.append(
@@ -120,6 +120,11 @@ def fit_to_base(config: Config) -> Fitted:
     if filled:
         reasons.append(f"left open and fitted to the base ({size or name}): {', '.join(filled)}")
     return Fitted(parse_config(data, "the config fitted to its base"), tuple(reasons))
+
+
+def _sections_set(config: Config) -> set[str]:
+    """Return the sections of which a field is set; a heading without one sets nothing."""
+    return {name for name in config.model_fields_set if getattr(config, name).model_fields_set}
 
 
 def _is_on_a_gpu(config: Config) -> bool:

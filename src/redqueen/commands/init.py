@@ -1,4 +1,7 @@
-"""``redqueen init``: a config file to begin with, every field with what its docstring says as a comment."""
+"""``redqueen init``: a config file to begin with, every field with what its docstring says as a comment.
+
+What a preset leaves open stays open, behind a ``#``: it is what ``redqueen.fitting`` fits to the base.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,25 @@ WIDTH = 110
 
 
 def config_text(preset: str) -> str:
-    """Return a whole config as TOML, with the values of a preset ("": the defaults).
+    """Return a whole config as TOML, with the values of a preset ("": the defaults, all of them left open).
 
     Raises UserError, naming the presets, when there is none of this name.
     """
     config = load_config(Path(preset) if preset else None)
     named = f"the preset {preset}" if preset else "the defaults"
-    lines = [f"# A run of redqueen with the values of {named}. Remove what you do not change: `redqueen train FILE`."]
+    lines = [
+        f"# A run of redqueen with the values of {named}: `redqueen train FILE` plays it.",
+        *_comment(
+            "What stands behind a # is left open: it has the value that is shown, or one that suits the base "
+            "(`redqueen train FILE --dry-run` says which). Take the # away to set it."
+        ),
+    ]
     for section, field in Config.model_fields.items():
         values = getattr(config, section)
         lines += ["", *_comment((field.annotation.__doc__ or "").split("\n\n")[0]), f"[{section}]"]
         for name, about in type(values).model_fields.items():
-            lines += ["", *_comment(about.description or ""), f"{name} = {_toml(values.model_dump(mode='json')[name])}"]
+            line = f"{name} = {_toml(values.model_dump(mode='json')[name])}"
+            lines += ["", *_comment(about.description or ""), line if name in values.model_fields_set else f"#{line}"]
     return "\n".join(lines) + "\n"
 
 
