@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -87,6 +88,19 @@ def test_mistakes_are_told_in_terms_of_arguments(quick_run: Path, tmp_path: Path
     assert told(redqueen.load_member, quick_run, "S9").startswith("member S9 does not live in")
     assert "is a run: name one of its members, member='T" in told(redqueen.load_member, quick_run)
     assert "has played 4 steps" in told(redqueen.resume, shutil.copytree(quick_run, tmp_path / "run"), num_steps=1)
+    assert told(redqueen.load_config, ["smoke"]) == (
+        "config: give a preset's name, a TOML file or plain values, not a list"
+    )
+    wanted = 'overrides: give a dict such as {"run.num_steps": 2}, not a list'
+    assert told(redqueen.load_config, "smoke", ["run.num_steps=2"]) == wanted
+    assert 'as "section.field"' in told(redqueen.load_config, "smoke", {3: 9})
+    for folder in ("maths", tmp_path):
+        assert "is one folder: give a list of folders" in told(redqueen.breed, "M1", folder, tmp_path / "out")
+    two = [tmp_path / "a", tmp_path / "b"]
+    array = np.array([1.0, 2.0, 3.0])
+    assert "fitness: give one number a parent, 2" in told(redqueen.breed, "X1", two, tmp_path / "out", fitness=array)
+    assert "are no numbers" in told(redqueen.breed, "X1", two, tmp_path / "out", fitness=["best", "worst"])
+    assert told(redqueen.load_member, "nowhere").startswith("source nowhere is no folder here")
     assert "There is no journal at" in told(redqueen.Run, tmp_path)
 
 

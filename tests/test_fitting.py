@@ -108,6 +108,15 @@ def test_the_plan_prints_the_reasons(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert 'prompt_format = "fewshot"' in printed and "# left open and fitted to the base" in printed
 
 
+def test_a_decay_that_begins_beyond_the_end_is_told_as_one_that_does_nothing() -> None:
+    learn = {"decay": "linear", "decay_from_step": 10}
+    told = fit_to_base(parse_config({"run": {"num_steps": 10}, "learn": learn}, "test")).reasons[-1]
+    assert told.startswith("learn.decay = linear does nothing here: the rate falls after step 10")
+    for run, other in (({"num_steps": 11}, learn), ({"num_steps": 10}, {"decay_from_step": 10})):
+        reasons = fit_to_base(parse_config({"run": run, "learn": other}, "test")).reasons
+        assert "does nothing" not in " ".join(reasons)
+
+
 def test_a_base_that_is_nowhere_is_refused() -> None:
     with pytest.raises(UserError, match="there is no such folder"):
         fit_to_base(parse_config({"model": {"base": "./nowhere"}}, "test"))

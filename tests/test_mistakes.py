@@ -10,10 +10,16 @@ from command_line import redqueen
 from small_bases import masked_base, small_base
 
 from redqueen.commands.init import config_text
+from redqueen.run.continuation import CHANGEABLE
 
 PAGE = Path(__file__).parents[1] / "docs" / "mistakes.md"
 PAIR = re.compile(r"^## (.+?)\n.*?^```sh\nredqueen (.+?)\n```\n+```text\n(.+?)\n```", re.MULTILINE | re.DOTALL)
 MISTAKES = PAIR.findall(PAGE.read_text(encoding="utf-8"))
+
+
+def test_the_page_names_all_that_may_change_in_a_run_that_goes_on_and_nothing_else() -> None:
+    section = PAGE.read_text(encoding="utf-8").split("## A run that is over")[1].split("\n## ")[0]
+    assert re.findall(r"`(\w+\.\w+)`", section) == list(CHANGEABLE)
 
 
 def test_there_are_ten() -> None:

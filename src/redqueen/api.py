@@ -55,6 +55,8 @@ def load_config(config: ConfigLike = None, overrides: Mapping[str, Any] | None =
 
     ``overrides`` are values by ``"section.field"``. Raises UserError naming the field and what would be right.
     """
+    _refuse_other_type("config", config, (Config, Mapping, str, Path), "a preset's name, a TOML file or plain values")
+    _refuse_other_type("overrides", overrides, (Mapping,), 'a dict such as {"run.num_steps": 2}')
     if isinstance(config, Config):
         found = config
     elif isinstance(config, Mapping):
@@ -66,11 +68,16 @@ def load_config(config: ConfigLike = None, overrides: Mapping[str, Any] | None =
         return found
     data = found.model_dump(mode="json", exclude_unset=True)
     for name, value in overrides.items():
-        section, dot, field = name.partition(".")
+        section, dot, field = str(name).partition(".")
         if not dot:
             raise UserError(f'overrides: write {name!r} as "section.field", for example "run.num_steps"')
         data.setdefault(section, {})[field] = value
     return parse_config(data, "overrides")
+
+
+def _refuse_other_type(name: str, given: object, known: tuple[type, ...], wanted: str) -> None:
+    if given is not None and not isinstance(given, known):
+        raise UserError(f"{name}: give {wanted}, not a {type(given).__name__}")
 
 
 @in_arguments
@@ -228,12 +235,18 @@ def breed(
 ) -> dict[str, Any]:
     """Make a child of PEFT folders in the folder ``out``; return what was done, as ``breeding.json`` there says it.
 
-    ``operator``: an id of ``redqueen operators``; ``space``: delta or factor; ``fitness``: one number a parent.
-    Raises UserError for what does not fit, with nothing written.
+    ``operator``: an id of ``redqueen operators``; ``space``: delta or factor; ``fitness``: one number a parent (a list
+    or an array). Raises UserError for what does not fit, with nothing written.
     """
     from redqueen.commands.breed import breed_folders
 
-    return breed_folders(operator, [Path(parent) for parent in parents], space, seed, fitness, Path(out))
+    if isinstance(parents, str | Path):
+        raise UserError(f"parents: {str(parents)!r} is one folder: give a list of folders")
+    try:
+        numbers = None if fitness is None else [float(value) for value in fitness]
+    except (TypeError, ValueError):
+        raise UserError(f"fitness: {fitness!r} are no numbers: give one for each parent") from None
+    return breed_folders(operator, [Path(parent) for parent in parents], space, seed, numbers, Path(out))
 
 
 @dataclass(frozen=True)
@@ -267,4 +280,7 @@ def load_member(source: str | Path, member: str = "") -> Member:
     if (folder / "journal.sqlite").is_file():
         alive = ", ".join(row["id"] for row in Run(folder).members() if row["left_step"] is None)
         raise UserError(f"{folder} is a run: name one of its members, member={alive.split(', ')[0]!r} (of {alive})")
-    return Member(folder.resolve().name, *load_base(str(folder)))
+    try:
+        return Member(folder.resolve().name, *load_base(str(folder)))
+    except UserError as error:
+        raise UserError(str(error).replace("model.base", "source")) from None

@@ -83,7 +83,7 @@ SMALL_TEMPERATURE = 0.7
 
 @dataclass(frozen=True)
 class Fitted:
-    """A config with nothing left open, and sentences on what was chosen and why."""
+    """A config with nothing left open, and sentences on what was chosen and why, and on what does nothing."""
 
     config: Config
     reasons: tuple[str, ...]
@@ -119,7 +119,19 @@ def fit_to_base(config: Config) -> Fitted:
     filled = [line for defaults in wanted for line in _fill(data, defaults)]
     if filled:
         reasons.append(f"left open and fitted to the base ({size or name}): {', '.join(filled)}")
-    return Fitted(parse_config(data, "the config fitted to its base"), tuple(reasons))
+    fitted = parse_config(data, "the config fitted to its base")
+    return Fitted(fitted, (*reasons, *_idle(fitted)))
+
+
+def _idle(config: Config) -> list[str]:
+    """Say what is asked for and does nothing in a run of this length; a preset that is tried for a few steps has it."""
+    learn, num_steps = config.learn, config.run.num_steps
+    if learn.decay == "constant" or learn.decay_from_step < num_steps:
+        return []
+    return [
+        f"learn.decay = {learn.decay} does nothing here: the rate falls after step {learn.decay_from_step} "
+        f"(learn.decay_from_step), and the run ends with step {num_steps}"
+    ]
 
 
 def _sections_set(config: Config) -> set[str]:

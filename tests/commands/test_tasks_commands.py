@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -172,9 +173,11 @@ def test_an_empty_answer_and_the_end_of_the_input_stop(run_dir: Path) -> None:
         assert num_right == 0 and "0 of 0 right" in said
 
 
-def test_a_run_without_such_a_task_says_so(run_dir: Path) -> None:
-    with pytest.raises(UserError, match="has no task that fits: loosen"):
+def test_a_run_without_such_a_task_says_so_and_names_only_options_that_there_are(run_dir: Path) -> None:
+    with pytest.raises(UserError, match="has no task that fits: loosen") as caught:
         play_with(run_dir, TaskFilter(teacher="T9"), "")
+    named = set(re.findall(r"--[a-z-]+", str(caught.value)))
+    assert named and named <= set(re.findall(r"--[a-z-]+", redqueen("play", "--help")[1]))
 
 
 # Tables --------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def play(
         raise UserError(f"--num {num_tasks}: give a number of tasks of at least 1")
     rows = find_tasks(run_dir, replace(wanted, limit=0))
     if not rows:
-        raise UserError(f"{run_dir} has no task that fits: loosen --kind, --step, --min-solved or --max-solved")
+        raise UserError(f"{run_dir} has no task that fits: loosen --kind, --min-solved or --max-solved")
     chosen = random.Random(seed).sample(rows, min(num_tasks, len(rows)))
     with open_verifier(journal_config(run_dir, allow_weak), num_workers=1) as verifier:
         num_right, num_asked = _ask_all(chosen, verifier, given, out)
