@@ -153,10 +153,20 @@ def compare(op: str, left: Value, right: Value) -> bool:
         difference = sympy.sympify(left - right)
         if difference.free_symbols:
             raise Refused("not-closed", "a comparison with an unknown")
-        about = difference.evalf(40)
-        left, right = (0 if abs(about) < _TINY and difference.equals(0) else about), 0
+        left, right = _signed(difference), 0
     found: bool = _COMPARED[op](left, right)
     return found
+
+
+def _signed(difference: Any) -> Any:
+    """Return 0 where a difference is exactly 0, whatever its digits, else its value to some digits."""
+    about = difference.evalf(40)
+    if abs(about) >= TINY:
+        return about
+    is_zero = difference.equals(0)
+    if is_zero is None:
+        raise Refused("not-closed", "whether two numbers are equal cannot be decided")
+    return 0 if is_zero else difference.evalf(40, maxn=_MOST_DIGITS)
 
 
 def operate(op: str, left: Value, right: Value) -> Value:
@@ -261,7 +271,9 @@ def _is_prime(value: int) -> int:
     return int(sympy.isprime(value))
 
 
-_TINY = sympy.Float("1e-30")
+TINY = sympy.Float("1e-30")
+"""What differs by less is compared exactly, or in ``_MOST_DIGITS``."""
+_MOST_DIGITS = 2 * MAX_BITS
 _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,

@@ -8,17 +8,30 @@ be the same in all of them.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import sympy
 from sympy.polys.polyerrors import UnsolvableFactorError
 
-from redqueen.domains.maths.exact import Calculator, Refused, Value, as_sympy, compare, from_sympy, is_number
+from redqueen.domains.maths.exact import (
+    TINY,
+    Calculator,
+    Refused,
+    Value,
+    as_sympy,
+    compare,
+    from_sympy,
+    is_number,
+    tidy,
+)
 from redqueen.domains.maths.language import FUNCTIONS, Node, StatementError, free_names, parse, write
 
 MAX_DEGREE, MAX_PRODUCT, MAX_UNKNOWNS, MAX_INDEX, MAX_ANSWER_CHARS = 6, 12, 4, 400, 60
 """Of an equation, of the equations of a system, of a system, of a sequence, of a number as it is written (all ours)."""
+_LARGEST_BELOW = 10**12
+"""Of a fraction that a surd is taken to be before it is looked at exactly."""
 
 
 def solve(text: str) -> tuple[str, str]:
@@ -278,7 +291,7 @@ def _roots(polynomials: list[Any], symbol: Any) -> list[dict[Any, Any]]:
     found = [root for root in sympy.roots(common) if _is_real(root)]
     if len(found) != num_real:
         raise Refused("not-closed", "a solution that has no closed form here")
-    return [{symbol: sympy.nsimplify(root) if root.is_Rational else root} for root in found]
+    return [{symbol: root} for root in found]
 
 
 def _is_real(value: Any) -> bool:
@@ -293,11 +306,23 @@ def _is_real(value: Any) -> bool:
 def _shown(value: Value) -> str:
     """Write a number in the language: ``-3``, ``5/2``, ``(1 + sqrt(5))/2``."""
     if not is_number(value):
-        value = from_sympy(sympy.nsimplify(sympy.radsimp(sympy.simplify(value)), rational=False))
+        value = _simplest(value)
     text = str(value) if is_number(value) else _closed(value)
     if len(text) > MAX_ANSWER_CHARS:
         raise Refused("too-large", f"a number of more than {MAX_ANSWER_CHARS} characters")
     return text
+
+
+def _simplest(value: Any) -> Value:
+    """Write a surd as simply as exact rules do, and as a fraction where it is one. No digits decide: ``nsimplify``
+    takes ``90 + sqrt(11)`` for a product of powers that is as large in its first fifteen.
+    """
+    value = sympy.sqrtdenest(sympy.radsimp(sympy.simplify(value)))
+    about = value.evalf(40)
+    if value.is_Rational or not about.is_Float:
+        return from_sympy(value)
+    near = Fraction(str(about)).limit_denominator(_LARGEST_BELOW)
+    return tidy(near) if abs(about - as_sympy(near)) < TINY and compare("=", value, near) else value
 
 
 def _closed(value: Any) -> str:

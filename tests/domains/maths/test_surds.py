@@ -1,0 +1,83 @@
+"""Roots: the truth of a statement that has one is exact, and its own statement, or any equal form, is a right answer."""
+
+import re
+from collections.abc import Iterator
+from random import Random
+
+import mpmath
+import pytest
+
+from redqueen.domains.maths.language import parse, write
+from redqueen.domains.maths.solver import solve
+from redqueen.domains.registry import grade
+from redqueen.nouns import Task
+from redqueen.verify import Verifier, guard
+
+DIGITS = 60
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    guard.faults.clear()
+    with Verifier(workers=1) as running:
+        yield running
+    assert not guard.faults, "the judge itself failed on a text"
+
+
+def task(gold: str) -> Task:
+    return Task("t", "T1", "S1", "maths_formal", "1 + 1", ("",), (gold,))
+
+
+def wrong_ones(cases: list[tuple[str, str]], verifier: Verifier) -> list[tuple[str, str]]:
+    """Return the (gold, answer) that are not graded right."""
+    grades = grade([(task(gold), answer) for gold, answer in cases], verifier)
+    return [case for case, one in zip(cases, grades, strict=True) if not one.correct]
+
+
+def value_of(text: str) -> mpmath.mpf:
+    """Return the value of an expression of ours of numbers, signs and roots, to ``DIGITS`` digits."""
+    assert re.fullmatch(r"(?:sqrt|[-+*/^() ]|[0-9]+)+", text), text
+    python = re.sub(r"([0-9]+)", r"mpf('\1')", text.replace("^", "**"))
+    return eval(python, {"mpf": mpmath.mpf, "sqrt": mpmath.sqrt})  # a text of this file's own
+
+
+def statements_with_roots(rng: Random, number: int) -> list[str]:
+    found = ["90 + sqrt(11)", "33 + sqrt(27)", "sqrt(6)/8 - 10", "sqrt(2) + sqrt(3)", "2^(1/3) + 4^(1/3)"]
+    while len(found) < number:
+        a, b, c, d = (rng.randint(1, rng.choice((20, 99, 999))) for _ in range(4))
+        found.append(rng.choice((f"{a} + {b}*sqrt({c})", f"sqrt({a})/{b} - {c}", f"sqrt({a}) + sqrt({b})",
+                                 f"{a}*sqrt({b}) - {c}*sqrt({d})", f"1/(sqrt({a}) + {b})")))  # fmt: skip
+    return found
+
+
+def test_the_truth_of_a_statement_with_roots_is_its_value_to_sixty_digits() -> None:
+    with mpmath.workdps(DIGITS):
+        for text in statements_with_roots(Random(11), 150):
+            verdict, truth = solve(text)
+            assert verdict == "ok", (text, truth)
+            assert abs(value_of(truth) - value_of(text)) <= mpmath.mpf(10) ** (8 - DIGITS), (text, truth)
+
+
+def test_a_statement_with_roots_states_its_own_truth(verifier: Verifier) -> None:
+    cases = [(solve(text)[1], write(parse(text))) for text in statements_with_roots(Random(12), 40)]
+    assert wrong_ones([case for case in cases if "sqrt" in case[0]], verifier) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("1/(2^(1/3) - 1) - 2^(1/3) - 4^(1/3)", "1"),
+        ("sqrt(2) - (sqrt(2) + 1/999999999999^3)", f"-1/{999999999999**3}"),
+        ("(sqrt(2) + sqrt(3))^2 - 2*sqrt(6)", "5"),
+        ("1 where sqrt(2) + 1/999999999999^9 > sqrt(2)", "1"),
+        ("1 where sqrt(2)*sqrt(3) = sqrt(6), (sqrt(2) + sqrt(3))^2 = 5 + 2*sqrt(6)", "1"),
+        ("x where x^2 = 3 + 2*x, x > sqrt(8)", "3"),
+    ],
+)
+def test_whether_a_difference_is_zero_is_decided_exactly(text: str, truth: str) -> None:
+    assert solve(text) == ("ok", truth)
+
+
+def test_a_number_that_lies_very_near_the_truth_is_wrong(verifier: Verifier) -> None:
+    near = ["sqrt(2) + 1/999999999999^3", "sqrt(2) + 10^(-20)", "sqrt(2)*(1 - 10^(-18))", "886731088897/627013566048"]
+    assert wrong_ones([("sqrt(2)", answer) for answer in near], verifier) == [("sqrt(2)", answer) for answer in near]
