@@ -1,4 +1,4 @@
-"""Roots: the truth of a statement that has one is exact, and its own statement, or any equal form, is a right answer."""
+"""Roots: the truth of a statement that has one is exact, and its own statement or any equal form is right."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from random import Random
 
 import mpmath
 import pytest
+from test_maths_solver import TRUTHS
 
 from redqueen.domains.maths.language import parse, write
 from redqueen.domains.maths.solver import solve
@@ -81,3 +82,38 @@ def test_whether_a_difference_is_zero_is_decided_exactly(text: str, truth: str) 
 def test_a_number_that_lies_very_near_the_truth_is_wrong(verifier: Verifier) -> None:
     near = ["sqrt(2) + 1/999999999999^3", "sqrt(2) + 10^(-20)", "sqrt(2)*(1 - 10^(-18))", "886731088897/627013566048"]
     assert wrong_ones([("sqrt(2)", answer) for answer in near], verifier) == [("sqrt(2)", answer) for answer in near]
+
+
+def rearranged(gold: str) -> list[str]:
+    """Return other writings of a sum, a difference or a product."""
+    match parse(gold)[1]:
+        case ("+", a, b):
+            return [f"{write(b)} + {write(a)}", f"({gold})*1"]
+        case ("-", a, b):
+            return [f"-({write(b)}) + {write(a)}", f"({gold})*1"]
+        case ("*", a, b):
+            return [f"({write(b)})*({write(a)})", f"2*({gold})/2"]
+    return [f"0 + {gold}", f"({gold})*1"]
+
+
+EQUATIONS_WITH_ROOTS = [
+    *(text for text, truth in TRUTHS.items() if "sqrt" in truth or "^" in truth),
+    "x where x^2 - 6*x + 7 = 0, x > 3", "x where 3*x^2 - x = 5, x < 0", "x + y where x^2 = 2, y^2 = 3, x > 0, y > 0",
+    "x where x^4 - 10*x^2 + 1 = 0, x > 3", "x where x^4 - 4*x^2 + 2 = 0, x > 1", "x where x^3 + 3*x = 2",
+    "x where x^4 = 5, x > 0", "x where x^3 = 5/4", "x where x^2 + y^2 = 5, x*y = 1, x > y, y > 0",
+    "x where x^4 - 2*x^2 = 1, x > 0", "sqrt(2) + sqrt(5) + 1", "x where x^3 - 3*x^2 + 3*x = 3", "x where x^6 - 6*x^3 + 7 = 0, x > 3/2",
+]  # fmt: skip
+
+
+def test_a_truth_with_roots_is_right_in_another_order_too_or_there_is_no_task(verifier: Verifier) -> None:
+    golds = {text: solve(text) for text in EQUATIONS_WITH_ROOTS}
+    assert {verdict for verdict, _ in golds.values()} <= {"ok", "not-closed", "too-large"}
+    assert sum(verdict == "ok" for verdict, _ in golds.values()) > 12
+    cases = [(gold, answer) for verdict, gold in golds.values() if verdict == "ok" for answer in rearranged(gold)]
+    assert wrong_ones(cases, verifier) == []
+
+
+def test_a_root_of_a_root_is_a_form_of_the_sum_that_it_is(verifier: Verifier) -> None:
+    cases = [("sqrt(2) + sqrt(3)", "sqrt(5 + 2*sqrt(6))"), ("2^(1/4)", "sqrt(sqrt(2))")]
+    assert solve("x where x^4 - 10*x^2 + 1 = 0, x > 3") == ("ok", "sqrt(2) + sqrt(3)")
+    assert wrong_ones(cases, verifier) == []

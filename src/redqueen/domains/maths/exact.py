@@ -226,9 +226,9 @@ def _root(base: Value, exponent: Value) -> Value:
 
 
 def square_root(value: Value) -> Value:
-    """Return the square root of a number that is not negative."""
+    """Return the square root of a number that is not negative, or of a sum of roots of such numbers."""
     if not is_number(value):
-        raise Refused("not-closed", "a root of a root or of an unknown that has no range")
+        return _nested_root(value)
     if value < 0:
         raise Refused("undefined", "the root of a negative number")
     below = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
@@ -237,6 +237,15 @@ def square_root(value: Value) -> Value:
     if max(value.numerator, value.denominator) > MAX_FACTORED:
         raise Refused("too-large", "a root of too large a number")
     return sympy.sqrt(as_sympy(value))
+
+
+def _nested_root(value: Any) -> Value:
+    """The square root of a sum of roots, as a sum of roots where it is one; nothing is nested deeper."""
+    if value.free_symbols or any(not part.base.is_Rational for part in value.atoms(sympy.Pow)):
+        raise Refused("not-closed", "a root of a root of a root, or of an unknown that has no range")
+    if compare("<", value, 0):
+        raise Refused("undefined", "the root of a negative number")
+    return from_sympy(sympy.sqrtdenest(sympy.sqrt(value)))
 
 
 def from_sympy(value: Any) -> Value:
