@@ -56,6 +56,8 @@ STATEMENTS: tuple[tuple[str, str], ...] = (
     ("a(399) where a(1) = 1, a(2) = 1, a(n) = a(n - 1) + a(n - 2)", "too-large"),
     ("sqrt(999999999989*999999999961)", "too-large"),
     ("lcm(999999999989, 999999999961)^200", "too-large"),
+    ("34308^(6/7)", "too-large"),
+    ("999999999999*999 + sqrt(2)", "too-large"),
     # undefined, or not closed
     ("1/0", "undefined"),
     ("5 % 0", "undefined"),
@@ -72,6 +74,8 @@ STATEMENTS: tuple[tuple[str, str], ...] = (
     ("x where 2^x = 8", "not-closed"),
     ("x where x % 3 = 2", "not-closed"),
     ("(-8)^(1/3)", "not-closed"),
+    ("x where x^3 - 3*x + 1 = 0, x > 1", "not-closed"),
+    ("x where x^3 - 3*x + 1 = 0, x^2 > 3", "not-closed"),
     # nothing to find
     ("5", "trivial"),
     ("7/3", "trivial"),

@@ -101,7 +101,8 @@ EQUATIONS_WITH_ROOTS = [
     "x where x^2 - 6*x + 7 = 0, x > 3", "x where 3*x^2 - x = 5, x < 0", "x + y where x^2 = 2, y^2 = 3, x > 0, y > 0",
     "x where x^4 - 10*x^2 + 1 = 0, x > 3", "x where x^4 - 4*x^2 + 2 = 0, x > 1", "x where x^3 + 3*x = 2",
     "x where x^4 = 5, x > 0", "x where x^3 = 5/4", "x where x^2 + y^2 = 5, x*y = 1, x > y, y > 0",
-    "x where x^4 - 2*x^2 = 1, x > 0", "sqrt(2) + sqrt(5) + 1", "x where x^3 - 3*x^2 + 3*x = 3", "x where x^6 - 6*x^3 + 7 = 0, x > 3/2",
+    "x where x^4 - 2*x^2 = 1, x > 0", "sqrt(2) + sqrt(5) + 1", "x where x^3 - 3*x^2 + 3*x = 3",
+    "x where x^6 - 6*x^3 + 7 = 0, x > 3/2",
 ]  # fmt: skip
 
 

@@ -161,6 +161,8 @@ def compare(op: str, left: Value, right: Value) -> bool:
 def _signed(difference: Any) -> Any:
     """Return 0 where a difference is exactly 0, whatever its digits, else its value to some digits."""
     about = difference.evalf(40)
+    if not about.is_real:
+        raise Refused("not-closed", "a comparison of what is written with imaginary numbers")
     if abs(about) >= TINY:
         return about
     is_zero = difference.equals(0)

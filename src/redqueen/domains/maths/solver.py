@@ -332,7 +332,10 @@ def _closed(value: Any) -> str:
     allowed = (sympy.Add, sympy.Mul, sympy.Pow, sympy.Rational)
     if any(not isinstance(part, allowed) for part in sympy.preorder_traversal(value)):
         raise Refused("not-closed", "a value that is no real number in closed form")
-    node = parse(str(value).replace("**", "^"))[1]
+    try:
+        node = parse(str(value).replace("**", "^"))[1]
+    except StatementError as error:
+        raise Refused("too-large", f"a root with {error}") from None
     Calculator().value(node, {})  # which compares answers with it: of what it refuses, no other form would be right
     return write(node)
 
