@@ -5,9 +5,10 @@ import contextlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redqueen.domains.logic.checking import grade_assignment
 from redqueen.domains.logic.deduction import Solver, TooHardError
 from redqueen.domains.logic.kinds import PUZZLE
-from redqueen.domains.logic.language import PuzzleError, read_puzzle, write_puzzle
+from redqueen.domains.logic.language import PuzzleError, read_puzzle, write_answer, write_puzzle
 from redqueen.domains.logic.measures import measure, size_of, sort_of
 from redqueen.domains.logic.normal import normal_form
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
@@ -63,6 +64,42 @@ def test_a_lemma_and_its_proof_are_judged(text: str, proof: str) -> None:
         return
     assert read_lemma(write_lemma(lemma)) == lemma
     assert not isinstance(found, Task) or follows(lemma)
+
+
+NAMES = st.lists(
+    st.sampled_from(["knight", "knave", "king", "is", "x", "isknight", "Knights"]) | st.from_regex(r"[A-Za-z]{1,8}\Z"),
+    min_size=2,
+    max_size=25,
+    unique=True,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(NAMES, st.sampled_from(["order", "number", "knights"]), st.integers(0, 9_900))
+def test_the_gold_answer_of_a_puzzle_is_right_whatever_its_names_are(names: list[str], sort: str, low: int) -> None:
+    first = f"{sort} {' '.join(names)}" + (f", {low} {low + 99}" if sort == "number" else "")
+    clue = f"{names[0]}: {names[0]} = 1" if sort == "knights" else f"{names[0]} < {names[1]}"
+    try:
+        puzzle = read_puzzle(f"{first}\n{clue}")
+    except PuzzleError:
+        return  # a word of the language
+    values = tuple(puzzle.values[at % len(puzzle.values)] for at in range(len(names)))
+    gold = write_answer(puzzle, values)
+    task = Task("1", "", "", PUZZLE.name, write_puzzle(puzzle), ("",), (gold,))
+    assert grade_assignment(task, PUZZLE.gold(task), RULES).correct
+
+
+def test_only_among_knights_is_a_value_a_knight() -> None:
+    for code, answer, is_right in (
+        ("order king knight rook\nking < knight\nknight < rook", "king = 1, knight = 2, rook = 3", True),
+        ("order king knight rook\nking < knight\nknight < rook", "king = knight, knight = 2, rook = 3", False),
+        ("number knave x, 1 9\nknave < x", "knave is 1, x is 2", True),
+        ("number knave x, 1 9\nknave < x", "knave is knight, x is 2", False),
+        ("knights A B\nA: not B", "A = knight, B = knave", True),
+    ):
+        gold = answer.replace("= knight", "= 1").replace("knave is knight", "knave is 1").replace("= knave", "= 0")
+        task = Task("1", "", "", PUZZLE.name, code, ("",), (gold,))
+        assert grade_assignment(task, answer, RULES).correct is is_right, answer
 
 
 @settings(max_examples=200, deadline=None)

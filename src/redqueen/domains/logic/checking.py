@@ -16,8 +16,8 @@ from redqueen.verify.programs import Rules, call_job, run_once
 KILL_CPU_MS, ACCEPT_CPU_MS = 2_000, 1_000
 """CPU time after which the solver is killed, and within which it must have ended for a task (ours): apart, so that no
 puzzle is a task once and too slow the next time."""
-MAX_ANSWER_CHARS = 400
-"""A longer answer is not read (ours): twenty-five names with their places fit."""
+MAX_ANSWER_CHARS = 450
+"""A longer answer is not read (ours): twenty-five names of eight letters with numbers of four digits fit."""
 _PART = re.compile(r"([A-Za-z]{1,8})\s*(?:=|is)\s*([0-9]{1,4}|knight|knave)", re.ASCII)
 _KNIGHTS = {"knight": "1", "knave": "0"}
 
@@ -65,13 +65,18 @@ def is_solution(puzzle: Puzzle, values: dict[str, int]) -> bool:
 
 def read_values(answer: str) -> dict[str, int]:
     """Read ``A = 1, B = 2``, in any order. Raises ValueError for anything else, and for a name that stands twice."""
-    values: dict[str, int] = {}
+    return {name: int(_KNIGHTS.get(said, said)) for name, said in _said_of(answer).items()}
+
+
+def _said_of(answer: str) -> dict[str, str]:
+    """The value of each name as it is written: a number, ``knight`` or ``knave``."""
+    said: dict[str, str] = {}
     for part in re.split(r"[,;\n]", answer.strip().rstrip(".")):
         found = _PART.fullmatch(part.strip())
-        if found is None or found.group(1) in values:
+        if found is None or found.group(1) in said:
             raise ValueError("A = 1, B = 2 was wanted, every name once")
-        values[found.group(1)] = int(_KNIGHTS.get(found.group(2), found.group(2)))
-    return values
+        said[found.group(1)] = found.group(2)
+    return said
 
 
 def grade_assignment(task: Task, answer: str, rules: Rules) -> Grade:
@@ -82,6 +87,6 @@ def grade_assignment(task: Task, answer: str, rules: Rules) -> Grade:
         values = read_values(answer)
     except ValueError as error:
         return Grade(False, "unparsable", str(error))
-    if re.search(r"\bkn(?:ight|ave)\b", answer) and not task.code.startswith("knights"):
+    if not task.code.startswith("knights ") and _KNIGHTS.keys() & set(_said_of(answer).values()):
         return Grade(False, "ok", "nobody here is a knight or a knave")
     return Grade(values == read_values(task.outputs[0]), "ok")
