@@ -176,3 +176,41 @@ def test_equal_pairs_are_graded_once_and_grades_keep_their_order(verifier: Verif
 
 def test_nothing_to_do_is_done_at_once(verifier: Verifier) -> None:
     assert verifier.run([]) == [] and registry.check([], verifier) == [] and registry.grade([], verifier) == []
+
+
+LEAKING = {
+    "decimal": """
+    c = decimal.getcontext()
+    was, c.prec = c.prec, 5
+    return x if was == 28 else -x""",
+    "collections": """
+    C = collections.Counter
+    was = getattr(C, 'q', 0)
+    C.q = was + x
+    return was""",
+    "calendar": """
+    was = calendar.firstweekday()
+    calendar.setfirstweekday(x % 7)
+    return was + x""",
+    "string": """
+    T = string.Template
+    T.delimiter += '%' * (x > 5)
+    return T.delimiter * x""",
+    "fractions": """
+    F = fractions.Fraction
+    if x > 5:
+        F.q = 1
+    return getattr(F, 'q', 0) + x""",
+}
+"""Programs that leave something in a library for whatever runs after them in their process."""
+
+
+@pytest.mark.parametrize("module", LEAKING)
+def test_the_grade_of_an_answer_does_not_depend_on_the_other_answers(verifier: Verifier, module: str) -> None:
+    given = task(verifier, "code_i", f"import {module}\ndef f(x):{LEAKING[module]}", "3")
+    answers = ["9", "7", "3", "8", "6"]
+    alone = [registry.grade([(given, answer)], verifier)[0].correct for answer in answers]
+    for order in (answers, answers[::-1]):
+        together = dict(zip(order, registry.grade([(given, answer) for answer in order], verifier), strict=True))
+        assert [together[answer].correct for answer in answers] == alone
+    assert alone[2]

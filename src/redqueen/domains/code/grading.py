@@ -1,8 +1,8 @@
 """Grading answers: the judge compares canonical literals; no answer is evaluated and no ``==`` of a program is asked.
 
 Deduction is decided in the judge alone. Abduction runs the task's program on all answers to it in one child, a fresh
-namespace for each. Induction runs each answered program on the hidden inputs, and again under another hash seed
-only while it is right.
+namespace for each; a program that imports anything runs in a child for each. Induction runs each answered program on
+the hidden inputs, and again under another hash seed only while it is right.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ def grade_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Gr
 
 
 def grade_inputs(task: Task, answers: Sequence[str], rules: Rules) -> Generator[Job, Run, list[Grade]]:
-    """Grade the distinct answers to one abduction. Any input that gives the recorded output is right."""
+    """Grade the distinct answers to one abduction. Any input that gives the recorded output is right.
+
+    What a program changed in a module outlives its namespace, so one that imports runs on each answer alone: no grade
+    depends on the other answers.
+    """
     read = [_read_arguments(answer, rules) for answer in answers]
-    texts = [text for text in read if isinstance(text, str)]
+    texts = list(dict.fromkeys(text for text in read if isinstance(text, str)))
+    at_once = 1 if "import" in task.code else MAX_ANSWERS_PER_CHILD
     found: dict[str, Grade] = {}
-    for start in range(0, len(texts), MAX_ANSWERS_PER_CHILD):
-        chunk = list(dict.fromkeys(texts[start : start + MAX_ANSWERS_PER_CHILD]))
-        found.update((yield from _try_inputs(task, chunk, rules)))
+    for start in range(0, len(texts), at_once):
+        found.update((yield from _try_inputs(task, texts[start : start + at_once], rules)))
     return [found[text] if isinstance(text, str) else text for text in read]
 
 
