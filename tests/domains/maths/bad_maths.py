@@ -199,5 +199,37 @@ ANSWERS: tuple[tuple[str, str, bool], ...] = (
     ("sqrt(2)", "665857/470832", False), ("sqrt(2)", "-sqrt(2)", False), ("sqrt(2)", "x where x^2 = 2", False),
     ("sqrt(5)/2 + 1/2", "(1 + sqrt(5))/2", True), ("sqrt(5)/2 + 1/2", "\\frac{1+\\sqrt{5}}{2}", True),
     ("sqrt(5)/2 + 1/2", "(1 - sqrt(5))/2", False), ("2*sqrt(2)", "sqrt(8)", True), ("2*sqrt(2)", "\\sqrt{8}", True),
+    # a decimal point, a sign, brackets or a unit change nothing
+    *(("5/2", answer, True) for answer in (
+        "2.5 litres", "+2.5", "{2.5}", "\\left(2.5\\right)", "2.5\\text{ cm}", "-(-2.5)", "2.5 kg", "x = +2.5",
+        "\\{2.5\\}", "2.5^\\circ", "2.5 \\$", "5/2 pens", "\\frac{5}{2} pens", "0.25\\times 10^1", "\\(2.5\\)", "+5/2",
+        "2.50 litres.",
+    )),
+    *(("7", answer, True) for answer in (
+        "7.0 apples", "+7.0", "7 pens", "7 books", "7 dollars", "7.00 dollars", "7 children", "7\\text{ children}",
+        "(7) eggs",
+    )),
+    *(("-5/2", answer, True) for answer in ("-2.5 degrees", "−2.5", "-(2.5)", "(-2.5)", "{-2.5}\\text{ m}", "-(+2.5)")),
+    *(("5/2", answer, False) for answer in (
+        "-2.5", "-(2.5)", "2.51 litres", "2.5 dozen", "2.5 hundred", "2.5 or", "2.5 pi", "2.5 percent", "2.5 squared",
+        "(2.5", "[2.5)", "2.5 incorrect", "2\\frac{5}{2}", "2.5\\times 10^1", "2.5 litres 3", "2.5 thirty",
+        "2.5 ninths", "2.5 infinity",
+    )),
+    *(("1/2 + sqrt(5)/2", answer, True) for answer in (
+        "0.5*(1+sqrt(5))", "(1+5^0.5)/2", "0.5 + sqrt(5)/2", "x = 0.5*(1 + sqrt(5))", "0.5 + 0.5*sqrt(5.0)",
+    )),
+    *(("1/2 + sqrt(5)/2", answer, False) for answer in ("0.5*(1+2.2360679)", "0.500001*(1+sqrt(5))", "1.618033988")),
+    # words beside a root count as words beside a number do
+    *(("2*sqrt(3)", answer, False) for answer in (
+        "2\\sqrt{3}\\text{ or 5}", "2\\sqrt{3}\\text{ minus 1}", "2\\sqrt{3}\\text{ squared}", "4\\sin(\\pi/3)",
+        "2\\sqrt{3}\\text{ or }5", "\\text{not }2\\sqrt{3}", "2\\sqrt{3} squared", "2\\tan(60^\\circ)", 
+        "2\\sqrt{3} dozen",
+        "2\\sqrt{3}\\text{ and a half}", "\\text{twice }\\sqrt{3}", "2\\sqrt{3}\\text{?}",
+    )),
+    *(("2*sqrt(3)", answer, True) for answer in (
+        "2\\sqrt{3}\\text{ cm}", "\\left(2\\sqrt{3}\\right)", "\\frac{6}{\\sqrt{3}}", "2 \\cdot \\sqrt{3}",
+        "\\sqrt{12}",
+        "$2\\sqrt{3}$", "x = 2\\sqrt{3}", "2*3^0.5", "2.0*sqrt(3)", "2*sqrt(3) cm",
+    )),
 )  # fmt: skip
 """(gold, answer, whether it is right)."""

@@ -8,6 +8,7 @@ Whatever the gold answer itself contains is allowed.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 _RELATION = re.compile(
     r"(?<!\\)[=<>≤≥≠≈≡≅≃∼∝＝]|\\(?:n?eq?|ne|leq?|geq?|lt|gt|approx|equiv|sim(?:eq)?|cong|doteq|propto|in|to|mapsto|mid|ni|"
@@ -26,13 +27,15 @@ _COMPUTED = re.compile(
 _NUMERAL = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+|\\frac\{[0-9]+\}\{[0-9]+\}|[0-9]+/[0-9]+)")
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
 _TAKES_BACK = re.compile(
-    r"\b(?:not|nor|or|isn't|wrong|false|unless|except|other|never|no|n't|either|between|about|approx\w*|maybe|at least|"
-    r"at most|less|more|if|when|half|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty)\b",
+    r"\b(?:not|nor|or|isn't|wrong|incorrect|false|unless|except|other|never|no|n't|either|between|about|"
+    r"approx\w*|maybe|at least|at most|"
+    r"less|more|if|when|half|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|"
+    r"(?:thir|for|four|fif|six|seven|eigh|nine)(?:teen|ty)|infinity|perhaps|nearly|almost|roughly)\b",
     re.I,
 )
 _CHANGES = re.compile(
     r"\b(?:squared|cubed|factorial|(?:doubl|tripl|halv)e[ds]?|twice|thrice|times|plus|minus|negative|opposite|over|modulo|"
-    r"mod|inverse|reciprocal|root|log|base|divided|halves|thirds|quarters|fourths|fifths|sixths|eighths|[iex])\b",
+    r"mod|inverse|reciprocal|root|log|base|divided|halves|thirds|quarters|fourths|fifths|sixths|eighths|ninths|[iex])\b",
     re.I,
 )
 _NOT_OF_A_UNIT = re.compile(r"[?!+*=<>|0-9]|(?<![a-zA-Z])-")
@@ -43,6 +46,15 @@ _SCALES = re.compile(
     re.I,
 )
 _SIGNS_OF_SCALE = re.compile(r"[‰‱]|(?<=[0-9 {])M\b")
+_UNIT = re.compile(r"\s+(?!(?:exp|inf|log|phi|sqrt|tau|cos|sin|tan)$)(?:[a-zA-Z]{3,}|[ckm]?m|[km]?g|m?[lL]|h|s)$")
+"""One bare word behind a number: what is counted, or a unit. The rules for words have been applied before."""
+_DRESS = re.compile(r"\\left|\\right|\\?\$|\^\{?\\circ\}?|\\[()\[\],;:! ]|~|\s")
+_BARE = re.compile(
+    r"([-+({\[]*)([0-9]{1,80}(?:\.[0-9]{0,80}|/[0-9]{1,80})?|\.[0-9]{1,80})"
+    r"(?:\\(?:times|cdot)10\^\{?(-?[0-9]{1,2})\}?)?([)}\]]*)",
+    re.ASCII,
+)
+_FRACTION = re.compile(r"(?<![0-9)}\]])\\[dt]?frac\{([0-9]+)\}\{([0-9]+)\}")
 _OF_A_NUMBER = frozenset(
     {
         "frac", "dfrac", "tfrac", "sqrt", "times", "cdot", "circ", "degree", "left", "right", "quad", "qquad",
@@ -60,6 +72,7 @@ _DEGREE = re.compile(r"°|(?<!\^)\\degree(?![a-zA-Z])")
 _COLLECTION = re.compile(r"(?:\\left)?\s*(\\\{|[(\[]).*,.*(?:\\\}|[)\]])", re.DOTALL)
 _SPACES = re.compile(r"\\[,;:! ]|~|\s|\\q?quad|\\(?:left|right)(?![a-zA-Z])")
 _TEXTS = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
+_CLOSED_BY = str.maketrans("({[", ")}]")
 _MAX_DEPTH = 8
 _LONG_POWER = re.compile(r"\^\s*\{?\s*-?[0-9]{5}")
 _LONG_FACTORIAL = re.compile(r"[0-9]{4}\)*\}*!|!\)*\}*!")
@@ -93,6 +106,24 @@ def plain_form(answer: str) -> str:
     return text.replace(",", "") if re.fullmatch(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?", text) else text
 
 
+def bare_number(answer: str) -> Fraction | None:
+    """Return the number that an answer states with a sign, brackets, a decimal point or a unit; None: it is more.
+
+    For answers that ``comparable`` has let pass beside a number: other words than a unit are gone then.
+    """
+    answer = alone[1] if (alone := _TEXT.fullmatch(answer)) else answer
+    text = joined_groups(_UNIT.sub("", _TEXT.sub("", answer).strip())).replace("−", "-")
+    text = _FRACTION.sub(r"\1/\2", _DRESS.sub("", text.replace("\\{", "{").replace("\\}", "}")))
+    found = _BARE.fullmatch(text)
+    if found is None:
+        return None
+    before, number, power, behind = found.groups()
+    opened = re.sub("[-+]", "", before)
+    if opened[::-1].translate(_CLOSED_BY) != behind or re.search("/0+$", number):
+        return None
+    return Fraction(number) * (-1) ** before.count("-") * Fraction(10) ** int(power or 0)
+
+
 def comparable(gold: str, answer: str) -> tuple[str, str] | None:
     """Return the gold answer and the given one as they are to be compared, or None when the latter is no answer."""
     gold, answer = (_DEGREE.sub(r"^\\circ ", side.strip().removesuffix(".")).strip() for side in (gold, answer))
@@ -112,9 +143,30 @@ def comparable(gold: str, answer: str) -> tuple[str, str] | None:
         return None
     if set(_COMPUTED.findall(answer)) - set(_COMPUTED.findall(gold)):
         return None
-    if _NUMERAL.fullmatch(gold.replace(" ", "").replace("dfrac", "frac")) and not _is_one_number(answer):
-        return None
-    return gold, answer
+    if _NUMERAL.fullmatch(gold.replace(" ", "").replace("dfrac", "frac")):
+        return (gold, answer) if _is_one_number(answer) else None
+    return None if _is_altered(gold, answer) else (gold, answer)
+
+
+def _is_altered(gold: str, answer: str) -> bool:
+    """Tell whether words beside a value, of which the gold answer has none, change it, take it back or give another;
+    or whether it is computed by functions where the gold answer is a number of digits, signs and roots.
+    """
+    if _TEXT.search(gold) or _TEXT.fullmatch(answer):
+        return False
+    is_number = not (set(_COMMAND.findall(gold)) - _OF_A_NUMBER or re.search(r"[a-zA-Z,;]", _COMMAND.sub("", gold)))
+    if is_number and set(_COMMAND.findall(_TEXT.sub("", answer))) - _OF_A_NUMBER:
+        return True
+    return _has_altering_words(answer, whole=is_number)
+
+
+def _has_altering_words(answer: str, whole: bool = True) -> bool:
+    """Tell whether a remark in words, or with ``whole`` any word of an answer, says more than a unit."""
+    remarks = _TEXT.findall(answer)
+    if not _TEXT.fullmatch(answer) and any(map(_NOT_OF_A_UNIT.search, remarks)):
+        return True
+    words = _COMMAND.sub(" ", _TEXT.sub(r" \1 ", answer)) if whole else " ".join(remarks)
+    return bool(_TAKES_BACK.search(words) or _CHANGES.search(words))
 
 
 def _is_other_collection(gold: str, answer: str) -> bool:
@@ -181,11 +233,7 @@ def _kinds(relations: list[str]) -> list[str]:
 
 def _is_one_number(answer: str) -> bool:
     """Tell whether it is a number as one writes it down, with or without a unit: no sum, no product, no list."""
-    remarks = _TEXT.findall(answer)
-    words = _COMMAND.sub(" ", _TEXT.sub(r" \1 ", answer))
-    if not _TEXT.fullmatch(answer) and any(map(_NOT_OF_A_UNIT.search, remarks)):
-        return False
-    if _TAKES_BACK.search(words) or _CHANGES.search(words):
+    if _has_altering_words(answer):
         return False
     bare = joined_groups(_TEXT.sub("", answer).replace("\\$", "").replace("^\\circ", "").replace("^{\\circ}", ""))
     bare = re.sub(r"\\[,!;: ]|(?<=[0-9])[.]$", " ", bare).strip()

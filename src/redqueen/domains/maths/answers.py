@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
-from redqueen.domains.maths.answer_form import comparable, final_answer, plain_form
+from redqueen.domains.maths.answer_form import bare_number, comparable, final_answer, plain_form
 from redqueen.domains.maths.language import Node, StatementError, parse
 from redqueen.nouns import Grade, Task
 from redqueen.verify.pool import Jobs
@@ -40,15 +40,14 @@ def grade_number(task: Task, answer: str, rules: Rules) -> Grade | Jobs[Grade]:
         return Grade(False, "ok", "no value, or not only one")
     if plain_form(sides[0]) == plain_form(sides[1]):
         return Grade(True, "ok")
-    if _DECIMAL.search(sides[1]):
-        bare = plain_form(sides[1])
-        exact = _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(bare) and _number(gold) == _number(bare)
-        return Grade(bool(exact), "ok")
-    if in_latex(given) != given:
-        difference = [f"({gold}) - ({given})"]
-        job = call_job("redqueen.domains.maths.solver", "solve", difference, COMPARE_CPU_MS, rules)
-        return _said(job, "('ok', '0')")
-    return same_value(*sides, rules)
+    if _PLAIN.fullmatch(gold) and (number := bare_number(sides[1])) is not None:
+        return Grade(_number(gold) == number, "ok")
+    for stated in (given, sides[1]):  # as it was given, and behind its ``x =``
+        if in_latex(stated) != stated:
+            difference = [f"({gold}) - ({stated})"]
+            job = call_job("redqueen.domains.maths.solver", "solve", difference, COMPARE_CPU_MS, rules)
+            return _said(job, "('ok', '0')")
+    return Grade(False, "ok") if _DECIMAL.search(sides[1]) else same_value(*sides, rules)
 
 
 def same_value(
