@@ -1,5 +1,8 @@
 """What a teacher of the compact format writes is held to the assignment that it wrote first."""
 
+import sys
+from types import FrameType
+
 import pytest
 from lesson_check import COMPACT, drawn_lessons, is_proposal
 
@@ -44,6 +47,41 @@ def test_what_lessons_write_is_left_as_it_is():
         if is_proposal(lesson):
             text = lesson.completions[0][-1][0].removesuffix(EOS)
             assert COMPACT.parse_proposal(PUZZLE.name, text, None).code == text.split(IN)[1]
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXY"
+LABORIOUS = {
+    "one long sum": f"order {' '.join(LETTERS)}\n"
+    + " + ".join(f"{name} * {place}" for place, name in enumerate(LETTERS, start=1))
+    + " = 5525\nA - B * C + D * E - F * G < 100",
+    "long sums, many values": f"number {' '.join(LETTERS)}, 0 99\n"
+    + "\n".join([" + ".join(LETTERS) + " > 24", " + ".join(f"{name} * {name}" for name in LETTERS) + " > 24"] * 5),
+    "many passes": f"order {' '.join(LETTERS)}\n" + "\n".join(["A + B > 2", "A * B * C > 1"] * 12),
+    "long clues": "number a b c, 0 9\n" + "\n".join(["a * b" + " + a + b + c" * 25 + " >= 0"] * 6),
+    "knights": f"knights {' '.join(LETTERS)}\n"
+    + "\n".join(f"{name}: {' + '.join(LETTERS)} > 0" for name in LETTERS[:15]),
+}
+MOST_CALLS = 2_000_000
+"""Calls of functions in holding one proposal to its plan: some 0.2 s."""
+
+
+@pytest.mark.parametrize("name", LABORIOUS)
+def test_a_laborious_proposal_is_held_to_its_plan_in_bounded_work(name: str) -> None:
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    names = read_puzzle(LABORIOUS[name]).names
+    places = range(1, len(names) + 1) if name in ("one long sum", "many passes") else [1] * len(names)
+    plan = ", ".join(f"{name} = {place}" for name, place in zip(names, places, strict=True))
+    sys.setprofile(count)
+    try:
+        held_to(plan, LABORIOUS[name])
+    finally:
+        sys.setprofile(None)
+    assert calls < MOST_CALLS
 
 
 def test_a_run_without_the_solver_is_refused_before_it_begins(monkeypatch):

@@ -16,8 +16,11 @@ from redqueen.domains.logic.language import Node, Puzzle, first_line, write_clue
 
 MAX_COMBINATIONS = 1_200
 """A clue whose names have more combinations of values left is not asked yet: bounded work a step (ours)."""
-MAX_EVALUATIONS = 200_000
-"""Evaluations of clues before a puzzle is given up as too hard, about 0.2 s (ours)."""
+MAX_WORK = 2_000_000
+"""Parts of clues and names looked at before a puzzle is given up as too hard, about 0.15 s (ours); the puzzles of the
+frozen suite need a hundredth."""
+_WORK_OF_A_NAME = 4
+"""Of giving a name its values and keeping them, beside the parts of the clue."""
 
 Domains = list[tuple[int, ...]]
 
@@ -28,12 +31,15 @@ class TooHardError(Exception):
 
 @dataclass
 class Counts:
-    """How much work a puzzle was: domains that shrank, names tried, tries that failed, evaluations of clues."""
+    """How much work a puzzle was: domains that shrank, names tried, tries that failed, evaluations of clues; and
+    ``work``, which is bounded: parts of clues and names looked at.
+    """
 
     deductions: int = 0
     decisions: int = 0
     conflicts: int = 0
     evaluations: int = 0
+    work: int = 0
 
 
 @dataclass
@@ -93,20 +99,27 @@ def names_in(node: Node) -> list[int]:
     return sorted(found)
 
 
+def _num_parts(node: Node) -> int:
+    return 1 + sum(_num_parts(part) for part in node[1:] if isinstance(part, tuple))
+
+
 @dataclass
 class Solver:
-    """Solves one puzzle. ``lines`` collects the trace when ``is_traced``."""
+    """Solves one puzzle. ``lines`` collects the trace when ``is_traced``; beyond ``max_work`` it is given up."""
 
     puzzle: Puzzle
     is_traced: bool = False
+    max_work: int = MAX_WORK
     lines: list[str] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
     solutions: list[tuple[int, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.checks = [(compile_clue(clue), names_in(clue)) for clue in self.puzzle.clues]
+        self.checks = [(compile_clue(clue), names_in(clue), _num_parts(clue)) for clue in self.puzzle.clues]
         self.texts = [write_clue(self.puzzle, clue) for clue in self.puzzle.clues] if self.is_traced else []
         self.spans = self.puzzle.spans()
+        places = len(self.puzzle.names) * (len(self.puzzle.values) if self.spans else 1)
+        self.work_of_a_pass = places + sum(len(names) for _, names, _ in self.checks)
 
     def solve(self, most: int = 2) -> Solved:
         """Find up to ``most`` solutions. Raises TooHardError when they need too much work."""
@@ -145,6 +158,7 @@ class Solver:
         """Shrink domains until nothing changes; False when some name is left without a value."""
         used: set[int] = set()
         while True:
+            self._spend(self.work_of_a_pass)
             step = self._spread(domains, used) or self._ask_clues(domains) or self._only_places(domains)
             if step == "stuck":
                 return False
@@ -169,21 +183,20 @@ class Solver:
         return ""
 
     def _ask_clues(self, domains: Domains) -> str:
-        for number, (is_true, names) in enumerate(self.checks):
-            new = self._revise(domains, is_true, names)
+        for number, (is_true, names, num_parts) in enumerate(self.checks):
+            new = self._revise(domains, is_true, names, num_parts)
             if new:
                 return self._apply(domains, self.texts[number] if self.is_traced else "", new)
         return ""
 
     def _revise(
-        self, domains: Domains, is_true: Callable[[Sequence[int]], int], names: list[int]
+        self, domains: Domains, is_true: Callable[[Sequence[int]], int], names: list[int], num_parts: int
     ) -> dict[int, tuple[int, ...]]:
         size = prod(len(domains[at]) for at in names)
         if size > MAX_COMBINATIONS:
             return {}
         self.counts.evaluations += size
-        if self.counts.evaluations > MAX_EVALUATIONS:
-            raise TooHardError
+        self._spend(size * (num_parts + _WORK_OF_A_NAME * len(names)))
         values = [domain[0] for domain in domains]
         kept: list[set[int]] = [set() for _ in names]
         for combination in product(*(domains[at] for at in names)):
@@ -197,6 +210,11 @@ class Solver:
             for at, some in zip(names, kept, strict=True)
             if len(some) < len(domains[at])
         }
+
+    def _spend(self, work: int) -> None:
+        self.counts.work += work
+        if self.counts.work > self.max_work:
+            raise TooHardError
 
     def _may_stand(self, names: list[int], combination: tuple[int, ...]) -> bool:
         """Tell whether the values of names of one group differ."""
@@ -235,9 +253,9 @@ class Solver:
             self.lines.append(line)
 
 
-def solve(puzzle: Puzzle) -> Solved:
-    """Return the solutions of a puzzle, two at most, and the work. Raises TooHardError beyond ``MAX_EVALUATIONS``."""
-    return Solver(puzzle).solve()
+def solve(puzzle: Puzzle, max_work: int = MAX_WORK) -> Solved:
+    """Return the solutions of a puzzle, two at most, and the work. Raises TooHardError beyond ``max_work``."""
+    return Solver(puzzle, max_work=max_work).solve()
 
 
 def trace(puzzle: Puzzle) -> str:

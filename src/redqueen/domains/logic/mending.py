@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from redqueen.domains.logic.checking import read_values
-from redqueen.domains.logic.deduction import TooHardError, compile_clue, solve
+from redqueen.domains.logic.deduction import MAX_WORK, TooHardError, compile_clue, solve
 from redqueen.domains.logic.language import Node, Puzzle, PuzzleError, read_puzzle, write_puzzle
 
 MAX_TOLD = 2
@@ -29,12 +29,13 @@ def held_to(plan: str, text: str) -> str:
     kept = tuple(clue for clue in puzzle.clues if compile_clue(clue)(ordered))
     if not kept or not _is_allowed(puzzle, ordered):
         return text
-    mended = replace(puzzle, clues=kept)
+    mended, work_left = replace(puzzle, clues=kept), MAX_WORK
     for _ in range(MAX_TOLD + 1):
         try:
-            found = solve(mended).solutions
+            solved = solve(mended, work_left)
         except TooHardError:
             return text
+        found, work_left = solved.solutions, work_left - solved.counts.work
         if len(found) < 2:
             return write_puzzle(mended)
         open_name = next(at for at, both in enumerate(zip(*found, strict=True)) if len(set(both)) > 1)
