@@ -179,3 +179,16 @@ def test_keywords_follow_the_parameters_of_own_functions() -> None:
 
 def test_a_program_that_does_not_parse_is_its_own_normal_form() -> None:
     assert normalise("  def f(: \n") == "def f(:"
+
+
+def test_which_of_two_functions_is_asked_is_no_matter_of_names() -> None:
+    one = "def f(x):\n    return x + 1\ndef g(x):\n    return x * 2\n"
+    swapped = one.replace("def f", "def h").replace("def g", "def f").replace("def h", "def g")
+    assert normalise(one) != normalise(swapped)
+    assert normalise(swapped) == normalise(swapped.replace("g", "helper").replace("x", "number"))
+    assert normalise("h = 2\nf = lambda x: x + h") == normalise("k = 2\nf = lambda y: y + k")
+    assert normalise("h = lambda x: x\nf = lambda x: 1") != normalise("f = lambda x: x\nh = lambda x: 1")
+
+
+def test_a_program_whose_first_name_is_f_keeps_the_form_that_older_runs_remember() -> None:
+    assert normalise("def f(x):\n    y = x\n    return y") == "def v0(v1):\n    v2 = v1\n    return v2"

@@ -8,13 +8,17 @@ import ast
 def normalise(code: str) -> str:
     """Return the program with its own names renamed in order of appearance, without comments and docstrings.
 
-    Names the program does not bind (builtins, modules, attributes) stay. A program that does not parse is returned
-    as it is, but for blanks at its ends.
+    Names the program does not bind (builtins, modules, attributes) stay. Where ``f``, which is what is asked, is not
+    the first name, a last line says which it is (and where it is, the forms are those that older runs remember). A
+    program that does not parse is returned as it is, but for blanks at its ends.
     """
     try:
         tree = ast.parse(code)
         _drop_docstrings(tree)
-        return ast.unparse(_Renamer(_own_names(tree)).visit(tree))
+        renamer = _Renamer(_own_names(tree))
+        text = ast.unparse(renamer.visit(tree))
+        asked = renamer.renamed.get("f", "v0")
+        return text if asked == "v0" else f"{text}\n# {asked} is asked"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return code.strip()
 
