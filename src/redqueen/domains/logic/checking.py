@@ -31,6 +31,7 @@ def check_puzzle(
     """
     try:
         text = write_puzzle(read_puzzle(candidate.code))
+        read_puzzle(text)  # the limits hold for a puzzle as it is asked, blanks and all
     except PuzzleError as error:
         return Rejection(candidate, "syntax", str(error))
     arguments = [text, "minimal"] if wants_minimal else [text]

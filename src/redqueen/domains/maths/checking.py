@@ -24,12 +24,12 @@ def check_statement(
 ) -> Jobs[Task | Rejection]:
     """Verify one candidate: a statement, or with ``in_words`` a text with a statement as its formal twin."""
     try:
-        statement = parse(candidate.code)
+        code = write(parse(candidate.code))
+        statement = parse(code)  # the limits hold for a statement as it is asked, blanks and all
     except StatementError as error:
         return Rejection(candidate, "syntax", str(error))
     if in_words and (why := disagreement(candidate.message, statement)):
         return Rejection(candidate, "disagreement", why)
-    code = write(statement)
     verdict, found = yield from _solve(code, rules)
     if verdict != "ok":
         return Rejection(candidate, verdict, found)

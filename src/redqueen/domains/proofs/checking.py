@@ -21,20 +21,21 @@ def check_lemma(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Task
     gave one, or one that a bounded search finds; the shorter of the two stands with the task.
     """
     try:
-        lemma = read_lemma(candidate.code)
+        text = write_lemma(read_lemma(candidate.code))
+        lemma = read_lemma(text)  # the limits hold for a lemma as it is asked, blanks and all
     except LemmaError as error:
         return Rejection(candidate, "syntax", str(error))
     if lemma.goal in lemma.hypotheses:
         return Rejection(candidate, "trivial", "the goal is a hypothesis")
     if not follows(lemma):
         return Rejection(candidate, "false", "the goal does not follow")
-    proofs = [steps for steps in (_given(lemma, candidate.inputs), search(write_lemma(lemma)).steps) if steps]
+    proofs = [steps for steps in (_given(lemma, candidate.inputs), search(text).steps) if steps]
     proofs = [steps for steps in proofs if not fault(lemma, steps)]
     if not proofs:
         return Rejection(candidate, "unproved", "true, but no proof is given that is right, and none was found")
     return task_of(
         candidate,
-        code=write_lemma(lemma),
+        code=text,
         outputs=(write_proof(min(proofs, key=len)),),
         protection=rules.protection,
     )
