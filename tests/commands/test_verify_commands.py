@@ -11,6 +11,7 @@ import pytest
 from redqueen.commands.verify import grade_file, protections, verify_file
 from redqueen.errors import UserError
 from redqueen.verify import Program, Verifier
+from redqueen.verify.guard import faults
 from redqueen.verify.zygotes import ZygoteSettings
 
 
@@ -106,6 +107,49 @@ def test_grade_answers_every_line_in_order(tmp_path: Path) -> None:
         (10, False, "invalid-input"),
     ]
     assert lines[6]["detail"] == "line 7: an input or output is not a plain literal at character 3"
+
+
+PUZZLE, LEMMA = "order A B\nA < B", "p, p>q |- q"
+OF_OTHER_DOMAINS = [
+    ({"kind": "maths_formal", "code": "3 + 4", "outputs": ["7"], "answer": "7.0"}, "right"),
+    ({"kind": "maths_formal", "output": "7", "answer": "8"}, "wrong"),
+    (
+        {"kind": "maths_word", "message": "How many?", "code": "3 + 4", "output": "sqrt(2)", "answer": "2^(1/2)"},
+        "right",
+    ),
+    ({"kind": "maths_formal", "code": "3 + 4", "answer": "7"}, '"output"'),
+    ({"kind": "maths_formal", "code": "3 + 4", "outputs": [], "answer": "7"}, '"output"'),
+    ({"kind": "maths_formal", "code": "3 + 4", "output": "seven", "answer": "7"}, "'seven' is no word"),
+    ({"kind": "maths_formal", "code": "3 + 4", "output": "x", "answer": "7"}, "no number"),
+    ({"kind": "maths_formal", "code": "3 +", "output": "7", "answer": "7"}, "it ends where"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "outputs": ["A = 1, B = 2"], "answer": "B = 2, A = 1"}, "right"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "output": "A = 1, B = 2", "answer": "A = 2, B = 1"}, "wrong"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "answer": "A = 1, B = 2"}, '"output"'),
+    ({"kind": "logic_puzzle", "code": "not a puzzle", "outputs": ["A = 1"], "answer": "A = 1"}, "the first line"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "outputs": ["A is first"], "answer": "A is first"}, "A = 1, B = 2"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "outputs": ["A = 2, B = 1"], "answer": "A = 2, B = 1"}, "fit the clues"),
+    ({"kind": "logic_minimal_puzzle", "outputs": ["A = 2, B = 1"], "answer": "A = 2, B = 1"}, "the first line"),
+    ({"kind": "proof_lemma", "code": LEMMA, "answer": "mp 1 2"}, "right"),
+    ({"kind": "proof_lemma", "code": LEMMA, "output": "mp 1 2", "answer": "mp 2 1"}, "wrong"),
+    ({"kind": "proof_lemma", "code": "no lemma", "outputs": ["mp 1 2"], "answer": "mp 1 2"}, "no |-"),
+    ({"kind": "proof_lemma", "code": LEMMA, "outputs": ["mp 2 1"], "answer": "mp 1 2"}, "no proof"),
+    ({"kind": "proof_lemma", "code": LEMMA, "output": ["mp 1 2"], "answer": "mp 1 2"}, "must be"),
+    ({"kind": "proof_lemma", "answer": "mp 1 2"}, "no |-"),
+]
+
+
+def test_grade_reads_the_tasks_of_every_domain_and_says_what_is_damaged(tmp_path: Path) -> None:
+    faults.clear()
+    lines = [{"id": number, **fields} for number, (fields, _) in enumerate(OF_OTHER_DOMAINS)]
+    out = io.StringIO()
+    grade_file(write(tmp_path / "answers.jsonl", lines), out, workers=1)
+    for line, (fields, expected) in zip(output_of(out), OF_OTHER_DOMAINS, strict=True):
+        if expected in ("right", "wrong"):
+            assert (line["correct"], line["verdict"]) == (expected == "right", "ok"), fields
+        else:
+            assert (line["correct"], line["verdict"]) == (False, "invalid-input"), fields
+            assert expected in str(line["detail"]), (fields, line)
+    assert not faults
 
 
 @pytest.mark.parametrize(

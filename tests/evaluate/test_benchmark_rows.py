@@ -167,7 +167,7 @@ def test_a_domains_tasks_can_be_asked_from_a_file(tmp_path: Path) -> None:
         ({**SUM, "id": "other", "kind": "code_o"}, 'line 2: the field "kind" must be one of maths_formal, maths_word'),
         (SUM, "line 2: the id sum was used before"),
         ({**SUM, "id": "other", "code": 5}, 'line 2: the fields "code" and "message" must be texts'),
-        ({**SUM, "id": "other", "outputs": []}, 'line 2: the field "outputs" must hold the right answer'),
+        ({**SUM, "id": "other", "outputs": []}, 'line 2: the field "output" must hold the right answer'),
     ],
 )
 def test_a_line_that_is_no_task_of_the_domain_is_named(tmp_path: Path, row: dict[str, object], said: str) -> None:

@@ -56,8 +56,9 @@ def grade_file(
     """Grade the answers of a file of lines ``{"id", "kind", "code", "input", "output", "hidden", "answer"}``.
 
     What a line must hold is its kind's to say: code tasks to predict an output need ``output``, to find an input
-    ``code`` and ``output``, to write a program ``hidden`` (pairs ``[input, output]``). A null answer is
-    ``unparsable``. Writes lines ``{"id", "correct", "verdict", "detail"}``; returns and raises as ``verify_file``.
+    ``code`` and ``output``, to write a program ``hidden`` (pairs ``[input, output]``); statements need ``output``,
+    puzzles ``code`` and ``output``, lemmas ``code``. A null answer is ``unparsable``. Writes lines
+    ``{"id", "correct", "verdict", "detail"}``; returns and raises as ``verify_file``.
     """
 
     def grade(pairs: list[tuple[Task, str | None]]) -> list[tuple[str, Grade]]:

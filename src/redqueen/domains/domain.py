@@ -145,14 +145,29 @@ class Item:
 
 
 def plain_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Return a task from plain fields named as those of ``Task``. Raises ValueError for one that is not of its type."""
+    """Return a task from plain fields named as those of ``Task``; one output may be called ``output``.
+
+    Raises ValueError for a field that is not of its type.
+    """
     code, message = fields.get("code", ""), fields.get("message", "")
     inputs, outputs = fields.get("inputs", []), fields.get("outputs", [])
+    if "output" in fields:
+        if not isinstance(fields["output"], str):
+            raise ValueError('the field "output" must be a text')
+        outputs = [fields["output"]]
     if not (isinstance(code, str) and isinstance(message, str)):
         raise ValueError('the fields "code" and "message" must be texts')
     if not (isinstance(inputs, list) and isinstance(outputs, list)):
         raise ValueError('the fields "inputs" and "outputs" must be lists of texts')
     return Task(name, "", "", kind, code, tuple(map(str, inputs)), tuple(map(str, outputs)), message)
+
+
+def task_with_truth(name: str, kind: str, fields: Mapping[str, object]) -> Task:
+    """Return a ``plain_task`` that has one output. Raises ValueError for another."""
+    task = plain_task(name, kind, fields)
+    if len(task.outputs) != 1:
+        raise ValueError('the field "output" must hold the right answer')
+    return task
 
 
 @dataclass(frozen=True)

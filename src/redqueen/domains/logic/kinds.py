@@ -8,10 +8,11 @@ from functools import partial
 from importlib.util import find_spec
 
 from redqueen.config import Config
-from redqueen.domains.domain import Domain, Shown, TaskKind
+from redqueen.domains.domain import Domain, Shown, TaskKind, task_with_truth
 from redqueen.domains.frozen import load_frozen
 from redqueen.domains.logic import measures, prompts_chat, prompts_compact
-from redqueen.domains.logic.checking import check_puzzle, grade_assignment
+from redqueen.domains.logic.checking import check_puzzle, grade_assignment, is_solution, read_values
+from redqueen.domains.logic.language import read_puzzle
 from redqueen.domains.logic.lessons import SEED_ANSWER, SEED_PUZZLE, lessons
 from redqueen.domains.logic.suite import SUITES
 from redqueen.errors import UserError, how_to_install
@@ -52,9 +53,20 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
         raise UserError(f"puzzles are solved by z3, which is not installed: {how_to_install('logic')}")
 
 
+def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
+    """Read a task as ``redqueen grade`` is given it: ``code``, the puzzle, and ``output``, the assignment that fits it.
+
+    Raises ValueError for one that is damaged.
+    """
+    task = task_with_truth(name, kind, fields)
+    if not is_solution(read_puzzle(task.code), read_values(task.outputs[0])):
+        raise ValueError('the field "output" does not fit the clues')
+    return task
+
+
 def _domain(name: str, kind: TaskKind) -> Domain:
     seed = Task("seed", "seed", "", kind.name, SEED_PUZZLE, ("",), (SEED_ANSWER,))
-    return Domain(name, (kind,), seed, lambda: load_frozen(SUITES, kind.name), refuse=refuse, lessons=lessons)
+    return Domain(name, (kind,), seed, lambda: load_frozen(SUITES, kind.name), read_task, refuse, lessons)
 
 
 LOGIC, MINIMAL_LOGIC = _domain("logic", PUZZLE), _domain("logic_minimal", MINIMAL)

@@ -8,10 +8,11 @@ from functools import partial
 from importlib.util import find_spec
 
 from redqueen.config import Config
-from redqueen.domains.domain import Domain, Shown, TaskKind
+from redqueen.domains.domain import Domain, Shown, TaskKind, task_with_truth
 from redqueen.domains.maths import prompts_chat, prompts_compact
 from redqueen.domains.maths.answers import grade_number
 from redqueen.domains.maths.checking import check_statement
+from redqueen.domains.maths.language import free_names, parse
 from redqueen.domains.maths.lessons import SEED, lessons
 from redqueen.domains.maths.measures import behaviour, behaviour_class, maths_normal_form, measure, size_class
 from redqueen.domains.maths.suite import load_suite
@@ -61,11 +62,26 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
             raise UserError(f"the domain maths needs the package {module}: {how_to_install('maths')}")
 
 
+def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
+    """Read a task as ``redqueen grade`` is given it: ``output``, a number of the language, and perhaps its statement.
+
+    Raises ValueError for one that is damaged.
+    """
+    task = task_with_truth(name, kind, fields)
+    _, truth, conditions = parse(task.outputs[0])
+    if conditions or free_names(truth):
+        raise ValueError('the field "output" is no number')
+    if task.code:
+        parse(task.code)
+    return task
+
+
 MATHS = Domain(
     "maths",
     (FORMAL, WORD),
     seed=Task("seed", "seed", "", FORMAL.name, SEED, ("",), ("2",)),
     suite=load_suite,
+    read_task=read_task,
     refuse=refuse,
     lessons=lessons,
 )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from redqueen.domains.domain import Domain, Shown, TaskKind
+from collections.abc import Mapping
+
+from redqueen.domains.domain import Domain, Shown, TaskKind, plain_task
 from redqueen.domains.frozen import load_frozen
 from redqueen.domains.proofs import measures, prompts_chat, prompts_compact
-from redqueen.domains.proofs.checking import check_lemma, grade_proof
+from redqueen.domains.proofs.calculus import read_proof
+from redqueen.domains.proofs.checking import check_lemma, fault, grade_proof
+from redqueen.domains.proofs.formulas import read_lemma
 from redqueen.domains.proofs.lessons import SEED_LEMMA, SEED_PROOF, lessons
 from redqueen.domains.proofs.suite import SUITES
 from redqueen.nouns import Task
@@ -31,5 +35,19 @@ LEMMA = TaskKind(
     measure=measures.measure,
 )
 
+
+def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
+    """Read a task as ``redqueen grade`` is given it: ``code``, the lemma; a proof of it as ``output`` may be left out.
+
+    Raises ValueError for one that is damaged.
+    """
+    task = plain_task(name, kind, fields)
+    lemma = read_lemma(task.code)
+    for proof in task.outputs:
+        if fault(lemma, tuple(read_proof(proof, len(lemma.hypotheses)))):
+            raise ValueError('the field "output" is no proof of the lemma')
+    return task
+
+
 SEED = Task("seed", "seed", "", LEMMA.name, SEED_LEMMA, ("",), (SEED_PROOF,))
-PROOFS = Domain("proofs", (LEMMA,), SEED, lambda: load_frozen(SUITES, LEMMA.name), lessons=lessons)
+PROOFS = Domain("proofs", (LEMMA,), SEED, lambda: load_frozen(SUITES, LEMMA.name), read_task, lessons=lessons)
