@@ -1,6 +1,7 @@
 """The truth of statements against values worked out by hand, and against trying everything out."""
 
 import itertools
+import re
 from fractions import Fraction
 from random import Random
 
@@ -100,3 +101,28 @@ def test_linear_systems_agree_with_cramers_rule() -> None:
 
 def test_the_same_answers_come_in_another_hash_order() -> None:
     assert [solve(text) for text in reversed(TRUTHS)] == [("ok", truth) for truth in reversed(TRUTHS.values())]
+
+
+SEQUENCES = {
+    "b(0 - 1) where b(n) = n^2, a(1) = 1, a(n) = b(n) + a(n - 1)": ("ok", "1"),
+    "b(0) + a(2) where a(1) = 1, a(n) = b(n) + a(n - 1), b(n) = n^2": ("ok", "5"),
+    "a(5) where b(n) = a(n - 1) + n, a(1) = 1, a(n) = b(n) + 1, b(1) = 3": ("contradiction", ""),
+    "a(5) where b(n) = a(n - 1) + n, a(1) = 1, a(n) = b(n) + 1": ("ok", "19"),
+    "a(9) where a(n) = n - b(n), b(n) = n, b(7) = 7, a(8) = 0": ("ok", "0"),
+    "a(3) where a(1) = 1, a(2) = b(2), a(n) = a(n - 1) + 1, b(n) = n": ("unbounded", ""),
+    "a(4) where a(1) = 1, a(3) = 6, a(n) = a(n - 1) + b(n), b(n) = n": ("ok", "10"),
+    "a(4) where a(1) = 1, a(3) = 5, a(n) = a(n - 1) + b(n), b(n) = n": ("contradiction", ""),
+    "a(4) where a(1) = 1, a(n) = a(n - 1) + b(n), b(n) = c(n - 1), c(1) = 2, c(n) = 1": ("contradiction", ""),
+    "b(1) where a(2) = 1, a(n) = a(n - 1) + b(n), b(3) = 3, b(n) = n": ("unbounded", ""),
+}
+"""Statements with several sequences, of which each part may need another."""
+
+
+@pytest.mark.parametrize("text", [*SEQUENCES, *(text for text in TRUTHS if "a(n) =" in text)])
+def test_the_order_of_the_conditions_of_sequences_does_not_matter(text: str) -> None:
+    asked, _, listed = text.partition(" where ")
+    orders = [", ".join(order) for order in itertools.permutations(re.split(r", (?=[a-z]\([0-9n])", listed))]
+    found = {solve(f"{asked} where {order}") for order in orders[:: max(1, len(orders) // 120)]}
+    assert len({verdict for verdict, _ in found}) == 1, found
+    expected = SEQUENCES.get(text) or ("ok", TRUTHS[text])
+    assert all((verdict, value if verdict == "ok" else "") == expected for verdict, value in found), found

@@ -104,8 +104,16 @@ def _of_sequences(asked: Node, conditions: tuple[Node, ...]) -> Value:
             raise Refused("contradiction", f"{write(condition)} stands beside a sequence and defines none")
         members.setdefault(name, _Sequence(name, calculator, members)).define(condition[2][0][2], condition[2][1])
     for sequence in members.values():
+        _forget(members)
         sequence.must_agree()
+    _forget(members)
     return calculator.value(asked, members)
+
+
+def _forget(members: dict[str, _Sequence]) -> None:
+    """Leave every sequence its given members alone, so that the order of the conditions does not matter."""
+    for sequence in members.values():
+        sequence.values = dict(sequence.given)
 
 
 class _Sequence:
@@ -115,6 +123,7 @@ class _Sequence:
         self.name = name
         self.calculator = calculator
         self.others = others
+        self.given: dict[int, Value] = {}
         self.values: dict[int, Value] = {}
         self.rule: tuple[str, Node] | None = None
         self.open: list[int] = []
@@ -129,22 +138,20 @@ class _Sequence:
         if free_names(body):
             raise Refused("unbounded", f"a member of {self.name} that is no number")
         at = self.calculator.whole(index, {})
-        if at in self.values:
+        if at in self.given:
             raise Refused("contradiction", f"{self.name}({at}) is given twice")
-        self.values[at] = self.calculator.value(body, {})
+        self.given[at] = self.calculator.value(body, {})
+        self.first_given = min(self.given)
 
     def must_agree(self) -> None:
         """Refuse given members that the rule contradicts, wherever it follows from members given before them."""
-        given = dict(self.values)
-        self.first_given = min(given, default=None)
-        for at in sorted(given):
-            self.values = {k: value for k, value in given.items() if k < at}
+        for at in sorted(self.given):
+            self.values = {k: value for k, value in self.given.items() if k < at}
             try:
                 follows = self(at)
             except Refused:
-                follows = given[at]
-            self.values = dict(given)
-            if not compare("=", follows, given[at]):
+                follows = self.given[at]
+            if not compare("=", follows, self.given[at]):
                 raise Refused("contradiction", f"{self.name}({at}) is given, and its rule says something else")
 
     def __call__(self, at: int) -> Value:
