@@ -1,13 +1,16 @@
 """Reading suites from files: formats, ids, limits, and one clear sentence for whatever does not fit."""
 
+import contextlib
 import gzip
 import importlib.util
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from redqueen.domains.registry import DOMAINS
+from redqueen.domains.rows import rows_of_file
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import BENCHMARKS, SUITES, load_questions
 from redqueen.evaluate.judging import Judge
@@ -107,6 +110,16 @@ def test_what_does_not_fit_is_named_with_its_place(suite: str, lines: list[objec
     with pytest.raises(UserError) as refused:
         load_questions(suite, write(tmp_path / "items.jsonl", *lines))
     assert said in str(refused.value)
+
+
+def test_a_gzipped_file_that_is_damaged_anywhere_is_named(tmp_path: Path) -> None:
+    rng = Random(1)
+    whole = gzip.compress("".join(f'{{"a": {rng.randrange(10**9)}}}\n' for _ in range(500)).encode())
+    path = tmp_path / "a.jsonl.gz"
+    for at in range(0, len(whole), len(whole) // 60):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with contextlib.suppress(UserError):  # a bit of the header may say nothing of the content
+            rows_of_file(path)
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json"])

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ def rows_of_file(path: Path, flag: str = "--data") -> list[Row]:
                 listed = json.load(stream)
                 return _rows(str(path), listed if isinstance(listed, list) else [listed])
             return list(_rows_of_lines(str(path), stream))
-    except (OSError, EOFError, ValueError, RecursionError) as error:
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         raise UserError(f"{flag} {path} cannot be read ({error}); give a file of JSON lines") from None
 
 
