@@ -67,6 +67,24 @@ def test_a_probe_of_a_small_archive_is_the_whole_archive() -> None:
     assert draw_of_all_ages(entries, 50, rng()) == entries and draw_of_all_ages([], 5, rng()) == []
 
 
+def test_what_one_kind_lacks_in_a_probe_the_others_give() -> None:
+    few = [Archived(task(f"o{i}", "code_o"), i, i, 0.5) for i in range(1)]
+    some = [Archived(task(f"f{i}", "code_f"), i, i, 0.5) for i in range(3)]
+    many = [Archived(task(f"i{i}", "code_i"), i, i, 0.5) for i in range(100)]
+    for num, expected in ((8, [1, 4, 3]), (9, [1, 5, 3]), (40, [1, 36, 3]), (104, [1, 100, 3]), (500, [1, 100, 3])):
+        drawn = draw_of_all_ages([*few, *many, *some], num, rng())
+        assert [sum(one.task.kind == kind for one in drawn) for kind in KINDS] == expected
+        assert len({one.task.id for one in drawn}) == len(drawn)
+
+
+def test_where_every_kind_has_enough_a_probe_draws_what_it_drew_before() -> None:
+    entries = [Archived(task(f"{kind}{step}", kind), step, step, 0.5) for step in range(9) for kind in KINDS]
+    assert [one.task.id for one in draw_of_all_ages(entries, 7, rng(3))] == DRAWN_BEFORE
+
+
+DRAWN_BEFORE = ["code_o0", "code_o5", "code_i3", "code_i6", "code_f0", "code_f4", "code_f7"]
+
+
 def test_replay_prefers_what_is_open_and_what_was_not_looked_at_for_long() -> None:
     archive = TaskArchive(8, (archived("old", 1), archived("new", 9), archived("easy", 1, 1.0), archived("now", 10)))
     counts = dict.fromkeys(("old", "new", "easy", "now"), 0)

@@ -66,18 +66,28 @@ def draw_of_all_ages(entries: Sequence[Archived], num: int, rng: np.random.Gener
     """Draw ``num`` different tasks (fewer where there are fewer): as many of each kind, spread evenly over time.
 
     The tasks of a kind are cut by age into as many stretches as are wanted of it, and one is drawn from each, with its
-    openness as weight.
+    openness as weight. What a kind lacks, the others give, those first that gave least.
     """
-    kinds = in_order(one.task.kind for one in entries)
+    by_kind = {
+        kind: [one for one in entries if one.task.kind == kind] for kind in in_order(one.task.kind for one in entries)
+    }
     drawn: list[Archived] = []
-    for i, kind in enumerate(kinds):
-        own = [one for one in entries if one.task.kind == kind]
-        wanted = min(len(own), num * (i + 1) // len(kinds) - num * i // len(kinds))
+    for own, wanted in zip(by_kind.values(), _shares(num, list(map(len, by_kind.values()))), strict=True):
         for k in range(wanted):
             stretch = own[k * len(own) // wanted : (k + 1) * len(own) // wanted]
             weights = np.array([one.openness for one in stretch])
             drawn.append(stretch[int(rng.choice(len(stretch), p=weights / weights.sum()))])
     return drawn
+
+
+def _shares(num: int, there_are: Sequence[int]) -> list[int]:
+    """Split a number into shares that differ by one at most, but where there are fewer; others take up what is left."""
+    parts = len(there_are)
+    shares = [min(have, num * (i + 1) // parts - num * i // parts) for i, have in enumerate(there_are)]
+    for _ in range(min(num, sum(there_are)) - sum(shares)):
+        least = min((share, i) for i, share in enumerate(shares) if share < there_are[i])
+        shares[least[1]] += 1
+    return shares
 
 
 def draw_for_replay(archive: TaskArchive, num: int, step: int, rng: np.random.Generator) -> list[Archived]:
