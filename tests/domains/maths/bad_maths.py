@@ -90,6 +90,8 @@ STATEMENTS: tuple[tuple[str, str], ...] = (
     ("x where x = 84/6", "trivial"),
     ("x where x = 7", "trivial"),
     ("x where y = 3, sqrt(8) = x", "trivial"),
+    ("x where x in 7..7", "trivial"),
+    ("x where y in 1..2, x in 7..14/2, y < x - 5", "trivial"),
     ("a(1) where a(1) = 7, a(n) = a(n - 1) + 1", "trivial"),
     # injection into the parser, and what is no statement at all
     ("__import__('os').system('id')", "syntax"),

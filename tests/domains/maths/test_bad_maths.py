@@ -36,6 +36,11 @@ def test_no_bad_statement_becomes_a_task(verifier: Verifier) -> None:
     assert wrong == {}
 
 
+def test_the_bound_of_a_range_may_be_the_answer(verifier: Verifier) -> None:
+    (found,) = check([candidate("bound", "maths_formal", "x where x in 5..9, x > 8")], verifier)
+    assert isinstance(found, Task) and found.outputs == ("9",)
+
+
 def test_no_text_that_disagrees_with_its_twin_becomes_a_task(verifier: Verifier) -> None:
     proposals = [candidate(str(n), "maths_word", code, text) for n, (text, code) in enumerate(WORD_PROBLEMS)]
     judged = check(proposals, verifier)

@@ -52,19 +52,30 @@ def check_statement(
 
 def _holds_its_answer(statement: Node, task: Task, rules: Rules) -> Jobs[bool]:
     """Tell whether a student who copies what is asked for out of the statement would be right: of ``84/6``, of
-    ``sqrt(8)``, or of ``x where x = 7``.
+    ``sqrt(8)``, of ``x where x = 7``, or of ``x where x in 7..7``.
     """
     asked, conditions = statement[1:]
-    copies = [asked]
+    copies: list[tuple[Node, ...]] = [(asked,)]
     for condition in conditions:
         if condition[0] == "rel" and asked in condition[2] and set(condition[1]) == {"="}:
-            copies += condition[2]
-    for copy in dict.fromkeys(copies):
-        if not free_names(copy):
-            found = grade_number(task, write(copy), rules)
-            if (found if isinstance(found, Grade) else (yield from found)).correct:
-                return True
+            copies += [(side,) for side in condition[2]]
+        elif condition[0] == "in" and asked == ("name", condition[1]):
+            copies.append(condition[2:])  # one bound alone may be the answer of a search
+    for parts in dict.fromkeys(copies):
+        if (yield from _are_right(parts, task, rules)):
+            return True
     return False
+
+
+def _are_right(copies: tuple[Node, ...], task: Task, rules: Rules) -> Jobs[bool]:
+    """Tell whether each of these parts of a statement would be a right answer."""
+    for copy in copies:
+        if free_names(copy):
+            return False
+        found = grade_number(task, write(copy), rules)
+        if not (found if isinstance(found, Grade) else (yield from found)).correct:
+            return False
+    return True
 
 
 def _solve(code: str, rules: Rules) -> Jobs[tuple[str, str]]:
