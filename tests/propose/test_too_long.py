@@ -42,6 +42,33 @@ def test_the_limit_itself_is_short_enough() -> None:
     assert isinstance(judged(length - 1, asked)[0], Rejection)
 
 
+SAME = [
+    "def f(x):\n    return x + '<|in|>'\n",
+    "def f(x):\n    # <|in|> ###\n    return '###' + x\n",
+    "def f(x):\n    return x | r'\\d'\n",
+    "def f(x):\n    return f'{x:#}###<|'\n",
+]
+CHANGED = {
+    "compact": ["def f(x):\n    return r'<|in|>' + x\n", "def f(x):\n    return f'{x + \"<|\"}'\n"],
+    "fewshot": ["def f(x):\n    return R'###' + x\n", "def f(x):\n    return [rb'####', x]\n"],
+    "chat": ["def f(x):\n    return r'<|eos|>' + x\n"],
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_program_that_the_prompt_would_show_as_another_one_is_refused(name: str) -> None:
+    tokenizer, prompt_format = AutoTokenizer.from_pretrained(embedded_folder()), PromptFormat(FRAMES[name])
+    for kind, codes, reason in (
+        ("code_o", SAME, ""),
+        ("code_i", CHANGED[name], "unshowable"),
+        ("code_f", CHANGED[name], ""),  # its student sees no program
+    ):
+        tasks = [Task("a", "T1", "S1", kind, code, ("'a'",) * 4, ("'b'",) * 4, "", 2) for code in codes]
+        candidates = [Candidate(str(i), "T1", "S1", kind, "") for i in range(len(tasks))]
+        judged = reject_too_long(candidates, tasks, prompt_format, tokenizer, 10_000)
+        assert [one.reason if isinstance(one, Rejection) else "" for one in judged] == [reason] * len(tasks)
+
+
 @pytest.mark.parametrize("positions", [64, 1024, 32768])
 def test_prompt_and_completion_fit_the_positions_together_and_a_completion_gets_at_most_half(positions: int) -> None:
     limits = fit_limits(config_of(propose={"max_new_tokens": 8096}, solve={"max_new_tokens": 8096}), positions)

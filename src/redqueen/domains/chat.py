@@ -58,6 +58,10 @@ class ChatFrame:
             return tuple(tokenizer.encode(prompt, add_special_tokens=False))
         return tuple(tokenizer.encode(prompt))
 
+    def spelled(self, tokenizer: PreTrainedTokenizerBase, text: str) -> str:
+        """Return a text with the tokenizer's control tokens as escapes."""
+        return defuse(text.strip("\n"), control_tokens(tokenizer))
+
 
 def fence(label: str, body: str) -> str:
     """Put untrusted text between fences that it cannot close: longer than any run of backticks inside it."""

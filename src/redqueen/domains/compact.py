@@ -58,6 +58,10 @@ class CompactFrame:
         """Turn a prompt into token ids; its marks stand in the text already."""
         return tuple(tokenizer(prompt, add_special_tokens=False)["input_ids"])
 
+    def spelled(self, tokenizer: PreTrainedTokenizerBase, text: str) -> str:
+        """Return a text with the beginnings of marks as escapes."""
+        return without_marks(text)
+
 
 def asked(kind: str) -> str:
     """Return what ends the prompt that asks for an answer to a task of this kind."""

@@ -51,6 +51,10 @@ class FewshotFrame:
         """Turn a prompt into token ids, begun as the tokenizer begins a text; control tokens in it are spelled out."""
         return tuple(tokenizer.encode(defuse(prompt, control_tokens(tokenizer))))
 
+    def spelled(self, tokenizer: PreTrainedTokenizerBase, text: str) -> str:
+        """Return a text with the end mark and the tokenizer's control tokens as escapes."""
+        return defuse(without_end(text), control_tokens(tokenizer))
+
 
 def without_end(text: str) -> str:
     """Write foreign text so that it does not end an example. Inside a Python string the escape means the same."""

@@ -72,6 +72,10 @@ class Frame(Protocol):
         """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""
         ...
 
+    def spelled(self, tokenizer: PreTrainedTokenizerBase, text: str) -> str:
+        """Return a text of a model as the model is shown it, without line ends around it and with marks as escapes."""
+        ...
+
 
 FRAMES: dict[str, Frame] = {
     "compact": CompactFrame(),
