@@ -1,5 +1,7 @@
 """The few-shot format: prompts are whole examples and a beginning, and what goes on from them is read without trust."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,6 +130,10 @@ def test_pairs_are_proposed_as_a_message_and_calls() -> None:
         (FORMAT, "code_i", "(1, 2)\n###", "1, 2", ""),
         (FORMAT, "code_i", "((1, 2), 3) == (4, 5)\n###", "(1, 2), 3", ""),
         (FORMAT, "code_i", "f()\n###", "", ""),
+        (FORMAT, "code_i", "(') == (', 1) == 3\n###", "') == (', 1", ""),
+        (FORMAT, "code_i", "(') == (')\n###", "') == ('", ""),
+        (FORMAT, "code_i", "(1) == ') == 2'\n###", "1", ""),
+        (FORMAT, "code_i", "(x) == (y) == 2\n###", "x", ""),
         (FORMAT, "code_i", " nothing\n###", None, ""),
         (FORMAT, "code_f", "(a, b):\n    return b + a\n###", "def f(a, b):\n    return b + a\n", ""),
         (FORMAT, "code_o", "\n###", None, ""),
@@ -161,6 +167,13 @@ def test_a_solving_prompt_is_always_the_same_and_ends_without_the_answer(
     assert prompt == prompt_format.solve(as_kind(kind)) and prompt.count(END) >= 3
     assert (GIVEN.code in own) == (kind != "code_f")
     assert {"code_o": "3", "code_i": "1, 2", "code_f": "5, 6"}[kind] not in own
+
+
+def test_every_line_of_a_message_is_a_comment() -> None:
+    message = "Adds.\nimport os\r\nf(9) == 9"
+    lines = FORMAT.solve(replace(PAIRS, message=message)).split("\n")
+    assert "# Adds." in lines and "# import os" in lines and "# f(9) == 9" in lines
+    assert not {"import os", "f(9) == 9"} & set(lines)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -27,6 +27,7 @@ from redqueen.domains.code.examples import EXAMPLES, SEEDS, TRACES, Trace
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.fewshot import ANSWER, END, without_end
 from redqueen.nouns import Task
+from redqueen.verify.literals import LiteralError, canonical_args
 
 FEWEST_SHOWN = 4
 """Programs in a proposal prompt at least: where a buffer has fewer, the first of our own fill up (ours)."""
@@ -38,6 +39,9 @@ NEWLINE = "\n"
 
 EQUALS = ") =="
 """What stands between a call and what should come of it."""
+
+MOST_ENDS = 8
+"""Places at which the call of an answer is tried to end (ours)."""
 
 MAX_MESSAGE_CHARS = 80
 """A longer message is left out, as in the compact format: a teacher must not hand over the program in it (ours)."""
@@ -98,6 +102,7 @@ def _call(task: Task) -> str:
 
 def _pairs(task: Task, num: int) -> str:
     message = without_end(task.message) if 0 < len(task.message) <= MAX_MESSAGE_CHARS else ""
+    message = "\n# ".join(message.splitlines())
     pairs = zip(task.inputs[:num], task.outputs[:num], strict=True)
     lines = [f"f({without_end(i)}) == {without_end(o)}\n" for i, o in pairs]
     return "".join([f"# {message}\n" if message else "", *lines])
@@ -127,10 +132,25 @@ def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedPro
 
 
 def _read_input(answer: str) -> str | None:
-    """Read ``f(1, 2)``, with or without the ``f``; models like to repeat the output behind it."""
+    """Read ``f(1, 2)``, with or without the ``f``; models like to repeat the output behind it.
+
+    What stands between them may stand in a text of the input too, so the call ends where it can be read, if anywhere.
+    """
     call = answer.strip().removeprefix("f")
-    inside, closed, _ = call.partition(EQUALS) if EQUALS in call else call.rpartition(")")
-    return inside[1:].strip() if closed and call.startswith("(") else None
+    if not call.startswith("(") or ")" not in call:
+        return None
+    parts = call[1:].split(EQUALS, MOST_ENDS)
+    ends = [EQUALS.join(parts[:num]).strip() for num in range(1, len(parts))]
+    ends.append(call[1:].rpartition(")")[0].strip())
+    return next(filter(_can_be_read, ends), ends[0])
+
+
+def _can_be_read(arguments: str) -> bool:
+    try:
+        canonical_args(arguments)
+    except LiteralError:
+        return False
+    return True
 
 
 def _read_answered_program(answer: str) -> str:
