@@ -73,6 +73,7 @@ def test_a_statement_with_roots_states_its_own_truth(verifier: Verifier) -> None
         ("1 where sqrt(2) + 1/999999999999^9 > sqrt(2)", "1"),
         ("1 where sqrt(2)*sqrt(3) = sqrt(6), (sqrt(2) + sqrt(3))^2 = 5 + 2*sqrt(6)", "1"),
         ("x where x^2 = 3 + 2*x, x > sqrt(8)", "3"),
+        ("x where x^2 + y^2 = 5, x*y = 1, x > y, y > 0", "sqrt(3)/2 + sqrt(7)/2"),
     ],
 )
 def test_whether_a_difference_is_zero_is_decided_exactly(text: str, truth: str) -> None:

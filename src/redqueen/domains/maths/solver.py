@@ -325,6 +325,7 @@ def _simplest(value: Any) -> Value:
     takes ``90 + sqrt(11)`` for a product of powers that is as large in its first fifteen.
     """
     value = sympy.sqrtdenest(sympy.radsimp(sympy.simplify(value)))
+    value = min(value, sympy.expand(value), key=lambda one: len(str(one)))
     about = value.evalf(40)
     if value.is_Rational or not about.is_Float:
         return from_sympy(value)
