@@ -215,7 +215,7 @@ ANSWERS: tuple[tuple[str, str, bool], ...] = (
     *(("5/2", answer, False) for answer in (
         "-2.5", "-(2.5)", "2.51 litres", "2.5 dozen", "2.5 hundred", "2.5 or", "2.5 pi", "2.5 percent", "2.5 squared",
         "(2.5", "[2.5)", "2.5 incorrect", "2\\frac{5}{2}", "2.5\\times 10^1", "2.5 litres 3", "2.5 thirty",
-        "2.5 ninths", "2.5 infinity",
+        "2.5 ninths", "2.5 infinity", "0.25 tens", "2.5..",
     )),
     *(("1/2 + sqrt(5)/2", answer, True) for answer in (
         "0.5*(1+sqrt(5))", "(1+5^0.5)/2", "0.5 + sqrt(5)/2", "x = 0.5*(1 + sqrt(5))", "0.5 + 0.5*sqrt(5.0)",

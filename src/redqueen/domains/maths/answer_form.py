@@ -35,7 +35,7 @@ _TAKES_BACK = re.compile(
 )
 _CHANGES = re.compile(
     r"\b(?:squared|cubed|factorial|(?:doubl|tripl|halv)e[ds]?|twice|thrice|times|plus|minus|negative|opposite|over|modulo|"
-    r"mod|inverse|reciprocal|root|log|base|divided|halves|thirds|quarters|fourths|fifths|sixths|eighths|ninths|[iex])\b",
+    r"mod|inverse|reciprocal|root|log|base|divided|halves|thirds|quarters|fourths|fifths|sixths|eighths|ninths|tens|[iex])\b",
     re.I,
 )
 _NOT_OF_A_UNIT = re.compile(r"[?!+*=<>|0-9]|(?<![a-zA-Z])-")
@@ -50,7 +50,7 @@ _UNIT = re.compile(r"\s+(?!(?:exp|inf|log|phi|sqrt|tau|cos|sin|tan)$)(?:[a-zA-Z]
 """One bare word behind a number: what is counted, or a unit. The rules for words have been applied before."""
 _DRESS = re.compile(r"\\left|\\right|\\?\$|\^\{?\\circ\}?|\\[()\[\],;:! ]|~|\s")
 _BARE = re.compile(
-    r"([-+({\[]*)([0-9]{1,80}(?:\.[0-9]{0,80}|/[0-9]{1,80})?|\.[0-9]{1,80})"
+    r"([-+({\[]*)([0-9]{1,80}(?:\.[0-9]{1,80}|/[0-9]{1,80})?|\.[0-9]{1,80})"
     r"(?:\\(?:times|cdot)10\^\{?(-?[0-9]{1,2})\}?)?([)}\]]*)",
     re.ASCII,
 )
