@@ -70,7 +70,7 @@ def build(options: argparse.Namespace, precision: Precision) -> Setting:
     return Setting(
         bank=bank,
         sampler=TorchSampler(bank, options.new_tokens, end_tokens=[], temperature=0.0),
-        learner=TorchLearner(bank, LearnConfig(learning_rate=1e-4)),
+        learner=TorchLearner(bank, LearnConfig(learning_rate=1e-4, micro_batch_tokens=options.micro_batch_tokens)),
         base=theirs,
         peft=as_peft(theirs.model, bank),
         bare=bare,
@@ -187,11 +187,16 @@ def train_loop(s: Setting, rollouts: Sequence[Rollout], optimiser: torch.optim.O
 
 
 def train_mixed(s: Setting, rollouts: Sequence[Rollout], optimiser: torch.optim.Optimizer) -> None:
-    """One step of every adapter in one mixed batch."""
+    """One step of every adapter in mixed batches of as many tokens as the engine's."""
     s.peft.eval()
     for _, parameter in adapter_parameters(s.peft):
         parameter.requires_grad_()
-    peft_loss(s, rollouts, [f"m{r.slot}" for r in rollouts for _ in r.completions]).backward()
+    tokens = s.options.attempts * (s.options.prompt_tokens + s.options.new_tokens)
+    size = max(1, s.options.micro_batch_tokens // tokens)
+    for start in range(0, len(rollouts), size):
+        some = rollouts[start : start + size]
+        loss = peft_loss(s, some, [f"m{r.slot}" for r in some for _ in r.completions])
+        (loss * len(some) / len(rollouts)).backward()
     finish(s, optimiser)
 
 
@@ -255,6 +260,9 @@ def main() -> None:
     parser.add_argument("--attempts", type=int, default=8)
     parser.add_argument("--prompt-tokens", type=int, default=128)
     parser.add_argument("--new-tokens", type=int, default=32)
+    parser.add_argument(
+        "--micro-batch-tokens", type=int, default=8192, help="of one pass in training; 2048 holds SmolLM2 in 24 GB"
+    )
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(options.threads)
