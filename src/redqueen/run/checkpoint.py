@@ -161,7 +161,10 @@ def list_checkpoints(folder: Path) -> list[tuple[int, Path]]:
 
 
 def put_back(folder: Path) -> None:
-    """Give a checkpoint its name again that a killed process had taken away to put its like there."""
+    """Give a checkpoint its name again that a killed process had taken away to put its like there.
+
+    There may be no such folder yet.
+    """
     with _naming_the_folder(folder):
         for path in folder.glob(f"{ASIDE}*{REPLACED}"):
             step = path.name.removeprefix(ASIDE).removesuffix(REPLACED)

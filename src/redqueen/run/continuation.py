@@ -70,9 +70,9 @@ def record_lengths(journal: Journal, config: Config, step: int) -> None:
 
 def keep_lengths(journal: Journal, step: int) -> None:
     """Move what ``record_lengths`` noted at later steps to ``step``, before the journal is cut back to it."""
+    rows = journal.tuples("SELECT name, value FROM metric WHERE step > ? AND name LIKE 'run/%' ORDER BY step", (step,))
     names = [f"run/{name}" for name in LENGTHS]
-    noted = {name: series[-1] for name, series in read.metric_series(journal).items() if name in names}
-    if later := {name: value for name, (at, value) in noted.items() if at > step and value is not None}:
+    if later := {name: value for name, value in rows if name in names and value is not None}:
         journal.lengthen(read.run_record(journal).config, later, step)
 
 

@@ -133,8 +133,7 @@ def resume(
         open_engine(config, load or adapters_here(reporter), reporter) as engine,
     ):
         checkpoints = folder / CHECKPOINTS
-        if checkpoints.is_dir():
-            put_back(checkpoints)
+        put_back(checkpoints)
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
         if checkpoint is None:
             remove_journal(folder)

@@ -1,7 +1,6 @@
 """Roots: the truth of a statement that has one is exact, and its own statement or any equal form is right."""
 
 import re
-from collections.abc import Iterator
 from random import Random
 
 import mpmath
@@ -12,17 +11,9 @@ from redqueen.domains.maths.language import parse, write
 from redqueen.domains.maths.solver import solve
 from redqueen.domains.registry import grade
 from redqueen.nouns import Task
-from redqueen.verify import Verifier, guard
+from redqueen.verify import Verifier
 
 DIGITS = 60
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    guard.faults.clear()
-    with Verifier(workers=1) as running:
-        yield running
-    assert not guard.faults, "the judge itself failed on a text"
 
 
 def task(gold: str) -> Task:

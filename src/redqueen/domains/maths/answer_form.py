@@ -71,7 +71,6 @@ _GROUPS = re.compile(r"(?<![0-9.])([0-9]{1,3})((?:(?:,|\{,\}|\\[,!;: ]|\s)[0-9]{
 _DEGREE = re.compile(r"°|(?<!\^)\\degree(?![a-zA-Z])")
 _COLLECTION = re.compile(r"(?:\\left)?\s*(\\\{|[(\[]).*,.*(?:\\\}|[)\]])", re.DOTALL)
 _SPACES = re.compile(r"\\[,;:! ]|~|\s|\\q?quad|\\(?:left|right)(?![a-zA-Z])")
-_TEXTS = re.compile(r"\\(?:text|mathrm|textbf|mbox)\{([^{}]*)\}")
 _CLOSED_BY = str.maketrans("({[", ")}]")
 _MAX_DEPTH = 8
 _LONG_POWER = re.compile(r"\^\s*\{?\s*-?[0-9]{5}")
@@ -100,7 +99,7 @@ def final_answer(text: str) -> str:
 
 def plain_form(answer: str) -> str:
     """Return an answer without what means nothing: spaces, ``\\left``, a sentence's full stop, commas of thousands."""
-    text = _TEXTS.sub(r"\1", answer.strip().removesuffix("."))
+    text = _TEXT.sub(r"\1", answer.strip().removesuffix("."))
     text = text.replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac").replace("^{\\circ}", "^\\circ")
     text = _SPACES.sub("", text).removeprefix("\\$").removeprefix("$")
     return text.replace(",", "") if re.fullmatch(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?", text) else text
