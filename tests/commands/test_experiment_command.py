@@ -153,3 +153,22 @@ def test_no_job_is_refused_and_a_plan_plays_nothing(tmp_path: Path, capsys: pyte
     with pytest.raises(UserError, match="no finished run"):
         run_experiment(file, out, None, 1, False, True)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ('"propose.policy_rules" = ["("]', r"propose.policy_rules: '\(' is no regular expression"),
+        ('"model.base" = "./nowhere"', "nowhere"),
+        ('"evolve.constants" = {X3 = {num_leading = 99}}', "num_leading is 99"),
+    ],
+)
+def test_an_arm_that_cannot_start_is_refused_before_another_is_played(
+    tmp_path: Path, setting: str, said: str, dry_run: bool
+) -> None:
+    file, out = tmp_path / "e.toml", tmp_path / "out"
+    file.write_text(f'{FILE}[[arm]]\nname = "last"\nset = {{{setting}}}\n')
+    with pytest.raises(UserError, match=f"arm 'last': .*{said}"):
+        run_experiment(file, out, None, 1, dry_run, False)
+    assert not out.exists()

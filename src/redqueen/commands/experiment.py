@@ -10,7 +10,8 @@ from redqueen.errors import UserError
 from redqueen.experiment.figures import require_figures
 from redqueen.experiment.plan import Experiment, load_experiment
 from redqueen.experiment.recorded import recorded_runs
-from redqueen.experiment.runner import check_settings, finished_runs, run_all
+from redqueen.experiment.runner import check_settings, finished_runs, fitted, run_all
+from redqueen.run.dry_run import refuse_what_cannot_start
 
 RUNS = Path("runs")
 
@@ -42,6 +43,8 @@ def run_experiment(
     recorded = {
         run.planned.folder: run.measures.numbers for run in (recorded_runs(plan, tables) if tables and add else [])
     }
+    if not tables_only:
+        _refuse_what_cannot_start(file, plan)
     if dry_run:
         print(plan_text(plan, folder, recorded.keys()))
         return
@@ -58,6 +61,15 @@ def run_experiment(
         if len(before) < len(plan.runs):
             return
     refresh()
+
+
+def _refuse_what_cannot_start(file: Path, plan: Experiment) -> None:
+    """Raise UserError for an arm whose first run would be refused, when others have been played for hours."""
+    for run in {run.arm: run for run in plan.runs}.values():
+        try:
+            refuse_what_cannot_start(fitted(run.config))
+        except UserError as error:
+            raise UserError(f"{file}, arm {run.arm!r}: {error}") from None
 
 
 def plan_text(plan: Experiment, folder: Path, recorded: Collection[str] = ()) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from redqueen.config import Config, load_config
+from redqueen.config import load_config
 from redqueen.errors import command
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def train(
 
     fitted = fit_to_base(load_config(config, overrides))
     if dry_run:
-        from redqueen.run.dry_run import plan_text
+        from redqueen.run.dry_run import plan_text, refuse_what_cannot_start
 
-        _refuse_what_cannot_start(fitted.config)
+        refuse_what_cannot_start(fitted.config)
         print(plan_text(fitted))
         return
     for reason in fitted.reasons:
@@ -38,19 +38,6 @@ def train(
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
     load = _load(cluster)
     play_to_report(folder, lambda: start(resolved, folder, load))
-
-
-def _refuse_what_cannot_start(config: Config) -> None:
-    """Raise UserError for what the engine would refuse before it loads a model."""
-    from redqueen.domains.prompt_format import choose_format
-    from redqueen.propose.content_filter import load_content_filter
-
-    if config.evolve.constants:
-        from redqueen.evolve.generation import check_constants  # imports torch
-
-        check_constants(config.evolve, config.population.lora_rank)
-    choose_format(config)
-    load_content_filter(config.propose)
 
 
 def resume(

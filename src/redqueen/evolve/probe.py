@@ -146,9 +146,13 @@ class Looks:
         return Looks(prober, archive, probe=looks[0], hindsight=looks[1])
 
     def appraise(self, member: Individual) -> float:
-        """Return a member's mean share of the probe's tasks: by it the best of several children is kept."""
-        self.appraisals.append(self.prober.look(self.probe.tasks, [member]))
-        return self.appraisals[-1].means().get(member.id, 0.0)
+        """Return how much more of the probe's tasks a member solves than the students did: by it the best of several
+        children is kept. Only tasks that nobody's grades were lost for count, so that children are compared alike."""
+        look = self.prober.look(self.probe.tasks, [member])
+        self.appraisals.append(look)
+        means = self.probe.beside(look).means()
+        students = [means[name] for name in self.probe.members if name in means]
+        return means[member.id] - fmean(students) if students and look.members else 0.0
 
     def archive_after(self, step: int) -> TaskArchive:
         """Return the archive with what the probe has shown."""

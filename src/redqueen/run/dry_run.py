@@ -18,6 +18,19 @@ def plan_text(fitted: Fitted) -> str:
     return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *_memory(config), *_servers(config)])
 
 
+def refuse_what_cannot_start(config: Config) -> None:
+    """Raise UserError for what the engine would refuse before it loads a model."""
+    from redqueen.domains.prompt_format import choose_format
+    from redqueen.propose.content_filter import load_content_filter
+
+    if config.evolve.constants:
+        from redqueen.evolve.generation import check_constants  # imports torch
+
+        check_constants(config.evolve, config.population.lora_rank)
+    choose_format(config)
+    load_content_filter(config.propose)
+
+
 def _resolved(config: Config) -> list[str]:
     lines = ["# resolved config"]
     for section, values in config.model_dump(mode="json").items():

@@ -231,7 +231,12 @@ ANSWERS: tuple[tuple[str, str, bool], ...] = (
     *(("2*sqrt(3)", answer, True) for answer in (
         "2\\sqrt{3}\\text{ cm}", "\\left(2\\sqrt{3}\\right)", "\\frac{6}{\\sqrt{3}}", "2 \\cdot \\sqrt{3}",
         "\\sqrt{12}",
-        "$2\\sqrt{3}$", "x = 2\\sqrt{3}", "2*3^0.5", "2.0*sqrt(3)", "2*sqrt(3) cm",
+        "$2\\sqrt{3}$", "x = 2\\sqrt{3}", "2*3^0.5", "2.0*sqrt(3)", "2*sqrt(3) cm", "2√3", "2√(3)", "√12", "2√3 cm",
+        "2√{3}",
     )),
+    *(("2*sqrt(3)", answer, False) for answer in ("2√5", "√3", "2√3 or 5", "√", "2√3 squared", "√√144")),
+    # signs of a currency and speeds are units
+    *(("7", answer, True) for answer in ("7€", "€7", "£ 7", "7 €.", "7 km/h", "7 m/s", "7km/h", "7.0 miles/hour")),
+    *(("7", answer, False) for answer in ("8€", "7€€", "€", "km/h", "7 x/y", "7/h", "7 km/h squared", "14/2 m/s/2")),
 )  # fmt: skip
 """(gold, answer, whether it is right)."""

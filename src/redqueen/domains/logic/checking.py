@@ -66,7 +66,11 @@ def is_solution(puzzle: Puzzle, values: dict[str, int]) -> bool:
 
 def read_values(answer: str) -> dict[str, int]:
     """Read ``A = 1, B = 2``, in any order. Raises ValueError for anything else, and for a name that stands twice."""
-    return {name: int(_KNIGHTS.get(said, said)) for name, said in _said_of(answer).items()}
+    return _values(_said_of(answer))
+
+
+def _values(said: dict[str, str]) -> dict[str, int]:
+    return {name: int(_KNIGHTS.get(value, value)) for name, value in said.items()}
 
 
 def _said_of(answer: str) -> dict[str, str]:
@@ -85,9 +89,9 @@ def grade_assignment(task: Task, answer: str, rules: Rules) -> Grade:
     if len(answer) > MAX_ANSWER_CHARS:
         return Grade(False, "too-large", f"longer than {MAX_ANSWER_CHARS} characters")
     try:
-        values = read_values(answer)
+        said = _said_of(answer)
     except ValueError as error:
         return Grade(False, "unparsable", str(error))
-    if not task.code.startswith("knights ") and _KNIGHTS.keys() & set(_said_of(answer).values()):
+    if not task.code.startswith("knights ") and _KNIGHTS.keys() & set(said.values()):
         return Grade(False, "ok", "nobody here is a knight or a knave")
-    return Grade(values == read_values(task.outputs[0]), "ok")
+    return Grade(_values(said) == read_values(task.outputs[0]), "ok")

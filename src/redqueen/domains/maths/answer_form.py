@@ -48,6 +48,10 @@ _SCALES = re.compile(
 _SIGNS_OF_SCALE = re.compile(r"[‰‱]|(?<=[0-9 {])M\b")
 _UNIT = re.compile(r"\s+(?!(?:exp|inf|log|phi|sqrt|tau|cos|sin|tan)$)(?:[a-zA-Z]{3,}|[ckm]?m|[km]?g|m?[lL]|h|s)$")
 """One bare word behind a number: what is counted, or a unit. The rules for words have been applied before."""
+_CURRENCY = re.compile(r"^[€£¥]\s*|\s*[€£¥]$")
+_RATE = re.compile(r"(?<=[0-9}]|\s)\s*(?:[ckm]?m|miles?)/(?:h|s|min|hour|minute|second)$")
+"""Units that are no words: a sign before or behind a number, a speed behind it."""
+_ROOT_SIGN = re.compile(r"√\s*(?:([0-9]+)|\{([^{}]*)\}|\(([^()]*)\))")
 _DRESS = re.compile(r"\\left|\\right|\\?\$|\^\{?\\circ\}?|\\[()\[\],;:! ]|~|\s")
 _BARE = re.compile(
     r"([-+({\[]*)([0-9]{1,80}(?:\.[0-9]{1,80}|/[0-9]{1,80})?|\.[0-9]{1,80})"
@@ -125,7 +129,9 @@ def bare_number(answer: str) -> Fraction | None:
 
 def comparable(gold: str, answer: str) -> tuple[str, str] | None:
     """Return the gold answer and the given one as they are to be compared, or None when the latter is no answer."""
-    gold, answer = (_DEGREE.sub(r"^\\circ ", side.strip().removesuffix(".")).strip() for side in (gold, answer))
+    gold, answer = map(_respelled, (gold, answer))
+    for unit in (_CURRENCY, _RATE):
+        answer = answer if unit.search(gold) else unit.sub("", answer)
     if not _is_well_formed(answer) or _is_too_dear(gold, answer) or _is_other_collection(gold, answer):
         return None
     sides = _without_relation(gold, answer)
@@ -145,6 +151,12 @@ def comparable(gold: str, answer: str) -> tuple[str, str] | None:
     if _NUMERAL.fullmatch(gold.replace(" ", "").replace("dfrac", "frac")):
         return (gold, answer) if _is_one_number(answer) else None
     return None if _is_altered(gold, answer) else (gold, answer)
+
+
+def _respelled(text: str) -> str:
+    """Return a text with degrees and roots as LaTeX writes them and without a sentence's full stop."""
+    text = _DEGREE.sub(r"^\\circ ", text.strip().removesuffix("."))
+    return _ROOT_SIGN.sub(lambda root: f"\\sqrt{{{next(filter(None, root.groups()), '')}}}", text).strip()
 
 
 def _is_altered(gold: str, answer: str) -> bool:
