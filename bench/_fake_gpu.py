@@ -55,9 +55,9 @@ def fake_base(model: PreTrainedModel) -> Base:
         for tensors in (module._parameters, module._buffers):
             for name, tensor in tensors.items():
                 if tensor is not None and id(tensor) not in placed:
-                    dtype = torch.bfloat16 if tensor.is_floating_point() else tensor.dtype
-                    there = torch.empty(tensor.shape, dtype=dtype, device=DEVICE)
-                    kept = nn.Parameter(there, False) if tensors is module._parameters else there
+                    is_weight = tensors is module._parameters
+                    there = torch.empty(tensor.shape, dtype=torch.bfloat16 if is_weight else tensor.dtype, device=DEVICE)
+                    kept = nn.Parameter(there, False) if is_weight else there
                     placed[id(tensor)] = tensor, kept  # the first keeps its id from being used again
                 if tensor is not None:
                     tensors[name] = placed[id(tensor)][1]

@@ -1,8 +1,19 @@
-"""What the engine's samplers have in common."""
+"""The engine: what its samplers have in common, and which bases it does not load."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+from small_bases import small_base
 
 from redqueen.config import parse_config
-from redqueen.engine import load_adapters
+from redqueen.engine import load_adapters, load_base
+from redqueen.errors import UserError
 from redqueen.policy.torch_sampler import TorchSampler
+
+WEIGHTS = "model.safetensors"
 
 
 def test_a_sampler_that_judges_draws_from_the_nucleus_that_the_solver_draws_from() -> None:
@@ -11,3 +22,49 @@ def test_a_sampler_that_judges_draws_from_the_nucleus_that_the_solver_draws_from
     judge = adapters.sampler(0.7)
     assert isinstance(judge, TorchSampler) and isinstance(adapters.solver, TorchSampler)
     assert judge.top_p == adapters.solver.top_p == 0.9
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return small_base(tmp_path / "base")
+
+
+def rewritten(folder: Path, leave: Callable[[str], bool]) -> None:
+    tensors = {name: tensor for name, tensor in load_file(folder / WEIGHTS).items() if leave(name)}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def set_in_config(folder: Path, **values: int) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def test_a_base_that_lacks_weights_is_refused_and_not_filled_with_random_ones(folder: Path) -> None:
+    load_base(str(folder))
+    rewritten(folder, lambda name: "layers.0.mlp.up_proj" not in name)
+    with pytest.raises(UserError, match=r"lacks 1 of its tensors \(model\.layers\.0\.mlp\.up_proj\.weight"):
+        load_base(str(folder))
+
+
+def test_a_base_with_tied_weights_lacks_nothing() -> None:
+    load_base("embedded")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:200]),
+        lambda folder: (folder / WEIGHTS).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
+        lambda folder: (folder / WEIGHTS).write_bytes(b""),
+        lambda folder: (folder / WEIGHTS).unlink(),
+        lambda folder: set_in_config(folder, hidden_size=48),
+        lambda folder: set_in_config(folder, hidden_size=47),
+        lambda folder: set_in_config(folder, num_hidden_layers=9),
+        lambda folder: (folder / "tokenizer.json").write_text('{"a": 1}'),
+    ],
+    ids=["cut", "pointer", "empty", "gone", "other shape", "odd shape", "more layers", "other tokenizer"],
+)
+def test_a_damaged_base_is_refused_in_a_sentence(folder: Path, damage: Callable[[Path], object]) -> None:
+    damage(folder)
+    with pytest.raises(UserError, match=r"model\.base .* (cannot be loaded: \w|lacks \d+ of its tensors|has no token)"):
+        load_base(str(folder))

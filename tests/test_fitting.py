@@ -117,6 +117,16 @@ def test_a_decay_that_begins_beyond_the_end_is_told_as_one_that_does_nothing() -
         assert "does nothing" not in " ".join(reasons)
 
 
+def test_one_attempt_a_task_is_told_as_teaching_students_nothing() -> None:
+    def told(**sections: dict[str, object]) -> bool:
+        reasons = fit_to_base(parse_config({"solve": {"num_attempts": 1}, **sections}, "test")).reasons
+        return any("solve.num_attempts = 1" in reason for reason in reasons)
+
+    assert told() and told(learn={"estimator": "grpo"})
+    assert not told(learn={"estimator": "trr_pp"}) and not told(learn={"train_students": False})
+    assert not told(solve={"num_attempts": 2})
+
+
 def test_a_base_that_is_nowhere_is_refused() -> None:
     with pytest.raises(UserError, match="there is no such folder"):
         fit_to_base(parse_config({"model": {"base": "./nowhere"}}, "test"))

@@ -28,7 +28,7 @@ from redqueen.policy.base import Base, freeze
 from redqueen.policy.base_shape import base_shape, model_source
 from redqueen.policy.fused_decode import fused_decoder
 from redqueen.policy.lanes import LaneSampler
-from redqueen.policy.limits import TextLimits, fit_limits
+from redqueen.policy.limits import TextLimits, fit_limits, prompt_cache_tokens
 from redqueen.policy.memory import refuse_what_cannot_fit
 from redqueen.policy.precision import choose_precision, device_type
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
@@ -192,6 +192,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
             made = TorchSampler(
                 bank, length, ends, temperature, top_p, solve.max_rows,
                 pad_id=pad_id, stopper=stopper, fused=fused, report=report,
+                prompt_cache_tokens=prompt_cache_tokens(config, limits),
             )  # fmt: skip
             made = LaneSampler(made, num_lanes) if num_lanes > 1 else made
         return StandInSampler(made, stand_ins) if stand_ins else made
@@ -227,15 +228,23 @@ def choose_device(name: str) -> torch.device:
 
 
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load the base and its tokenizer: embedded, from a folder or a GGUF file, or by name from the hub."""
+    """Load the base and its tokenizer: embedded, from a folder or a GGUF file, or by name from the hub.
+
+    Raises UserError when there is none, when it is damaged, and when weights are missing, which would be random ones.
+    """
     folder = model_source(name)
     base_shape(name)  # refuses what is no such model before anything is read
     disable_progress_bar()  # it would overwrite our progress display
     tokenizer = _load_tokenizer(name, folder)
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
-    except (OSError, ValueError) as error:
+        model, told = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", output_loading_info=True)
+    except Exception as error:  # a damaged folder fails in many ways, each library's its own
         raise _not_loaded(name, error) from None
+    if missing := sorted(told["missing_keys"]):
+        raise UserError(
+            f"model.base {name} lacks {len(missing)} of its tensors ({missing[0]}...), which would be drawn at random: "
+            "restore the model folder"
+        )
     return model, tokenizer
 
 
@@ -253,7 +262,7 @@ def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> St
 def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # as above
         if not Path(folder).is_dir():
             raise _not_loaded(name, error) from None
         tokenizer = None
@@ -273,7 +282,8 @@ def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:
 def _not_loaded(name: str, error: Exception) -> UserError:
     """Say why a base was not loaded: a folder's fault by its own words, a name's by what can be done about it."""
     if Path(name).is_dir() or base_shape(name) is not None:
-        return UserError(f"model.base {name} cannot be loaded: {str(error).strip().splitlines()[0]}")
+        why = [*str(error).strip().splitlines(), type(error).__name__][0]
+        return UserError(f"model.base {name} cannot be loaded: {why}")
     return UserError(
         f"model.base {name} is no folder here and not in this machine's cache of the hub, and the hub did not give it: "
         "check the name and the connection (`hf auth login` for a private model), or give a folder"

@@ -124,14 +124,19 @@ def fit_to_base(config: Config) -> Fitted:
 
 
 def _idle(config: Config) -> list[str]:
-    """Say what is asked for and does nothing in a run of this length; a preset that is tried for a few steps has it."""
-    learn, num_steps = config.learn, config.run.num_steps
-    if learn.decay == "constant" or learn.decay_from_step < num_steps:
-        return []
-    return [
-        f"learn.decay = {learn.decay} does nothing here: the rate falls after step {learn.decay_from_step} "
-        f"(learn.decay_from_step), and the run ends with step {num_steps}"
-    ]
+    """Say what is asked for and does nothing in this run; a preset that is tried for a few steps or attempts has it."""
+    learn, num_steps, found = config.learn, config.run.num_steps, []
+    if learn.decay != "constant" and learn.decay_from_step >= num_steps:
+        found.append(
+            f"learn.decay = {learn.decay} does nothing here: the rate falls after step {learn.decay_from_step} "
+            f"(learn.decay_from_step), and the run ends with step {num_steps}"
+        )
+    if learn.train_students and config.solve.num_attempts == 1 and learn.estimator != "trr_pp":
+        found.append(
+            "with solve.num_attempts = 1 an attempt teaches its student nothing: learn.estimator = "
+            f"{learn.estimator} compares it with others at the same task; set it to 2 or more, or the estimator to trr_pp"
+        )
+    return found
 
 
 def _sections_set(config: Config) -> set[str]:

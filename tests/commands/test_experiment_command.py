@@ -6,12 +6,15 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from processes import comes_true
+from small_bases import small_base
 
 from redqueen.commands.experiment import run_experiment
 from redqueen.errors import UserError
+from redqueen.experiment.plan import load_experiment
 from redqueen.experiment.recorded import CURVES, FITNESS, RESULTS
 from redqueen.experiment.tables import REPORT
 from redqueen.journal import Journal, read
@@ -105,7 +108,23 @@ def test_a_run_whose_process_is_only_starting_when_the_experiment_is_stopped_doe
     assert [path.name for path in out.iterdir()] == ["logs"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.slow
+def test_a_run_that_fails_is_told_at_once_and_those_beside_it_are_played_to_their_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = small_base(tmp_path / "base")
+    (base / "model.safetensors").write_bytes(b"")
+    file, out = tmp_path / "e.toml", tmp_path / "out"
+    arms = f'[[arm]]\nname = "bad"\nset = {{"model.base" = "{base}"}}\n[[arm]]\nname = "late"\nseeds = [1]\n'
+    file.write_text(FILE.partition("[[arm]]")[0] + '[[arm]]\nname = "2T+2S"\n' + arms)
+    with pytest.raises(UserError, match=r"model\.base .* cannot be loaded"):
+        run_experiment(file, out, None, 2, False, False)
+    told = capsys.readouterr().out
+    assert 0 < told.index("failed: bad-seed0 (model.base") < told.index("finished 1 of 3: 2T+2S-seed0")
+    assert "late" not in told and (out / REPORT).is_file()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(tmp_path: Path, number: int) -> None:
     file, out = tmp_path / "e.toml", tmp_path / "out"
     file.write_text(FILE.replace('match = "tokens"', "").replace("steps = 2\n", "steps = 10000\n"))
@@ -172,3 +191,15 @@ def test_an_arm_that_cannot_start_is_refused_before_another_is_played(
     with pytest.raises(UserError, match=f"arm 'last': .*{said}"):
         run_experiment(file, out, None, 1, dry_run, False)
     assert not out.exists()
+
+
+def test_an_arm_that_was_played_elsewhere_need_not_be_able_to_start_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, out = tmp_path / "e.toml", tmp_path / "out"
+    file.write_text(f'{FILE}[[arm]]\nname = "last"\nset = {{"model.base" = "./nowhere"}}\n')
+    plan = load_experiment(file)
+    recorded = [SimpleNamespace(planned=run, measures=SimpleNamespace(numbers={})) for run in plan.runs]
+    monkeypatch.setattr("redqueen.commands.experiment.recorded_runs", lambda plan, tables: recorded[2:])
+    run_experiment(file, out, tmp_path, 1, True, False, add=True)
+    assert "(to do)" in capsys.readouterr().out and plan.runs[2].arm == "last"

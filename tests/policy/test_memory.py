@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,11 +13,13 @@ from tiny_models import CONFIGS, tiny_bank
 from redqueen.config import Config
 from redqueen.errors import UserError
 from redqueen.learn.batches import batches_of, by_member
-from redqueen.nouns import Completion, Rollout
+from redqueen.nouns import Completion, Request, Rollout
 from redqueen.policy.attention import PrefixCache
 from redqueen.policy.bank import AdapterBank, Route
+from redqueen.policy.decoding import Decoding
 from redqueen.policy.fused_decode import fused_decoder
 from redqueen.policy.memory import MemoryPlan, Work, available_bytes, plan, plan_memory, refuse_if_too_large, work_of
+from redqueen.policy.torch_sampler import TorchSampler
 
 WORK = Work(
     num_members=3,
@@ -26,7 +29,7 @@ WORK = Work(
     on_cuda=False,
     sample_rows=6,
     prompt_tokens=10,
-    samples_per_prompt=2,
+    prompt_cache_tokens=48,
     new_tokens=32,
     micro_batch_tokens=256,
 )
@@ -71,13 +74,57 @@ def test_in_bf16_on_a_cpu_the_rounded_head_is_counted_with_the_base(architecture
     assert memory.base_bytes == sum(tensor.numel() * tensor.element_size() for tensor in held) + copied(bank) * 2
 
 
-def test_the_cache_is_counted_as_it_is_allocated() -> None:
+@pytest.mark.parametrize(
+    ("num_requests", "num_samples", "prompt_tokens", "places"),
+    [(40, 1, 10, 3), (40, 2, 10, 3), (40, 6, 10, 2), (1, 6, 10, 1), (40, 2, 30, 1), (40, 2, 90, 1)],
+)
+def test_the_cache_of_a_call_is_what_is_counted_and_less_only_where_less_is_asked(
+    num_requests: int, num_samples: int, prompt_tokens: int, places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def noting(*arguments: Any) -> Decoding:
+        decoding = Decoding(*arguments)
+        made.append(len(decoding.jobs))
+        return decoding
+
+    monkeypatch.setattr("redqueen.policy.torch_sampler.Decoding", noting)
+    bank = tiny_bank("qwen3")
+    sampler = TorchSampler(bank, 32, [], max_rows=6, prompt_cache_tokens=WORK.prompt_cache_tokens)
+    requests = [Request(i % 3, (5,) * prompt_tokens, num_samples, i) for i in range(num_requests)]
+    written = tokens_of(sampler.sample(requests))
+    assert made == [places]
+    assert tokens_of(TorchSampler(bank, 32, [], max_rows=6).sample(requests)) == written  # waiting changes nothing
+
     config = CONFIGS["qwen3"]
-    cache = PrefixCache(config, 3, 10, 6, 32, torch.float32, torch.device("cpu"))
-    stores = (*cache.prompt_k, *cache.prompt_v, *cache.own_k, *cache.own_v)
-    allocated = sum(store.numel() * 4 for store in stores)
-    counted = plan(config.to_dict(), WORK).cache_bytes
-    assert counted == allocated + 6 * 32 * 16 + 6 * 61 * 4 * 4
+    whole = PrefixCache(config, 3, 16, 6, 32, torch.float32, torch.device("cpu"))
+    allocated = sum(s.numel() * 4 for s in (*whole.prompt_k, *whole.prompt_v, *whole.own_k, *whole.own_v))
+    assert plan(config.to_dict(), WORK).cache_bytes == allocated + 6 * 32 * 20 + 6 * 61 * 4 * 4
+    room = places * -(-prompt_tokens // 16) * 16
+    assert room <= WORK.prompt_cache_tokens or places == 1
+
+
+def test_the_prompts_of_a_configured_run_are_counted_twice_those_of_whole_groups() -> None:
+    sections: dict[str, Any] = {
+        "propose": {"num_per_prompt": 8, "max_prompt_tokens": 300},
+        "solve": {"num_attempts": 6, "max_rows": 128, "max_prompt_tokens": 200},
+    }
+    config = Config.model_validate(sections)
+    assert work_of(config, QWEN_7B).prompt_cache_tokens == 2 * 22 * 300
+    sections["solve"] |= {"first_attempts": 2, "max_prompt_tokens": 4000}
+    assert work_of(Config.model_validate(sections), QWEN_7B).prompt_cache_tokens == 2 * 64 * 1024
+
+
+def test_gradients_that_wait_are_counted_for_every_member() -> None:
+    shape = CONFIGS["qwen3"].to_dict()
+    one, waiting = plan(shape, WORK), plan(shape, replace(WORK, waiting=True))
+    assert waiting.gradients_bytes == one.gradients_bytes + one.factors_bytes
+    asked = Config.model_validate({"learn": {"min_informative_groups": 4}})
+    assert work_of(asked, QWEN_7B).waiting and not work_of(Config(), QWEN_7B).waiting
+
+
+def tokens_of(found: list[list[Completion]]) -> list[list[tuple[int, ...]]]:
+    return [[completion.tokens for completion in one] for one in found]
 
 
 @contextmanager
@@ -134,7 +181,7 @@ def test_the_weights_of_a_long_prompts_attention_are_counted(architecture: str) 
 
 
 def test_a_7b_model_with_a_hundred_members_is_planned_without_being_made() -> None:
-    memory = plan(QWEN_7B, Work(100, 32, "all-linear", True, True, 256, 1024, 8, 1024, 8192, True, 8))
+    memory = plan(QWEN_7B, Work(100, 32, "all-linear", True, True, 256, 1024, 65_536, 1024, 8192, True, 8))
     assert memory.base_bytes == pytest.approx(15.2e9, rel=0.01)
     assert memory.factors_bytes == pytest.approx(100 * 323e6, rel=0.01)
 

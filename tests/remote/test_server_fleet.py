@@ -14,6 +14,7 @@ from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT, Completion, Request
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.stop_strings import StopStrings
+from redqueen.remote.server import ServerLost
 
 Pair = tuple[SmallServer, SmallServer]
 
@@ -319,6 +320,47 @@ def test_a_server_that_hangs_counts_as_lost_and_is_asked_again(server: SmallServ
         with faulty(server, "hang", 1):
             assert sampler(fleet).sample(REQUESTS[:1]) == expected[:1]
         assert len(fleet.said) == 2
+
+
+def test_nothing_more_is_asked_of_a_server_once_it_is_lost(pair: Pair, model: Path) -> None:
+    with opened(members(model), *pair, max_requests=2) as fleet:
+        expected = sampler(fleet).sample(REQUESTS * 4)
+        asked, complete = [], fleet.replicas[1].server.complete
+
+        def lose_the_first(body: dict) -> list:
+            if not body["logprobs"]:  # no canary
+                asked.append(body)
+                if len(asked) <= 2:
+                    time.sleep(0.3)
+                    raise ServerLost("it hangs")
+            return complete(body)
+
+        fleet.replicas[1].server.complete = lose_the_first
+        assert sampler(fleet).sample(REQUESTS * 4) == expected
+        assert len(fleet.said) == 2 and "is lost (it hangs)" in fleet.said[0]
+        # two of its eight requests, at once, and in a second round half of the eight that it had not answered
+        assert len(asked) == 2 + 4
+
+
+def test_a_run_is_stopped_while_all_requests_hang_and_waits_for_none(server: SmallServer, model: Path) -> None:
+    released, ended = threading.Event(), []
+
+    def hang(body: dict) -> list:
+        released.wait(60)
+        ended.append(body)
+        raise ServerLost("stopped")
+
+    def stop(done: int, total: int, written: int = 0) -> None:
+        raise InterruptedError
+
+    with opened(members(model), server) as fleet:
+        sampler(fleet).sample(REQUESTS)
+        complete, fleet.replicas[0].server.complete = fleet.replicas[0].server.complete, hang
+        with pytest.raises(InterruptedError):
+            sampler(fleet, report=stop).sample(REQUESTS)
+        assert ended == []
+        released.set()
+        fleet.replicas[0].server.complete = complete
 
 
 def test_a_server_that_was_lost_and_never_died_keeps_nothing_of_before(server: SmallServer, model: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.experiment.figures import require_figures
-from redqueen.experiment.plan import Experiment, load_experiment
+from redqueen.experiment.plan import Experiment, Planned, load_experiment
 from redqueen.experiment.recorded import recorded_runs
 from redqueen.experiment.runner import check_settings, finished_runs, fitted, run_all
 from redqueen.run.dry_run import refuse_what_cannot_start
@@ -43,8 +43,9 @@ def run_experiment(
     recorded = {
         run.planned.folder: run.measures.numbers for run in (recorded_runs(plan, tables) if tables and add else [])
     }
+    done = {one.planned.folder for one in finished_runs(plan, folder)} | recorded.keys()
     if not tables_only:
-        _refuse_what_cannot_start(file, plan)
+        _refuse_what_cannot_start(file, [run for run in plan.runs if run.folder not in done])
     if dry_run:
         print(plan_text(plan, folder, recorded.keys()))
         return
@@ -56,16 +57,15 @@ def run_experiment(
     if tables_only:
         check_settings(plan, folder)
     else:
-        before = {one.planned.folder for one in finished_runs(plan, folder)} | recorded.keys()
         run_all(plan, folder, jobs, _say, refresh, recorded)
-        if len(before) < len(plan.runs):
+        if len(done) < len(plan.runs):
             return
     refresh()
 
 
-def _refuse_what_cannot_start(file: Path, plan: Experiment) -> None:
-    """Raise UserError for an arm whose first run would be refused, when others have been played for hours."""
-    for run in {run.arm: run for run in plan.runs}.values():
+def _refuse_what_cannot_start(file: Path, runs: Sequence[Planned]) -> None:
+    """Raise UserError for an arm of ``runs`` that would be refused when others have been played for hours."""
+    for run in {run.arm: run for run in reversed(runs)}.values():
         try:
             refuse_what_cannot_start(fitted(run.config))
         except UserError as error:

@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import fmean
 from types import MappingProxyType
@@ -29,16 +30,20 @@ from redqueen.journal import Journal, read
 from redqueen.report.html import write_report
 from redqueen.run.activity import SECONDS_BETWEEN_LINES
 from redqueen.run.ending import is_over, spent_so_far
+from redqueen.run.interruption import ask_to_stop
 from redqueen.run.store import CONFIG, JOURNAL, REPORT
 
 LOGS = "logs"
 """Folder for the output of runs that are played in parallel."""
 
+SECONDS_FOR_A_SIGNAL = 5.0
+"""How long a run's process waits for a signal of its own once its experiment has been stopped."""
+
 IGNORED = ("num_threads", "num_lanes")
 """Fields of ``run`` that may differ when an experiment is continued elsewhere, or with another number of jobs."""
 
-_stopping: Event | None = None
-"""In the process of one of several parallel runs: set when the experiment is stopped."""
+_stopping: Connection[Any, Any] | None = None
+"""In the process of one of several parallel runs: a pipe that the experiment closes when it is stopped."""
 
 Spent = Mapping[str, Mapping[str, float]]
 """By the name of a run's folder: ``tokens`` sampled and ``seconds`` of its steps."""
@@ -195,19 +200,24 @@ def _play_in_parallel(
     after_each: Callable[[], None],
     recorded: Spent,
 ) -> None:
-    """Play up to ``jobs`` runs at a time, each in a process of its own with a log file."""
+    """Play up to ``jobs`` runs at a time, each in a process of its own with a log file.
+
+    A run that fails is told at once, and its error is raised when those beside it have come to their end.
+    """
     (folder / LOGS).mkdir(exist_ok=True)
     num_threads = max(1, (os.cpu_count() or 1) // jobs)
     waiting, playing, num_done = list(todo), dict[Future[None], Planned](), len(plan.runs) - len(todo)
+    failed: UserError | None = None
     spawning = get_context("spawn")
-    stopping = spawning.Event()
+    stopping, stop = spawning.Pipe(duplex=False)
     pool = ProcessPoolExecutor(
         jobs, spawning, initializer=_follow_experiment, initargs=(stopping,), max_tasks_per_child=1
     )
     try:
-        while waiting or playing:
+        while playing or (waiting and not failed):
             unfinished = {run.folder for run in (*waiting, *playing.values())}
-            for planned in [run for run in waiting if _may_begin(plan, run, unfinished)][: jobs - len(playing)]:
+            ready = [] if failed else [run for run in waiting if _may_begin(plan, run, unfinished)]
+            for planned in ready[: jobs - len(playing)]:
                 waiting.remove(planned)
                 config = with_limit(plan, planned, folder, recorded).model_dump(mode="json")
                 config["run"]["num_threads"] = config["run"]["num_threads"] or num_threads
@@ -219,18 +229,26 @@ def _play_in_parallel(
                 say(f"{_played(folder, playing.values())}{_left(plan, folder, jobs, recorded)}")
             for future in ended:
                 planned = playing.pop(future)
+                error = future.exception()
+                if isinstance(error, UserError):
+                    failed = failed or error
+                    say(f"failed: {planned.folder} ({error}); nothing more is begun, what is playing goes on to its end")
+                    continue
                 future.result()
                 num_done += 1
                 say(f"finished {num_done} of {len(plan.runs)}: {planned.folder}{_left(plan, folder, jobs, recorded)}")
                 after_each()
+        if failed:
+            raise failed
     except BrokenProcessPool:
         raise UserError(
             f"a run's process was killed (perhaps out of memory: try fewer --jobs); its log is in "
             f"{folder / LOGS}, and the same command resumes it"
         ) from None
     finally:
-        stopping.set()
+        stop.close()  # an event would wait here for who waited for it and has ended
         pool.shutdown(cancel_futures=True)
+        stopping.close()
 
 
 def _played(folder: Path, playing: Iterable[Planned]) -> str:
@@ -252,15 +270,27 @@ def _may_begin(plan: Experiment, planned: Planned, unfinished: set[str]) -> bool
     return reference is None or reference.folder not in unfinished
 
 
-def _follow_experiment(stopping: Event) -> None:
+def _follow_experiment(stopping: Connection[Any, Any]) -> None:
     """Stop this run's process with the experiment's.
 
-    It keeps the event, since a stop may come before it handles signals, and ends as by Ctrl-C when the experiment's is
+    It keeps the pipe, since a stop may come before it handles signals, and ends as by Ctrl-C when the experiment's is
     gone, however that was killed.
     """
     global _stopping
     _stopping = stopping
     threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=_follow_stop, args=(stopping,), daemon=True).start()
+
+
+def _follow_stop(stopping: Connection[Any, Any]) -> None:
+    """Stop this process's run with the experiment when only that was sent a signal.
+
+    A terminal sends its Ctrl-C to all, and a second one stops at once: so theirs is given time to arrive first.
+    """
+    stopping.poll(None)
+    while True:
+        time.sleep(SECONDS_FOR_A_SIGNAL)
+        ask_to_stop()
 
 
 def _follow_parent() -> None:
@@ -271,7 +301,7 @@ def _follow_parent() -> None:
 
 
 def _play_quietly(config: dict[str, Any], folder: Path, log: Path) -> None:
-    if _stopping is not None and _stopping.is_set():
+    if _stopping is not None and _stopping.poll():
         sys.exit(130)
     with log.open("a", encoding="utf-8") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:

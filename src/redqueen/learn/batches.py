@@ -190,8 +190,8 @@ def batches_of(
 def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
     """Cut a member's groups where they exceed ``most_tokens``, repeating the prompt; prompts that begin alike together.
 
-    A completion with advantage 0 has an exactly zero gradient and is left out (it still counts in the mean), and so is
-    one without tokens.
+    A completion with advantage 0 is left out (it still counts in the mean): its policy gradient is exactly zero, and
+    divergence and entropy are weighed only on tokens that are learned from. So is one without tokens.
     """
     alike = group_by_beginning([rollout.prompt for rollout in member.rollouts])
     for rollout, shared in ((member.rollouts[i], num) for group, num in alike for i in group):

@@ -4,7 +4,8 @@ Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp3
 weights in bfloat16, run under autocast: the matrix products are four times as fast with AVX512-BF16 (and slower than in
 fp32 on a processor without such instructions, see ``precision``), and the sums stay exact; the output head stays in
 fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the gradient on its way back takes a
-rounded copy of it. On CUDA the whole model is bfloat16, as such models are published. Adapter factors are fp32 in
+rounded copy of it. On CUDA every weight is bfloat16, as such models are published; buffers stay as they were loaded, for
+the frequencies of the positions, rounded, would be off by radians a thousand tokens on. Adapter factors are fp32 in
 either case (see ``bank``). Ground: ours.
 """
 
@@ -22,6 +23,7 @@ from transformers import PreTrainedModel
 
 from redqueen.errors import UserError
 from redqueen.policy.attention import ATTENTION_NAME, PrefixCache, register_attention
+from redqueen.policy.base_shape import positions_of
 from redqueen.policy.precision import Precision
 from redqueen.policy.tree_attention import TreePlan
 
@@ -130,7 +132,10 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
     if device.type == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)
     if precision == "bf16" and device.type != "cpu":
-        cast(nn.Module, model).to(device=device, dtype=torch.bfloat16)
+        for parameter in model.parameters():
+            if parameter.dtype != torch.bfloat16:
+                parameter.data = parameter.data.to(torch.bfloat16)
+        cast(nn.Module, model).to(device=device)
     else:
         cast(nn.Module, model).to(device=device, dtype=torch.float32)
         if precision == "bf16":
@@ -138,19 +143,9 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
                 if isinstance(module, nn.Linear) and module is not head:
                     module.to(torch.bfloat16)
     model.set_attn_implementation(ATTENTION_NAME)
-    base = Base(model, model.get_decoder(), head, precision, device, _max_positions(model))
+    base = Base(model, model.get_decoder(), head, precision, device, positions_of(model.config.to_dict()))
     _check_head(base)
     return base
-
-
-def _max_positions(model: PreTrainedModel) -> int:
-    """How long prompt + completion may be: the trained positions, or a sliding window where one is in use."""
-    config = model.config
-    longest = int(getattr(config, "max_position_embeddings", None) or 1 << 30)
-    window = getattr(config, "sliding_window", None)
-    if window and getattr(config, "use_sliding_window", True):
-        return min(longest, int(window))
-    return longest
 
 
 def _refuse_unsupported(model: PreTrainedModel) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,22 @@ def base_shape(name: str) -> dict[str, Any] | None:
     except HFValidationError:
         raise _no_folder(name) from None
     return _causal(name, _read(Path(cached))) if isinstance(cached, str) else None
+
+
+def positions_of(shape: Mapping[str, Any]) -> int:
+    """Return how long prompt + completion may be: the trained positions, or a sliding window where one is in use.
+
+    A "longrope" base counts the positions that it was trained with first: beyond them all texts of a batch, also the
+    short ones, are read by other frequencies, so that one member's long text would change what another writes.
+    """
+    longest = int(shape.get("max_position_embeddings") or 1 << 30)
+    if shape.get("sliding_window") and shape.get("use_sliding_window", True):
+        longest = min(longest, int(shape["sliding_window"]))
+    rope = shape.get("rope_parameters") or shape.get("rope_scaling") or {}
+    if "longrope" in (rope.get("rope_type"), rope.get("type")):
+        first = rope.get("original_max_position_embeddings") or shape.get("original_max_position_embeddings")
+        longest = min(longest, int(first or longest))
+    return longest
 
 
 def has_chat_template(name: str) -> bool:

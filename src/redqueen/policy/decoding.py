@@ -52,11 +52,11 @@ class Decoding:
         self.base, self.max_new_tokens = base, max_new_tokens
         self.num_rows, num_places = num_rows, min(num_jobs, num_rows)
         device = base.device
-        self.own_tokens = _UNIT if device.type == "cpu" else _rounded(max_new_tokens)
+        self.own_tokens = _UNIT if device.type == "cpu" else rounded(max_new_tokens)
         self.cache = PrefixCache(
             base.model.config,
             num_places,
-            _rounded(prompt_tokens),
+            rounded(prompt_tokens),
             num_rows,
             self.own_tokens,
             base.compute_dtype,
@@ -183,7 +183,7 @@ class Decoding:
         # A row may have ended by itself behind a stop string that it wrote since the last look.
         occupied = torch.tensor([row for row, job in enumerate(self.row_job) if job is not None])
         index = occupied.to(self.base.device)
-        counts, tokens = self.count[index].tolist(), self.tokens[index].tolist()
+        counts, tokens = self.count[index].tolist(), self.tokens[index, : self._longest].tolist()
         for row, count, written in zip(occupied.tolist(), counts, tokens, strict=True):
             stop = stopper.first_stop(written[:count], num_steps)
             if stop is not None:
@@ -211,7 +211,7 @@ class Decoding:
         if needed <= self.own_tokens:
             return False
         # A cache as long as what is read of it needs no copy in a product; growing by a quarter keeps growing cheap.
-        self.own_tokens = min(_rounded(max(needed, self.own_tokens * 5 // 4)), _rounded(self.max_new_tokens))
+        self.own_tokens = min(rounded(max(needed, self.own_tokens * 5 // 4)), rounded(self.max_new_tokens))
         self.cache.grow_own(self.own_tokens)
         return True
 
@@ -260,7 +260,7 @@ class Decoding:
             if job is not None:
                 rows_of[job.place].append(row)
         lengths = torch.tensor([len(job.prompt) if job else 1 for job in self.jobs], device=device)
-        longest = _rounded(max(len(job.prompt) if job else 1 for job in self.jobs))
+        longest = rounded(max(len(job.prompt) if job else 1 for job in self.jobs))
         if 4 * longest < 3 * self.cache.prompt_tokens:
             self.cache.cut_prompts(longest)
         outside = torch.arange(self.cache.prompt_tokens, device=device) >= lengths[:, None]
@@ -279,5 +279,6 @@ class Decoding:
         self._grouped, self._ungrouped = torch.tensor(grouped, device=device), torch.tensor(ungrouped, device=device)
 
 
-def _rounded(tokens: int) -> int:
+def rounded(tokens: int) -> int:
+    """Return how many tokens a cache for ``tokens`` has room for."""
     return -(-tokens // _UNIT) * _UNIT

@@ -79,7 +79,7 @@ def side_by_side(work: Sequence[Callable[[Report], T]], report: Report = unheard
 class LaneSampler:
     """Implements ``Sampler`` by ``num_lanes`` copies of one, which share its weights: each answers every n-th request.
 
-    The sampler's rows are divided among the lanes that a call needs. In fp32 the samples are the sampler's own; in
+    The sampler's rows and prompts are divided among the lanes that a call needs. In fp32 the samples are the sampler's own; in
     bfloat16 a batch that is cut otherwise may round otherwise.
     """
 
@@ -91,6 +91,8 @@ class LaneSampler:
         num = max(1, min(len(self._lanes), len(requests), self._sampler.max_rows))
         for lane in self._lanes:
             lane.max_rows = self._sampler.max_rows // num
+            if (kept := self._sampler.prompt_cache_tokens) is not None:
+                lane.prompt_cache_tokens = kept // num
         work = [partial(self._sample, lane, requests[i::num]) for i, lane in enumerate(self._lanes[:num])]
         parts = side_by_side(work, self._sampler.report)
         return [parts[i % num][i // num] for i in range(len(requests))]

@@ -25,6 +25,16 @@ class TextLimits:
         )
 
 
+def prompt_cache_tokens(config: Config, limits: TextLimits) -> int:
+    """Return how many tokens of prompts are kept at a time while texts are written: twice the prompts of whole groups
+    that fill all rows, so that a new group need not wait for the last text of an old one (ours). A prompt counts as
+    long as it may be, at most 1024 tokens: of longer ones fewer are kept, and fewer rows run.
+    """
+    groups = (config.propose.num_per_prompt, config.solve.first_attempts or config.solve.num_attempts)
+    tokens = min(1024, max(limits.propose_prompt_tokens, limits.solve_prompt_tokens))
+    return 2 * -(-config.solve.max_rows // min(groups)) * tokens
+
+
 def fit_limits(config: Config, max_positions: int) -> TextLimits:
     """Return the limits: a completion gets at most half of the positions, a prompt at most what is left (ours)."""
     propose_new = min(config.propose.max_new_tokens, max_positions // 2)

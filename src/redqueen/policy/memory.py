@@ -22,9 +22,9 @@ from redqueen.display import size
 from redqueen.errors import UserError
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import find_targets
-from redqueen.policy.base_shape import base_shape
+from redqueen.policy.base_shape import base_shape, positions_of
 from redqueen.policy.fused_decode import is_known, side_by_side_weights
-from redqueen.policy.limits import fit_limits
+from redqueen.policy.limits import fit_limits, prompt_cache_tokens
 from redqueen.policy.precision import device_type, settle_precision
 from redqueen.policy.resting import free_bytes
 from redqueen.policy.tree_attention import MOST_SCORES
@@ -39,11 +39,12 @@ FP32_BYTES = 4
 class Work:
     """The sizes that memory depends on.
 
-    ``sample_rows`` sequences are decoded at a time (0: another process does), each up to ``prompt_tokens`` of prompt,
-    shared by ``samples_per_prompt`` of them, and ``new_tokens`` of its own; the learner runs ``micro_batch_tokens`` at
+    ``sample_rows`` sequences are decoded at a time (0: another process does), each up to ``new_tokens`` long,
+    behind ``prompt_cache_tokens`` of prompts in all, of at most ``prompt_tokens`` each; the learner runs ``micro_batch_tokens`` at
     a time, holding gradients of ``members_at_once`` members (0: all) in each of ``num_lanes``, among which rows and
     tokens are divided. ``resting``: the others' factors and moments are on disk, and the factors of ``largest_role``
-    members are copied to the machine's memory when a generation is checked.
+    members are copied to the machine's memory when a generation is checked. ``waiting``: each member may have a gradient
+    that waits for more groups.
     """
 
     num_members: int
@@ -53,7 +54,7 @@ class Work:
     on_cuda: bool
     sample_rows: int
     prompt_tokens: int
-    samples_per_prompt: int
+    prompt_cache_tokens: int
     new_tokens: int
     micro_batch_tokens: int
     checkpointing: bool = False
@@ -62,6 +63,7 @@ class Work:
     largest_role: int = 0
     logit_chunk_tokens: int = 4096
     num_lanes: int = 1
+    waiting: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,8 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
     compared = held if work.on_cuda else max(held, work.largest_role)
     kv_heads, head_dim = kv_shape(config)
     per_token = 2 * config.num_hidden_layers * kv_heads * head_dim * compute_bytes
-    prompts = -(-work.sample_rows // work.samples_per_prompt)
-    cache = per_token * (prompts * work.prompt_tokens + work.sample_rows * work.new_tokens)
-    cache += work.sample_rows * work.new_tokens * 16  # tokens, log-probabilities and noise
+    cache = per_token * (work.prompt_cache_tokens * (work.sample_rows > 0) + work.sample_rows * work.new_tokens)
+    cache += work.sample_rows * work.new_tokens * 20  # tokens, log-probabilities, entropies and noise
     cache += work.sample_rows * int(config.vocab_size) * FP32_BYTES * 4  # logits, probabilities and their sums
     activations = work.micro_batch_tokens * _activation_bytes_per_token(config, work, compute_bytes)
     activations += min(work.logit_chunk_tokens, work.micro_batch_tokens) * int(config.vocab_size) * FP32_BYTES * 3
@@ -126,7 +127,7 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
         base_bytes=base,
         factors_bytes=compared * per_member * FP32_BYTES,
         moments_bytes=2 * held * per_member * FP32_BYTES,
-        gradients_bytes=work.num_lanes * gathered * per_member * FP32_BYTES,
+        gradients_bytes=(work.num_lanes * gathered + work.waiting * work.num_members) * per_member * FP32_BYTES,
         activations_bytes=activations,
         cache_bytes=cache,
         disk_bytes=3 * work.num_members * per_member * FP32_BYTES if work.resting else 0,
@@ -172,7 +173,7 @@ def available_bytes(device: torch.device) -> int:
 def work_of(config: Config, shape: dict[str, Any]) -> Work:
     """Return the sizes of a configured run. Prompts are taken as long as they may be, at most 1024 tokens."""
     on_cuda = device_type(config.run.device) == "cuda"
-    limits = fit_limits(config, int(shape.get("max_position_embeddings") or 1 << 30))
+    limits = fit_limits(config, positions_of(shape))
     population, solve, learn = config.population, config.solve, config.learn
     return Work(
         num_members=config.num_adapters,
@@ -182,7 +183,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         on_cuda=on_cuda,
         sample_rows=0 if config.sampler.kind == "vllm" else solve.max_rows,
         prompt_tokens=min(1024, max(limits.propose_prompt_tokens, limits.solve_prompt_tokens)),
-        samples_per_prompt=min(solve.num_attempts, config.propose.num_per_prompt),
+        prompt_cache_tokens=prompt_cache_tokens(config, limits),
         new_tokens=max(limits.propose_new_tokens, limits.solve_new_tokens),
         micro_batch_tokens=learn.micro_batch_tokens,
         checkpointing=learn.gradient_checkpointing,
@@ -190,6 +191,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         resting=bool(population.resting_folder),
         largest_role=max(population.num_teachers, population.num_students),
         num_lanes=1 if on_cuda else config.run.num_lanes,
+        waiting=learn.min_informative_groups > 0,
     )
 
 

@@ -19,7 +19,7 @@ from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank, Route
 from redqueen.policy.beginnings import group_by_beginning, pack_prompts
-from redqueen.policy.decoding import Decoding, Job
+from redqueen.policy.decoding import Decoding, Job, rounded
 from redqueen.policy.draw import draw
 from redqueen.policy.fused_decode import Deltas, FusedDecoder, fused_decoder
 from redqueen.policy.step_graph import StepGraph
@@ -51,7 +51,7 @@ class TorchSampler:
 
     ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``top_p`` in (0, 1], ``end_tokens`` end a
     completion (and belong to it), and so do the strings of ``stopper``; ``max_rows`` are decoded at a time,
-    ``prefill_tokens`` of prompts are read at a time. ``cuda_graphs``: record decoding steps where the base is on a GPU.
+    ``prefill_tokens`` of prompts are read at a time and ``prompt_cache_tokens`` kept (None: as many as rows want). ``cuda_graphs``: record decoding steps where the base is on a GPU.
     ``stats`` describes the last call; ``report`` is told of each call's completions and new tokens as they come.
     """
 
@@ -69,6 +69,7 @@ class TorchSampler:
         cuda_graphs: bool = True,
         fused: FusedDecoder | None = None,
         report: Report = unheard,
+        prompt_cache_tokens: int | None = None,
     ) -> None:
         if max_new_tokens < 1 or max_rows < 1:
             raise UserError("max_new_tokens and max_rows must be at least 1")
@@ -77,6 +78,7 @@ class TorchSampler:
         self.bank, self.base = bank, bank.base
         self.max_new_tokens, self.temperature, self.top_p = max_new_tokens, temperature, top_p
         self.max_rows, self.prefill_tokens, self.pad_id = max_rows, prefill_tokens, pad_id
+        self.prompt_cache_tokens = prompt_cache_tokens
         self.end_tokens = torch.tensor(sorted(set(end_tokens)), dtype=torch.int64, device=self.base.device)
         self.stopper = stopper
         self.report = report
@@ -100,10 +102,19 @@ class TorchSampler:
         queue = deque(self._jobs(requests))
         self.tempered = any(request.temperature != 1.0 for request in requests)
         if queue:
-            rows = min(self.max_rows, sum(job.count for job in queue))
-            decoding = Decoding(self.base, self.max_new_tokens, rows, max(len(job.prompt) for job in queue), len(queue))
-            self._run(decoding, queue, found)
+            self._run(self._decoding(queue), queue, found)
         return [[found[i, s] for s in range(request.num_samples)] for i, request in enumerate(requests)]
+
+    def _decoding(self, queue: Sequence[Job]) -> Decoding:
+        """Return the batch for these jobs: rows for all, at most ``max_rows``, and twice the prompts that whole groups
+        in these rows have, so that no group waits for the last row of another; fewer where the cache has no room."""
+        total, longest = sum(job.count for job in queue), max(len(job.prompt) for job in queue)
+        rows = min(self.max_rows, total)
+        num_prompts = min(len(queue), rows, -(-2 * rows * len(queue) // total))
+        if self.prompt_cache_tokens is not None:
+            num_prompts = min(num_prompts, max(1, self.prompt_cache_tokens // rounded(longest)))
+        rows = min(rows, num_prompts * max(job.count for job in queue))
+        return Decoding(self.base, self.max_new_tokens, rows, longest, num_prompts)
 
     def _run(self, decoding: Decoding, queue: deque[Job], found: dict[tuple[int, int], Completion]) -> None:
         """Refill, decode, collect and shrink until nothing is left."""

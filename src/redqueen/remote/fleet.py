@@ -8,10 +8,13 @@ anew.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 from torch import Tensor
@@ -74,7 +77,6 @@ class Fleet:
     ) -> None:
         self.config, self.versions, self.probe, self.longest, self.say = config, versions, probe, longest, say
         self.replicas = [Replica(Server(url, config, probe.vocabulary)) for url in config.urls]
-        self.num_threads = config.max_requests * len(config.urls)
         whole = tuple(token for prompt in probe.prompts for token in prompt)
         long_prompt = (whole * (longest // len(whole) + 1))[: longest - STEPS]
         self.long_probe = Probe(probe.bank, [long_prompt], probe.temperature)
@@ -129,30 +131,62 @@ class Fleet:
         found: dict[int, list[Sampled]],
         report: Report,
     ) -> list[Replica]:
-        """Ask the wishes that wait, in turn of the servers; put answers into ``found`` and return the servers lost."""
+        """Ask the wishes that wait, in turn of the servers; put answers into ``found`` and return the servers lost.
+
+        Once a server is lost nothing more is asked of it, and nobody waits for what it was asked before. ``report`` is
+        told at least once in ``BETWEEN_LOOKS_S``; when it raises nothing is waited for either.
+        """
         lost: dict[int, Replica] = {}
         written = 0
-        with ThreadPoolExecutor(min(len(waiting), self.num_threads)) as pool:
-            asked: dict[Future[list[Sampled]], tuple[int, int]] = {}
-            for k, i in enumerate(waiting):
-                at = k % len(ready)
-                body = self._body(wishes[i].body, ready[at].serving[wishes[i].slot])
-                asked[pool.submit(ready[at].server.complete, body)] = i, at
-            try:
-                for future in as_completed(asked):
-                    i, at = asked[future]
-                    try:
-                        found[i] = future.result()
-                    except ServerLost as error:
-                        lost[at] = ready[at]
-                        self._lose(ready[at], error)
-                    else:
-                        written += sum(len(one.tokens) for one in found[i])
-                        report(len(found), len(wishes), written)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        shares = [list(waiting[at :: len(ready)]) for at in range(len(ready))]
+        queues = [deque(share) for share in shares]
+        told: SimpleQueue[tuple[int, int, list[Sampled] | Exception]] = SimpleQueue()
+
+        def ask_on(at: int) -> None:
+            with suppress(IndexError):
+                while True:
+                    i = queues[at].popleft()
+                    answer = self._answer(ready[at], wishes[i])
+                    if isinstance(answer, ServerLost):
+                        queues[at].clear()
+                    told.put((at, i, answer))
+
+        for at, share in enumerate(shares):
+            for _ in range(min(len(share), self.config.max_requests)):
+                Thread(target=ask_on, args=(at,), daemon=True).start()  # a thread that hangs holds nobody up
+        left = set(waiting)
+        try:
+            while left:
+                try:
+                    at, i, answer = told.get(timeout=BETWEEN_LOOKS_S)
+                except Empty:
+                    report(len(found), len(wishes), written)
+                    continue
+                if at in lost:
+                    continue
+                if isinstance(answer, ServerLost):
+                    lost[at] = ready[at]
+                    left -= set(shares[at])
+                    self._lose(ready[at], answer)
+                elif isinstance(answer, Exception):
+                    raise answer
+                else:
+                    found[i] = answer
+                    left.discard(i)
+                    written += sum(len(one.tokens) for one in answer)
+                    report(len(found), len(wishes), written)
+        finally:
+            for at, queue in enumerate(queues):
+                if queue or left or at in lost:
+                    queue.clear()
+                    ready[at].server.renew()
         return list(lost.values())
+
+    def _answer(self, replica: Replica, wish: Wish) -> list[Sampled] | Exception:
+        try:
+            return replica.server.complete(self._body(wish.body, replica.serving[wish.slot]))
+        except Exception as error:  # is raised where the answers are read
+            return error
 
     def _body(self, body: Mapping[str, Any], version: Version) -> dict[str, Any]:
         # The salt keeps prefix caches of versions apart even where a server does not.

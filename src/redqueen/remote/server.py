@@ -59,11 +59,15 @@ class Server:
         if httpx is None:
             raise UserError(f'sampler.kind = "vllm" needs an HTTP client: {how_to_install("vllm")}')
         self.url, self.config, self.vocabulary = url, config, vocabulary
-        key = os.environ.get(API_KEY)
+        self.renew()
+
+    def renew(self) -> None:
+        """Ask by new connections from now on: those that still wait for an answer hold up none that comes later."""
+        key, most = os.environ.get(API_KEY), self.config.max_requests
         self.client = httpx.Client(
-            base_url=url,
+            base_url=self.url,
             headers={"Authorization": f"Bearer {key}"} if key else {},
-            limits=httpx.Limits(max_connections=config.max_requests, max_keepalive_connections=config.max_requests),
+            limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
             trust_env=False,  # the user's own servers: no proxy stands between
         )
 

@@ -8,7 +8,7 @@ import math
 from redqueen.config import Config
 from redqueen.domains.registry import num_proposals
 from redqueen.fitting import Fitted
-from redqueen.policy.base_shape import base_shape
+from redqueen.policy.base_shape import base_shape, positions_of
 
 
 def plan_text(fitted: Fitted) -> str:
@@ -61,7 +61,8 @@ def _servers(config: Config) -> list[str]:
         return []
     from redqueen.remote.command import serve_command  # imports torch
 
-    positions = (base_shape(config.model.base) or {}).get("max_position_embeddings")
+    shape = base_shape(config.model.base)
+    positions = None if shape is None else positions_of(shape)
     return [
         "",
         f"# sampling is done by vLLM at {', '.join(config.sampler.urls)}; there start, before the run:",

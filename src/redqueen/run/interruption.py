@@ -41,13 +41,33 @@ class StopRequest:
             raise Stopped
 
 
+_playing: list[StopRequest] = []
+"""The requests of the runs that are playing in this process."""
+
+
+def ask_to_stop() -> None:
+    """Ask whatever run is playing in this process to stop, as the first Ctrl-C does."""
+    for request in _playing:
+        request.asked = True
+
+
 @contextmanager
 def catching_signals() -> Iterator[StopRequest]:
     """Record the first SIGINT or SIGTERM as a request to stop; the second raises KeyboardInterrupt at once.
 
-    Outside the main thread no signal can be caught, and the request is never made.
+    Outside the main thread no signal can be caught, and only ``ask_to_stop`` makes the request.
     """
     request = StopRequest()
+    _playing.append(request)
+    try:
+        with _noting_signals(request):
+            yield request
+    finally:
+        _playing.remove(request)
+
+
+@contextmanager
+def _noting_signals(request: StopRequest) -> Iterator[None]:
 
     def note(number: int, frame: FrameType | None) -> None:
         if request.asked:
@@ -57,11 +77,11 @@ def catching_signals() -> Iterator[StopRequest]:
             os.write(2, NOTICE)
 
     if threading.current_thread() is not threading.main_thread():
-        yield request
+        yield
         return
     before = {number: signal.signal(number, note) for number in SIGNALS}
     try:
-        yield request
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
