@@ -56,7 +56,9 @@ def fake_base(model: PreTrainedModel) -> Base:
             for name, tensor in tensors.items():
                 if tensor is not None and id(tensor) not in placed:
                     is_weight = tensors is module._parameters
-                    there = torch.empty(tensor.shape, dtype=torch.bfloat16 if is_weight else tensor.dtype, device=DEVICE)
+                    there = torch.empty(
+                        tensor.shape, dtype=torch.bfloat16 if is_weight else tensor.dtype, device=DEVICE
+                    )
                     kept = nn.Parameter(there, False) if is_weight else there
                     placed[id(tensor)] = tensor, kept  # the first keeps its id from being used again
                 if tensor is not None:

@@ -288,6 +288,13 @@ def test_a_gene_of_a_weight_of_0_is_refused() -> None:
     assert load_config(None, [gene, "learn.entropy_weight=-0.01"]).evolve.genes == ("entropy_weight",)
 
 
+def test_an_elite_as_large_as_an_island_is_refused() -> None:
+    with pytest.raises(UserError, match=r"evolve\.num_elite is 2 of at most 2 in an island"):
+        load_config(None, ["evolve.num_islands=2", "evolve.num_elite=2"])
+    uneven = ["evolve.num_islands=2", "evolve.num_elite=2", "population.num_teachers=5"]
+    assert load_config(None, uneven).evolve.num_elite == 2
+
+
 @pytest.mark.parametrize(
     ("override", "complaint"),
     [

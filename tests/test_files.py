@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from redqueen.files import write_whole
+from redqueen.files import making_folder, write_whole
 
 
 def test_a_file_is_written_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -15,6 +15,13 @@ def test_a_file_is_written_replaced_and_nothing_else_is_left(tmp_path: Path) -> 
     write_whole(path, b"second")
     assert path.read_bytes() == b"second"
     assert [p.name for p in tmp_path.iterdir()] == ["note.txt"]
+
+
+def test_the_current_folder_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match="a folder to be made needs a name"), making_folder(Path(".")):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_text_with_a_lone_surrogate_is_written_all_the_same(tmp_path: Path) -> None:

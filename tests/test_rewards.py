@@ -76,6 +76,16 @@ def test_literals_as_one_text_are_refused_and_not_split_into_characters(name: st
         reward_fn()(completions=["x"], **columns_of([asked]))
 
 
+def test_what_is_neither_a_list_nor_a_text_is_refused_in_a_sentence() -> None:
+    asked = row_of(REVERSED)
+    for inputs in (5, {"1": 2}, b"1"):
+        with pytest.raises(redqueen.UserError, match=r"inputs of a task is .*give a list of literals"):
+            reward_fn()(completions=["x"], **columns_of([asked | {"inputs": inputs}]))
+    for completion in (["a"], 5, {"content": "x"}):
+        with pytest.raises(redqueen.UserError, match="give a text, or a list of turns with a content"):
+            reward_fn()(completions=[completion], **columns_of([asked]))
+
+
 def test_threads_share_one_sandbox_and_a_forked_process_opens_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
     open_one = rewards.open_verifier

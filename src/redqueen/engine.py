@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -237,9 +237,10 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     disable_progress_bar()  # it would overwrite our progress display
     tokenizer = _load_tokenizer(name, folder)
     try:
-        model, told = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", output_loading_info=True)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", output_loading_info=True)
     except Exception as error:  # a damaged folder fails in many ways, each library's its own
         raise _not_loaded(name, error) from None
+    model, told = loaded
     if missing := sorted(told["missing_keys"]):
         raise UserError(
             f"model.base {name} lacks {len(missing)} of its tensors ({missing[0]}...), which would be drawn at random: "

@@ -3,6 +3,7 @@ read only when they are plain files of a sane size, without waiting."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -90,8 +91,11 @@ def writing_whole(path: Path) -> Iterator[BinaryIO]:
 def making_folder(path: Path) -> Iterator[Path]:
     """Yield a folder to fill; it is renamed to ``path`` when the block ends without an error, and removed otherwise.
 
-    Raises OSError when it cannot be written, or when ``path`` is there already and not an empty folder.
+    Raises OSError when it cannot be written, when ``path`` is there already and not an empty folder, and when it is the
+    current one, which would be replaced under the feet of who stands in it.
     """
+    if not path.name:
+        raise OSError(errno.EBUSY, "a folder to be made needs a name")
     aside = path.with_name(f".{path.name}.making-{os.getpid()}")
     try:
         aside.mkdir(parents=True)

@@ -134,7 +134,7 @@ def _idle(config: Config) -> list[str]:
     if learn.train_students and config.solve.num_attempts == 1 and learn.estimator != "trr_pp":
         found.append(
             "with solve.num_attempts = 1 an attempt teaches its student nothing: learn.estimator = "
-            f"{learn.estimator} compares it with others at the same task; set it to 2 or more, or the estimator to trr_pp"
+            f"{learn.estimator} compares it with others at the same task; set it to 2 or more, or take trr_pp"
         )
     return found
 

@@ -155,10 +155,9 @@ def _task(row: Mapping[str, Any]) -> Task:
     if missing := [name for name in NEEDED if name not in plain]:
         raise UserError(f"a task has no {missing[0]}: give {', '.join(NEEDED)}, as Run.tasks() does")
     for name in ("inputs", "outputs"):
-        if isinstance(plain[name], str):  # it would be taken for a list of its characters
-            raise UserError(
-                f"{name} of a task is one text, {plain[name]!r}: give a list of literals, as Run.tasks() does"
-            )
+        if isinstance(plain[name], str | bytes | Mapping) or not isinstance(plain[name], Iterable):
+            what = "one text, " if isinstance(plain[name], str) else ""  # would be a list of its characters
+            raise UserError(f"{name} of a task is {what}{plain[name]!r}: give a list of literals, as Run.tasks() does")
     texts = {name: tuple(map(str, plain[name])) for name in ("inputs", "outputs")}
     if not len(texts["inputs"]) == len(texts["outputs"]) > 0:
         raise UserError(
@@ -182,7 +181,11 @@ def _text(completion: Any) -> str:
     """Return a completion's text: itself, or the content of its last turn."""
     if isinstance(completion, str):
         return completion
-    return str(completion[-1].get("content") or "") if completion else ""
+    if not completion:
+        return ""
+    if not isinstance(completion, Sequence) or not isinstance(completion[-1], Mapping):
+        raise UserError(f"a completion is {completion!r:.100}: give a text, or a list of turns with a content")
+    return str(completion[-1].get("content") or "")
 
 
 def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:

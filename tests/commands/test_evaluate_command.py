@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from redqueen.commands.evaluate import (
     Answer,
     _default_path,
     _refuse_unwritable,
+    _write,
     evaluate,
     examine,
     results,
@@ -108,6 +110,20 @@ def test_everybody_who_lives_in_a_run_is_examined_beside_the_base(quick_run: Pat
     assert len(lines_of(out)) == 2 * 5
     with pytest.raises(UserError, match="exists already: give another --out"):
         evaluate(str(quick_run), "cruxeval-o", data, 2, out=out, overrides=SHORT)
+
+
+def test_answers_whose_writing_breaks_off_leave_no_file_that_stands_in_the_way(tmp_path: Path) -> None:
+    class Cut:
+        def as_line(self) -> str:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _write(tmp_path / "answers.jsonl", [SimpleNamespace(as_line=lambda: "{}\n"), Cut()])  # type: ignore[list-item]
+    assert list(tmp_path.iterdir()) == []
+    _write(tmp_path / "answers.jsonl", [SimpleNamespace(as_line=lambda: "{}\n")])  # type: ignore[list-item]
+    with pytest.raises(UserError, match="cannot be written"):
+        _write(tmp_path / "answers.jsonl", [])
+    assert (tmp_path / "answers.jsonl").read_text() == "{}\n"
 
 
 def test_a_prompt_that_the_base_has_no_room_for_is_answered_by_nobody(alone: Engine) -> None:

@@ -65,6 +65,12 @@ def test_by_the_probe_students_are_judged_by_it_and_teachers_by_their_rewards() 
     assert found == {"S1": 0.75, "S2": 0.25, "S3": 0.5, "T1": -0.25}  # S3, unlooked at, is neither good nor bad
 
 
+def test_where_nobody_was_probed_students_are_judged_by_their_rating() -> None:
+    members = [student("S1"), Individual("S2", "student", 2, Rating(40, 1))]
+    found = internal_fitness(members, Evidence(), 10, EvolveConfig(fitness="probe"))
+    assert found == {"S1": 25 - 3 * 8, "S2": 40 - 3 * 1}
+
+
 @pytest.mark.parametrize(
     ("left", "expected"),
     [(["S1"], 1.0), (["S2"], 0.0), (["S1", "S2"], 1.0), (["S1", "S4"], 0.5), ([], None), (["S9"], None)],

@@ -11,6 +11,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from tiny_models import CONFIGS, tiny_bank, tiny_model
 
+from redqueen.commands.adapter_base import base_sha256
 from redqueen.commands.export import write_member
 from redqueen.errors import UserError
 from redqueen.policy.bank import AdapterBank
@@ -113,6 +114,8 @@ def test_what_is_more_than_plain_lora_is_refused_by_name(options: dict, field: s
         ("alora_invocation_tokens", [1, 2], r"alora_invocation_tokens = \[1, 2\] is not supported"),
         ("use_bdlora", {"nblocks": 2}, r"use_bdlora = .* not supported"),
         ("lora_alpha", math.nan, r"'lora_alpha' is not finite"),
+        ("lora_alpha", 10**400, r"'lora_alpha' is not finite"),
+        ("r", 0, r"'r' is 0, and a rank is at least 1"),
     ],
 )
 def test_a_config_that_says_more_or_nothing_is_refused(field: str, value: object, said: str, tmp_path: Path) -> None:
@@ -148,6 +151,19 @@ def test_a_stored_half_precision_is_kept_and_loaded_with_another_alpha_as_in_ful
     for slot, genotype in enumerate((stored, full)):
         bank.load(slot, replace(genotype, alpha=genotype.alpha * 0.7))
     assert torch.equal(bank.flat[0], bank.flat[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.int64])
+def test_factors_that_are_quantised_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
+    write_member(tiny_bank(), 1, tmp_path, BaseIdentity("base", ""))
+    save_file({k: v.to(dtype) for k, v in load_file(tmp_path / WEIGHTS_FILE).items()}, tmp_path / WEIGHTS_FILE)
+    with pytest.raises(UserError, match=rf"lora_A\.weight holds {dtype}, which is not bred or run"):
+        read_adapter(tmp_path)
+
+
+def test_a_base_of_a_name_that_no_folder_can_have_is_just_not_here(tmp_path: Path) -> None:
+    write_member(tiny_bank(), 1, tmp_path, BaseIdentity("b" * 5000, ""))
+    assert base_sha256(read_adapter(tmp_path)) == ""
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

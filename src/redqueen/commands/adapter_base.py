@@ -41,7 +41,15 @@ def base_sha256(adapter: Adapter) -> str:
     if adapter.base_sha256:
         return adapter.base_sha256
     folders = [adapter.folder / OWN_BASE, *([Path(base_name(adapter))] if base_name(adapter) else [])]
-    return next((weights_sha256(folder) for folder in folders if folder.is_dir()), "")
+    return next((weights_sha256(folder) for folder in folders if _is_there(folder)), "")
+
+
+def _is_there(folder: Path) -> bool:
+    """Tell whether a folder is there; its name is out of a file that may say anything, at any length."""
+    try:
+        return folder.is_dir()
+    except OSError:
+        return False
 
 
 def same_base(one: Adapter, other: Adapter) -> bool:

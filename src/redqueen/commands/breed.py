@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -103,8 +104,8 @@ def _check_arguments(
         raise UserError(f"--parents: {operator.id} takes {operator.num_parents} folder(s), {len(parents)} given")
     if fitness and len(fitness) != len(parents):
         raise UserError(f"--fitness: give one number a parent, {len(parents)} in all; {len(fitness)} given")
-    if fitness and any(value != value for value in fitness):
-        raise UserError("--fitness: NaN is no fitness; give a number")
+    if fitness and not all(map(math.isfinite, fitness)):
+        raise UserError("--fitness: NaN and infinity are no fitness; give a finite number")
     if not 0 <= seed < 2**63:
         raise UserError(f"--seed {seed} is out of range: give a whole number from 0 to 2^63 - 1")
     resolved = [Path(folder).resolve() for folder in parents]

@@ -6,7 +6,9 @@ kept as JSON lines. The best of a population is chosen by the very items it is s
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +31,7 @@ from redqueen.evaluate.fitness_suite import request_seed
 from redqueen.evaluate.given_answers import summary_of
 from redqueen.evaluate.judging import Judge, JudgeSettings
 from redqueen.evaluate.questions import Question, clusters_of
+from redqueen.files import write_whole
 from redqueen.nouns import Completion, Grade, Request
 from redqueen.run.activity import showing
 from redqueen.run.store import EVALUATIONS
@@ -263,8 +266,10 @@ def _refuse_unwritable(path: Path) -> None:
 
 
 def _write(path: Path, answers: Sequence[Answer]) -> None:
-    with _naming(path), path.open("x", encoding="utf-8") as lines:
-        lines.writelines(answer.as_line() for answer in answers)
+    with _naming(path):
+        if path.exists():  # since it was looked at
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        write_whole(path, "".join(answer.as_line() for answer in answers))
 
 
 @contextmanager

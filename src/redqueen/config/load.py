@@ -66,8 +66,12 @@ class Config(Section):
                 f"be replaced by the other's child: lower it to {max(1, fewest // 2)}"
             )
         elite, most = self.evolve.num_elite, max(self.population.num_teachers, self.population.num_students)
-        if self.evolve.enabled and elite > 1 and elite >= most:
-            raise ValueError(f"evolve.num_elite is {elite} of at most {most} in a role: nobody could leave, lower it")
+        largest = -(-most // self.evolve.num_islands)  # the elite of an island stay there
+        if self.evolve.enabled and elite > 1 and elite >= largest:
+            where = "an island" if self.evolve.num_islands > 1 else "a role"
+            raise ValueError(
+                f"evolve.num_elite is {elite} of at most {largest} in {where}: nobody could leave, lower it"
+            )
         if "entropy_weight" in self.evolve.genes and not self.learn.entropy_weight:
             raise ValueError(
                 "evolve.genes names entropy_weight, a factor on learn.entropy_weight, which is 0: set that, or leave "

@@ -32,13 +32,18 @@ def internal_fitness(
     config: EvolveConfig,
     rating: RatingSystem = STANDARD,
 ) -> dict[str, float]:
-    """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` tells their ages."""
+    """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` tells their ages.
+
+    Where a probe is asked for and nobody was probed (evolution is off, there is nothing to ask) students have their
+    rating.
+    """
     fitness: dict[str, float] = {}
     for role in dict.fromkeys(member.role for member in individuals):
         members = [member for member in individuals if member.role == role]
-        if config.fitness == "rating":
+        asks = config.fitness == "probe" and role != "teacher"
+        if config.fitness == "rating" or (asks and not evidence.probes):
             values = {member.id: rating.fitness(member.rating) for member in members}
-        elif config.fitness == "probe" and role != "teacher":
+        elif asks:
             values = by_late_mean(
                 {m.id: (evidence.probes[m.id],) if m.id in evidence.probes else () for m in members}, 1
             )

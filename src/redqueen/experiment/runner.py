@@ -232,7 +232,9 @@ def _play_in_parallel(
                 error = future.exception()
                 if isinstance(error, UserError):
                     failed = failed or error
-                    say(f"failed: {planned.folder} ({error}); nothing more is begun, what is playing goes on to its end")
+                    say(
+                        f"failed: {planned.folder} ({error}); nothing more is begun, what is playing goes on to its end"
+                    )
                     continue
                 future.result()
                 num_done += 1

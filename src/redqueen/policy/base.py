@@ -4,8 +4,8 @@ Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp3
 weights in bfloat16, run under autocast: the matrix products are four times as fast with AVX512-BF16 (and slower than in
 fp32 on a processor without such instructions, see ``precision``), and the sums stay exact; the output head stays in
 fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the gradient on its way back takes a
-rounded copy of it. On CUDA every weight is bfloat16, as such models are published; buffers stay as they were loaded, for
-the frequencies of the positions, rounded, would be off by radians a thousand tokens on. Adapter factors are fp32 in
+rounded copy of it. On CUDA every weight is bfloat16, as such models are published; buffers stay as they were loaded,
+for the frequencies of the positions, rounded, would be off by radians a thousand tokens on. Adapter factors are fp32 in
 either case (see ``bank``). Ground: ours.
 """
 

@@ -79,8 +79,8 @@ def side_by_side(work: Sequence[Callable[[Report], T]], report: Report = unheard
 class LaneSampler:
     """Implements ``Sampler`` by ``num_lanes`` copies of one, which share its weights: each answers every n-th request.
 
-    The sampler's rows and prompts are divided among the lanes that a call needs. In fp32 the samples are the sampler's own; in
-    bfloat16 a batch that is cut otherwise may round otherwise.
+    The sampler's rows and prompts are divided among the lanes that a call needs. In fp32 the samples are the sampler's
+    own; in bfloat16 a batch that is cut otherwise may round otherwise.
     """
 
     def __init__(self, sampler: TorchSampler, num_lanes: int) -> None:

@@ -39,12 +39,12 @@ FP32_BYTES = 4
 class Work:
     """The sizes that memory depends on.
 
-    ``sample_rows`` sequences are decoded at a time (0: another process does), each up to ``new_tokens`` long,
-    behind ``prompt_cache_tokens`` of prompts in all, of at most ``prompt_tokens`` each; the learner runs ``micro_batch_tokens`` at
-    a time, holding gradients of ``members_at_once`` members (0: all) in each of ``num_lanes``, among which rows and
-    tokens are divided. ``resting``: the others' factors and moments are on disk, and the factors of ``largest_role``
-    members are copied to the machine's memory when a generation is checked. ``waiting``: each member may have a gradient
-    that waits for more groups.
+    ``sample_rows`` sequences are decoded at a time (0: another process does), each up to ``new_tokens`` long, behind
+    ``prompt_cache_tokens`` of prompts in all, of at most ``prompt_tokens`` each; the learner runs
+    ``micro_batch_tokens`` at a time, holding gradients of ``members_at_once`` members (0: all) in each of
+    ``num_lanes``, among which rows and tokens are divided. ``resting``: the others' factors and moments are on disk,
+    and the factors of ``largest_role`` members are copied to the machine's memory when a generation is checked.
+    ``waiting``: each member may have a gradient that waits for more groups.
     """
 
     num_members: int

@@ -51,7 +51,8 @@ class TorchSampler:
 
     ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``top_p`` in (0, 1], ``end_tokens`` end a
     completion (and belong to it), and so do the strings of ``stopper``; ``max_rows`` are decoded at a time,
-    ``prefill_tokens`` of prompts are read at a time and ``prompt_cache_tokens`` kept (None: as many as rows want). ``cuda_graphs``: record decoding steps where the base is on a GPU.
+    ``prefill_tokens`` of prompts are read at a time, and ``prompt_cache_tokens`` kept (None: as many as rows want).
+    ``cuda_graphs``: record decoding steps where the base is on a GPU.
     ``stats`` describes the last call; ``report`` is told of each call's completions and new tokens as they come.
     """
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -27,6 +28,9 @@ CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
 MAX_WEIGHTS_BYTES = 64 << 30
 """Largest adapter that is read."""
+
+PRECISIONS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+"""In what factors may be stored: what is narrower is quantised and needs scales that are not beside them."""
 
 BASE_SHA256 = "base_sha256"
 """The entry in the metadata of the weights that says which base they were trained on."""
@@ -173,7 +177,13 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: peft_type is not LORA; other kinds of adapters are not supported")
     if not isinstance(config.get("r"), int) or not isinstance(config.get("lora_alpha"), int | float):
         raise UserError(f"{path}: 'r' or 'lora_alpha' is missing or no number; save the adapter again")
-    if not math.isfinite(config["lora_alpha"]):
+    if config["r"] < 1:
+        raise UserError(f"{path}: 'r' is {config['r']}, and a rank is at least 1; save the adapter again")
+    try:
+        is_number = math.isfinite(config["lora_alpha"])
+    except OverflowError:
+        is_number = False
+    if not is_number:
         raise UserError(f"{path}: 'lora_alpha' is not finite; save the adapter again")
     for field, accepted in _REFUSED.items():
         if config.get(field) not in accepted:
@@ -209,6 +219,10 @@ def _pair_up(path: Path, tensors: dict[str, Tensor]) -> dict[str, Factors]:
         half = next((i for i, suffix in enumerate(_SUFFIXES) if key.endswith(suffix)), None)
         if half is None or not key.startswith(_PREFIX):
             raise UserError(f"{path}: {key} is no LoRA factor of a linear layer; plain LoRA adapters only")
+        if tensor.dtype not in PRECISIONS:
+            raise UserError(
+                f"{path}: {key} holds {tensor.dtype}, which is not bred or run; save it in float32 or float16"
+            )
         halves[half][key[len(_PREFIX) : -len(_SUFFIXES[half])]] = tensor
     lonely = halves[0].keys() ^ halves[1].keys()
     if lonely or not halves[0]:
