@@ -24,6 +24,7 @@ from redqueen.evolve.operators import OPERATORS, apply
 from redqueen.population.genotype import Genotype
 
 HIDDEN, KEY_VALUE, INTERMEDIATE, NUM_LAYERS, RANK, ALPHA = 3584, 512, 18944, 28, 32, 64.0
+REPEATS = 5
 MODULES = {
     "self_attn.q_proj": (HIDDEN, HIDDEN),
     "self_attn.k_proj": (KEY_VALUE, HIDDEN),
@@ -45,9 +46,6 @@ def parent(rng_seed: int, num_layers: int) -> Genotype:
             a = 0.02 * torch.randn(RANK, num_in, generator=rng)
             factors[f"model.layers.{layer}.{name}"] = (a, 0.01 * torch.randn(num_out, RANK, generator=rng))
     return Genotype(factors, ALPHA)
-
-
-REPEATS = 5
 
 
 def measure(operator_id: str, space: str, num_layers: int, repeats: int) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from redqueen.config import EMBEDDED
@@ -40,16 +41,9 @@ def base_sha256(adapter: Adapter) -> str:
     """Return the hash of the weights that an adapter was trained on; "" when nothing here tells it."""
     if adapter.base_sha256:
         return adapter.base_sha256
+    # The name is out of a file and of any length: os.path says False where Path raises.
     folders = [adapter.folder / OWN_BASE, *([Path(base_name(adapter))] if base_name(adapter) else [])]
-    return next((weights_sha256(folder) for folder in folders if _is_there(folder)), "")
-
-
-def _is_there(folder: Path) -> bool:
-    """Tell whether a folder is there; its name is out of a file that may say anything, at any length."""
-    try:
-        return folder.is_dir()
-    except OSError:
-        return False
+    return next((weights_sha256(folder) for folder in folders if os.path.isdir(folder)), "")
 
 
 def same_base(one: Adapter, other: Adapter) -> bool:

@@ -151,8 +151,7 @@ class Looks:
         look = self.prober.look(self.probe.tasks, [member])
         self.appraisals.append(look)
         means = self.probe.beside(look).means()
-        students = [means[name] for name in self.probe.members if name in means]
-        return means[member.id] - fmean(students) if students and look.members else 0.0
+        return means[member.id] - fmean(means[name] for name in self.probe.members) if means else 0.0
 
     def archive_after(self, step: int) -> TaskArchive:
         """Return the archive with what the probe has shown."""

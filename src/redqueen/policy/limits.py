@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from redqueen.config import Config
 
+GROUPS_KEPT = 2
+"""Prompts that are kept while texts are written, for each whole group that the rows have room for: a new group need not
+wait for the last text of an old one (ours)."""
+
 
 @dataclass(frozen=True)
 class TextLimits:
@@ -18,6 +22,11 @@ class TextLimits:
     max_positions: int
 
     @property
+    def planned_prompt_tokens(self) -> int:
+        """Tokens of a prompt as memory is planned for it: as long as it may be, at most 1024."""
+        return min(1024, max(self.propose_prompt_tokens, self.solve_prompt_tokens))
+
+    @property
     def longest(self) -> int:
         """Tokens of the longest text: a prompt and its completion."""
         return max(
@@ -26,13 +35,11 @@ class TextLimits:
 
 
 def prompt_cache_tokens(config: Config, limits: TextLimits) -> int:
-    """Return how many tokens of prompts are kept at a time while texts are written: twice the prompts of whole groups
-    that fill all rows, so that a new group need not wait for the last text of an old one (ours). A prompt counts as
-    long as it may be, at most 1024 tokens: of longer ones fewer are kept, and fewer rows run.
+    """Return how many tokens of prompts are kept at a time while texts are written: ``GROUPS_KEPT`` times the prompts
+    of whole groups that fill all rows, as long as they are planned. Of longer ones fewer are kept, and fewer rows run.
     """
     groups = (config.propose.num_per_prompt, config.solve.first_attempts or config.solve.num_attempts)
-    tokens = min(1024, max(limits.propose_prompt_tokens, limits.solve_prompt_tokens))
-    return 2 * -(-config.solve.max_rows // min(groups)) * tokens
+    return GROUPS_KEPT * -(-config.solve.max_rows // min(groups)) * limits.planned_prompt_tokens
 
 
 def fit_limits(config: Config, max_positions: int) -> TextLimits:

@@ -182,7 +182,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         bf16=settle_precision(config).model.precision == "bf16",
         on_cuda=on_cuda,
         sample_rows=0 if config.sampler.kind == "vllm" else solve.max_rows,
-        prompt_tokens=min(1024, max(limits.propose_prompt_tokens, limits.solve_prompt_tokens)),
+        prompt_tokens=limits.planned_prompt_tokens,
         prompt_cache_tokens=prompt_cache_tokens(config, limits),
         new_tokens=max(limits.propose_new_tokens, limits.solve_new_tokens),
         micro_batch_tokens=learn.micro_batch_tokens,

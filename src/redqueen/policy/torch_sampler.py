@@ -22,6 +22,7 @@ from redqueen.policy.beginnings import group_by_beginning, pack_prompts
 from redqueen.policy.decoding import Decoding, Job, rounded
 from redqueen.policy.draw import draw
 from redqueen.policy.fused_decode import Deltas, FusedDecoder, fused_decoder
+from redqueen.policy.limits import GROUPS_KEPT
 from redqueen.policy.step_graph import StepGraph
 from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.token_rows import ROW_TOKENS
@@ -107,11 +108,11 @@ class TorchSampler:
         return [[found[i, s] for s in range(request.num_samples)] for i, request in enumerate(requests)]
 
     def _decoding(self, queue: Sequence[Job]) -> Decoding:
-        """Return the batch for these jobs: rows for all, at most ``max_rows``, and twice the prompts that whole groups
-        in these rows have, so that no group waits for the last row of another; fewer where the cache has no room."""
+        """Return the batch for these jobs: rows for all, at most ``max_rows``, and ``GROUPS_KEPT`` times the prompts
+        that whole groups in these rows have; fewer where the cache has no room."""
         total, longest = sum(job.count for job in queue), max(len(job.prompt) for job in queue)
         rows = min(self.max_rows, total)
-        num_prompts = min(len(queue), rows, -(-2 * rows * len(queue) // total))
+        num_prompts = min(len(queue), -(-GROUPS_KEPT * rows * len(queue) // total))
         if self.prompt_cache_tokens is not None:
             num_prompts = min(num_prompts, max(1, self.prompt_cache_tokens // rounded(longest)))
         rows = min(rows, num_prompts * max(job.count for job in queue))

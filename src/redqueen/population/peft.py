@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,11 +179,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: 'r' or 'lora_alpha' is missing or no number; save the adapter again")
     if config["r"] < 1:
         raise UserError(f"{path}: 'r' is {config['r']}, and a rank is at least 1; save the adapter again")
-    try:
-        is_number = math.isfinite(config["lora_alpha"])
-    except OverflowError:
-        is_number = False
-    if not is_number:
+    if not abs(config["lora_alpha"]) <= sys.float_info.max:  # NaN is not, nor is a whole number of 400 digits
         raise UserError(f"{path}: 'lora_alpha' is not finite; save the adapter again")
     for field, accepted in _REFUSED.items():
         if config.get(field) not in accepted:

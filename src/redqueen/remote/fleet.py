@@ -177,7 +177,7 @@ class Fleet:
                     report(len(found), len(wishes), written)
         finally:
             for at, queue in enumerate(queues):
-                if queue or left or at in lost:
+                if left or at in lost:
                     queue.clear()
                     ready[at].server.renew()
         return list(lost.values())
