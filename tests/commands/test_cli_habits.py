@@ -1,6 +1,7 @@
 """Habits of the command line: quick help, completion, exit codes, a page that agrees with the commands, no torch."""
 
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from redqueen import __version__, cli
 from redqueen.errors import UserError
 
 ROOT = Path(__file__).parents[2]
+LONG = "a" * 300
 MAIN = "from redqueen.cli import main; main()"
 
 
@@ -114,6 +116,23 @@ def test_a_full_disk_behind_the_output_is_one_sentence(words: list[str]) -> None
         done = subprocess.run([sys.executable, "-c", MAIN, *words], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert done.stderr == "redqueen: the output cannot be written (No space left on device): make room\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", LONG],
+        ["train", LONG],
+        ["train", "smoke", "--run-dir", LONG],
+        ["train", "smoke", "--dry-run", "--set", f"model.base={LONG}"],
+        ["evaluate", "base", "--suite", "mini", "--data", LONG],
+    ],
+    ids=["a run", "a config", "a new run", "a base", "a suite"],
+)
+def test_a_name_longer_than_a_file_may_have_is_one_sentence(words: list[str]) -> None:
+    code, out, said = redqueen(*words)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"redqueen: \S{80}\.\.\.: File name too long: give a shorter one\n", said)
 
 
 @pytest.mark.parametrize(

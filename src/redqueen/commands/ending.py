@@ -23,10 +23,7 @@ def run_to_exit(command: Callable[[], object]) -> None:
         finally:
             sys.stdout.flush()
     except UserError as error:
-        from redqueen.display import visible
-
-        print(f"redqueen: {visible(str(error))}", file=sys.stderr)  # it may quote an untrusted file
-        sys.exit(2)
+        _refuse(str(error))
     except KeyboardInterrupt:
         print("redqueen: stopped", file=sys.stderr)
         sys.exit(130)
@@ -34,11 +31,20 @@ def run_to_exit(command: Callable[[], object]) -> None:
         sys.stderr.close()
         sys.exit(141)
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            _refuse(f"{str(error.filename)[:80]}...: {error.strerror}: give a shorter one")
         if error.errno not in FULL or error.filename is not None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes what is left once more when it ends
-        print(f"redqueen: the output cannot be written ({error.strerror}): make room", file=sys.stderr)
-        sys.exit(2)
+        _refuse(f"the output cannot be written ({error.strerror}): make room")
+
+
+def _refuse(why: str) -> None:
+    """End with one sentence and the code of a user's mistake; ``why`` may quote an untrusted file."""
+    from redqueen.display import visible
+
+    print(f"redqueen: {visible(why)}", file=sys.stderr)
+    sys.exit(2)
 
 
 def share_the_cores() -> None:
