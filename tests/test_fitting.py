@@ -75,7 +75,7 @@ def test_what_a_config_sets_is_never_changed(tmp_path: Path) -> None:
         folder(tmp_path / "base", LLAMA), population={"lora_rank": 3}, solve={"temperature": 1.0}, learn={"clip": 0.3}
     )
     fitted = fit_to_base(asked)
-    assert (fitted.config.population.lora_rank, fitted.config.population.lora_alpha) == (3, 32.0)
+    assert (fitted.config.population.lora_rank, fitted.config.population.lora_alpha) == (3, 6.0), "the paper's scale, 2"
     assert fitted.config.propose.temperature == 1.0, "one policy, one temperature"
     assert fitted.config.learn.clip == 0.3
     assert "population.lora_rank" not in fitted.reasons[-1] and "population.lora_alpha" in fitted.reasons[-1]
