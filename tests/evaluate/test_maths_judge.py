@@ -116,6 +116,17 @@ def test_one_value_in_other_forms_is_right(judge: MathsJudge) -> None:
     assert [pair for pair, grade in zip(EQUAL, judge.grade(EQUAL), strict=True) if not grade.correct] == []
 
 
+def test_a_number_is_right_with_any_unit_and_another_is_wrong(judge: MathsJudge) -> None:
+    units = ("hours", "eggs", "pages", "books", "girls", "apples", "cm")
+    golds = ("18", "1,000", "$18", "-3", "2.5")
+    right = [(gold, f"{gold.strip('$').replace(',', '')} {unit}") for gold in golds for unit in units]
+    right += [("1000", "1000 dollars"), ("1000", "1,000 dollars"), ("1000", "1000 euros"), ("7", "\\boxed{7 days}")]
+    assert [grade.correct for grade in judge.grade(right)] == [True] * len(right)
+    wrong = [(gold, f"{gold.strip('$').replace(',', '')}1 {unit}") for gold in golds for unit in units]
+    wrong += [("18", "18 dozen"), ("18", "18 thousand"), ("18", "18 squared"), ("18", "18 or 19"), ("18", "18 %")]
+    assert [grade.correct for grade in judge.grade(wrong)] == [False] * len(wrong)
+
+
 def test_what_states_no_value_or_another_is_no_answer_for_five_or_seven(judge: MathsJudge) -> None:
     sevens = [("7", text.replace("5", "7")) for text in NO_VALUE_OF_FIVE if "7" not in text]
     pairs = [("5", text) for text in NO_VALUE_OF_FIVE] + sevens

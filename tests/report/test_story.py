@@ -10,7 +10,9 @@ from redqueen.display import duration
 from redqueen.journal import EvaluationRecord, Journal, RunRecord, TaskRecord, read
 from redqueen.nouns import Task
 from redqueen.report.fitness import comparisons
-from redqueen.report.story import rolling, signs_of_collapse, start_and_end, tell
+from redqueen.report.side_by_side import arm_rows
+from redqueen.report.story import signs_of_collapse, tell
+from redqueen.report.stretches import ends, rolling
 from redqueen.report.tables import tiles
 from redqueen.report.view import RunView, read_run
 from redqueen.run.store import JOURNAL
@@ -184,12 +186,29 @@ def test_the_curriculum_is_told_from_its_first_and_last_tenth(tmp_path: Path) ->
 
 
 def test_rolling_means_and_ends_by_hand() -> None:
-    assert rolling([1, 2, 3, 4], 2) == [1.5, 2.5, 3.5]
-    assert rolling([1, 2], 10) == [1.5]
-    assert rolling([]) == []
-    assert start_and_end([5]) is None
-    assert start_and_end([1, 2, 9]) == (1, 9)
-    assert start_and_end(list(range(20))) == (0.5, 18.5)
+    series = [(step, float(step)) for step in range(5)]
+    assert rolling(series, 4, 2) == [1.5, 2.5, 3.5]
+    assert rolling(series, 2) == [1.5]
+    assert rolling([], 0) == []
+    assert rolling([(1, 1.0), (2, None), (5, 2.0)], 5, 2) == [1.0, None, None, 2.0]
+    assert ends(series, 4) == {"first": 1.0, "last": 4.0}
+    assert ends([(1, 1.0), (2, 3.0), (20, None)], 20) == {"first": 2.0, "last": None}
+    assert ends([(step, float(step)) for step in range(1, 20)], 19) == {"first": 1.5, "last": 18.5}
+    assert ends([(step, float(step)) for step in range(1, 20)], 19, width=1) == {"first": 1.0, "last": 19.0}
+
+
+def test_a_run_that_stops_posing_tasks_is_not_told_by_what_it_did_before(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / JOURNAL, RunRecord("r", "1T+1S", 3)) as journal:
+        for step in range(1, 41):
+            rate, valid = (0.6, 0.9) if step <= 20 else (float("nan"), 0.0)
+            with journal.step(step) as tx:
+                tx.add_metrics({"solve/rate": rate, "propose/valid_frac": valid})
+    view = read_run(tmp_path)
+    assert next(tile for tile in tiles(view) if tile.name == "Solve rate").value == "–"
+    told = " ".join(tell(view).sentences)
+    assert "lay between 0.60 and 0.60; in the last 10 nothing was judged." in told
+    assert "no attempt was judged in the last 10 steps" in signs_of_collapse(view)
+    assert [row.measure for row in arm_rows([view])] == ["Validity, last tenth", "Coverage, last tenth"]
 
 
 def test_the_single_arm_is_told_without_ratings(single_dir: Path) -> None:

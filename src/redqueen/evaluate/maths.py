@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from redqueen.domains.maths.answer_form import comparable, final_answer, plain_form
-from redqueen.domains.maths.answers import same_value
+from redqueen.domains.maths.answer_form import bare_number, comparable, final_answer, plain_form
+from redqueen.domains.maths.answers import plain_number, same_value
 from redqueen.errors import UserError, how_to_install
 from redqueen.nouns import Grade
 from redqueen.verify import Verifier
@@ -58,9 +58,12 @@ class MathsJudge:
             return Grade(True, "ok")
         if len(given) > MAX_ANSWER_CHARS:
             return Grade(False, "too-large", f"longer than {MAX_ANSWER_CHARS} characters")
-        sides = comparable(gold, given)
+        number = plain_number(plain_form(gold))
+        sides = comparable(gold if number is None else plain_form(gold), given)
         if sides is None:
             return Grade(False, "ok", "no value, or not only one")
         if plain_form(sides[0]) == plain_form(sides[1]):
+            return Grade(True, "ok")
+        if number is not None and number == bare_number(sides[1]):  # with a unit, whichever words math-verify knows
             return Grade(True, "ok")
         return (yield from same_value(*sides, rules, round(1000 * self.deadline_s), MEMORY_BYTES))

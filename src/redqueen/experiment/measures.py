@@ -29,7 +29,7 @@ from redqueen.match.pairing import preference
 from redqueen.match.rating import GaussianRating
 from redqueen.nouns import Rating
 from redqueen.propose.curriculum import STRUCTURE
-from redqueen.report.story import start_and_end
+from redqueen.report.stretches import ends
 from redqueen.run.store import JOURNAL
 
 Item = TypeVar("Item")
@@ -88,7 +88,7 @@ def measure_run(folder: Path) -> RunMeasures:
     numbers = {"steps": float(len(steps)), "tasks": float(len(tasks)), "tokens": float(tokens), "seconds": seconds}
     numbers |= {"seconds_per_step": seconds / len(steps)} if steps else {}
     numbers |= {"semantic/untraced_frac": 1 - len(seen) / len(tasks)} if tasks else {}
-    numbers |= {name: value for curve in curves for name, value in _ends(curve, curves[curve]).items()}
+    numbers |= {name: value for curve in curves for name, value in _ends(curve, curves[curve], steps).items()}
     numbers |= oscillation(curves.get("solve/rate", []), task_rates(tasks))
     numbers |= fitness_numbers(evaluations)
     hindsight = [value for _, value in metrics.get("evolve/hindsight_worst", []) if value is not None]
@@ -329,12 +329,16 @@ def fitness_numbers(evaluations: Sequence[Row]) -> dict[str, float]:
     return numbers
 
 
-def _ends(name: str, curve: Series) -> dict[str, float]:
-    ends = start_and_end([value for _, value in curve if value is not None])
-    if ends is None:
+def _ends(name: str, curve: Series, steps: Sequence[int]) -> dict[str, float]:
+    """Return the means over the last tenth, and what they are to the first (rounded down: so are the tables kept)."""
+    if len(steps) < 2:
         return {}
-    numbers = {f"{name}/end": ends[1], f"{name}/change": ends[1] - ends[0]}
-    return numbers | ({f"{name}/left_frac": ends[1] / ends[0]} if name.endswith("/entropy") and ends[0] > 0 else {})
+    first, last = ends(curve, steps[-1], max(1, len(steps) // 10)).values()
+    numbers = {} if last is None else {f"{name}/end": last}
+    if first is None or last is None:
+        return numbers
+    numbers[f"{name}/change"] = last - first
+    return numbers | ({f"{name}/left_frac": last / first} if name.endswith("/entropy") and first > 0 else {})
 
 
 def _by_step(steps: Sequence[int], items: Sequence[tuple[int, Item]]) -> dict[int, list[Item]]:

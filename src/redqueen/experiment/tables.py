@@ -221,7 +221,7 @@ def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequenc
             ["arm", "seeds", "held equal", "steps", "tokens sampled", "seconds of steps"], _arm_cells(plan, measured)
         ),
         "## Every arm",
-        "`end` is the mean over the last tenth of a run's steps, `change` that less the mean over the first tenth, "
+        "`end` is the mean over the last tenth of a run's steps (rounded down), `change` that less the mean over the first tenth, "
         "`left_frac` their quotient. `semantic` measures look at what programs do on their inputs (operations with the "
         "types of their results on the path taken, classes of inputs and outputs), not at their text; `rarefied` is "
         f"what is to be expected among {number(num_drawn)} tasks, as many as the run with the fewest has. `best` is "

@@ -16,7 +16,7 @@ from redqueen.report.figure import NUM_COLORS, Chart, Figure, Line, Section, lin
 from redqueen.report.fitness import MODES, base_score, comparisons, last_evaluated_step, mean_score
 from redqueen.report.fitness_figures import MODE_COLORS, MODE_SYMBOLS, UNIT, mean_line
 from redqueen.report.metrics import SHARE, describe
-from redqueen.report.story import start_and_end
+from redqueen.report.stretches import ends
 from redqueen.report.view import RunView
 
 TEXT = (
@@ -210,8 +210,7 @@ def _suites(view: RunView) -> list[str]:
 
 
 def _last_tenth(view: RunView, name: str) -> float | None:
-    ends = start_and_end([value for _, value in series_of(view, name) if value is not None])
-    return None if ends is None else ends[1]
+    return ends(series_of(view, name), view.last_step)["last"]
 
 
 def _last_fitness(view: RunView, mode: str) -> float | None:

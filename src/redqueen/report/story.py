@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from redqueen.report.fitness import Comparison, comparisons, outcomes
+from redqueen.report.stretches import WINDOW_STEPS, ends, rolling
 from redqueen.report.view import RunView
-
-WINDOW_STEPS = 10
-"""Collapse is judged on means over this many steps: single steps are noisy."""
 
 SOLVE_LOW_FRAC, SOLVE_HIGH_FRAC = 0.1, 0.9
 """Outside of this band of solve rates there is next to nothing to learn from."""
@@ -55,39 +53,31 @@ def signs_of_collapse(view: RunView) -> list[str]:
     if not _is_long_enough(view):
         return []
     signs = []
-    solve = rolling(view.values("solve/rate"))
+    solve, any_solved_now = _windows(view, "solve/rate")
     if not solve:
         signs.append("no attempt was ever judged")
+    elif not any_solved_now:
+        signs.append(f"no attempt was judged in the last {WINDOW_STEPS} steps")
     if solve and max(solve) > SOLVE_HIGH_FRAC:
         signs.append(f"the tasks were trivial (solve rate {max(solve):.2f} over {WINDOW_STEPS} steps)")
     if solve and min(solve) < SOLVE_LOW_FRAC:
         signs.append(f"the tasks were impossible (solve rate {min(solve):.2f} over {WINDOW_STEPS} steps)")
-    valid = rolling(view.values("propose/valid_frac"))
+    valid, _ = _windows(view, "propose/valid_frac")
     if valid and min(valid) < VALIDITY_LOW_FRAC:
         signs.append(f"most proposals were invalid (only {100 * min(valid):.0f} % valid over {WINDOW_STEPS} steps)")
     new = _new_frac_at_the_end(view)
     if new is not None and new < NEW_LOW_FRAC:
         signs.append(f"the teachers repeat themselves (only {100 * new:.0f} % of the last tasks were new)")
-    entropy = rolling(view.values("propose/entropy"))
+    entropy, _ = _windows(view, "propose/entropy")
     if entropy and entropy[0] > 0 and entropy[-1] < ENTROPY_LOW_FRAC * entropy[0]:
         signs.append(f"the teachers' entropy is gone ({entropy[0]:.2f} to {entropy[-1]:.2f} nats a token)")
     return signs
 
 
-def rolling(values: Sequence[float], num_steps: int = WINDOW_STEPS) -> list[float]:
-    """Return the means of every stretch of ``num_steps`` values; of all values when there are fewer; [] without any."""
-    if not values:
-        return []
-    size = min(num_steps, len(values))
-    return [sum(values[at : at + size]) / size for at in range(len(values) - size + 1)]
-
-
-def start_and_end(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the means of the first and the last tenth of the values (at least one each), None below two values."""
-    if len(values) < 2:
-        return None
-    size = max(1, len(values) // 10)
-    return sum(values[:size]) / size, sum(values[-size:]) / size
+def _windows(view: RunView, name: str) -> tuple[list[float], bool]:
+    """Return the rolling means of a metric where it is defined, and whether it is in the last stretch."""
+    means = rolling(view.series(name), view.last_step)
+    return [mean for mean in means if mean is not None], bool(means) and means[-1] is not None
 
 
 def _headline(view: RunView, found: Sequence[Comparison], signs: Sequence[str]) -> str:
@@ -135,13 +125,13 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
 
 
 def _solve_sentence(view: RunView) -> str:
-    values = view.values("solve/rate")
-    if not values:
+    means, is_judged_now = _windows(view, "solve/rate")
+    if not means:
         return "No attempt was judged."
-    means = rolling(values)
+    num_steps = min(WINDOW_STEPS, view.last_step)
     return (
-        f"The solve rate, taken over {min(WINDOW_STEPS, len(values))} steps at a time, lay between {min(means):.2f} "
-        f"and {max(means):.2f}; at the end it is {means[-1]:.2f}."
+        f"The solve rate, taken over {num_steps} steps at a time, lay between {min(means):.2f} and {max(means):.2f}; "
+        + (f"at the end it is {means[-1]:.2f}." if is_judged_now else f"in the last {num_steps} nothing was judged.")
     )
 
 
@@ -164,9 +154,9 @@ def _curriculum_sentence(view: RunView) -> str:
         ("lines", "num_lines"),
         ("variables", "num_variables"),
     ):
-        ends = start_and_end([value for point in points if (value := getattr(point, attribute)) is not None])
-        if ends is not None:
-            parts.append(f"{title} {ends[0]:.1f} to {ends[1]:.1f}")
+        first, last = ends([(point.step, getattr(point, attribute)) for point in points], view.last_step).values()
+        if first is not None and last is not None and len(points) > 1:
+            parts.append(f"{title} {first:.1f} to {last:.1f}")
     if not parts:
         return ""
     return (

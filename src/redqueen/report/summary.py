@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -14,13 +13,10 @@ from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, BASE, CHOSEN, CONTROL, NO_MEMBERS, PRODUCT
 from redqueen.journal.values import naming_contradictions
 from redqueen.journal.write import Row
+from redqueen.report.stretches import ends
 from redqueen.run.store import JOURNAL
 
 MODES = ("greedy", "sampled")
-ENDS_FRAC = 0.1
-"""Share of the steps that count as the first, and as the last."""
-
-Ends = dict[str, float | None]
 
 
 def summary(run_dir: Path, patience: Patience | None = None) -> dict[str, Any]:
@@ -70,16 +66,6 @@ def has_distilled(run_dir: Path, step: int) -> bool:
     return bool(found[0][0])
 
 
-def ends(series: Series, steps: int) -> Ends:
-    """Return the means over the first and the last tenth (rounded up) of steps 1 to ``steps``, where defined."""
-    width = max(1, math.ceil(ENDS_FRAC * steps))
-    known = [(step, value) for step, value in series if value is not None and step >= 1]
-    return {
-        "first": _mean([value for step, value in known if step <= width]),
-        "last": _mean([value for step, value in known if step > steps - width]),
-    }
-
-
 def _scores(scores: Sequence[Row], name: str) -> dict[str, dict[str, float | None] | None]:
     """Return an individual's latest aggregate score by mode: mean and 95 % interval; null where it has none."""
     found: dict[str, dict[str, float | None] | None] = dict.fromkeys(MODES)
@@ -97,7 +83,3 @@ def _new_fracs(journal: Journal) -> Series:
         by_step.setdefault(step, []).append(float(behaviour not in seen))
         seen.add(behaviour)
     return [(step, fmean(new)) for step, new in by_step.items()]
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None

@@ -13,7 +13,7 @@ from redqueen.report.card import MARKS
 from redqueen.report.fitness import MODES, Verdict, last_evaluated_step, member_score, outcomes
 from redqueen.report.lineage import tree_lines
 from redqueen.report.side_by_side import ArmRow
-from redqueen.report.story import rolling, start_and_end
+from redqueen.report.stretches import ends, rolling
 from redqueen.report.view import RunView
 
 MAX_MEMBERS, MAX_BIRTHS = 100, 400
@@ -44,15 +44,17 @@ def tiles(view: RunView) -> list[Tile]:
         verdict = {"better": f"above the {other}", "worse": f"below the {other}", "unclear": "no clear change"}
         note = f"points, {comparison.mode}; {verdict[comparison.verdict]}"
         made.append(Tile("External fitness", f"{change:+.1f}", note, comparison.verdict))
-    solve, valid = rolling(view.values("solve/rate")), view.values("propose/valid_frac")
-    if solve:
+    solve, valid = rolling(view.series("solve/rate"), view.last_step), view.values("propose/valid_frac")
+    if solve and solve[-1] is not None:
         made.append(Tile("Solve rate", f"{100 * solve[-1]:.0f} %", "of a task's attempts right, last 10 steps"))
+    elif any(mean is not None for mean in solve):
+        made.append(Tile("Solve rate", "–", "no attempt was judged in the last 10 steps"))
     if valid:
         made.append(Tile("Validity", f"{100 * sum(valid) / len(valid):.0f} %", "of proposals, mean over the steps"))
-    thought = start_and_end(view.values("solve/thought_frac"))
-    if thought is not None:
-        note = f"of attempts at the end, {100 * thought[0]:.0f} % at the start"
-        made.append(Tile("Thought first", f"{100 * thought[1]:.0f} %", note))
+    first, last = ends(view.series("solve/thought_frac"), view.last_step).values()
+    if first is not None and last is not None:
+        note = f"of attempts at the end, {100 * first:.0f} % at the start"
+        made.append(Tile("Thought first", f"{100 * last:.0f} %", note))
     coverage = next((point.coverage for point in reversed(view.curriculum) if point.kind == "all"), None)
     if coverage is not None:
         made.append(Tile("Coverage", f"{coverage:,}", f"distinct tasks; {view.num_attempts:,} attempts in all"))

@@ -33,15 +33,16 @@ def grade_number(task: Task, answer: str, rules: Rules) -> Grade | Jobs[Grade]:
         return Grade(False, "too-large", f"longer than {MAX_ANSWER_CHARS} characters")
     if given == gold:
         return Grade(True, "ok")
-    if _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(given):
-        return Grade(_number(gold) == _number(given), "ok")
+    wanted = plain_number(gold)
+    if wanted is not None and _PLAIN.fullmatch(given):
+        return Grade(wanted == plain_number(given), "ok")
     sides = None if _is_statement(given) else comparable(in_latex(gold), in_latex(given))
     if sides is None:
         return Grade(False, "ok", "no value, or not only one")
     if plain_form(sides[0]) == plain_form(sides[1]):
         return Grade(True, "ok")
-    if _PLAIN.fullmatch(gold) and (number := bare_number(sides[1])) is not None:
-        return Grade(_number(gold) == number, "ok")
+    if wanted is not None and (number := bare_number(sides[1])) is not None:
+        return Grade(wanted == number, "ok")
     for stated in (given, sides[1]):  # as it was given, and behind its ``x =``
         if in_latex(stated) != stated:
             difference = [f"({gold}) - ({stated})"]
@@ -66,9 +67,10 @@ def _is_statement(text: str) -> bool:
         return False
 
 
-def _number(text: str) -> Fraction | None:
+def plain_number(text: str) -> Fraction | None:
+    """Return the number that a text is, in digits with a sign, a point or a bar; None: it is more, or none."""
     try:
-        return Fraction(text)
+        return Fraction(text) if _PLAIN.fullmatch(text) else None
     except ZeroDivisionError:
         return None
 
