@@ -34,7 +34,7 @@ def rewritten(folder: Path, leave: Callable[[str], bool]) -> None:
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
 
 
-def set_in_config(folder: Path, **values: int) -> None:
+def set_in_config(folder: Path, **values: object) -> None:
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
@@ -44,6 +44,18 @@ def test_a_base_that_lacks_weights_is_refused_and_not_filled_with_random_ones(fo
     rewritten(folder, lambda name: "layers.0.mlp.up_proj" not in name)
     with pytest.raises(UserError, match=r"lacks 1 of its tensors \(model\.layers\.0\.mlp\.up_proj\.weight"):
         load_base(str(folder))
+
+
+def test_code_that_a_model_folder_brings_is_never_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "evil.py").write_text(f"open({str(folder / 'ran')!r}, 'w').close()")
+    classes = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model", "AutoTokenizer": ["evil.T", None]}
+    set_in_config(folder, auto_map=classes, model_type="evil")
+    of_tokenizer = folder / "tokenizer_config.json"
+    of_tokenizer.write_text(json.dumps(json.loads(of_tokenizer.read_text()) | {"auto_map": classes}))
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("a question was asked"))
+    with pytest.raises(UserError, match=r"model\.base"):
+        load_base(str(folder))
+    assert not (folder / "ran").exists()
 
 
 def test_a_base_with_tied_weights_lacks_nothing() -> None:

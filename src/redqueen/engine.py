@@ -237,7 +237,9 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     disable_progress_bar()  # it would overwrite our progress display
     tokenizer = _load_tokenizer(name, folder)
     try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", output_loading_info=True)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype="auto", output_loading_info=True, trust_remote_code=False
+        )
     except Exception as error:  # a damaged folder fails in many ways, each library's its own
         raise _not_loaded(name, error) from None
     model, told = loaded
@@ -262,7 +264,7 @@ def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> St
 
 def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # as above
         if not Path(folder).is_dir():
             raise _not_loaded(name, error) from None

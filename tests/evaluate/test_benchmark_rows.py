@@ -104,6 +104,13 @@ def test_the_suites_are_those_that_the_manual_lists() -> None:
         ("mbpp+", [{"task_id": 1, "prompt": "p", "code": "def f(: "}], "line 1: the reference or its tests"),
         ("mbpp+", [{"task_id": 1, "prompt": "p", "code": "x = 1", "test": ""}], "line 1: no function of the reference"),
         ("gsm8k", [], "holds no items"),
+        ("gsm8k", [{"id": int("9" * 401), "question": "?", "answer": "1"}], "line 1: the field id is missing"),
+        (
+            "mbpp+",
+            [{"task_id": 1, "prompt": "p", "code": "x = 1", "test": "", "test_list": 5}],
+            "line 1: cannot be read",
+        ),
+        ("mbpp+", [{"task_id": 1, "prompt": "p", "code": "(" * 5_000, "test": "", "test_list": []}], "line 1: "),
     ],
 )
 def test_what_does_not_fit_is_named_with_its_place(suite: str, lines: list[object], said: str, tmp_path: Path) -> None:
@@ -120,6 +127,18 @@ def test_a_gzipped_file_that_is_damaged_anywhere_is_named(tmp_path: Path) -> Non
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
         with contextlib.suppress(UserError):  # a bit of the header may say nothing of the content
             rows_of_file(path)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json"])
+@pytest.mark.parametrize("text", [" " * 2_000, "{}\n" * 700], ids=["one line", "many"])
+def test_a_file_that_unpacks_without_end_is_left(
+    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redqueen.domains.rows.MAX_CHARS", 1_000)
+    data = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    with pytest.raises(UserError, match="holds more than 1,000 characters"):
+        rows_of_file(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json"])

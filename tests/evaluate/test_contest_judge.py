@@ -203,7 +203,17 @@ class Bomb:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps(Bomb()))).decode()}, "builtins.exec"),
+        (
+            {"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps(Bomb()))).decode()},
+            "more than a packed text",
+        ),
+        (
+            {"private_test_cases": base64.b64encode(zlib.compress(b"\x80\x04r\xff\xff\xff\x1f.")).decode()},
+            "not a packed",
+        ),
+        ({"private_test_cases": base64.b64encode(zlib.compress(b"\x8c\x01a}b.")).decode()}, "more than a packed text"),
+        ({"private_test_cases": base64.b64encode(zlib.compress(b"I1\n.")).decode()}, "more than a packed text"),
+        ({"metadata": "[" * 100_000}, "cannot be read as an item"),
         ({"private_test_cases": "not base64!"}, "private_test_cases cannot be read"),
         ({"private_test_cases": "", "public_test_cases": "[{}]"}, "public_test_cases cannot be read"),
         ({"private_test_cases": "[]", "public_test_cases": "[]"}, "no test cases"),

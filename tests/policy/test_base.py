@@ -8,6 +8,7 @@ import torch
 from tiny_models import CONFIGS, SHAPE, tiny_model
 from transformers import AutoModelForCausalLM, Phi3Config
 
+from redqueen.errors import UserError
 from redqueen.policy.base import freeze
 from redqueen.policy.base_shape import positions_of
 
@@ -55,6 +56,28 @@ def test_in_bf16_the_frequencies_of_positions_are_not_rounded(architecture: str,
 )
 def test_a_text_is_as_long_as_the_base_reads_it_by_the_same_frequencies(shape: dict[str, Any], expected: int) -> None:
     assert positions_of(shape) == expected
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"max_position_embeddings": "many"},
+        {"max_position_embeddings": [4096]},
+        {"max_position_embeddings": 1e400},
+        {"max_position_embeddings": -5},
+        {"max_position_embeddings": 1},
+        {"max_position_embeddings": True},
+        {"max_position_embeddings": 4096, "sliding_window": "a lot"},
+        {"original_max_position_embeddings": "4096", "rope_scaling": {"type": "longrope"}},
+    ],
+)
+def test_a_length_that_is_none_is_refused(shape: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="that is no length: restore the model folder"):
+        positions_of(shape)
+
+
+def test_a_rope_that_is_no_object_says_nothing_of_the_length() -> None:
+    assert positions_of({"max_position_embeddings": 64, "rope_scaling": "longrope"}) == 64
 
 
 def test_a_longrope_base_as_loaded_has_the_positions_of_its_first_training() -> None:

@@ -105,8 +105,10 @@ def test_a_folder_with_one_such_file_means_the_file_and_the_second_time_reads_th
 
 def test_another_file_of_the_same_name_has_another_place(file: Path, tmp_path: Path, cache: Path) -> None:
     other = tmp_path / file.name
-    other.write_bytes(file.read_bytes()[:-1] + b"\x01")
-    assert cache_folder(other) != cache_folder(file)
+    data = file.read_bytes()
+    for at in (len(data) - 1, len(data) // 2):  # also one module in its middle
+        other.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert cache_folder(other) != cache_folder(file)
 
 
 def test_a_damaged_file_and_a_folder_with_several_are_refused(tmp_path: Path, cache: Path) -> None:

@@ -230,6 +230,31 @@ def test_a_shape_that_is_no_language_model_is_refused() -> None:
         plan({"model_type": "vit"}, WORK)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"num_attention_heads": 0},
+        {"num_attention_heads": None},
+        {"hidden_size": "x"},
+        {"hidden_size": -3},
+        {"hidden_size": 0},
+        {"vocab_size": -1},
+        {"head_dim": "x"},
+        {"hidden_act": "none such"},
+        {"rope_scaling": "x"},
+        {"layer_types": ["x"]},
+        {"num_hidden_layers": 10**6},
+        {"num_hidden_layers": 0},
+        {"num_hidden_layers": "many"},
+        {"model_type": []},
+    ],
+    ids=repr,
+)
+def test_a_damaged_shape_is_refused_in_one_sentence(damage: dict[str, object]) -> None:
+    with pytest.raises(UserError, match=r"no causal language model known here: \S"):
+        plan(QWEN_7B | damage, WORK)
+
+
 def test_this_machine_has_memory() -> None:
     assert available_bytes(torch.device("cpu")) > 1 << 20
 

@@ -62,8 +62,8 @@ def pieces(start: bytes, piece: bytes, pause_s: float) -> Reply:
     return reply
 
 
-def completion(tokens: object = (1, 2), logprobs: object = (-0.5, -0.25)) -> str:
-    choice = {"index": 0, "token_ids": tokens, "logprobs": {"token_logprobs": logprobs}, "finish_reason": "stop"}
+def completion(tokens: object = (1, 2), logprobs: object = (-0.5, -0.25), ended: object = "stop") -> str:
+    choice = {"index": 0, "token_ids": tokens, "logprobs": {"token_logprobs": logprobs}, "finish_reason": ended}
     return json.dumps({"choices": [choice]})
 
 
@@ -120,6 +120,8 @@ STRANGE = {
     "not a number": completion(logprobs=[-1, float("nan")]),
     "an impossible token": completion(logprobs=[-1, float("-inf")]),
     "a probability above one": completion(logprobs=[-1, 0.5]),
+    "a token less likely than any": completion(logprobs=[-1, -1e300]),
+    "another completion": completion().replace('"index": 0', '"index": 1'),
     "an integer beyond all floats": completion(logprobs=[-1, -(10**400)]),
 }
 
@@ -127,4 +129,25 @@ STRANGE = {
 @pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE)
 def test_an_answer_that_was_not_asked_for_is_refused(text: str) -> None:
     with server_that(whole(text)) as server, pytest.raises(UserError, match="is it a vLLM server of this decade"):
+        server.complete(BODY)
+
+
+@pytest.mark.parametrize("ended", ["abort", None, "length", "\u202eevil"])
+def test_a_completion_that_was_broken_off_counts_as_lost_and_not_as_an_answer(ended: str | None) -> None:
+    with server_that(whole(completion(ended=ended))) as server, pytest.raises(ServerLost, match="of 2 tokens ended by"):
+        server.complete(BODY)
+
+
+@pytest.mark.parametrize("length", ["4096", 4096.5, True, [1]])
+def test_a_length_of_texts_that_is_none_is_refused(length: object) -> None:
+    models = json.dumps({"data": [{"id": "base", "max_model_len": length}]})
+    with server_that(whole(models)) as server, pytest.raises(UserError, match="a list of models"):
+        server.models()
+
+
+@pytest.mark.parametrize("charset", ["zlib", "hex", "undefined", "none such"])
+def test_a_refusal_is_read_whatever_it_says_of_its_letters(charset: str) -> None:
+    answer = f"HTTP/1.1 400 Bad\r\nContent-Type: text/plain; charset={charset}\r\nContent-Length: 2\r\n\r\nno"
+    refuse = lambda connection: connection.sendall(answer.encode())  # noqa: E731
+    with server_that(refuse) as server, pytest.raises(UserError, match=r"refuses /v1/completions \(400\): no"):
         server.complete(BODY)

@@ -342,6 +342,25 @@ def test_nothing_more_is_asked_of_a_server_once_it_is_lost(pair: Pair, model: Pa
         assert len(asked) == 2 + 4
 
 
+def test_a_half_dead_server_is_seldom_tried_while_another_is_ready(pair: Pair, model: Path) -> None:
+    with opened(members(model), *pair) as fleet:
+        expected = sampler(fleet).sample(REQUESTS)
+        tried, models = [], fleet.replicas[1].server.models
+
+        def fail_slowly() -> dict:
+            tried.append(time.sleep(1))
+            raise ServerLost("half dead")
+
+        fleet.replicas[1].server.models = fail_slowly
+        for _ in range(5):
+            assert sampler(fleet).sample(REQUESTS) == expected
+        assert len(tried) == 2  # once when it was lost, and once more
+        fleet.replicas[1].server.models = models
+        fleet.replicas[1].rests_until = 0.0
+        assert sampler(fleet).sample(REQUESTS) == expected
+        assert fleet.replicas[1].why_lost == "" and "is back" in fleet.said[-1]
+
+
 def test_a_run_is_stopped_while_all_requests_hang_and_waits_for_none(server: SmallServer, model: Path) -> None:
     released, ended = threading.Event(), []
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import math
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from redqueen.errors import UserError, how_to_install
+
+LARGEST = 1e100
+"""A number beyond is no field of an item (ours)."""
+MAX_CHARS = 3 << 30
+"""Most characters of a file, unpacked: twice the largest file of a suite, LiveCodeBench's with its packed cases
+(ours)."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Row:
             value = self.fields.get(name)
             if isinstance(value, str):
                 return value
-            if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
                 return str(int(value)) if value == int(value) else str(value)
         raise UserError(f"{self.where}: the field {' or '.join(names)} is missing or no text; is it this suite's file?")
 
@@ -47,9 +52,9 @@ def rows_of_file(path: Path, flag: str = "--data") -> list[Row]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
             if path.suffix == ".json":
-                listed = json.load(stream)
+                listed = json.loads(_bounded(stream))
                 return _rows(str(path), listed if isinstance(listed, list) else [listed])
-            return list(_rows_of_lines(str(path), stream))
+            return list(_rows_of_lines(str(path), _lines(stream)))
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         raise UserError(f"{flag} {path} cannot be read ({error}); give a file of JSON lines") from None
 
@@ -87,6 +92,22 @@ def read_checksums(folder: Path) -> dict[str, str]:
     if not lines or any(len(parts) != 2 for parts in lines):
         raise UserError(f"{path} should hold lines of a SHA-256 and a file name, as sha256sum writes them.")
     return {name: digest for digest, name in lines}
+
+
+def _bounded(stream: IO[str]) -> str:
+    text = stream.read(MAX_CHARS + 1)
+    if len(text) > MAX_CHARS:
+        raise ValueError(f"it holds more than {MAX_CHARS:,} characters")
+    return text
+
+
+def _lines(stream: IO[str]) -> Iterator[str]:
+    left = MAX_CHARS
+    while line := stream.readline(left + 1):
+        left -= len(line)
+        if left < 0:
+            raise ValueError(f"it holds more than {MAX_CHARS:,} characters")
+        yield line
 
 
 def _rows_of_lines(name: str, lines: Iterable[str]) -> Iterator[Row]:

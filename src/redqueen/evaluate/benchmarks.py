@@ -63,10 +63,20 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
         name = next((row.text(field) for field in _ID_FIELDS if row.has(field)), str(number))
         if name in questions:
             raise UserError(f"{row.where}: the id {name} was used before; give every item its own")
-        questions[name] = benchmark.read(row, name)
+        questions[name] = _read(benchmark, row, name)
     if not questions:
         raise UserError(f"{data or benchmark.repository} holds no items; give a file of JSON lines")
     return list(questions.values())
+
+
+def _read(benchmark: Benchmark, row: Row, name: str) -> Question:
+    try:
+        return benchmark.read(row, name)
+    except UserError:
+        raise
+    except Exception as error:  # a foreign row may hold anything in any field
+        what = type(error).__name__
+        raise UserError(f"{row.where}: cannot be read as an item ({what}); is it this suite's file?") from None
 
 
 def _mini(data: Path | None) -> list[Question]:

@@ -221,11 +221,12 @@ def report_text(plan: Experiment, measured: Sequence[Measured], numbers: Sequenc
             ["arm", "seeds", "held equal", "steps", "tokens sampled", "seconds of steps"], _arm_cells(plan, measured)
         ),
         "## Every arm",
-        "`end` is the mean over the last tenth of a run's steps (rounded down), `change` that less the mean over the first tenth, "
-        "`left_frac` their quotient. `semantic` measures look at what programs do on their inputs (operations with the "
-        "types of their results on the path taken, classes of inputs and outputs), not at their text; `rarefied` is "
-        f"what is to be expected among {number(num_drawn)} tasks, as many as the run with the fewest has. `best` is "
-        "selected on the items it is reported for. What each measure is: `src/redqueen/experiment/measures.py`.",
+        "`end` is the mean over the last tenth of a run's steps (rounded down), `change` that less the mean over the "
+        "first tenth, `left_frac` their quotient. `semantic` measures look at what programs do on their inputs "
+        "(operations with the types of their results on the path taken, classes of inputs and outputs), not at their "
+        f"text; `rarefied` is what is to be expected among {number(num_drawn)} tasks, as many as the run with the "
+        "fewest has. `best` is selected on the items it is reported for. What each measure is: "
+        "`src/redqueen/experiment/measures.py`.",
         _table(["measure", *(arm for arm in plan.arms if arm in results)], _mean_cells(plan, results)),
     ]
     parts += [

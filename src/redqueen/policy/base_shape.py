@@ -64,14 +64,17 @@ def positions_of(shape: Mapping[str, Any]) -> int:
     A "longrope" base counts the positions that it was trained with first: beyond them all texts of a batch, also the
     short ones, are read by other frequencies, so that one member's long text would change what another writes.
     """
-    longest = int(shape.get("max_position_embeddings") or 1 << 30)
+    told = {"max_position_embeddings": shape.get("max_position_embeddings") or 1 << 30}
     if shape.get("sliding_window") and shape.get("use_sliding_window", True):
-        longest = min(longest, int(shape["sliding_window"]))
+        told["sliding_window"] = shape["sliding_window"]
     rope = shape.get("rope_parameters") or shape.get("rope_scaling") or {}
-    if "longrope" in (rope.get("rope_type"), rope.get("type")):
-        first = rope.get("original_max_position_embeddings") or shape.get("original_max_position_embeddings")
-        longest = min(longest, int(first or longest))
-    return longest
+    if isinstance(rope, Mapping) and "longrope" in (rope.get("rope_type"), rope.get("type")):
+        name = "original_max_position_embeddings"
+        told |= {name: first} if (first := rope.get(name) or shape.get(name)) else {}
+    for name, length in told.items():
+        if type(length) is not int or length < 2:
+            raise UserError(f"the base's config.json has a {name} that is no length: restore the model folder")
+    return min(told.values())
 
 
 def has_chat_template(name: str) -> bool:
@@ -95,7 +98,7 @@ def has_chat_template(name: str) -> bool:
 def _read(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise UserError(f"{path} is no JSON object: restore the model folder") from None
 
 

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from redqueen.files import making_folder
 
 SUFFIX = ".gguf"
 CACHE_VARIABLE = "REDQUEEN_CACHE"
-_SAMPLE_BYTES = 1 << 20
 
 
 def gguf_file(name: str) -> Path | None:
@@ -41,16 +41,18 @@ def gguf_file(name: str) -> Path | None:
 def cache_folder(file: Path) -> Path:
     """Return where the model unpacked from ``file`` lies: below $REDQUEEN_CACHE, or the user's cache folder.
 
-    The name holds a digest of the file's size, first and last megabyte.
+    The name holds a digest of the whole file: another one of the same shape may differ in a module in its middle.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    cache = Path(os.environ.get(CACHE_VARIABLE) or home / "redqueen")
-    size = file.stat().st_size
+    folder = Path(os.environ.get(CACHE_VARIABLE) or home / "redqueen")
+    at = file.stat()
+    return folder / "bases" / f"{file.stem}-{_digest(file.resolve(), at.st_size, at.st_mtime_ns)[:12]}"
+
+
+@cache
+def _digest(file: Path, _size: int, _changed_ns: int) -> str:
     with file.open("rb") as stream:
-        digest = hashlib.sha256(f"{size} ".encode() + stream.read(_SAMPLE_BYTES))
-        stream.seek(max(0, size - _SAMPLE_BYTES))
-        digest.update(stream.read())
-    return cache / "bases" / f"{file.stem}-{digest.hexdigest()[:12]}"
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def unpacked(file: Path) -> Path:
@@ -66,7 +68,9 @@ def shape_of(file: Path) -> dict[str, Any]:
     with _reading(file):
         from transformers import AutoConfig
 
-        shape: dict[str, Any] = AutoConfig.from_pretrained(str(file.parent), gguf_file=file.name).to_dict()
+        shape: dict[str, Any] = AutoConfig.from_pretrained(
+            str(file.parent), gguf_file=file.name, trust_remote_code=False
+        ).to_dict()
     return shape
 
 
@@ -82,9 +86,13 @@ def unpack(file: Path, folder: Path) -> None:
 
         disable_progress_bar()  # it would overwrite our progress display
         parent, name = str(file.parent), file.name
-        tokenizer = AutoTokenizer.from_pretrained(parent, gguf_file=name)
+        tokenizer = AutoTokenizer.from_pretrained(parent, gguf_file=name, trust_remote_code=False)
         model = AutoModelForCausalLM.from_pretrained(
-            parent, gguf_file=name, quantization_config=GgufConfig(dequantize=True), dtype=torch.bfloat16
+            parent,
+            gguf_file=name,
+            trust_remote_code=False,
+            quantization_config=GgufConfig(dequantize=True),
+            dtype=torch.bfloat16,
         )
     try:
         with making_folder(folder) as aside:

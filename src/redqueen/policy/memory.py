@@ -232,6 +232,10 @@ def refuse_what_cannot_fit(config: Config, device: torch.device) -> None:
         refuse_if_too_large(plan(shape, work_of(config, shape)), available_bytes(device), where)
 
 
+MOST_LAYERS = 1_000
+"""A base with more is none: to build it without weights already takes minutes (ours)."""
+
+
 def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
     """Build the model without memory behind its weights."""
     if "model_type" not in shape:
@@ -239,10 +243,12 @@ def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
     options = {k: v for k, v in shape.items() if k not in ("model_type", "architectures")}
     try:
         config = AutoConfig.for_model(shape["model_type"], **options)
+        if not 0 < config.num_hidden_layers <= MOST_LAYERS:
+            raise ValueError(f"it has {config.num_hidden_layers} layers")
         with torch.device("meta"):
-            return AutoModelForCausalLM.from_config(config), config
-    except ValueError as error:
-        first = str(error).strip().splitlines()[0]
+            return AutoModelForCausalLM.from_config(config, trust_remote_code=False), config
+    except Exception as error:  # a damaged shape fails in many ways, each architecture's its own
+        first = [*str(error).strip().splitlines(), type(error).__name__][0]
         raise UserError(f"the base's config.json is of no causal language model known here: {first}") from None
 
 

@@ -50,7 +50,7 @@ class Wish:
     body: Mapping[str, Any]
 
 
-@dataclass
+@dataclass(eq=False)
 class Replica:
     """A server and the versions that it serves, by slot; ``checked``: it passed its first canary. ``names``: what it
     was asked to load and not yet to forget, also before it was lost. ``believed``: slots that were checked since
@@ -62,6 +62,8 @@ class Replica:
     believed: set[int] = field(default_factory=set)
     checked: bool = False
     why_lost: str = ""
+    rests_until: float = 0.0
+    """While it is lost and another is ready it is not tried before then, on the monotonic clock."""
 
 
 class Fleet:
@@ -195,19 +197,33 @@ class Fleet:
     # Servers that come and go ----------------------------------------------------------------------------------
 
     def _await(self, wanted: Mapping[int, Version], look: Callable[[], None]) -> list[Replica]:
-        """Return the servers that serve all these versions, waiting for the first; the others are tried once.
+        """Return the servers that serve all these versions, waiting for the first.
+
+        Those that are lost are tried once more, but where another is ready at most a tenth of the time goes into that:
+        one that is half dead takes minutes to fail.
 
         ``look`` is called between two tries: it may raise, where a run is to be stopped.
         """
         deadline = time.monotonic() + self.config.reconnect_s
         while True:
-            ready = [replica for replica in self.replicas if self._is_ready(replica, wanted)]
+            lost = [replica for replica in self.replicas if replica.why_lost]
+            ready = [one for one in self.replicas if one not in lost and self._is_ready(one, wanted)]
+            ready += [one for one in lost if self._is_back(one, wanted, bool(ready))]
             if ready:
                 return ready
             if time.monotonic() > deadline:
                 raise self._gone(self.replicas)
             look()
             time.sleep(BETWEEN_LOOKS_S)
+
+    def _is_back(self, replica: Replica, wanted: Mapping[int, Version], others_are_ready: bool) -> bool:
+        began_s = time.monotonic()
+        if others_are_ready and began_s < replica.rests_until:
+            return False
+        is_ready = self._is_ready(replica, wanted)
+        now_s = time.monotonic()
+        replica.rests_until = now_s + 9 * (now_s - began_s)
+        return is_ready
 
     def _is_ready(self, replica: Replica, wanted: Mapping[int, Version]) -> bool:
         try:

@@ -6,7 +6,6 @@ What a server answers is checked before it is believed: it may be another versio
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Mapping
@@ -32,6 +31,8 @@ MOST_BYTES = 2**20
 BYTES_A_TOKEN = 1024
 """Most bytes of an answer for each token that was asked for, and as many for each of the likeliest tokens there (ours:
 vLLM writes some 60, and a text in which each character is written out a few hundred)."""
+LEAST_LOGPROB = -10_000.0
+"""vLLM writes -9999 for a token that cannot be."""
 TOP = 20
 """Most likely tokens whose log-probabilities the canary asks for: as many as vLLM gives by default."""
 API_KEY = "VLLM_API_KEY"
@@ -93,9 +94,12 @@ class Server:
         """Return the names of the base and of all adapters that are loaded, with the longest text of each, if told."""
         answer = self._checked(self._ask("GET", MODELS, None, CONNECT_S), MODELS)
         try:
-            return {str(card["id"]): card.get("max_model_len") for card in answer["data"]}
+            found = {str(card["id"]): card.get("max_model_len") for card in answer["data"]}
         except (AttributeError, KeyError, TypeError):
-            raise self._strange("a list of models") from None
+            found = {"": ""}
+        if not all(length is None or type(length) is int for length in found.values()):
+            raise self._strange("a list of models")
+        return found
 
     def load(self, name: str, folder: Path) -> None:
         """Load the adapter in ``folder`` under ``name``. Raises LoadRefused when the server does not."""
@@ -123,6 +127,8 @@ class Server:
             raise self._strange(f"{body['n']} completions")
         try:
             ordered = sorted(choices, key=lambda choice: choice["index"])
+            if [choice["index"] for choice in ordered] != list(range(body["n"])):
+                raise ValueError("the same completion twice")
             return [_sampled(choice, self.vocabulary, body["max_tokens"], body["logprobs"]) for choice in ordered]
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             raise self._strange("token ids of this base with log-probabilities (return_token_ids)") from None
@@ -167,7 +173,7 @@ class Server:
                     if time.monotonic() > late:
                         break  # nobody waits for it any more
             return Answer(response.status_code, kept.decode(errors="replace"))
-        except httpx.TransportError as error:
+        except httpx.HTTPError as error:
             return ServerLost(f"{type(error).__name__}: {visible(str(error), 200, True)}")
         except Exception as error:  # is raised where the answer is waited for
             return error
@@ -197,9 +203,12 @@ def _sampled(choice: Mapping[str, Any], vocabulary: int, max_tokens: int, num_li
     if not all(type(token) is int and 0 <= token < vocabulary for at in (tokens, *likely) for token in at):
         raise ValueError("a token is none of the base's")
     told = [*values, *(value for at in likely for value in at.values())]
-    if not all(math.isfinite(value) and value < 1e-3 for value in told):
+    if not all(LEAST_LOGPROB <= value < 1e-3 for value in told):
         raise ValueError("a log-probability is none")
-    return Sampled(tuple(tokens), values, choice.get("finish_reason") == "stop", likely)
+    ended = choice.get("finish_reason")
+    if ended != "stop" and (ended != "length" or len(tokens) < max_tokens):
+        raise ServerLost(f"a completion of {len(tokens)} tokens ended by {visible(str(ended), 40, True)}")
+    return Sampled(tuple(tokens), values, ended == "stop", likely)
 
 
 def _plain(answer: Answer) -> Any:

@@ -132,7 +132,9 @@ METRICS: dict[str, Metric] = {
         "Mean reward of proposals: -1 invalid, else one minus the solve rate, as the config's rewards change it.",
     ),
     "reward/student_mean": Metric(
-        "Reward, students", "reward (-1 to 1)", "Mean reward of attempts: 1 right, -0.5 wrong, -1 unreadable."
+        "Reward, students",
+        "reward (-1 to 1)",
+        "Mean over tasks of the mean reward of their attempts: 1 right, -0.5 wrong, -1 unreadable.",
     ),
     "learn/teacher/loss": Metric(
         "Policy loss, teachers", "loss", "The clipped policy-gradient loss, mean over teachers."

@@ -1,4 +1,5 @@
-"""Grading: an answer is right when it states the number, however it is written; what only evaluates to it is wrong."""
+"""Grading: an answer is right when it states the number, however it is written; what only evaluates to it is wrong,
+but for a single power or root of whole numbers."""
 
 from __future__ import annotations
 

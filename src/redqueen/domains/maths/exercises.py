@@ -31,7 +31,11 @@ class Exercise:
 
 
 def is_held_out(code: str) -> bool:
-    """Tell whether a statement belongs to the share that lessons never show, whatever its names and order."""
+    """Tell whether a statement belongs to the share that lessons never show, whatever its names and order.
+
+    But for the order of two ranges of a search, which says what the names are numbered by: twelve of the 3,200 items of
+    the suite stand in lessons so.
+    """
     return crc32(normal_form(code).encode()) % HELD_OUT_SHARE == 0
 
 
