@@ -76,7 +76,7 @@ def signs_of_collapse(view: RunView) -> list[str]:
 
 def _windows(view: RunView, name: str) -> tuple[list[float], bool]:
     """Return the rolling means of a metric where it is defined, and whether it is in the last stretch."""
-    means = rolling(view.series(name), view.last_step)
+    means = rolling(view.series(name), view.steps)
     return [mean for mean in means if mean is not None], bool(means) and means[-1] is not None
 
 

@@ -20,11 +20,11 @@ ENDS_FRAC = 0.1
 Ends = dict[str, float | None]
 
 
-def rolling(series: Series, last_step: int, num_steps: int = WINDOW_STEPS) -> list[float | None]:
-    """Return the mean of every stretch of ``num_steps`` of the steps 1 to ``last_step``, of all when there are fewer;
+def rolling(series: Series, steps: Sequence[int], num_steps: int = WINDOW_STEPS) -> list[float | None]:
+    """Return the mean of every stretch of ``num_steps`` of a run's ``steps`` from 1 on, of all when there are fewer;
     None where nothing is defined in one."""
     known = dict(series)
-    values = [known.get(step) for step in range(1, last_step + 1)]
+    values = [known.get(step) for step in steps if step >= 1]
     size = min(num_steps, len(values))
     return [_mean(values[at : at + size]) for at in range(len(values) - size + 1)] if values else []
 

@@ -44,7 +44,7 @@ def tiles(view: RunView) -> list[Tile]:
         verdict = {"better": f"above the {other}", "worse": f"below the {other}", "unclear": "no clear change"}
         note = f"points, {comparison.mode}; {verdict[comparison.verdict]}"
         made.append(Tile("External fitness", f"{change:+.1f}", note, comparison.verdict))
-    solve, valid = rolling(view.series("solve/rate"), view.last_step), view.values("propose/valid_frac")
+    solve, valid = rolling(view.series("solve/rate"), view.steps), view.values("propose/valid_frac")
     if solve and solve[-1] is not None:
         made.append(Tile("Solve rate", f"{100 * solve[-1]:.0f} %", "of a task's attempts right, last 10 steps"))
     elif any(mean is not None for mean in solve):
