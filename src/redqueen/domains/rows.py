@@ -52,7 +52,7 @@ def rows_of_file(path: Path, flag: str = "--data") -> list[Row]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
             if path.suffix == ".json":
-                listed = json.loads(_bounded(stream))
+                listed = json.loads("".join(_lines(stream)))
                 return _rows(str(path), listed if isinstance(listed, list) else [listed])
             return list(_rows_of_lines(str(path), _lines(stream)))
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
@@ -92,13 +92,6 @@ def read_checksums(folder: Path) -> dict[str, str]:
     if not lines or any(len(parts) != 2 for parts in lines):
         raise UserError(f"{path} should hold lines of a SHA-256 and a file name, as sha256sum writes them.")
     return {name: digest for digest, name in lines}
-
-
-def _bounded(stream: IO[str]) -> str:
-    text = stream.read(MAX_CHARS + 1)
-    if len(text) > MAX_CHARS:
-        raise ValueError(f"it holds more than {MAX_CHARS:,} characters")
-    return text
 
 
 def _lines(stream: IO[str]) -> Iterator[str]:

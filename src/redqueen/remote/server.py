@@ -95,10 +95,10 @@ class Server:
         answer = self._checked(self._ask("GET", MODELS, None, CONNECT_S), MODELS)
         try:
             found = {str(card["id"]): card.get("max_model_len") for card in answer["data"]}
+            if not all(length is None or type(length) is int for length in found.values()):
+                raise TypeError("a length that is none")
         except (AttributeError, KeyError, TypeError):
-            found = {"": ""}
-        if not all(length is None or type(length) is int for length in found.values()):
-            raise self._strange("a list of models")
+            raise self._strange("a list of models") from None
         return found
 
     def load(self, name: str, folder: Path) -> None:
