@@ -13,7 +13,7 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from redqueen.config import Config, parse_config
+from redqueen.config import Config, parse_config, parse_recorded
 from redqueen.config import load_config as read_config
 from redqueen.errors import UserError
 
@@ -152,7 +152,7 @@ class Run:
     @cached_property
     def config(self) -> Config:
         """The config that the journal tells. Raises UserError where it is that of another version of redqueen."""
-        return parse_config(self._told, f"the config in the journal of {self.folder}")
+        return parse_recorded(self._told, f"the config in the journal of {self.folder}")
 
     @property
     def num_steps(self) -> int:

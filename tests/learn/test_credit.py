@@ -219,16 +219,3 @@ def test_what_was_worse_than_its_group_counts_as_much_as_the_config_says() -> No
     assert less.attempt_advantages == ((right, 0.25 * wrong, 0.25 * wrong),)
     assert none.attempt_advantages == ((right, 0.0, 0.0),)
     assert none.proposal_advantages == whole.proposal_advantages  # teachers keep theirs
-
-
-def test_a_right_answer_gains_nothing_by_being_short_where_advantages_are_neutral_to_length() -> None:
-    of = task("easy")
-    one = answered(of, [RIGHT, WRONG])
-    short, long = Completion((3, 1), (-0.5, -0.1), 0.3, True), Completion((3, 4, 5, 1), (-0.5,) * 4, 0.3, True)
-    usual, neutral = (
-        credit_of({"easy": of}, [replace(one, completions=(short, long))], LearnConfig(length_neutral=switch))
-        for switch in (False, True)
-    )
-    assert usual.attempt_advantages == ((pytest.approx(1.0), pytest.approx(-1.0)),)
-    assert neutral.attempt_advantages == ((pytest.approx(0.0), pytest.approx(0.0)),)
-    assert neutral.proposal_advantages == usual.proposal_advantages

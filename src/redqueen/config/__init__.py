@@ -10,7 +10,7 @@ from redqueen.config.distill import DistillConfig
 from redqueen.config.evaluate import EvaluateConfig
 from redqueen.config.evolve import OPERATORS, EvolveConfig
 from redqueen.config.learn import LearnConfig
-from redqueen.config.load import Config, load_config, parse_config
+from redqueen.config.load import Config, load_config, parse_config, parse_recorded
 from redqueen.config.match import MatchConfig
 from redqueen.config.model import EMBEDDED, ModelConfig
 from redqueen.config.population import PopulationConfig
@@ -39,4 +39,5 @@ __all__ = [
     "VerifyConfig",
     "load_config",
     "parse_config",
+    "parse_recorded",
 ]

@@ -49,9 +49,6 @@ class LearnConfig(Section):
     negative_weight: float = Field(default=1.0, ge=0, le=1)
     """Weight of students' negative advantages, after whitening; 0: what is worse than its group teaches nothing.
     Ours: raising what was right and lowering what was wrong can be told apart; papers: 1."""
-    length_neutral: bool = False
-    """Take out of students' advantages what the length of the answer explains, by kind, over the groups of a step.
-    Ours: longer thoughts slip more often, so they are unlearned, also where they are needed; papers: not."""
     kl_weight: float = Field(default=0.0, ge=0)
     """Weight of the divergence from ``kl_to`` in the loss, a nat a token; 0: none. Paper: none."""
     kl_to: Literal["base", "reference"] = "base"

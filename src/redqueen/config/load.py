@@ -18,6 +18,7 @@ from redqueen.config.model import ModelConfig
 from redqueen.config.population import PopulationConfig
 from redqueen.config.presets import did_you_mean, find_config
 from redqueen.config.propose import ProposeConfig
+from redqueen.config.removed import why_removed, without_removed
 from redqueen.config.run import RunConfig
 from redqueen.config.sampler import SamplerConfig
 from redqueen.config.section import Section
@@ -172,9 +173,26 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
         raise UserError(f"{source}: {'; '.join(faults)}") from None
 
 
+def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) -> Config:
+    """Validate the config that an earlier run recorded, without the fields that were removed since.
+
+    ``to_go_on``: the run is to be resumed. Raises UserError as ``parse_config`` does, and when a removed field had an
+    effect on a run that is to go on.
+    """
+    kept, effects = without_removed(data) if isinstance(data, dict) else (data, [])
+    if to_go_on and effects:
+        raise UserError(
+            f"{source} sets what this version of redqueen no longer has, {'; '.join(effects)}: resume the run with the "
+            "version that began it, or begin a new run"
+        )
+    return parse_config(kept, source)
+
+
 def _explain(fault: Any) -> str:
     """Say in one phrase what is wrong with a field and what would be right."""
     place = ".".join(str(p) for p in fault["loc"]) or "the config"
+    if removed := why_removed(".".join(str(p) for p in fault["loc"][:2]), fault["input"]):
+        return removed
     if fault["type"] == "extra_forbidden":
         section = Config.model_fields.get(str(fault["loc"][0]))
         if len(fault["loc"]) == 1 or section is None:

@@ -73,7 +73,6 @@ LATER: dict[str, dict[str, object]] = {
         "min_informative_groups": 0,
         "drop_dead_groups": False,
         "negative_weight": 1.0,
-        "length_neutral": False,
         "kl_weight": 0.0,
         "kl_to": "base",
         "reference_every_steps": 0,

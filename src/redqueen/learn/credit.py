@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from redqueen.config import LearnConfig
 from redqueen.learn.advantage import advantages
 from redqueen.learn.baselines import Baselines
-from redqueen.learn.length_neutral import length_neutral
 from redqueen.learn.reward import pressed_reward, student_reward, teacher_reward
 from redqueen.nouns import Rejection, Rollout, Task
 from redqueen.propose.proposing import Proposal
@@ -162,9 +161,6 @@ def _attempt_advantages(
         values = [[rewards[j][a] or 0.0 for a in answered[j].kept] for j in own]
         kinds = [answered[j].task.kind for j in own]
         estimated = advantages(config.estimator, values, kinds, config.drop_dead_groups)
-        if config.length_neutral:
-            lengths = [[len(answered[j].completions[a].tokens) for a in answered[j].kept] for j in own]
-            estimated = length_neutral(estimated, lengths, kinds)
         for j, group in zip(own, estimated, strict=True):
             for a, value in zip(answered[j].kept, group, strict=True):
                 result[j][a] = value if value > 0 else config.negative_weight * value

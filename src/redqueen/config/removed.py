@@ -1,0 +1,61 @@
+"""Fields that configs had in earlier versions: why each was removed, and the value at which it had no effect.
+
+A config that names one is refused with the reason. The config of an earlier run is read without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Removed(NamedTuple):
+    """A removed field: the value under which today's code does the same, and why the field went."""
+
+    neutral: object
+    reason: str
+
+
+REMOVED: dict[str, Removed] = {
+    "learn.length_neutral": Removed(False, "it did not keep answers longer in its experiment"),
+}
+"""By ``section.field``."""
+
+REMOVED_VALUES: dict[str, dict[str, str]] = {}
+"""Values that a field no longer takes, with the reason, by ``section.field``; where it holds a list, entries of it."""
+
+
+def why_removed(field: str, value: object = None) -> str:
+    """Return a clause on the removal of ``section.field``, or of its ``value``; "" where neither was removed."""
+    if field in REMOVED:
+        return f"{field} was removed ({REMOVED[field].reason}): leave it out"
+    if isinstance(value, str) and value in REMOVED_VALUES.get(field, {}):
+        return f"{field} = {value!r} was removed ({REMOVED_VALUES[field][value]}): choose another value"
+    return ""
+
+
+def without_removed(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return an earlier run's plain config without what was removed, and what of it had an effect, as clauses.
+
+    A field with a removed value is left out, so that it has its default.
+    """
+    kept: dict[str, Any] = {}
+    effects: list[str] = []
+    for section, fields in data.items():
+        if not isinstance(fields, Mapping):
+            kept[section] = fields
+            continue
+        kept[section] = {}
+        for name, value in fields.items():
+            field = f"{section}.{name}"
+            entries = value if isinstance(value, list | tuple) else [value]
+            if field in REMOVED:
+                if value != REMOVED[field].neutral:
+                    effects.append(f"{field} = {value!r} ({REMOVED[field].reason})")
+            elif gone := [one for one in entries if why_removed(field, one)]:
+                effects.append(f"{field} = {gone[0]!r} ({REMOVED_VALUES[field][gone[0]]})")
+                if isinstance(value, list | tuple):
+                    kept[section][name] = [one for one in value if one not in gone]
+            else:
+                kept[section][name] = value
+    return kept, effects
