@@ -19,7 +19,6 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 
 import torch
@@ -30,7 +29,6 @@ from redqueen.engine import LoadAdapters
 from redqueen.journal import Journal
 from redqueen.journal.compare import diff
 from redqueen.run.checkpoint import Checkpoint
-from redqueen.run.cluster_log import ClusterSummary, read_summary
 from redqueen.run.lifecycle import start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 
@@ -76,18 +74,6 @@ def tell_speed_up(slower: dict[str, float], faster: dict[str, float]) -> None:
     phases = [f"{phase} {slower[phase] / s:.2f}" for phase, s in sorted(faster.items()) if s >= 1 and phase in slower]
     ratio = sum(slower.values()) / sum(faster.values())
     print(f"speed-up of two nodes over one core: {ratio:.2f} ({', '.join(phases)})")
-
-
-def tell_traffic(summary: ClusterSummary, num_steps: int, num_members: int) -> None:
-    """Print what travelled in all, and for each member in the steps between the first and the last.
-
-    Before the first step the members are made and the base is examined; in the last the product is chosen and fetched.
-    """
-    between = range(2, num_steps)
-    for purpose, num_bytes in sorted(summary.moved_bytes.items()):
-        moved = sum(summary.moved_by_step.get(step, Counter())[purpose] for step in between)
-        each = f", {moved / len(between) / num_members / 1e3:.1f} kB a member and step" if between else ""
-        print(f"{purpose}: {num_bytes / 1e6:.2f} MB{each}")
 
 
 def limit(config: Config, folder: Path, alone_s: float) -> float:
@@ -152,10 +138,7 @@ def main() -> None:
         two_s = play(config, out / "two-nodes", adapters_at(nodes.address))
     finally:
         nodes.shutdown()
-    summary = read_summary(out / "two-nodes")
-    assert summary is not None
     print(f"runs: {out}\none process: {one_s:.0f} s; two nodes: {two_s:.0f} s, with their start")
-    tell_traffic(summary, options.steps, config.population.num_members)
     one, two = (seconds_of_steps(out / name) for name in ("one-process", "two-nodes"))
     tell_speed_up(one, two)
     if options.limit:

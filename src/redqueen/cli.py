@@ -269,16 +269,13 @@ def dashboard(
 
 @app.command()
 def doctor(
-    run_dir: Annotated[
-        Path | None, typer.Argument(help="A run: where its shards stand, what was moved and lost.")
-    ] = None,
     as_json: AsJson = False,
     copy: Annotated[bool, typer.Option("--copy", help="Print one block to paste into a bug report.")] = False,
 ) -> None:
     """Show what this machine offers: versions, cores, CUDA, the sandbox's protections, the embedded base."""
     from redqueen.commands.doctor import doctor as command
 
-    command(as_json, copy, run_dir)
+    command(as_json, copy)
 
 
 @app.command()

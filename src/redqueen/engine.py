@@ -21,7 +21,7 @@ from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
-from redqueen.nouns import ShardNews
+from redqueen.nouns import ShardEvent
 from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, freeze
@@ -71,7 +71,7 @@ class Adapters:
     sampler: MakeSampler
     learner: Learner
     close: Callable[[], None] = field(default=lambda: None, kw_only=True)
-    news: Callable[[], ShardNews] = field(default=ShardNews, kw_only=True)
+    news: Callable[[], Sequence[ShardEvent]] = field(default=tuple, kw_only=True)
     shard_verifier: JobRunner | None = field(default=None, kw_only=True)
 
 

@@ -261,21 +261,9 @@ class Birth:
 
 @dataclass(frozen=True)
 class ShardEvent:
-    """What happened to a shard of the population: it was ``opened``, ``lost`` or ``moved``, where and why.
-
-    ``seconds``: until it was open, with its backup restored.
-    """
+    """What happened to a shard of the population: it was ``opened``, ``lost`` or ``moved``, where and why."""
 
     shard: int
     what: str
     node: str
     detail: str = ""
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class ShardNews:
-    """What happened to the shards in a step, and the bytes that travelled, by purpose."""
-
-    events: tuple[ShardEvent, ...] = ()
-    moved_bytes: dict[str, int] = field(default_factory=dict)

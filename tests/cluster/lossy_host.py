@@ -50,9 +50,6 @@ class LossyHost:
         moving, self.moving = self.moving, []
         return moving
 
-    def moved(self) -> dict[str, int]:
-        return {}
-
     def close(self) -> None:
         self.backups.clear()
 

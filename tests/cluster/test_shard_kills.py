@@ -14,7 +14,6 @@ from redqueen.engine import Adapters
 from redqueen.journal import diff
 from redqueen.run import lifecycle
 from redqueen.run.checkpoint import Checkpoint
-from redqueen.run.cluster_log import read_summary
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
@@ -75,19 +74,13 @@ def same_run(one: Path, other: Path) -> bool:
     return all(tensor.equal(second.tensors[name]) for name, tensor in first.tensors.items())
 
 
-def losses(folder: Path) -> int:
-    summary = read_summary(folder)
-    assert summary is not None
-    return sum(event.what == "lost" for _, event in summary.troubles)
-
-
 @pytest.mark.slow
 def test_a_shard_killed_in_each_phase_once_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = small_config(9, ["evaluate.every_steps=7"])
     lifecycle.start(config, tmp_path / "whole")
     killing = play_and_kill(config, tmp_path / "killed", ONCE, monkeypatch)
     assert same_run(tmp_path / "whole", tmp_path / "killed")
-    assert losses(tmp_path / "killed") == len(ONCE) and killing.num_steps == 9
+    assert killing.num_lost == len(ONCE) and killing.num_steps == 9
 
 
 @pytest.mark.slow
@@ -102,4 +95,4 @@ def test_twenty_kills_at_random_moments_of_forty_steps_change_nothing(
     killing = play_and_kill(config, tmp_path / "killed", plan, monkeypatch)
     assert same_run(tmp_path / "whole", tmp_path / "killed")
     assert len(killing.done) == NUM_KILLS and killing.num_steps == NUM_STEPS
-    assert losses(tmp_path / "killed") >= NUM_KILLS - 2
+    assert killing.num_lost >= NUM_KILLS - 2

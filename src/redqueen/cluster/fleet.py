@@ -9,7 +9,6 @@ shards is the run that lost none.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,7 @@ from redqueen.cluster.host import Connection, Host, Pending, ShardLost
 from redqueen.config import Config
 from redqueen.config.slots import Slots
 from redqueen.errors import UserError
-from redqueen.nouns import Rollout, ShardEvent, ShardNews, Tuning, UpdateStats
+from redqueen.nouns import Rollout, ShardEvent, Tuning, UpdateStats
 
 Call = tuple[Any, ...]
 """A method's name and its arguments."""
@@ -54,7 +53,6 @@ class Fleet:
         slots = partition(config.slots, config.cluster.num_shards)
         self.places: list[_Place] = []
         for index, part in enumerate(slots):
-            began = time.monotonic()
             try:
                 self.places.append(_Place(part, host.open(index, part)))
             except ShardLost as lost:
@@ -63,7 +61,7 @@ class Fleet:
                     f"shard {index} did not come up ({lost}): raise cluster.start_s, lower cluster.num_shards, or add "
                     "machines"
                 ) from None
-            self._opened(index, began)
+            self._opened(index)
         self.shard_of = {slot: i for i, part in enumerate(slots) for slot in part}
 
     def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
@@ -104,10 +102,10 @@ class Fleet:
         self._rebalance()
         return sorted((one for part in answers.values() for one in part), key=lambda one: one.slot)
 
-    def news(self) -> ShardNews:
-        """Return what happened to the shards, and what was moved, since the last call."""
-        events, self.events = tuple(self.events), []
-        return ShardNews(events, self.host.moved())
+    def news(self) -> list[ShardEvent]:
+        """Return what happened to the shards since the last call."""
+        events, self.events = self.events, []
+        return events
 
     def close(self) -> None:
         """End all shards."""
@@ -171,7 +169,7 @@ class Fleet:
                 lost, losses_of_the_call = again, losses_of_the_call + 1
 
     def _reopen(self, index: int) -> None:
-        place, began = self.places[index], time.monotonic()
+        place = self.places[index]
         place.connection = self.host.open(index, place.slots)
         backup = self.host.kept(index)
         if backup is not None:
@@ -180,11 +178,10 @@ class Fleet:
             self._send(index, call).get()
         if place.keeping is not None:  # it may have been lost with the shard
             self._begin_backup(index)
-        self._opened(index, began)
+        self._opened(index)
 
-    def _opened(self, index: int, began: float) -> None:
-        node = self.places[index].connection.node
-        self.events.append(ShardEvent(index, "opened", node, "", time.monotonic() - began))
+    def _opened(self, index: int) -> None:
+        self.events.append(ShardEvent(index, "opened", self.places[index].connection.node))
 
     def _rebalance(self) -> None:
         """Move shards that would stand better elsewhere, each as soon as all it is has been kept."""

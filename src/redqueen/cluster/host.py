@@ -66,10 +66,6 @@ class Host(Protocol):
         """Return which shards would stand better elsewhere now: machines come and go."""
         ...
 
-    def moved(self) -> dict[str, int]:
-        """Return the bytes that were ``asked``, ``answered`` and put away as ``backup`` since the last call."""
-        ...
-
     def close(self) -> None:
         """Release what was opened."""
         ...
@@ -116,10 +112,6 @@ class LocalHost:
     def misplaced(self, connections: Sequence[Connection]) -> list[int]:
         """Return no shard."""
         return []
-
-    def moved(self) -> dict[str, int]:
-        """Return nothing: within a process nothing travels."""
-        return {}
 
     def close(self) -> None:
         """Release nothing."""

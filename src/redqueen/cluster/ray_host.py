@@ -1,7 +1,7 @@
 """Shards as actors of a Ray cluster: one process each, on whichever machine has room, and found again when it is lost.
 
 Ray's own restarts and retries stay off: a restart would run a constructor again and know nothing of what was learned.
-Calls and answers travel as bytes, so what moves can be counted. A backup goes from the shard's machine straight to
+A backup goes from the shard's machine straight to
 that of another shard and never through the driver. Whether a shard lives is judged by its progress, which a second
 thread of its process tells: a process that hangs is alive.
 """
@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import logging
 import os
-import pickle
 import socket
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
@@ -36,21 +35,15 @@ class ShardActor:
 
     def __init__(self) -> None:
         self.shard: Shard | None = None
-        self.others: dict[tuple[int, int], bytes] = {}
+        self.others: dict[tuple[int, int], Backup] = {}
 
     def start(self, config: Config, slots: Sequence[int]) -> None:
         """Load the base and make the founders."""
         self.shard = Shard(config, slots)
 
-    def call(self, payload: bytes) -> bytes:
+    def call(self, method: str, *arguments: Any) -> Any:
         """Answer one call."""
-        method, arguments = pickle.loads(payload)
-        return pickle.dumps(getattr(self.shard, method)(*arguments))
-
-    def backup(self) -> bytes:
-        """Return everything that must not be lost."""
-        assert self.shard is not None
-        return pickle.dumps(self.shard.backup())
+        return getattr(self.shard, method)(*arguments)
 
     def pid(self) -> int:
         """Return the id of its process."""
@@ -60,12 +53,11 @@ class ShardActor:
         """Return a number that grows while work goes on."""
         return self.shard.progress if self.shard else 0
 
-    def keep(self, index: int, version: int, backup: bytes) -> int:
-        """Keep another shard's backup; return its size in bytes."""
+    def keep(self, index: int, version: int, backup: Backup) -> None:
+        """Keep another shard's backup."""
         self.others[index, version] = backup
-        return len(backup)
 
-    def kept(self, index: int, version: int) -> bytes:
+    def kept(self, index: int, version: int) -> Backup:
         """Return another shard's backup."""
         return self.others[index, version]
 
@@ -109,7 +101,6 @@ class RayHost:
         self.connections: dict[int, RayConnection] = {}
         self.backups: dict[int, _Kept] = {}
         self.num_backups = 0
-        self.moved_bytes: Counter[str] = Counter()
 
     def open(self, index: int, slots: Sequence[int]) -> RayConnection:
         """Open a shard on the machine with most room. Raises ShardLost when it does not come up."""
@@ -119,7 +110,7 @@ class RayHost:
         actor = self._actor_class.options(scheduling_strategy=place).remote()
         connection = RayConnection(actor, node["NodeID"], node["NodeManagerHostname"], self)
         started = actor.start.remote(self.config, tuple(slots))
-        RayPending(started, connection, self.config.cluster.start_s, as_bytes=False).get()
+        RayPending(started, connection, self.config.cluster.start_s).get()
         self.connections[index] = connection
         return connection
 
@@ -141,11 +132,11 @@ class RayHost:
         silence_s, kept = self.config.cluster.silence_s, self.backups[index]
         if kept.keeper is not None and kept.keeper in self.connections.values():
             try:
-                return _loaded(ray.get(kept.keeper.side("kept", index, kept.version), timeout=silence_s))
+                return cast(Backup, ray.get(kept.keeper.side("kept", index, kept.version), timeout=silence_s))
             except RayError:
                 pass  # its keeper is lost as well
         try:
-            return _loaded(ray.get(kept.reference, timeout=silence_s))
+            return cast(Backup, ray.get(kept.reference, timeout=silence_s))
         except RayError as error:
             raise ShardLost(f"its backup is lost too ({type(error).__name__})") from None
 
@@ -156,11 +147,6 @@ class RayHost:
             assert isinstance(connection, RayConnection)
             stand_on.append(connection.node_id)
         return uneven(stand_on, {node["NodeID"]: _of(node, "CPU") for node in _nodes()})
-
-    def moved(self) -> dict[str, int]:
-        """Return the bytes that were ``asked``, ``answered`` and put away as ``backup`` since the last call."""
-        moved, self.moved_bytes = dict(self.moved_bytes), Counter()
-        return moved
 
     def close(self) -> None:
         """Leave the cluster."""
@@ -183,9 +169,7 @@ class RayConnection:
 
     def send(self, method: str, *arguments: object) -> Pending:
         """Ask for a method of ``Shard``."""
-        payload = pickle.dumps((method, arguments))
-        self.host.moved_bytes["asked"] += len(payload)
-        return RayPending(self.actor.call.remote(payload), self, self.host.config.cluster.silence_s)
+        return RayPending(self.actor.call.remote(method, *arguments), self, self.host.config.cluster.silence_s)
 
     def side(self, method: str, *arguments: object) -> Any:
         """Ask its second thread; return Ray's reference to the answer."""
@@ -199,16 +183,12 @@ class RayConnection:
 class RayPending:
     """Implements ``Pending``: waits as long as the shard gets on."""
 
-    def __init__(self, reference: Any, connection: RayConnection, silence_s: float, as_bytes: bool = True) -> None:
-        self.reference, self.connection, self.silence_s, self.as_bytes = reference, connection, silence_s, as_bytes
+    def __init__(self, reference: Any, connection: RayConnection, silence_s: float) -> None:
+        self.reference, self.connection, self.silence_s = reference, connection, silence_s
 
     def get(self) -> Any:
         """Wait for the answer. Raises ShardLost, or what the shard itself raised."""
-        answer = _wait(self.reference, self.connection, self.silence_s)
-        if not self.as_bytes:
-            return answer
-        self.connection.host.moved_bytes["answered"] += len(answer)
-        return pickle.loads(answer)
+        return _wait(self.reference, self.connection, self.silence_s)
 
 
 class RayKeeping:
@@ -219,7 +199,7 @@ class RayKeeping:
 
     def __init__(self, host: RayHost, index: int, version: int, connection: RayConnection) -> None:
         self.host, self.index, self.version, self.connection = host, index, version, connection
-        self.backup = connection.actor.backup.remote()
+        self.backup = connection.actor.call.remote("backup")
         self.sent = [(other, self._send(other)) for other in host.others(index, connection)[:1]]
 
     def get(self) -> None:
@@ -229,7 +209,7 @@ class RayKeeping:
         for other in self.host.others(self.index, self.connection):  # the one that it was sent to may be gone since
             try:
                 sent = next((sent for to, sent in self.sent if to is other), None) or self._send(other)
-                self.host.moved_bytes["backup"] += ray.get(sent, timeout=silence_s)
+                ray.get(sent, timeout=silence_s)
                 keeper = other
                 break
             except RayError:  # the other one is lost, which shows when it is asked next, or this one is
@@ -267,11 +247,6 @@ def _wait(reference: Any, connection: RayConnection, silence_s: float) -> Any:
         raise error.cause from None
     except (GetTimeoutError, RayError) as error:
         raise ShardLost(type(error).__name__) from None
-
-
-def _loaded(backup: bytes) -> Backup:
-    found: Backup = pickle.loads(backup)
-    return found
 
 
 def _nodes() -> list[dict[str, Any]]:

@@ -8,37 +8,28 @@ import platform
 import shutil
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain
 from pathlib import Path
 
 import torch
 import typer
 
 from redqueen.commands.verify import protections
-from redqueen.errors import UserError, how_to_install
+from redqueen.errors import how_to_install
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.policy.precision import multiplies_bf16
-from redqueen.report.shards import MAX_ROWS, in_one_line, in_words, without_names
-from redqueen.run.cluster_log import read_summary
-from redqueen.run.store import JOURNAL
 
 Line = tuple[str, str, bool]
 
-NUM_TROUBLES = 10
-"""Latest losses and moves of shards that are told."""
 
-
-def doctor(as_json: bool, copy: bool = False, run_dir: Path | None = None) -> None:
+def doctor(as_json: bool, copy: bool = False) -> None:
     """Print one line for each thing a run depends on; exit code 1 when one of them is not as needed.
 
-    ``run_dir``: a run whose shards are told of too. ``copy``: as one block of Markdown, for a bug report; it names no
-    folder, no user and no machine. Raises UserError when ``run_dir`` holds no run.
+    ``copy``: as one block of Markdown, for a bug report; it names no folder, no user and no machine.
     """
-    of_run = [] if run_dir is None else list(_shards(run_dir, copy))
     healthy, lines = True, []
     if copy:
         print(f"```text\nsystem: {platform.system()} {platform.release()} {platform.machine()}")
-    for name, value, ok in chain(examine(), of_run):
+    for name, value, ok in examine():
         lines.append({"name": name, "value": value, "ok": ok})
         if not as_json:
             print(f"{'ok ' if ok else 'BAD'}  {name}: {value}")
@@ -70,23 +61,6 @@ def examine() -> Iterator[Line]:
     yield "embedded base", size, weights.exists()
     yield "HTTP client for vLLM servers", _client(), True
     yield from _sandbox()
-
-
-def _shards(run_dir: Path, nameless: bool) -> Iterator[Line]:
-    if not (run_dir / JOURNAL).is_file():
-        raise UserError(f"there is no journal in {run_dir}; give the directory of a run that was started")
-    summary = read_summary(run_dir)
-    if summary is None:
-        yield "shards", "none: this run was not divided", True
-        return
-    summary = without_names(summary) if nameless else summary
-    yield "shards", in_words(summary), True
-    for number, shard in sorted(summary.shards.items())[:MAX_ROWS]:
-        where = f"on {in_one_line(shard.node)}" if shard.is_open else "lost: `redqueen resume` the run"
-        yield f"shard {number}", f"{where}; lost {shard.num_lost:,} times, moved {shard.num_moved:,}", shard.is_open
-    for step, event in summary.troubles[-NUM_TROUBLES:]:
-        why = f": {in_one_line(event.detail)}" if event.detail else ""
-        yield f"step {step}", f"shard {event.shard} was {event.what}, on {in_one_line(event.node)}{why}", True
 
 
 def _client() -> str:

@@ -33,7 +33,6 @@ from redqueen.journal.known import known_tables
 from redqueen.journal.values import naming_contradictions
 from redqueen.report.figure import Figure, Section
 from redqueen.report.html import PlacedSection, place, place_figure
-from redqueen.report.shards import SHARDS_TEXT
 from redqueen.report.side_by_side import arm_rows, comparison_section, setting_rows
 from redqueen.report.table_file import write_table
 from redqueen.report.tables import arm_cells, birth_rows, member_head
@@ -102,7 +101,6 @@ class Site:
         figures: list[Figure] = []
         picture = None if page.card.figure is None else place_figure(page.card.figure, "run", figures)
         sections = [place(section, section.id, figures) for section in page.sections]
-        shards = pages.shards_of(run, page.stretch)
         return self.show.run_page(
             "run.html.j2",
             run,
@@ -112,9 +110,6 @@ class Site:
             page=page,
             picture=picture,
             sections=sections,
-            shards=shards,
-            shard_text=SHARDS_TEXT,
-            shard_figures=[place_figure(figure, "shards", figures) for figure in (shards.figures if shards else ())],
             tables=list(known_tables()),
         )
 

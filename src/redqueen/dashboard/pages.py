@@ -12,7 +12,6 @@ from typing import Any
 
 from redqueen.dashboard.find import RunDir
 from redqueen.dashboard.thin import mean_series, stretch_steps, thin
-from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.journal.connection import Patience
 from redqueen.journal.read import Series
@@ -21,12 +20,10 @@ from redqueen.report.card import Card, report_card
 from redqueen.report.figure import NUM_COLORS, Figure, Line, Section, line, lines_of, smoothing_note
 from redqueen.report.population_figures import MAX_MATRIX_SIDE
 from redqueen.report.sections import sections_of
-from redqueen.report.shards import ShardTables, shard_tables
 from redqueen.report.story import Story, tell
 from redqueen.report.tables import Tile, member_head, member_rows, tiles
 from redqueen.report.timeline import Health, health_of
 from redqueen.report.view import RunView, read_run
-from redqueen.run.cluster_log import read_summary
 from redqueen.run.store import JOURNAL
 
 MAX_MEMBERS = 50
@@ -140,15 +137,6 @@ def run_page(known: Known) -> RunPage:
         num_living=sum(member["left_step"] is None for member in view.individuals),
         config_text=json.dumps(view.run.config, indent=2, sort_keys=True, ensure_ascii=False),
     )
-
-
-def shards_of(run: RunDir, size: int) -> ShardTables | None:
-    """Return what is known of a run's shards; None when it was never divided. A point is a mean of ``size`` steps."""
-    try:
-        summary = read_summary(run.path)
-    except UserError as error:
-        return ShardTables(str(error))
-    return None if summary is None else shard_tables(summary, lambda series: mean_series(series, size))
 
 
 def with_living_meetings(view: RunView) -> RunView:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from redqueen.report.card import Card, report_card
 from redqueen.report.figure import Figure, Section
 from redqueen.report.labels import labels_of
 from redqueen.report.sections import sections_of
-from redqueen.report.shards import in_words
 from redqueen.report.side_by_side import arm_rows, comparison_section, setting_rows
 from redqueen.report.story import Story, tell
 from redqueen.report.tables import (
@@ -38,7 +37,6 @@ from redqueen.report.tables import (
 )
 from redqueen.report.timeline import Health, health_of
 from redqueen.report.view import Example, RunView, read_run
-from redqueen.run.cluster_log import read_summary
 from redqueen.run.store import refuse_own_file
 
 ASSETS = Path(__file__).parent / "assets"
@@ -116,12 +114,7 @@ def read_runs(run_dirs: Sequence[Path]) -> list[RunView]:
     if not run_dirs:
         raise UserError("Name at least one run directory to report on.")
     paths = [Path(run_dir).resolve() for run_dir in run_dirs]
-    return [_with_shards(read_run(path, label), path) for path, label in zip(paths, labels_of(paths), strict=True)]
-
-
-def _with_shards(view: RunView, folder: Path) -> RunView:
-    summary = read_summary(folder)
-    return view if summary is None else replace(view, shards=in_words(summary))
+    return [read_run(path, label) for path, label in zip(paths, labels_of(paths), strict=True)]
 
 
 def report_html(views: Sequence[RunView]) -> str:

@@ -52,7 +52,6 @@ def _run_parts(view: RunView) -> list[str]:
         *([table(["", *MODES], card.rows())] if card.entries else []),
         " ".join(literal(sentence) for sentence in story.sentences),
         table(["", "value", ""], [[tile.name, tile.value, tile.note] for tile in tiles(view)]),
-        *([literal(view.shards)] if view.shards else []),
         "### Members at the end",
         table(member_head(view), member_rows(view)),
     ]

@@ -53,8 +53,6 @@ class RunView:
     num_candidates: int
     num_attempts: int
     num_sessions: int
-    shards: str = ""
-    """A sentence on the shards of a run that was divided, from the log beside its journal."""
 
     @property
     def last_step(self) -> int:

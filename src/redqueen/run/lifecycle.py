@@ -24,7 +24,6 @@ from redqueen.learn.distillation import is_restart_due
 from redqueen.loop import play_step
 from redqueen.policy.precision import settle_precision
 from redqueen.run.checkpoint import Checkpoint, put_back, remove_after
-from redqueen.run.cluster_log import write_news
 from redqueen.run.cold_start import check_cold_start
 from redqueen.run.continuation import (
     keep_lengths,
@@ -299,9 +298,7 @@ def _restart(session: Session, state: State, clock: Clock) -> tuple[State, dict[
 
 
 def _tell_news(session: Session, step: int) -> None:
-    news = session.engine.news()
-    write_news(session.folder, step, news)
-    for event in news.events:
+    for event in session.engine.news():
         if event.what != "opened":
             session.progress.say(
                 f"step {step}: shard {event.shard} {event.what} ({event.node}) {event.detail}".rstrip()

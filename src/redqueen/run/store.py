@@ -20,7 +20,6 @@ CONFIG = "config.json"
 JOURNAL = "journal.sqlite"
 CHECKPOINTS = "checkpoints"
 LOCK = LOCK_NAME
-CLUSTER_LOG = "cluster.jsonl"
 EVALUATIONS = "evaluations"
 REPORT = "report.html"
 """Written last: a run that has it and has played its last step is finished."""
@@ -60,7 +59,7 @@ def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: 
 
 def refuse_links(folder: Path) -> None:
     """Raise UserError when something in a run folder that a run writes to, or deletes in, is a link elsewhere."""
-    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, CLUSTER_LOG, NOW):
+    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, NOW):
         if os.path.islink(folder / name):
             raise UserError(f"{folder / name} is a link, and a run writes there: put the thing itself into {folder}")
 
@@ -110,7 +109,7 @@ def _last_step(path: Path) -> int:
 def refuse_own_file(out: Path) -> None:
     """Raise UserError where ``out`` is a file of a run, which a report or a table must not take the place of."""
     path = out.resolve()
-    own = {CONFIG, JOURNAL, *(f"{JOURNAL}{ending}" for ending in BESIDE), LOCK, CLUSTER_LOG, NOW}
+    own = {CONFIG, JOURNAL, *(f"{JOURNAL}{ending}" for ending in BESIDE), LOCK, NOW}
     is_own = path.name in own and any((path.parent / name).is_file() for name in (JOURNAL, CONFIG))
     if is_own or any(folder.name == CHECKPOINTS and (folder.parent / JOURNAL).is_file() for folder in path.parents):
         raise UserError(f"--out {out} is a file of the run itself: name another file")
