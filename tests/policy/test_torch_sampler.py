@@ -62,6 +62,20 @@ def test_greedy_decoding_equals_generate_of_the_library(architecture: str) -> No
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
+def test_decoding_gives_no_cache_of_ours_to_the_layers_of_the_library(architecture: str) -> None:
+    bank, caches = tiny_bank(architecture), []
+
+    def record(module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
+        caches.extend([kwargs.get("past_key_values"), kwargs.get("cache")])
+
+    for name, module in bank.base.model.named_modules():
+        if name.endswith("self_attn"):
+            module.register_forward_pre_hook(record, with_kwargs=True)
+    sampler(bank).sample(REQUESTS)
+    assert caches and set(caches) == {None}
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
 def test_reported_logprobs_and_entropy_are_those_of_a_plain_forward_pass(architecture: str) -> None:
     bank = tiny_bank(architecture)
     temperature = 0.7

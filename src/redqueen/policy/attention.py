@@ -44,9 +44,12 @@ def attention(
     """Attend through ``prefix_cache`` while decoding, along ``tree`` in packed rows, else plainly as the model asks.
 
     The signature, open ``kwargs`` included, is the one transformers calls. ``query`` (rows, heads, length, head_dim).
-    Returns (rows, length, heads, head_dim).
+    Returns (rows, length, heads, head_dim). Keys and values are stored here: transformers is given no cache, since the
+    methods that it calls on one, and the argument that takes it, differ between its releases.
     """
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    if prefix_cache is not None:
+        prefix_cache.store(key, value, cast(int, module.layer_idx))
     if tree is not None:
         return tree_attention(query, key, value, tree, scale), None
     if prefix_cache is None or not prefix_cache.decoding:
@@ -78,7 +81,7 @@ class PrefixCache:
     """Keys and values of ``num_groups`` prompts and of ``num_rows`` rows' own tokens, for every layer.
 
     Per layer ``prompt_k``, ``prompt_v``: (groups * kv heads, prompt length, head_dim), ``own_k``, ``own_v``:
-    (rows * kv heads, own length, head_dim), of ``dtype``. Given to a Hugging Face decoder as ``past_key_values``.
+    (rows * kv heads, own length, head_dim), of ``dtype``.
     """
 
     def __init__(
@@ -105,8 +108,8 @@ class PrefixCache:
         self.sources: Tensor | None = None
         self.reading: Reading | None = None
 
-    def update(self, key: Tensor, value: Tensor, layer_idx: int, *_: object) -> tuple[Tensor, Tensor]:
-        """Store a layer's new keys and values (rows, kv heads, length, head_dim); called by the decoder.
+    def store(self, key: Tensor, value: Tensor, layer: int) -> None:
+        """Store a layer's new keys and values (rows, kv heads, length, head_dim), before anything attends to them.
 
         Filling: they are whole prompts, for the groups ``filling``, or packed rows of which ``sources`` tells where the
         tokens of these prompts lie (-1: none). Decoding: one token for each row.
@@ -114,32 +117,23 @@ class PrefixCache:
         if self.decoding:
             assert self.reading is not None
             for store, new in ((self.own_k, key), (self.own_v, value)):
-                flat = store[layer_idx].view(-1, self.head_dim)
+                flat = store[layer].view(-1, self.head_dim)
                 flat.index_copy_(0, self.reading.own_place, new.reshape(-1, self.head_dim).to(flat.dtype))
         else:
             assert self.filling is not None
             for store, new in ((self.prompt_k, key), (self.prompt_v, value)):
-                prompts = store[layer_idx].view(-1, self.kv_heads, store[layer_idx].shape[1], self.head_dim)
+                prompts = store[layer].view(-1, self.kv_heads, store[layer].shape[1], self.head_dim)
                 whole = new if self.sources is None else self._unpacked(new, self.sources)
                 length = whole.shape[2]
                 prompts[self.filling, :, :length] = whole.to(prompts.dtype)
                 # What an earlier prompt left behind is masked, but a masked NaN would still spoil the product.
                 prompts[self.filling, :, length:] = 0.0
-        return key, value
 
     def _unpacked(self, packed: Tensor, sources: Tensor) -> Tensor:
         """Gather prompts (n, kv heads, length, head_dim) from packed rows (rows, kv heads, row length, head_dim)."""
         flat = packed.transpose(1, 2).reshape(-1, self.kv_heads, self.head_dim)
         found = flat[sources.clamp(min=0)]
         return torch.where((sources >= 0)[..., None, None], found, 0.0).transpose(1, 2)
-
-    def get_query_offset(self, layer_idx: int) -> int:
-        """Prompts start at 0 (asked by the library when it makes a mask)."""
-        return 0
-
-    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
-        """A prompt's queries see its own keys only: (key length, offset)."""
-        return query_length, 0
 
     def clear_own(self, rows: Tensor) -> None:
         """Zero the own cache of ``rows`` before new attempts move in, so that a broken member leaves no NaN."""

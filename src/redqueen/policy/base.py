@@ -72,7 +72,6 @@ class Base:
             input_ids=tokens,
             position_ids=positions,
             attention_mask=mask,
-            past_key_values=prefix_cache,
             use_cache=False,
             prefix_cache=prefix_cache,
             tree=tree,

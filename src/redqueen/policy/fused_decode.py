@@ -169,7 +169,7 @@ class FusedDecoder:
             q_and_k = F.rms_norm(q_and_k, (cache.head_dim,), None, self.eps) * layer.head_norm
         first, second = q_and_k.chunk(2, dim=-1)
         q_and_k = (q_and_k * cos).addcmul_(torch.cat((-second, first), dim=-1), sin).to(dtype)
-        cache.update(q_and_k[:, self.heads :], v, i)
+        cache.store(q_and_k[:, self.heads :], v, i)
         mixed = cache.attend(i, q_and_k[:, : self.heads], cache.head_dim**-0.5)
         x = x + self._project(layer.output, mixed, layout, deltas[1])
         normed = F.rms_norm(x, x.shape[-1:], layer.mlp_norm, self.eps).to(dtype)
