@@ -29,6 +29,7 @@ from redqueen.learn.sums import add_by_member
 from redqueen.nouns import Rollout, Tuning, UpdateStats
 from redqueen.policy.allocator import give_back_if_scarce
 from redqueen.policy.bank import AdapterBank, first_time_and_again
+from redqueen.policy.base import deterministic_kernels
 from redqueen.policy.lanes import side_by_side
 from redqueen.policy.memory import available_bytes
 from redqueen.timing import Report, unheard
@@ -213,7 +214,8 @@ class TorchLearner:
             with self.bank.routed(route), self.base.autocast():
                 predicting = self._predicting(batch)
                 signal = self._hidden_gradient(predicting.detach(), reference, batch, place_of[batch.slot], totals)
-                predicting.backward(signal)
+                with deterministic_kernels(device):
+                    predicting.backward(signal)
             slots = sorted(set(batch.owners))
             self.bank.collect_gradients(route, totals.gradients, [place[slot] for slot in slots])
             del predicting, signal, route

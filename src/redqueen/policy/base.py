@@ -11,6 +11,7 @@ either case (see ``bank``). Ground: ours.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -145,6 +146,20 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
     base = Base(model, model.get_decoder(), head, precision, device, positions_of(model.config.to_dict()))
     _check_head(base)
     return base
+
+
+@contextmanager
+def deterministic_kernels(device: torch.device) -> Iterator[None]:
+    """On a GPU, use deterministic kernels: attention's backward pass otherwise adds in the order its threads finish."""
+    if device.type != "cuda":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # torch asks for it before it calls cuBLAS
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def _refuse_unsupported(model: PreTrainedModel) -> None:
