@@ -25,7 +25,7 @@ This page is written by `docs/write_cli.py` from the commands themselves.
 | code | means |
 |---|---|
 | 0 | done |
-| 1 | the answer is no: `diff` or `replay --judge` found a difference, `doctor` something that is not well |
+| 1 | the answer is no: `diff` or `replay --judge` found a difference, `doctor` a fault, `train` no valid task |
 | 2 | a mistake in what was given: a sentence on standard error names it and the remedy; nothing is written |
 | 130 | stopped by Ctrl-C or SIGTERM; what was begun can be resumed |
 | 141 | whoever read the output went away |

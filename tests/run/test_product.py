@@ -55,6 +55,10 @@ def test_one_object_for_scripts_says_how_everybody_did(quick_run: Path, capsys: 
         assert set(found[name]) == {"first", "last"}
         assert all(value is None or 0 <= value <= 1 for value in found[name].values())
     assert found["new_frac"]["first"] == 1.0
+    for mode, gain in found["gain"].items():
+        best = max(found[one][mode]["mean"] for one in ("base", "control"))
+        assert gain["mean"] == pytest.approx(found["product"][mode]["mean"] - best)
+        assert -1 <= gain["low"] <= gain["mean"] <= gain["high"] <= 1
     name = found["product"].pop("name")
     assert name == MERGED or found["product"] == found["members"][name]
 
@@ -151,7 +155,12 @@ def test_where_no_students_are_scored_base_and_product_are_and_reports_are_writt
     run = play(("evaluate.students=false", "evaluate.every_steps=2"), tmp_path / "run")
     with Journal.open(run / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT DISTINCT step, individual FROM evaluation")
-    assert {(row["step"], row["individual"]) for row in rows} == {(0, "base"), (0, "control"), (4, "product")}
+    assert {(row["step"], row["individual"]) for row in rows} == {
+        (0, "base"),
+        (0, "control"),
+        (4, "product"),
+        (4, "gain"),
+    }
     told = json.loads(json.dumps(summary(run)))
     assert told["members"] == {} and 0 <= told["product"]["greedy"]["mean"] <= 1
     report([run], None, "", "", as_json=False)

@@ -27,6 +27,7 @@ from redqueen.population.peft import plain_config, write_adapter
 from redqueen.report.model_card import model_card
 from redqueen.report.summary import has_distilled, product_name
 from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.ending import NOTHING_VALID, is_nothing_valid
 from redqueen.run.product import candidates
 from redqueen.run.same_base import refuse_other_base
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
@@ -129,7 +130,9 @@ def sources_of(name: str, state: State, product_candidates: int | None) -> tuple
 def _product(run_dir: Path, state: State, wanted: str) -> str:
     """Return the name of the run's product, chosen after the step of its newest checkpoint."""
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
-        name = product_name(read.metric_series(journal), state.step)
+        name, failed = product_name(read.metric_series(journal), state.step), is_nothing_valid(journal)
+    if name is None and failed:
+        raise UserError(f"{run_dir} cannot be exported: {NOTHING_VALID}; its members are still given by --member")
     if name is None:
         play_on = "" if wanted == "none" else f"play it to its end (`{command('resume', run_dir)}`), or "
         raise UserError(

@@ -54,6 +54,9 @@ def resume(
     play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak, load, overrides))
 
 
+REMEDY = "take a larger base, or set propose.max_new_tokens, propose.temperature or model.prompt_format otherwise"
+
+
 def _load(cluster: str | None) -> LoadAdapters | None:
     if cluster is None:
         return None
@@ -63,11 +66,14 @@ def _load(cluster: str | None) -> LoadAdapters | None:
 
 
 def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
-    """Let ``play`` bring a run to its end and write its report; leave with exit code 130 when it was stopped before."""
+    """Let ``play`` bring a run to its end and write its report.
+
+    Leaves with exit code 1 when no task of the run was ever valid, with 130 when it was stopped before its end.
+    """
     from redqueen.journal import Journal, read
     from redqueen.report.html import write_report
     from redqueen.run.continuation import how_to_go_on
-    from redqueen.run.ending import spent_so_far
+    from redqueen.run.ending import NOTHING_VALID, is_nothing_valid, spent_so_far
     from redqueen.run.store import JOURNAL, REPORT, load_run_config
 
     try:
@@ -75,6 +81,10 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
             print(f"report: {write_report([folder], folder / REPORT)}")
             with Journal.open(folder / JOURNAL, read_only=True) as journal:
                 step, spent = read.last_step(journal) or 0, spent_so_far(journal)
+                failed = is_nothing_valid(journal)
+            if failed:
+                print(f"redqueen: {NOTHING_VALID}: {REMEDY}", file=sys.stderr)
+                sys.exit(1)
             print(how_to_go_on(folder, load_run_config(folder), step, spent), file=sys.stderr)
             return
     except KeyboardInterrupt:

@@ -20,7 +20,7 @@ from redqueen.journal.opening import BESIDE
 from redqueen.journal.values import LARGEST_INTEGER, naming_contradictions
 from redqueen.report.fitness import Score, Verdict, verdict_of
 from redqueen.run.continuation import LENGTHS
-from redqueen.run.ending import Spent, is_over, spent_so_far
+from redqueen.run.ending import Spent, is_nothing_valid, is_over, spent_so_far
 from redqueen.run.now import read_now
 from redqueen.run.store import JOURNAL
 
@@ -60,11 +60,15 @@ class Overview:
 def status_of(path: Path, journal: Journal, config: object, last_step: int | None) -> str:
     """Return ``running``, ``finished`` (at its last step, or at its limit of tokens or seconds) or ``stopped``.
 
+    A finished run that never had a valid task is ``nothing learned`` instead.
+
     A report tells nothing: one may be made at any time, and of a run that goes on its earlier one is still there.
     """
     if is_running(path):
         return "running"
-    return "finished" if last_step is not None and _is_over(journal, config, last_step) else "stopped"
+    if last_step is None or not _is_over(journal, config, last_step):
+        return "stopped"
+    return "nothing learned" if is_nothing_valid(journal) else "finished"
 
 
 def _is_over(journal: Journal, config: object, last_step: int) -> bool:
@@ -133,8 +137,9 @@ def _overview(run: RunDir, journal: Journal, ago: float | None) -> Overview:
     record, last = read.run_record(journal), read.last_step(journal)
     num_steps = num_steps_of(record.config)
     changes = journal.query(
-        "SELECT mean_frac, low_frac, high_frac, mode, step FROM evaluation WHERE individual = 'change' "
-        "AND stratum = 'all' AND kind = 'all' AND step = (SELECT max(step) FROM evaluation) ORDER BY mode DESC LIMIT 1"
+        "SELECT mean_frac, low_frac, high_frac, mode FROM evaluation WHERE individual IN ('change', 'gain') "
+        "AND stratum = 'all' AND kind = 'all' AND step = (SELECT max(step) FROM evaluation) "
+        "ORDER BY individual DESC, mode DESC LIMIT 1"
     )
     known = [row for row in changes if None not in row.values()]
     change = Score(known[0]["mean_frac"], known[0]["low_frac"], known[0]["high_frac"]) if known else None

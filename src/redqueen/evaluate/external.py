@@ -14,7 +14,7 @@ from redqueen.domains.registry import apportioned, load_suites, num_proposals, o
 from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.evaluate.split import part_of
-from redqueen.journal.records import ALL, CHANGE, STUDENTS, EvaluationRecord
+from redqueen.journal.records import ALL, CHANGE, GAIN, STUDENTS, EvaluationRecord
 from redqueen.nouns import BASE_SLOT, Individual
 from redqueen.streams import Streams
 
@@ -134,10 +134,29 @@ def student_records(
         same_mode = [one for one in scores if one.mode == base_score.mode]
         mean = pool(same_mode, items, EVALUATION_SEED)
         records += _records(STUDENTS, mean)
-        change = difference(mean, base_score, items, EVALUATION_SEED)
-        gain = float(np.nanmean(np.array(mean.item_means) - np.array(base_score.item_means)))
-        records.append(EvaluationRecord(CHANGE, SUITE, ALL, ALL, mean.mode, len(items), gain, change.low, change.high))
+        records.append(_difference_record(CHANGE, mean, base_score, items))
     return records
+
+
+def gain_records(product: Sequence[Score], controls: Sequence[Score], items: Sequence[Item]) -> list[EvaluationRecord]:
+    """Return the product's paired difference from the best control, one row for each mode.
+
+    ``controls`` are the scores of the base and of the base told to think; the best of a mode has the highest mean.
+    """
+    records = []
+    for one in product:
+        rivals = [control for control in controls if control.mode == one.mode]
+        if rivals:
+            best = max(rivals, key=lambda control: control.overall.mean)
+            records.append(_difference_record(GAIN, one, best, items))
+    return records
+
+
+def _difference_record(name: str, a: Score, b: Score, items: Sequence[Item]) -> EvaluationRecord:
+    """Return the row of mean(a - b) over the items, with its 95 % interval; both scores are of one mode."""
+    mean = float(np.nanmean(np.array(a.item_means) - np.array(b.item_means)))
+    low, high = difference(a, b, items, EVALUATION_SEED)
+    return EvaluationRecord(name, SUITE, ALL, ALL, a.mode, len(items), mean, low, high)
 
 
 def _records(name: str, score_: Score) -> list[EvaluationRecord]:

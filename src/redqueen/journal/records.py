@@ -32,7 +32,10 @@ STUDENTS = "students"
 CHANGE = "change"
 """The name under which the students' mean less the base model's stands, with the interval of the paired difference."""
 
-NO_MEMBERS = frozenset({BASE, CONTROL, PRODUCT, STUDENTS, CHANGE})
+GAIN = "gain"
+"""The name of the product's score less the best control's (the better of ``base`` and ``control``), paired by item."""
+
+NO_MEMBERS = frozenset({BASE, CONTROL, PRODUCT, STUDENTS, CHANGE, GAIN})
 """Names of scores that are no member's."""
 
 UNLISTED_TOKENS = ("evolve/probe_tokens", "solve/replay_tokens")
@@ -122,7 +125,7 @@ class AttemptRecord:
 class EvaluationRecord:
     """External fitness of one individual on one part of a suite: mean and 95 % interval as fractions (0..1).
 
-    ``individual`` is a member's id, ``base``, ``students`` or ``change``; ``stratum`` and ``kind`` are ``all`` for the
+    ``individual`` is a member's id or one of ``NO_MEMBERS``; ``stratum`` and ``kind`` are ``all`` for the
     aggregate. ``thought_frac`` is the share of attempts that thought first, ``mean_tokens`` the attempts' mean length.
     """
 

@@ -35,9 +35,10 @@ attempt      an answer to a task; ``answer`` is NULL when none could be read, ``
 rating       the Gaussian skill belief of a member after a step (rating points), and the fitness selection reads
 evaluation   external fitness on a held-out suite: ``individual`` is a member, ``base`` (the bare base model),
              ``control`` (the base with every thought begun in the prompt), ``product`` (the run's one adapter),
-             ``students`` (mean over the students) or ``change`` (students less base, paired by item); ``stratum`` and
-             ``kind`` are ``all`` for the aggregate; ``mode`` is ``sampled`` or ``greedy``; mean and 95 % interval are
-             fractions (0..1; a change: -1..1); then the share of attempts that thought first, and their mean length
+             ``students`` (mean over the students), ``change`` (students less base) or ``gain`` (product less the
+             better of base and control), both paired by item; ``stratum`` and ``kind`` are ``all`` for the aggregate;
+             ``mode`` is ``sampled`` or ``greedy``; mean and 95 % interval are fractions (0..1; a difference: -1..1);
+             then the share of attempts that thought first, and their mean length
 timing       wall-clock seconds of one phase of one step                        (a time table: no part of a comparison)
 session      a process that wrote: started at (Unix seconds), after which step  (a time table: no part of a comparison)
 ===========  =========================================================================================================

@@ -23,10 +23,12 @@ from redqueen.report.fitness_figures import UNIT, dots
 from redqueen.report.story import tell
 from redqueen.report.view import RunView
 
-Standing = Verdict | Literal["mixed", "unmeasured"]
-"""What all comparisons of a run's outcome with its base say together."""
+Standing = Verdict | Literal["mixed", "unmeasured", "nothing"]
+"""What all comparisons of a run's outcome say together; ``nothing``: no proposal was valid, so nothing was learned."""
 
-MARKS: dict[Standing, str] = {"better": "▲", "worse": "▼", "unclear": "≈", "mixed": "◆", "unmeasured": "○"}
+MARKS: dict[Standing, str] = {
+    "better": "▲", "worse": "▼", "unclear": "≈", "mixed": "◆", "unmeasured": "○", "nothing": "✗",
+}  # fmt: skip
 """A shape for each, so that none is told by its colour alone."""
 
 
@@ -85,6 +87,8 @@ def _entries(view: RunView) -> tuple[Entry, ...]:
 
 
 def _standing(view: RunView) -> Standing:
+    if view.is_nothing_valid:
+        return "nothing"
     verdicts = {comparison.verdict for comparison in outcomes(view)}
     if not verdicts:
         return "unmeasured"

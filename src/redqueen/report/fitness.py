@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from redqueen.journal.records import ALL, BASE, CHANGE, CONTROL, PRODUCT, STUDENTS
+from redqueen.journal.records import ALL, BASE, CHANGE, CONTROL, GAIN, PRODUCT, STUDENTS
 from redqueen.journal.write import Row
 from redqueen.report.view import RunView
 from redqueen.statistics import Interval, non_overlapping
@@ -47,15 +47,16 @@ class Comparison:
     base: Score
     members: Score
     change: Score | None
-    """Members less base, paired item by item, when the run measured it (fractions, -1..1)."""
+    """The paired difference over the items, when the run measured it (fractions, -1..1)."""
     who: Literal["students", "product"] = "students"
-    against: Literal["base", "control"] = "base"
+    against: str = BASE
+    """``base`` or ``control``."""
 
     @property
     def verdict(self) -> Verdict:
         """``better`` or ``worse`` when the paired change's interval excludes 0; unpaired, when the two are apart.
 
-        Base and members answer the same items, so pairing is the right comparison and the sharper one.
+        Both answer the same items, so pairing is the right comparison and the sharper one.
         """
         apart = Score(0.0, self.members.low - self.base.high, self.members.high - self.base.low)
         return verdict_of(apart if self.change is None else self.change)
@@ -90,8 +91,8 @@ def comparisons(view: RunView) -> list[Comparison]:
 
 
 def outcomes(view: RunView) -> list[Comparison]:
-    """Return what the run came to, by suite and mode: its product against the control (the base where there is none),
-    of a run without a product the members against the base."""
+    """Return what the run came to, by suite and mode: its product against the better of base and control; of a run
+    without a product the members against the base."""
     found: list[Comparison] = []
     for suite in sorted({row["suite"] for row in view.evaluations}):
         step = last_evaluated_step(view, suite)
@@ -100,11 +101,12 @@ def outcomes(view: RunView) -> list[Comparison]:
             base, control = (latest_score(view, name, suite, mode) for name in (BASE, CONTROL))
             if step is None or product is None or base is None:
                 continue
+            best, against = base, BASE
+            if control is not None and control.mean > base.mean:
+                best, against = control, CONTROL
+            gain = member_score(view, view.last_step, GAIN, suite, mode)
             num_items = _num_items(view, suite, mode)
-            if control is None:
-                found.append(Comparison(suite, mode, step, num_items, base, product, None, "product"))
-            else:
-                found.append(Comparison(suite, mode, step, num_items, control, product, None, "product", "control"))
+            found.append(Comparison(suite, mode, step, num_items, best, product, gain, "product", against))
     return found or comparisons(view)
 
 

@@ -81,6 +81,8 @@ def _windows(view: RunView, name: str) -> tuple[list[float], bool]:
 
 
 def _headline(view: RunView, found: Sequence[Comparison], signs: Sequence[str]) -> str:
+    if view.is_nothing_valid:
+        return f"Nothing was learned: none of {view.num_candidates:,} proposals was valid"
     if signs:
         return f"{_progress(found)}; signs of collapse"
     return f"{_progress(found)}; no sign of collapse" if _is_long_enough(view) else _progress(found)
@@ -90,7 +92,8 @@ def _progress(found: Sequence[Comparison]) -> str:
     verdicts = {comparison.verdict for comparison in found}
     if not found:
         return "External fitness was not measured"
-    product, other = found[0].who == "product", _AGAINST[found[0].against]
+    product, against = found[0].who == "product", {comparison.against for comparison in found}
+    other = _AGAINST[against.pop()] if len(against) == 1 else "the best control"
     subject = "The product is " if product else ""
     if len(verdicts) == 1:
         told = {

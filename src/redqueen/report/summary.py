@@ -10,7 +10,7 @@ from typing import Any
 from redqueen.journal import Journal, read
 from redqueen.journal.connection import Patience
 from redqueen.journal.read import Series
-from redqueen.journal.records import ALL, BASE, CHOSEN, CONTROL, NO_MEMBERS, PRODUCT
+from redqueen.journal.records import ALL, BASE, CHOSEN, CONTROL, GAIN, NO_MEMBERS, PRODUCT
 from redqueen.journal.values import naming_contradictions
 from redqueen.journal.write import Row
 from redqueen.report.stretches import ends
@@ -45,6 +45,7 @@ def summary(run_dir: Path, patience: Patience | None = None) -> dict[str, Any]:
             "base": _scores(scores, BASE),
             "control": _scores(scores, CONTROL),
             "product": {"name": product, **_scores(scores, PRODUCT)} if product else None,
+            "gain": _scores(scores, GAIN) if product else None,
             "members": {name: _scores(scores, name) for name in names},
             "valid_frac": ends(metrics.get("propose/valid_frac", []), steps),
             "solve_rate": ends(metrics.get("solve/rate", []), steps),

@@ -51,12 +51,18 @@ class RunView:
     last_examples: list[Example]
     rejected_examples: list[Row]
     num_candidates: int
+    num_tasks: int
     num_attempts: int
     num_sessions: int
 
     @property
     def last_step(self) -> int:
         return self.steps[-1] if self.steps else 0
+
+    @property
+    def is_nothing_valid(self) -> bool:
+        """Whether no proposal of the steps played was a valid task, so that nothing was learned from."""
+        return self.last_step > 0 and self.num_candidates > 0 and not self.num_tasks
 
     @property
     def is_single(self) -> bool:
@@ -95,7 +101,8 @@ def read_run(run_dir: Path, label: str | None = None, patience: Patience | None 
 
 def _view(journal: Journal, steps: list[int], label: str) -> RunView:
     counts = journal.query(
-        "SELECT (SELECT count(*) FROM candidate) AS num_candidates, (SELECT count(*) FROM attempt) AS num_attempts, "
+        "SELECT (SELECT count(*) FROM candidate) AS num_candidates, (SELECT count(*) FROM task) AS num_tasks, "
+        "(SELECT count(*) FROM attempt) AS num_attempts, "
         "(SELECT count(*) FROM session) AS num_sessions"
     )[0]
     with_tasks = [row["step"] for row in journal.query("SELECT DISTINCT step FROM task ORDER BY step")]

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from redqueen.loop import StepReport
 
 
+NOTHING_VALID = "no proposal of the run was ever valid, so nothing was learned and there is no product"
+
+
 @dataclass(frozen=True)
 class Spent:
     """What a run has cost so far: tokens sampled by its members, and seconds of its steps (evaluation apart)."""
@@ -48,14 +51,20 @@ def is_over(run: RunConfig, step: int, spent: Spent, has_newborns: bool) -> bool
     return step >= run.num_steps or (is_limit_spent(run, spent) and not has_newborns)
 
 
+def is_nothing_valid(journal: Journal) -> bool:
+    """Tell whether a run has never had a valid task, so that nothing in it was learned from."""
+    return not journal.tuples("SELECT 1 FROM task LIMIT 1")
+
+
 def is_end_owed(journal: Journal, config: Config, step: int) -> bool:
     """Tell whether the journal lacks what a run that is over after ``step`` (from 1) leaves: its product, or scores.
 
     So it does when the run was made shorter, to end where it had been stopped.
     """
-    if config.run.product != "none":
+    wants_product = config.run.product != "none" and not is_nothing_valid(journal)
+    if wants_product:
         found = journal.tuples("SELECT count(*) FROM metric WHERE step = ? AND name LIKE ?", (step, f"{CHOSEN}%"))
     else:
         found = journal.tuples("SELECT count(*) FROM evaluation WHERE step = ?", (step,))
-    wanted = config.run.product != "none" or config.evaluate.students
+    wanted = wants_product or config.evaluate.students
     return step > 0 and wanted and not found[0][0]

@@ -16,7 +16,7 @@ from redqueen.config import Config
 from redqueen.domains.registry import domain_of
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.errors import UserError, command
-from redqueen.evaluate.external import Examiner, member_records, scored_students, student_records
+from redqueen.evaluate.external import Examiner, gain_records, member_records, scored_students, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
@@ -33,7 +33,7 @@ from redqueen.run.continuation import (
     refuse_older,
     write_lengths,
 )
-from redqueen.run.ending import Spent, is_end_owed, is_limit_spent, is_over, spent_so_far
+from redqueen.run.ending import Spent, is_end_owed, is_limit_spent, is_nothing_valid, is_over, spent_so_far
 from redqueen.run.interruption import Stopped, catching_signals
 from redqueen.run.now import NowFile
 from redqueen.run.preflight import check_prompts
@@ -69,7 +69,8 @@ class Session:
     reporter: Reporter
     tracker: Tracker
     base_scores: list[Score] | None = None
-    """The base's score for each item; a resumed process computes it again."""
+    control_scores: list[Score] | None = None
+    """The base's scores, and those of the base told to think; a resumed process computes them again."""
     evaluation_owed: bool = False
     """Whether the evaluation of the last step was cut: it is made up for before the next step."""
 
@@ -231,7 +232,7 @@ def _begin(session: Session) -> State:
         session.reporter.part("the base")
         session.base_scores = examiner.base()
         session.reporter.part("the control")
-        control = examiner.control(session.base_scores)
+        control = session.control_scores = examiner.control(session.base_scores)
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)
         record_ratings(writer, state, session.engine)
@@ -325,13 +326,14 @@ def _evaluation(
     """Return the students' external fitness after a step; none, and it is owed, when a stop has cut it.
 
     After the last step the run's product is made and chosen too, which does not look at those scores; its metrics come
-    second.
+    second. A run that never had a valid task has no product.
     """
     engine, part = session.engine, session.reporter.part
-    examiner, distilled, product = Examiner.of(engine), None, None
-    asked = probe_tasks(engine.config, state, session.journal) if last else []
+    examiner, distilled, product, gain = Examiner.of(engine), None, None, []
+    choosing = last and not is_nothing_valid(session.journal)
+    asked = probe_tasks(engine.config, state, session.journal) if choosing else []
     try:
-        if last:
+        if choosing:
             with clock.phase("distill"):
                 distilled = distil_answers(engine, state, session.journal, asked, part)
         with clock.phase("evaluate"):
@@ -341,9 +343,14 @@ def _evaluation(
             part("the students")
             students = scored_students(engine.config, state.students, state.step)
             scores = examiner.members(students)
-            if last:
+            if choosing:
                 part("the candidates for the product")
                 product = choose_product(engine, state, examiner, scores, asked, distilled)
+            if product is not None:
+                if session.control_scores is None:
+                    part("the control")
+                    session.control_scores = examiner.control(base)
+                gain = gain_records(product.scores, [*base, *session.control_scores], examiner.items)
     except Stopped:
         session.evaluation_owed = True
         return [], {}
@@ -352,7 +359,7 @@ def _evaluation(
     if product is None:
         return records, {}
     session.progress.say(f"product: {product.name}")
-    return records + product.records, product.metrics() | (distilled.metrics() if distilled else {})
+    return records + product.records + gain, product.metrics() | (distilled.metrics() if distilled else {})
 
 
 def _make_up(session: Session, state: State) -> bool:

@@ -39,11 +39,16 @@ from redqueen.streams import Streams
 
 @dataclass(frozen=True)
 class Product:
-    """Its ``name``, a student's, ``merged`` or ``distilled``; what each candidate solved; its external fitness."""
+    """Its ``name``, a student's, ``merged`` or ``distilled``; what each candidate solved; its external scores."""
 
     name: str
     shares: dict[str, float]
-    records: list[EvaluationRecord]
+    scores: list[Score]
+
+    @property
+    def records(self) -> list[EvaluationRecord]:
+        """What the journal keeps of its external fitness."""
+        return member_records(PRODUCT, self.scores)
 
     def metrics(self) -> dict[str, float]:
         """Return what the journal keeps of the choice: each candidate's share, and a 1 for the chosen one."""
@@ -111,11 +116,10 @@ def choose_product(
         with merged_in_place(engine, students) as stand_in:
             shares = look.beside(prober.look(tasks, [stand_in])).means()
             if config.product == "merged" or preferred(shares) == MERGED:
-                records = member_records(PRODUCT, examiner.members([stand_in]))
-                return Product(MERGED, shares, records)
+                return Product(MERGED, shares, examiner.members([stand_in]))
     chosen = next(one for one in [*students, *taught] if not shares or one.id == preferred(shares))
     own = [score for score in scores if score.slots == (chosen.slot,)] or examiner.members([chosen])
-    return Product(chosen.id, shares, member_records(PRODUCT, own))
+    return Product(chosen.id, shares, own)
 
 
 def preferred(shares: Mapping[str, float]) -> str:
