@@ -1,0 +1,127 @@
+"""Every published score and difference, with its 95 % interval, from the small tables beside this script.
+
+    python experiments/published_figures.py
+
+Prints one line a figure: name, value and interval in points of a hundred, and the pages that state it. A test compares
+them with the text of these pages, and refuses any other interval there.
+
+Sources, in ``experiments/tables/``:
+
+- ``rounds.csv``, ``long_rounds.csv``: scores of every run of the plans ``rounds.toml`` and ``lasting-rounds.toml``, as
+  shares, with the bootstrap interval over items from the run's journal. Between arms, the interval is Welch's t over
+  seeds, degrees of freedom rounded down, and p is the exact permutation test's (``redqueen.statistics``).
+- ``base_temperatures.csv``: the untrained embedded base, sampled at four temperatures, in points.
+- ``recorded.csv``: single runs whose journals are not kept, as `redqueen report`, `redqueen evaluate` or
+  ``experiments/paired_answers.py`` printed them, in points.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from redqueen.statistics import difference
+
+TABLES = Path(__file__).parent / "tables"
+README, FAQ, ACCOUNT = "README.md", "docs/faq.md", "experiments/lasting/README.md"
+PRODUCT = "product"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A value with its interval in points, and the pages that state it. ``digits`` behind the point are printed."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    pages: tuple[str, ...] = ()
+    digits: int = 1
+    p: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The value and its interval as a page states them, with the closing bracket left out."""
+        value, low, high = (_rounded(x, self.digits) for x in (self.value, self.low, self.high))
+        return f"{value} ({low} to {high}"
+
+
+def _rounded(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table."""
+    with (TABLES / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def figures() -> list[Figure]:
+    """Return every published figure."""
+    return [*_arms(), *_long(), *_temperatures(), *_recorded()]
+
+
+def product_means(arm: str, seeds: Sequence[int] | None = None) -> list[float]:
+    """Return each seed's mean of the product's greedy and sampled score in an arm of ``rounds.toml``, in points."""
+    scores: dict[int, list[float]] = {}
+    for row in rows("rounds.csv"):
+        if row["arm"] == arm and row["who"] == PRODUCT:
+            scores.setdefault(int(row["seed"]), []).append(100 * float(row["mean"]))
+    return [sum(own) / len(own) for seed, own in sorted(scores.items()) if seeds is None or seed in seeds]
+
+
+def _arms() -> Iterator[Figure]:
+    """Yield the comparisons of arms in ``rounds.toml``, at equal seeds where one arm has fewer."""
+    population = "4T+4S"
+    for arm, other, pages, digits in (
+        (population, "1T+1S equal work", (README, FAQ, ACCOUNT), 1),
+        (population, "1T+1S", (README, FAQ, ACCOUNT), 1),
+        (population, "no evolution", (README, FAQ, ACCOUNT), 1),
+        (population, "copy_parent", (README, FAQ, ACCOUNT), 1),
+        ("no evolution", "frozen teachers", (README, ACCOUNT), 1),
+        (population, "frozen teachers", (ACCOUNT,), 1),
+        (population, "1T+1S held", (FAQ, ACCOUNT), 2),
+    ):
+        second = product_means(other)
+        found = difference(product_means(arm, range(len(second))), second)
+        name = f"16 steps: {arm} less {other}, mean of greedy and sampled"
+        yield Figure(name, found.estimate, *found.interval, pages, digits, found.p)
+
+
+def _long() -> Iterator[Figure]:
+    """Yield the products and the base of the runs of 500 steps; looks before a restart have no published interval."""
+    for row in rows("long_rounds.csv"):
+        if row["who"] == PRODUCT or (row["who"] == "control" and row["arm"] == "4T+4S"):
+            pages = (README,) if row["arm"] == "4T+4S" and row["who"] == PRODUCT else ()
+            name = f"500 steps: {row['arm']} seed {row['seed']}, {row['who']}, {row['mode']}"
+            bounds = [100 * float(row[key]) for key in ("mean", "low", "high")]
+            yield Figure(name, *bounds, pages)
+
+
+def _temperatures() -> Iterator[Figure]:
+    for row in rows("base_temperatures.csv"):
+        bounds = [float(row[key]) for key in ("value", "low", "high")]
+        pages = (ACCOUNT, *((README,) if row["suite"] == "maths" and row["temperature"] in ("0.6", "1.0") else ()))
+        yield Figure(f"untrained base, {row['suite']}, temperature {row['temperature']}", *bounds, pages)
+
+
+def _recorded() -> Iterator[Figure]:
+    fresh = ("500 steps, fresh exercises", "product of 4T+4S less base")
+    in_readme = {("make run with AMX", PRODUCT), ("puzzles", PRODUCT), fresh}
+    for row in rows("recorded.csv"):
+        bounds = [float(row[key]) for key in ("value", "low", "high")]
+        pages = (README,) if (row["run"], row["who"]) in in_readme else ()
+        yield Figure(f"{row['run']}: {row['who']}, {row['mode']}", *bounds, pages)
+
+
+def main() -> None:
+    for figure in figures():
+        p = "" if figure.p is None else f", p = {figure.p:.3f}"
+        print(f"{figure.name}: {figure.text}{p})  {', '.join(figure.pages)}")
+
+
+if __name__ == "__main__":
+    main()
