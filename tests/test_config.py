@@ -250,7 +250,6 @@ def test_a_config_does_not_change_once_it_is_read() -> None:
     [
         (["evolve.protected_steps=10"], "protected_steps must be above every_steps .10., or 0"),
         (["evolve.protected_steps=1", "evolve.every_steps=1"], "as old as that when the next generation is chosen"),
-        (["learn.shared_weight=0.5", "learn.train_students=false"], "shared_weight trains students"),
         (["learn.kl_to=reference"], r'kl_to = "reference" is weighed by kl_weight, which is 0'),
     ],
 )
@@ -279,13 +278,6 @@ def test_a_merged_reference_that_would_never_be_renewed_is_refused() -> None:
 def test_moments_that_would_never_be_reset_are_refused(overrides: list[str], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         load_config(None, ["learn.reference_resets_moments=true", *(f"learn.{one}" for one in overrides)])
-
-
-def test_a_gene_of_a_weight_of_0_is_refused() -> None:
-    gene = 'evolve.genes=["entropy_weight"]'
-    with pytest.raises(UserError, match=r"a factor on learn\.entropy_weight, which is 0: set that"):
-        load_config(None, [gene])
-    assert load_config(None, [gene, "learn.entropy_weight=-0.01"]).evolve.genes == ("entropy_weight",)
 
 
 def test_an_elite_as_large_as_an_island_is_refused() -> None:
@@ -325,7 +317,6 @@ def test_what_would_do_nothing_or_is_no_number_is_refused(override: str, complai
         (["sampler.kind=sglang"], "'torch' or 'vllm'"),
         (["sampler.kind=vllm", "propose.top_p=0.9", "solve.top_p=0.9"], "needs propose.top_p and solve.top_p 1"),
         (["sampler.kind=vllm", "cluster.num_shards=2"], "needs cluster.num_shards 1"),
-        (["sampler.kind=vllm", "learn.shared_weight=1"], "needs learn.shared_weight 0"),
     ],
 )
 def test_servers_that_cannot_sample_a_run_are_refused(overrides: list[str], complaint: str) -> None:

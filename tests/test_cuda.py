@@ -125,7 +125,7 @@ def rollouts() -> list[Rollout]:
 
 LEARNING = {
     "plain": LearnConfig(),
-    "held to the base, with entropy": LearnConfig(kl_weight=0.1, entropy_weight=0.01),
+    "held to the base": LearnConfig(kl_weight=0.1),
     "layers computed twice": LearnConfig(gradient_checkpointing=True),
 }
 

@@ -22,7 +22,6 @@ from redqueen.evolve.probe import Looks, prober_of
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.followers import renew_references
 from redqueen.learn.schedule import tunings
-from redqueen.learn.sharing import shared_rollouts
 from redqueen.match import payoff
 from redqueen.match.pairing import pair, with_hall_of_fame
 from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task, UpdateStats
@@ -207,8 +206,7 @@ def update(
     credit = assign_credit(proposals, judged, everything, config, pressures, state.baselines)
     living = {i.slot: i.id for i in state.individuals}
     tuned = tunings(state.individuals, state.step + 1, config, engine.config.run.num_steps)
-    shared = shared_rollouts(everything, state.students, config.shared_weight)
-    stats = engine.learner.update([r for r in [*credit.rollouts, *shared] if r.slot in living], tuned)
+    stats = engine.learner.update([r for r in credit.rollouts if r.slot in living], tuned)
     _renew_references(state, engine)
 
     games = score_games(matches, judged, answered)

@@ -27,7 +27,6 @@ class Genes:
 
     learning_rate: float = 1.0
     temperature: float = 1.0
-    entropy_weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -195,13 +194,12 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What one member is stepped with: learning rate, weight of its entropy in the loss, factor on its temperature.
+    """What one member is stepped with: learning rate and factor on its temperature.
 
     ``supervised``: its completions are text to be learned, whoever wrote it, by cross-entropy weighed by the advantage.
     """
 
     learning_rate: float
-    entropy_weight: float = 0.0
     temperature: float = 1.0
     supervised: bool = False
 
@@ -226,8 +224,7 @@ class UpdateStats:
     """What one update of one member did. ``grad_norm`` is before clipping; ``ok`` False: it was not finite.
 
     ``kl`` is the mean divergence from the reference in nats a token that was run (0 without a reference). ``stepped``
-    False: the gradient is kept until enough groups have spoken, or there was none. ``mismatch``: where the samples came
-    from another engine.
+    False: there was no gradient, or it was not finite. ``mismatch``: where the samples came from another engine.
     """
 
     slot: int

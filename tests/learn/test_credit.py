@@ -206,16 +206,3 @@ def test_the_weight_of_proposals_scales_what_is_learned_from_them_and_nothing_el
     proposals, attempts = credit.rollouts
     assert proposals.advantages == pytest.approx((0.25, -0.25))
     assert attempts.advantages == pytest.approx((1.0, -1.0))
-
-
-def test_what_was_worse_than_its_group_counts_as_much_as_the_config_says() -> None:
-    of = task("easy")
-    whole, less, none = (
-        credit_of({"easy": of}, [answered(of, [RIGHT, WRONG, WRONG])], LearnConfig(negative_weight=weight))
-        for weight in (1.0, 0.25, 0.0)
-    )
-    ((right, wrong, also_wrong),) = whole.attempt_advantages
-    assert right is not None and wrong is not None and right > 0 > wrong == also_wrong
-    assert less.attempt_advantages == ((right, 0.25 * wrong, 0.25 * wrong),)
-    assert none.attempt_advantages == ((right, 0.0, 0.0),)
-    assert none.proposal_advantages == whole.proposal_advantages  # teachers keep theirs

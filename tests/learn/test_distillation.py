@@ -34,7 +34,7 @@ def as_rollout(slot: int, example: Example, logprob: float = 0.0) -> Rollout:
 
 def taught(examples: list[Example], config: DistillConfig = CONFIG, seed: int = 0) -> tuple[AdapterBank, Distilled]:
     bank = tiny_bank("llama")
-    learner = TorchLearner(bank, LearnConfig(min_informative_groups=4))
+    learner = TorchLearner(bank, LearnConfig())
     store = TorchStore(bank, learner)
     return bank, distil(examples, store, learner, 1, config, np.random.default_rng(seed))
 

@@ -1,11 +1,11 @@
-"""Divergence and entropy of small distributions, by hand."""
+"""Divergence of small distributions, by hand."""
 
 import math
 
 import pytest
 import torch
 
-from redqueen.learn.penalties import divergence, entropy
+from redqueen.learn.penalties import divergence
 
 
 def logs(*rows: tuple[float, ...]) -> torch.Tensor:
@@ -16,8 +16,3 @@ def test_the_divergence_is_the_expected_difference_of_log_probabilities_under_th
     p, q = logs((0.5, 0.5), (0.9, 0.1)), logs((0.25, 0.75), (0.9, 0.1))
     expected = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
     assert divergence(p, q).tolist() == pytest.approx([expected, 0.0])
-
-
-def test_the_entropy_of_a_coin_is_one_bit_and_that_of_an_unfair_one_less() -> None:
-    unfair = -(0.9 * math.log(0.9) + 0.1 * math.log(0.1))
-    assert entropy(logs((0.5, 0.5), (0.9, 0.1))).tolist() == pytest.approx([math.log(2), unfair])

@@ -13,7 +13,7 @@ from redqueen.learn.torch_store import TorchStore
 from redqueen.nouns import Completion, Rollout
 
 SLOTS = Slots.of(3, 0, references=True, averages=True, distilled=False)
-CONFIG = LearnConfig(average_decay_frac=0.5, kl_weight=0.1, kl_to="reference", min_informative_groups=1)
+CONFIG = LearnConfig(average_decay_frac=0.5, kl_weight=0.1, kl_to="reference")
 
 
 def store_of(folder: str = "") -> TorchStore:

@@ -115,14 +115,6 @@ def test_the_prompts_of_a_configured_run_are_counted_twice_those_of_whole_groups
     assert work_of(Config.model_validate(sections), QWEN_7B).prompt_cache_tokens == 2 * 64 * 1024
 
 
-def test_gradients_that_wait_are_counted_for_every_member() -> None:
-    shape = CONFIGS["qwen3"].to_dict()
-    one, waiting = plan(shape, WORK), plan(shape, replace(WORK, waiting=True))
-    assert waiting.gradients_bytes == one.gradients_bytes + one.factors_bytes
-    asked = Config.model_validate({"learn": {"min_informative_groups": 4}})
-    assert work_of(asked, QWEN_7B).waiting and not work_of(Config(), QWEN_7B).waiting
-
-
 def tokens_of(found: list[list[Completion]]) -> list[list[tuple[int, ...]]]:
     return [[completion.tokens for completion in one] for one in found]
 

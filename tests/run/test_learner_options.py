@@ -7,8 +7,7 @@ from cut_run import QUICK, check_it_goes_on_as_if_never_cut, checkpoint, play
 
 from redqueen.config import Config, load_config
 from redqueen.journal import Journal
-from redqueen.learn.gathering import PREFIX
-from redqueen.learn.torch_store import FACTORS, MOMENTS
+from redqueen.learn.torch_store import FACTORS
 
 OPTIONS = (
     "run.num_steps=5",
@@ -21,13 +20,10 @@ OPTIONS = (
     "learn.warmup_steps=2",
     "learn.decay=cosine",
     "learn.teacher_rate_factor=0.5",
-    "learn.min_informative_groups=2",
-    "learn.drop_dead_groups=true",
     "learn.kl_weight=0.1",
     "learn.kl_to=reference",
     "learn.reference_every_steps=4",
     "learn.reference_resets_moments=true",
-    "learn.entropy_weight=0.01",
     "learn.average_decay_frac=0.5",
     "learn.teacher_baseline=running",
     "evolve.fitness=reward",
@@ -54,16 +50,9 @@ def test_members_have_references_and_averages_beside_them_in_the_checkpoint(run:
     assert bool(moved.any()), "no average trails its member"
 
 
-def test_members_wait_for_groups_and_are_held_to_their_references(run: Path, journal: Journal) -> None:
-    values = {
-        name: [row["value"] for row in journal.query("SELECT value FROM metric WHERE name = ?", (name,))]
-        for name in ("learn/teacher/stepped_frac", "learn/student/stepped_frac", "learn/teacher/kl", "learn/student/kl")
-    }
-    stepped = values["learn/teacher/stepped_frac"] + values["learn/student/stepped_frac"]
-    assert min(stepped) < 1.0 and max(stepped) > 0.0
-    assert max(values["learn/teacher/kl"] + values["learn/student/kl"]) > 0.0
-    waiting = [name for s in range(1, 6) for name in checkpoint(run, s).tensors if f"{MOMENTS}{PREFIX}" in name]
-    assert waiting
+def test_members_are_held_to_their_references(journal: Journal) -> None:
+    rows = journal.query("SELECT value FROM metric WHERE name LIKE 'learn/%/kl'")
+    assert max(row["value"] for row in rows) > 0.0
 
 
 def test_the_state_remembers_what_teachers_have_earned(run: Path) -> None:

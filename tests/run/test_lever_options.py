@@ -17,19 +17,17 @@ OPTIONS = (
     "solve.num_attempts=4",
     "solve.first_attempts=2",
     "solve.replay_frac=0.5",
-    "learn.shared_weight=0.5",
     "learn.kl_weight=0.05",
     "learn.kl_to=reference",
     "learn.reference_every_steps=2",
     "learn.reference_merged=true",
     "learn.average_decay_frac=0.5",
-    "learn.entropy_weight=0.01",
     "evolve.fitness=probe",
     "evolve.probe_tasks=4",
     "evolve.hindsight_tasks=3",
     "evolve.children_per_birth=2",
     "evolve.merged_parent=true",
-    "evolve.genes=['learning_rate', 'temperature', 'entropy_weight']",
+    "evolve.genes=['learning_rate', 'temperature']",
 )
 
 

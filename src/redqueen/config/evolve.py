@@ -64,7 +64,7 @@ class EvolveConfig(Section):
     merged_parent: bool = False
     """The first parent of a student's child is the mean of the students that stay, in delta space. Ours: the mean of
     several draws of noise around one direction is better than most of them."""
-    genes: tuple[Literal["learning_rate", "temperature", "entropy_weight"], ...] = ()
+    genes: tuple[Literal["learning_rate", "temperature"], ...] = ()
     """Settings of which each member has a factor of its own, inherited and mutated. Ours: population-based training; a
     population can tune itself while it runs."""
     gene_factor: float = Field(default=1.25, gt=1)

@@ -39,16 +39,6 @@ class LearnConfig(Section):
     """Times the advantages of proposals in the loss. Of the single agent it says how much a step is about proposing; a
     lone teacher's AdamW hardly heeds it (see ``teacher_rate_factor``). Ours: one step serves both roles, and to write
     short tasks is learned faster than to solve long ones."""
-    min_informative_groups: int = Field(default=0, ge=0)
-    """A member's gradients are gathered over steps until so many of its prompts (a student's groups; of a
-    teacher's group each prompt) have an advantage that is not 0, and then it is stepped once; 0: stepped at every step.
-    Ours: AdamW's step is as large when a batch says next to nothing."""
-    drop_dead_groups: bool = False
-    """Leave groups of equal rewards out before advantages are whitened. Ours: their zeros shrink the spread, so the
-    fewer groups speak the louder each one is made; the papers whiten over all."""
-    negative_weight: float = Field(default=1.0, ge=0, le=1)
-    """Weight of students' negative advantages, after whitening; 0: what is worse than its group teaches nothing.
-    Ours: raising what was right and lowering what was wrong can be told apart; papers: 1."""
     kl_weight: float = Field(default=0.0, ge=0)
     """Weight of the divergence from ``kl_to`` in the loss, a nat a token; 0: none. Paper: none."""
     kl_to: Literal["base", "reference"] = "base"
@@ -58,16 +48,11 @@ class LearnConfig(Section):
     """Steps between resets of the reference to the member as it is; 0: never, so that founders keep the base. Ours."""
     reference_resets_moments: bool = False
     """Forget the optimiser's moments when the reference is reset. Ours: as ProRL does."""
-    entropy_weight: float = Field(default=0.0)
-    """Weight of the next token's entropy in the loss, taken off it, a nat a token; below 0 it sharpens. Paper: none."""
     average_decay_frac: float = Field(default=0.0, ge=0, lt=1)
     """Share of a member's averaged factors kept at each of its steps; 0: no average. The average is what is judged:
     scored, probed, exported. Ours: late steps are mostly noise around one direction, and a mean takes it out."""
     average_plays: bool = False
     """Sample from the averages too; the recorded log-probabilities must then count. Ours: a control."""
-    shared_weight: float = Field(default=0.0, ge=0)
-    """Weight, as an advantage, of a right answer of another student to a task that was not always solved; 0: answers
-    are not shared. Ours: a verified answer is a checked example for everybody."""
     reference_merged: bool = False
     """Renew the students' references to the mean of the students in delta space, not each to itself. Ours: WARP's
     anchor; only a population has it."""
@@ -128,10 +113,6 @@ class LearnConfig(Section):
             )
         if self.reference_every_steps and not self.has_references:
             raise ValueError('reference_every_steps needs references: set kl_weight above 0 and kl_to = "reference"')
-        if self.shared_weight and self.old_logprobs != "recompute":
-            raise ValueError('shared_weight needs old_logprobs = "recompute": another student sampled the answer')
-        if self.shared_weight and not self.train_students:
-            raise ValueError("shared_weight trains students: set it to 0, or train_students = true")
         if self.average_plays and self.old_logprobs != "sampler":
             raise ValueError('average_plays needs old_logprobs = "sampler": what plays is not what learns')
         if self.kl_to == "reference" and not self.kl_weight:

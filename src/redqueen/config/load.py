@@ -73,11 +73,6 @@ class Config(Section):
             raise ValueError(
                 f"evolve.num_elite is {elite} of at most {largest} in {where}: nobody could leave, lower it"
             )
-        if "entropy_weight" in self.evolve.genes and not self.learn.entropy_weight:
-            raise ValueError(
-                "evolve.genes names entropy_weight, a factor on learn.entropy_weight, which is 0: set that, or leave "
-                "the gene out"
-            )
         if self.distill.restart_every_steps and self.run.product != "distilled":
             raise ValueError('distill.restart_every_steps needs run.product = "distilled": set that, or it to 0')
         if self.distill.restart_every_steps and self.population.single:
@@ -99,8 +94,6 @@ class Config(Section):
             )
         if self.sampler.kind == "vllm" and self.cluster.num_shards > 1:
             raise ValueError("sampler.kind = vllm needs cluster.num_shards 1: a shard samples where it learns")
-        if self.sampler.kind == "vllm" and self.learn.shared_weight:
-            raise ValueError("sampler.kind = vllm needs learn.shared_weight 0: another student sampled the answer")
         return self
 
     @property

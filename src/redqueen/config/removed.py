@@ -16,12 +16,21 @@ class Removed(NamedTuple):
     reason: str
 
 
+NEVER_SHOWN = "no experiment has shown that it helps"
+
 REMOVED: dict[str, Removed] = {
+    "learn.min_informative_groups": Removed(0, NEVER_SHOWN),
+    "learn.drop_dead_groups": Removed(False, NEVER_SHOWN),
+    "learn.negative_weight": Removed(1.0, "0 missed its bound in its experiment"),
+    "learn.shared_weight": Removed(0.0, "distillation teaches all students the verified answers of all"),
+    "learn.entropy_weight": Removed(0.0, NEVER_SHOWN),
     "learn.length_neutral": Removed(False, "it did not keep answers longer in its experiment"),
 }
 """By ``section.field``."""
 
-REMOVED_VALUES: dict[str, dict[str, str]] = {}
+REMOVED_VALUES: dict[str, dict[str, str]] = {
+    "evolve.genes": {"entropy_weight": "learn.entropy_weight was removed"},
+}
 """Values that a field no longer takes, with the reason, by ``section.field``; where it holds a list, entries of it."""
 
 

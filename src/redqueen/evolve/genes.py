@@ -1,4 +1,4 @@
-"""Genes beside weights: factors on the learning rate, the temperature and the entropy's weight, inherited and mutated.
+"""Genes beside weights: factors on the learning rate and the temperature, inherited and mutated.
 
 So a population can tune itself while it runs. A founder's factor is g^z with z standard normal; a child has its first
 parent's, times g or 1/g by a fair coin, for each enabled gene by itself. Ground: population-based training (Jaderberg

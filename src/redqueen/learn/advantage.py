@@ -17,7 +17,6 @@ from redqueen.learn.grpo import grpo
 from redqueen.learn.reinforce_pp_baseline import reinforce_pp_baseline
 from redqueen.learn.rloo import rloo
 from redqueen.learn.trr_pp import trr_pp
-from redqueen.learn.whiten import is_dead
 
 Estimator = Callable[[Sequence[NDArray[np.float64]], Sequence[str]], list[NDArray[np.float64]]]
 """(rewards of each group, kind of each group) -> advantages, shaped like the rewards."""
@@ -30,23 +29,15 @@ ESTIMATORS: dict[str, Estimator] = {
 }
 
 
-def advantages(
-    estimator: str, rewards: Sequence[Sequence[float]], kinds: Sequence[str], drop_dead_groups: bool = False
-) -> list[tuple[float, ...]]:
+def advantages(estimator: str, rewards: Sequence[Sequence[float]], kinds: Sequence[str]) -> list[tuple[float, ...]]:
     """Return the advantages of one adapter's groups in one role, shaped like ``rewards``.
 
-    ``kinds[i]`` is the kind of task of group i. With ``drop_dead_groups`` the estimator does not see groups whose
-    rewards are all equal, and their advantages are 0. Raises UserError for an unknown estimator and ValueError for a
-    reward that is no finite number.
+    ``kinds[i]`` is the kind of task of group i. Raises UserError for an unknown estimator and ValueError for
+    a reward that is not finite.
     """
     if estimator not in ESTIMATORS:
         raise UserError(f"learn.estimator {estimator!r} is unknown; choose one of {', '.join(ESTIMATORS)}")
     groups = [np.asarray(group, dtype=np.float64) for group in rewards]
     if not all(np.isfinite(group).all() for group in groups):
         raise ValueError("a reward is not finite")
-    seen = [i for i, group in enumerate(groups) if not (drop_dead_groups and is_dead(group))]
-    estimated = ESTIMATORS[estimator]([groups[i] for i in seen], [kinds[i] for i in seen])
-    result = [np.zeros_like(group) for group in groups]
-    for i, group in zip(seen, estimated, strict=True):
-        result[i] = group
-    return [tuple(group.tolist()) for group in result]
+    return [tuple(group.tolist()) for group in ESTIMATORS[estimator](groups, kinds)]

@@ -25,19 +25,18 @@ class MemberData:
     """One member's rollouts of one step.
 
     ``num_tokens`` counts all its completion tokens, learned from or not, ``num_run`` those of completions with an
-    advantage; ``num_informative`` the prompts that have such a one.
+    advantage.
     """
 
     slot: int
     rollouts: tuple[Rollout, ...]
     num_tokens: int
     num_run: int
-    num_informative: int
 
     @property
     def has_signal(self) -> bool:
         """Whether there is anything to learn from."""
-        return self.num_informative > 0
+        return self.num_run > 0
 
 
 @dataclass(frozen=True)
@@ -128,8 +127,8 @@ def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:
     members = []
     for slot, own in sorted(found.items()):
         num_tokens = sum(len(c.tokens) for r in own for c in r.completions)
-        run = [_tokens_to_run(rollout) for rollout in own]
-        members.append(MemberData(slot, tuple(own), num_tokens, sum(run), sum(tokens > 0 for tokens in run)))
+        num_run = sum(_tokens_to_run(rollout) for rollout in own)
+        members.append(MemberData(slot, tuple(own), num_tokens, num_run))
     return members
 
 
@@ -150,11 +149,8 @@ def dealt(members: Sequence[MemberData], num_parts: int) -> list[list[MemberData
             of_part.setdefault(middle * num_parts // total, []).append(rollout)
             before += cost
         for part, rollouts in of_part.items():
-            lengths = [_tokens_to_run(rollout) for rollout in rollouts]
-            num_informative = sum(length > 0 for length in lengths)
-            parts[part].append(
-                replace(member, rollouts=tuple(rollouts), num_run=sum(lengths), num_informative=num_informative)
-            )
+            num_run = sum(_tokens_to_run(rollout) for rollout in rollouts)
+            parts[part].append(replace(member, rollouts=tuple(rollouts), num_run=num_run))
     return parts
 
 
@@ -191,7 +187,7 @@ def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
     """Cut a member's groups where they exceed ``most_tokens``, repeating the prompt; prompts that begin alike together.
 
     A completion with advantage 0 is left out (it still counts in the mean): its policy gradient is exactly zero, and
-    divergence and entropy are weighed only on tokens that are learned from. So is one without tokens.
+    the KL penalty is weighed only on tokens that are learned from. So is one without tokens.
     """
     alike = group_by_beginning([rollout.prompt for rollout in member.rollouts])
     for rollout, shared in ((member.rollouts[i], num) for group, num in alike for i in group):

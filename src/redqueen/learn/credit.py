@@ -142,7 +142,7 @@ def _proposal_advantages(
 
 def _within_groups(earned: Mapping[str, NDArray[np.float64]], config: LearnConfig) -> dict[str, NDArray[np.float64]]:
     values = [group.tolist() for group in earned.values()]
-    estimated = advantages(config.estimator, values, list(earned), config.drop_dead_groups)
+    estimated = advantages(config.estimator, values, list(earned))
     return {kind: np.array(group) for kind, group in zip(earned, estimated, strict=True)}
 
 
@@ -154,16 +154,16 @@ def _attempt_rewards(answered: Answered) -> tuple[float | None, ...]:
 def _attempt_advantages(
     answered: Sequence[Answered], rewards: Sequence[tuple[float | None, ...]], config: LearnConfig
 ) -> tuple[tuple[float | None, ...], ...]:
-    """A student's group is its attempts at one task. Wrong attempts count ``config.negative_weight``."""
+    """A student's group is its attempts at one task."""
     result: list[list[float | None]] = [[None] * len(one.outcomes) for one in answered]
     for slot in sorted({one.student.slot for one in answered}):
         own = [j for j, one in enumerate(answered) if one.student.slot == slot]
         values = [[rewards[j][a] or 0.0 for a in answered[j].kept] for j in own]
         kinds = [answered[j].task.kind for j in own]
-        estimated = advantages(config.estimator, values, kinds, config.drop_dead_groups)
+        estimated = advantages(config.estimator, values, kinds)
         for j, group in zip(own, estimated, strict=True):
             for a, value in zip(answered[j].kept, group, strict=True):
-                result[j][a] = value if value > 0 else config.negative_weight * value
+                result[j][a] = value
     return tuple(tuple(row) for row in result)
 
 

@@ -1,7 +1,7 @@
-"""What the loss may hold beside the policy gradient, token by token: divergence from a reference, and entropy.
+"""The KL penalty, token by token: D(p || q) = sum_v p_v (log p_v - log q_v) in nats.
 
-Both are exact sums over the vocabulary, not estimates from the token that was drawn: D(p || q) = sum_v p_v (log p_v -
-log q_v) and H(p) = -sum_v p_v log p_v, in nats. Ground: KL as in REINFORCE++ and ProRL; the exact sum is ours.
+An exact sum over the vocabulary, not an estimate from the token that was drawn. Source: KL as in REINFORCE++ and ProRL;
+the exact sum is ours.
 """
 
 from __future__ import annotations
@@ -12,8 +12,3 @@ from torch import Tensor
 def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
     """Return D(p || q) (n,) >= 0 of log-probabilities (n, vocabulary)."""
     return (log_p.exp() * (log_p - log_q)).sum(dim=-1)
-
-
-def entropy(log_p: Tensor) -> Tensor:
-    """Return H(p) (n,) of log-probabilities (n, vocabulary)."""
-    return -(log_p.exp() * log_p).sum(dim=-1)

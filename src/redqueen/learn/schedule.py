@@ -32,7 +32,6 @@ def tunings(individuals: Sequence[Individual], step: int, config: LearnConfig, n
     return {
         i.slot: Tuning(
             rate * factors[i.role] * i.genes.learning_rate,
-            config.entropy_weight * i.genes.entropy_weight,
             i.genes.temperature,
         )
         for i in individuals

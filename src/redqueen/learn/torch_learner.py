@@ -21,9 +21,8 @@ from redqueen.errors import UserError
 from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, dealt
 from redqueen.learn.drawn import drawn_logprobs
 from redqueen.learn.followers import Followers
-from redqueen.learn.gathering import PREFIX, Gathering
 from redqueen.learn.mismatch import MismatchSums
-from redqueen.learn.penalties import divergence, entropy
+from redqueen.learn.penalties import divergence
 from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
 from redqueen.learn.sums import add_by_member
 from redqueen.nouns import Rollout, Tuning, UpdateStats
@@ -80,7 +79,7 @@ class TorchLearner:
         report: Report = unheard,
     ) -> None:
         self.bank, self.base, self.config = bank, bank.base, config
-        self.followers, self.gathering = Followers(bank, slots), Gathering(config.min_informative_groups)
+        self.followers = Followers(bank, slots)
         self.temperature, self.pad_id = temperature or 1.0, pad_id
         self.importance_cap = importance_cap
         self.mismatch: MismatchSums | None = None
@@ -109,13 +108,11 @@ class TorchLearner:
 
         ``tunings`` by slot; a member that is not named has the config's. A member whose advantages are all zero has
         nothing to learn and is not stepped (momentum alone must not move it); it is reported with loss and gradient 0.
-        One that is ``supervised`` waits for nothing, and its loss is the mean nats of a token where all advantages are
-        1.
-        A member whose loss or gradient is not finite is left unstepped too, and reported with ``ok=False``; one that
-        waits for more groups with ``stepped=False``.
+        The loss of one that is ``supervised`` is the mean nats of a token where all advantages are 1.
+        A member whose loss or gradient is not finite is left unstepped too, and reported with ``ok=False``.
         """
         members = by_member(rollouts)
-        plain = Tuning(self.config.learning_rate, self.config.entropy_weight)
+        plain = Tuning(self.config.learning_rate)
         self.tunings = {m.slot: (tunings or {}).get(m.slot, plain) for m in members}
         at_once = self.members_at_once or max(1, len(members))
         stats: list[UpdateStats] = []
@@ -130,7 +127,8 @@ class TorchLearner:
         stats, stepped = [], []
         for i, member in enumerate(members):
             ok = math.isfinite(norms[i]) and math.isfinite(losses[i])
-            if ok and member.has_signal and self._set_gradient(member, gradients[i]):
+            if ok and member.has_signal:
+                self._set_gradient(member.slot, gradients[i])
                 stepped.append(member.slot)
             clip_frac = clipped[i] / member.num_tokens if member.num_tokens else 0.0
             kl = strayed[i] / max(1, member.num_run)
@@ -145,18 +143,12 @@ class TorchLearner:
         self.followers.average(stepped, self.config.average_decay_frac)
         return stats
 
-    def _set_gradient(self, member: MemberData, gradient: Tensor) -> bool:
-        """Hand a member's gradient, clipped on its own norm, to the optimiser; False: it waits for more groups."""
-        whole: Tensor | None = gradient
-        if not self.tunings[member.slot].supervised:
-            whole = self.gathering.add(member.slot, gradient, member.num_tokens, member.num_informative)
-        if whole is None:
-            return False
-        norm = torch.linalg.vector_norm(whole)
-        self._wake(member.slot)
-        self.members[member.slot].grad = whole.mul_((self.config.max_grad_norm / norm.clamp(min=1e-12)).clamp(max=1.0))
-        self.optimiser.param_groups[member.slot]["lr"] = self.tunings[member.slot].learning_rate
-        return True
+    def _set_gradient(self, slot: int, gradient: Tensor) -> None:
+        """Hand a member's gradient (parameters,), clipped on its own norm, to the optimiser."""
+        norm = torch.linalg.vector_norm(gradient)
+        self._wake(slot)
+        self.members[slot].grad = gradient.mul_((self.config.max_grad_norm / norm.clamp(min=1e-12)).clamp(max=1.0))
+        self.optimiser.param_groups[slot]["lr"] = self.tunings[slot].learning_rate
 
     def _wake(self, slot: int) -> None:
         """Fetch a member that rests in a file, and its moments, to where it is stepped."""
@@ -243,14 +235,13 @@ class TorchLearner:
     ) -> Tensor:
         """Return d loss / d ``hidden`` (n, width) chunk by chunk, so that few logits exist; add up the statistics."""
         gradient = torch.empty_like(hidden)
-        entropy_weights = self._by_token(batch, {s: t.entropy_weight for s, t in self.tunings.items()}, 0.0)
         factors = self._by_token(batch, {s: t.temperature for s, t in self.tunings.items()}, 1.0)
         supervised = self._by_token(batch, {s: float(t.supervised) for s, t in self.tunings.items()}, 0.0)
         for chunk in _chunks(len(hidden), self.logit_chunk_tokens):
             leaf = hidden[chunk].requires_grad_()
             heat = self.temperature if factors is None else self.temperature * factors[chunk, None]
             logits = self.base.logits(leaf)
-            if reference is None and entropy_weights is None:
+            if reference is None:
                 new = drawn_logprobs(logits, batch.target[chunk], heat)
             else:
                 log_p = torch.log_softmax(logits / heat, dim=-1)
@@ -271,8 +262,6 @@ class TorchLearner:
                     strayed = strayed * (1.0 - supervised[chunk])
                 token_loss = token_loss + self.config.kl_weight * strayed
                 add_by_member(totals.sums[2], member_of[chunk], strayed.detach())
-            if entropy_weights is not None:
-                token_loss = token_loss - entropy_weights[chunk] * entropy(log_p)
             weighted = token_loss * batch.weights[chunk]
             (gradient[chunk],) = torch.autograd.grad(weighted.sum(), leaf)
             add_by_member(totals.sums[0], member_of[chunk], weighted.detach())
@@ -293,7 +282,6 @@ class TorchLearner:
     def reset(self, slot: int) -> None:
         """Begin anew with the member that is in ``slot`` now: no moments, no steps, its followers as itself."""
         self.forget(slot)
-        self.gathering.forget(slot)
         self.followers.restart(slot)
 
     def forget(self, slot: int) -> None:
@@ -319,9 +307,9 @@ class TorchLearner:
         return value.to(value.device if stays else self.base.device, copy=True)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return moments and step counts as ``<slot>.step``, ``<slot>.exp_avg``, ``<slot>.exp_avg_sq`` (fp32), and the
-        gradients that wait. All but the latter are the learner's own, not copies."""
-        return self.gathering.state_dict() | {
+        """Return moments and step counts as ``<slot>.step``, ``<slot>.exp_avg``, ``<slot>.exp_avg_sq`` (fp32): the
+        learner's own tensors, not copies."""
+        return {
             f"{slot}.{name}": value.detach()
             for slot, member in enumerate(self.members)
             for name, value in self.optimiser.state.get(member, {}).items()
@@ -330,10 +318,7 @@ class TorchLearner:
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Restore what ``state_dict`` returned. Raises UserError when it belongs to another population."""
         self.optimiser.state.clear()
-        self.gathering.load_state(state, self.base.device)
         for key, value in state.items():
-            if key.startswith(PREFIX):
-                continue
             slot_text, name = key.split(".", 1)
             slot = int(slot_text)
             if slot >= len(self.members) or (name != "step" and value.shape != self.members[slot].shape):

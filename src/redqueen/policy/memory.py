@@ -63,7 +63,6 @@ class Work:
     largest_role: int = 0
     logit_chunk_tokens: int = 4096
     num_lanes: int = 1
-    waiting: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
         base_bytes=base,
         factors_bytes=compared * per_member * FP32_BYTES,
         moments_bytes=2 * held * per_member * FP32_BYTES,
-        gradients_bytes=(work.num_lanes * gathered + work.waiting * work.num_members) * per_member * FP32_BYTES,
+        gradients_bytes=work.num_lanes * gathered * per_member * FP32_BYTES,
         activations_bytes=activations,
         cache_bytes=cache,
         disk_bytes=3 * work.num_members * per_member * FP32_BYTES if work.resting else 0,
@@ -191,7 +190,6 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         resting=bool(population.resting_folder),
         largest_role=max(population.num_teachers, population.num_students),
         num_lanes=1 if on_cuda else config.run.num_lanes,
-        waiting=learn.min_informative_groups > 0,
     )
 
 
@@ -199,7 +197,7 @@ def _num_learning(config: Config) -> int:
     """Members that learn in a step, at most: the teachers that play, each with a student, or with all."""
     population, match = config.population, config.match
     teachers = config.num_playing_teachers
-    others = match.rule == "all_pairs" or config.solve.replay_frac > 0 or config.learn.shared_weight > 0
+    others = match.rule == "all_pairs" or config.solve.replay_frac > 0
     students = population.num_students if others else min(teachers, population.num_students)
     return population.num_members if population.single else teachers + students
 

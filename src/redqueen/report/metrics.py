@@ -161,10 +161,10 @@ METRICS: dict[str, Metric] = {
         "Divergence, students", "nats a token", "How far students are from their reference, over tokens learned from."
     ),
     "learn/teacher/stepped_frac": Metric(
-        "Stepped, teachers", SHARE, "Share of the teachers with samples that were stepped: the others wait for more."
+        "Stepped, teachers", SHARE, "Share of the teachers with samples that were stepped."
     ),
     "learn/student/stepped_frac": Metric(
-        "Stepped, students", SHARE, "Share of the students with samples that were stepped: the others wait for more."
+        "Stepped, students", SHARE, "Share of the students with samples that were stepped."
     ),
     "learn/mismatch/mean_abs/{member}": Metric(
         "Mismatch, {member}", "nats a token", "Mean difference of the server's log-probabilities and the learner's."
