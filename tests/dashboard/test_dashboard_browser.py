@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from browser import BROKEN, CUT, Browser, find_browser
 from synthetic_run import build_run, founders
-from test_dashboard_items import write_answers
 
 from redqueen.journal import Journal
 from redqueen.run.now import BETWEEN_S, NowFile
@@ -26,7 +25,6 @@ pytestmark = [
 
 RUN = "/run/arms~population-0"
 PAGES = ["/", RUN, f"{RUN}/lineage", f"{RUN}/members", f"{RUN}/member?id=T2", f"{RUN}/member?id=S2", f"{RUN}/tasks",
-         f"{RUN}/items", f"{RUN}/items?show=flips", f"{RUN}/item?file=mini-step-000004.jsonl&member=S1&id=q/4/b",
          f"{RUN}/task/1", "/run/hostile/task/2", "/run/hostile/tasks", "/run/early", "/run/thirty/lineage",
          "/compare?run=arms~population-0&run=single-0", "/nothing"]  # fmt: skip
 SERVE = "import sys; from pathlib import Path; from redqueen.dashboard.serve import serve; serve(Path(sys.argv[1]), 0)"
@@ -53,8 +51,7 @@ def live_dir(runs_dir: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def more_runs(runs_dir: Path) -> None:
-    """Write ``early``, a run in its step 0, ``thirty``, with thirty teachers and students, and answers to a suite."""
-    write_answers(runs_dir / "arms" / "population-0")
+    """Write ``early``, a run in its step 0, and ``thirty``, with thirty teachers and students."""
     build_run(runs_dir / "early", 1, 1, 1, tasks_per_match=1, num_attempts=1)
     with Journal.open(runs_dir / "early" / JOURNAL) as journal:
         journal.truncate_after(-1)
@@ -174,7 +171,6 @@ def test_texts_and_controls_stand_out_from_what_is_behind_them(browser: Browser,
             f"{RUN}/member?id=S2",
             f"{RUN}/tasks",
             f"{RUN}/task/1",
-            f"{RUN}/items",
             "/run/early",
         ):
             visit(browser, site + page)

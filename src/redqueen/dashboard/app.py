@@ -5,38 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from redqueen.dashboard import items, lineage, members, pages, tasks
+from redqueen.dashboard import lineage, members, pages, tasks
 from redqueen.dashboard.find import RunDir, find_runs
 from redqueen.dashboard.guard import Guard
-from redqueen.dashboard.items import Answers
 from redqueen.dashboard.listing import Listing
 from redqueen.dashboard.rendering import ASSETS, Renderer
 from redqueen.dashboard.starting import PARTS, beginning
 from redqueen.dashboard.thin import stretch_steps, thin
-from redqueen.display import visible
 from redqueen.domains.registry import in_order, shown_as
 from redqueen.errors import UserError
 from redqueen.journal import read
-from redqueen.journal.known import known_tables
 from redqueen.journal.values import naming_contradictions
 from redqueen.report.figure import Figure, Section
 from redqueen.report.html import PlacedSection, place, place_figure
 from redqueen.report.side_by_side import arm_rows, comparison_section, setting_rows
-from redqueen.report.table_file import write_table
 from redqueen.report.tables import arm_cells, birth_rows, member_head
-from redqueen.run.store import EVALUATIONS
 
 MAX_COMPARED = 6
 MAX_SEQ = 2**62
@@ -54,10 +46,6 @@ def create_app(root: Path) -> Starlette:
         Route("/run/{run}/member", _about_runs(site.member)),
         Route("/run/{run}/tasks", _about_runs(site.tasks)),
         Route("/run/{run}/task/{seq:int}", _about_runs(site.task)),
-        Route("/run/{run}/task/{seq:int}/{part}", _about_runs(site.text)),
-        Route("/run/{run}/items", _about_runs(site.items)),
-        Route("/run/{run}/item", _about_runs(site.item)),
-        Route("/run/{run}/table/{table}.csv", _about_runs(site.table)),
         Route("/assets/{name}", site.asset),
     ]
     return Starlette(
@@ -110,7 +98,6 @@ class Site:
             page=page,
             picture=picture,
             sections=sections,
-            tables=list(known_tables()),
         )
 
     def lineage(self, request: Request) -> Response:
@@ -197,84 +184,6 @@ class Site:
             "task.html.j2", run, title, "tasks", detail=detail, shown=shown_as(detail.task["kind"])
         )
 
-    def items(self, request: Request) -> Response:
-        """Lay a member's answers to a suite beside the base's."""
-        run, asked = self._run(request), request.query_params
-        files = items.answer_files(run.path)
-        file, page, problem, answers = asked.get("file", "") or (files[0] if files else ""), None, "", None
-        show, member = asked.get("show", ""), asked.get("member", "")
-        try:
-            if file:
-                answers = self._answers(run, file)
-                member = member or answers.first
-                page = items.item_page(answers, member, show, whole_number(asked.get("page", "1")))
-        except UserError as error:
-            problem = str(error)
-        return self.show.run_page(
-            "items.html.j2",
-            run,
-            f"Items of {run.label}",
-            "items",
-            status=400 if problem else 200,
-            problem=problem,
-            files=files,
-            file=file,
-            page=page,
-            member=member,
-            members=answers.members[: items.PAGE_ITEMS] if answers else [],
-            num_strange=answers.num_strange if answers else 0,
-            show=show,
-            flips=items.FLIPS,
-            command=items.evaluate_command(run.path),
-        )
-
-    def item(self, request: Request) -> Response:
-        """Show one item of a suite with the base's answer and a member's."""
-        run, asked = self._run(request), request.query_params
-        file, member, question = (asked.get(name, "") for name in ("file", "member", "id"))
-        answers = self._answers(run, file)
-        names = dict.fromkeys((items.BASE, member))
-        found = [(name, answers.of.get(name, {}).get(question)) for name in names]
-        if member not in answers.of or not any(one for _, one in found):
-            raise HTTPException(404, "There is no such item in these answers.")
-        task = items.question_task(file, question)
-        return self.show.run_page(
-            "item.html.j2",
-            run,
-            f"Item {question} of {run.label}",
-            "items",
-            file=file,
-            member=member,
-            answers=found,
-            task=task,
-            pairs=list(zip(task.inputs, task.outputs, strict=False)) if task else [],
-            kind=shown_as(task.kind) if task else None,
-        )
-
-    def table(self, request: Request) -> Response:
-        """Return one table of the journal as CSV."""
-        run, name = self._run(request), request.path_params["table"]
-        if name not in known_tables():
-            raise HTTPException(404, "There is no such table in a journal.")
-        aside = Path(mkdtemp())
-        try:
-            write_table([run.path], name, "csv", aside / "table.csv")
-        except BaseException:
-            rmtree(aside, ignore_errors=True)
-            raise
-        over = BackgroundTask(rmtree, aside, ignore_errors=True)
-        return FileResponse(
-            aside / "table.csv", filename=f"{run.path.name}-{name}.csv", media_type="text/csv", background=over
-        )
-
-    def text(self, request: Request) -> Response:
-        """Return one text of a task in full, as plain text with everything invisible written out."""
-        with pages.open_journal(self._run(request)) as journal:
-            found = tasks.whole_text(journal, self._seq(request), request.path_params["part"])
-        if found is None:
-            raise HTTPException(404, "There is no such text in this run.")
-        return PlainTextResponse(visible(found))
-
     def compare(self, request: Request) -> Response:
         """Lay several runs over each other."""
         known, ids = find_runs(self.root), list(dict.fromkeys(request.query_params.getlist("run")))
@@ -334,12 +243,6 @@ class Site:
         if run is None:
             raise HTTPException(404, "There is no such run in this folder.")
         return run
-
-    def _answers(self, run: RunDir, file: str) -> Answers:
-        """Read one of the run's own files of answers: the name is compared with what is there."""
-        if file not in items.answer_files(run.path):
-            raise HTTPException(404, "There are no such answers in this run.")
-        return items.read_answers(run.path / EVALUATIONS / file)
 
     def _before_step_1(self, run: RunDir) -> Response | None:
         """Return the page of a run whose journal has no step yet, None once it has one."""

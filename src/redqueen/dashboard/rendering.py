@@ -21,7 +21,7 @@ from redqueen.report.figure import Figure
 from redqueen.run.now import read_now
 
 MAX_TEXT_CHARS = 20_000
-"""Longest piece of a model's text on a task's page; a link leads to the whole of it."""
+"""Longest piece of a model's text on a task's page; ``redqueen tasks`` prints all of it."""
 
 MAX_EXCERPT_CHARS = 2_000
 """Longest piece where many stand beside each other."""
@@ -106,5 +106,4 @@ def _environment(assets: dict[str, bytes]) -> Environment:
     environment.filters["duration"] = duration
     environment.globals["asset"] = lambda name: f"/assets/{name}?v={digests[name]}"
     environment.globals["marks"] = MARKS
-    environment.globals["max_text_chars"] = MAX_TEXT_CHARS
     return environment

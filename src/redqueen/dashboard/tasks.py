@@ -23,9 +23,6 @@ MAX_WORDS = 8
 PREVIEW_CHARS = 600
 """How much of a program the list shows."""
 
-SAME_WITHIN, MAX_SAME = 5_000, 5
-"""The list looks for the same program among so many earlier tasks; a task's page names so many of all."""
-
 SEARCHED = ("code", "message", "inputs", "outputs")
 WORD = re.compile(r'"([^"]*)"|(\S+)')
 ORDERS = {"newest": ("DESC", "<"), "oldest": ("ASC", ">")}
@@ -100,7 +97,7 @@ class TaskPage:
 class TaskDetail:
     """All about one task. ``pairs`` holds input, output and whether the student saw it, in a word.
 
-    Neighbours are ``seq`` s; ``same``: earlier tasks with the same program, the first ones first.
+    Neighbours are ``seq`` s.
     """
 
     task: Row
@@ -109,7 +106,6 @@ class TaskDetail:
     attempts: list[Row]
     groups: list[Group]
     solvers: list[Row]
-    same: list[Row]
     before: int | None
     after: int | None
 
@@ -218,7 +214,6 @@ def find_tasks(journal: Journal, wanted: Wanted) -> TaskPage:
     )
     tasks = rows[:PAGE_TASKS]
     _add_solvers(journal, tasks)
-    _add_same(journal, tasks)
     return TaskPage(tasks, num_found, tasks[-1]["seq"] if len(rows) > PAGE_TASKS else None)
 
 
@@ -234,35 +229,6 @@ def _add_solvers(journal: Journal, tasks: list[Row]) -> None:
         of_task[row["task"]].append(row)
     for task in tasks:
         task["solvers"] = of_task[task["seq"]]
-
-
-def _add_same(journal: Journal, tasks: list[Row]) -> None:
-    """Add to each task the nearest earlier one with the same program, None without one among ``SAME_WITHIN`` tasks."""
-    marks, seqs = ", ".join("?" * len(tasks)), [task["seq"] for task in tasks]
-    rows = journal.query(
-        "SELECT seq, step, code, inputs FROM task WHERE seq > ? AND seq <= ? AND code IN "
-        f"(SELECT code FROM task WHERE seq IN ({marks})) ORDER BY seq",
-        [min(seqs, default=0) - SAME_WITHIN, max(seqs, default=0), *seqs],
-    )
-    last: dict[str, Row] = {}
-    same: dict[int, Row | None] = {}
-    for row in rows:
-        earlier = last.get(row["code"])
-        same[row["seq"]] = None if earlier is None else {**earlier, "new_inputs": earlier["inputs"] != row["inputs"]}
-        last[row["code"]] = row
-    for task in tasks:
-        task["same"] = same[task["seq"]]
-
-
-def _same_programs(journal: Journal, task: Row) -> list[Row]:
-    """Return the first earlier tasks with the same program; an index of its measures rules most others out."""
-    rows = journal.query(
-        "SELECT seq, id, step, kind, inputs FROM task WHERE seq IN (SELECT seq FROM task WHERE ast_depth IS ? "
-        "AND cyclomatic IS ? AND num_lines IS ? AND num_variables IS ?) AND seq < ? AND code = ? ORDER BY seq "
-        f"LIMIT {MAX_SAME}",
-        [task[name] for name in ("ast_depth", "cyclomatic", "num_lines", "num_variables", "seq", "code")],
-    )
-    return [{**row, "new_inputs": row["inputs"] != task["inputs"]} for row in rows]
 
 
 def task_detail(journal: Journal, seq: int) -> TaskDetail | None:
@@ -292,20 +258,5 @@ def task_detail(journal: Journal, seq: int) -> TaskDetail | None:
         attempts,
         groups_of(attempts),
         task["solvers"],
-        _same_programs(journal, task),
         **around,
     )
-
-
-def whole_text(journal: Journal, seq: int, part: str) -> str | None:
-    """Return one text of a task in full: ``code``, ``message``, ``proposal`` or ``attempt-N`` (its row number)."""
-    if part in ("code", "message"):
-        rows = journal.query(f"SELECT {part} AS text FROM task WHERE seq = ?", (seq,))
-    elif part == "proposal":
-        rows = journal.query("SELECT text FROM candidate WHERE id = (SELECT id FROM task WHERE seq = ?)", (seq,))
-    elif re.fullmatch(r"attempt-[0-9]{1,15}", part):
-        number = int(part.removeprefix("attempt-"))
-        rows = journal.query("SELECT text FROM attempt WHERE task = ? AND seq = ?", (seq, number))
-    else:
-        return None
-    return rows[0]["text"] if rows else None
