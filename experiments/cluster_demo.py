@@ -23,7 +23,7 @@ from pathlib import Path
 
 import torch
 
-from redqueen.cluster.opening import adapters_at
+from redqueen.cluster.sharded import adapters_at
 from redqueen.config import Config, load_config
 from redqueen.engine import LoadAdapters
 from redqueen.journal import Journal

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from redqueen.cluster.host import Connection, Later, LocalHost, Pending, ShardLost
+from redqueen.cluster.host import Answer, Connection, LocalHost, ShardLost
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
 
@@ -35,13 +35,13 @@ class LossyHost:
         self.num_opened += 1
         return LossyConnection(Shard(self.config, slots, self.loaded), self.fate, f"machine {self.num_opened}")
 
-    def keep(self, index: int, connection: Connection) -> Pending:
+    def keep(self, index: int, connection: Connection) -> Answer:
         """Take it now; it counts when it is asked for, if its shard was not lost before it was made."""
         try:
-            backup = pickle.dumps(connection.send("backup").get())
+            backup = pickle.dumps(connection.send("backup")())
         except ShardLost as lost:
-            return Later(partial(_raise, lost))
-        return Later(partial(self.backups.__setitem__, index, backup))
+            return partial(_raise, lost)
+        return partial(self.backups.__setitem__, index, backup)
 
     def kept(self, index: int) -> Backup | None:
         return pickle.loads(self.backups[index]) if index in self.backups else None
@@ -64,30 +64,21 @@ class LossyConnection:
     def __init__(self, shard: Shard | None, fate: Fate, node: str) -> None:
         self.shard, self.fate, self.node = shard, fate, node
 
-    def send(self, method: str, *arguments: object) -> Pending:
-        return LossyPending(self, method, arguments)
+    def send(self, method: str, *arguments: object) -> Answer:
+        return partial(self.answer, method, arguments)
 
     def close(self) -> None:
         self.shard = None
 
-
-@dataclass
-class LossyPending:
-    """Implements ``Pending``."""
-
-    connection: LossyConnection
-    method: str
-    arguments: tuple[object, ...]
-
-    def get(self) -> Any:
-        fate, shard = self.connection.fate, self.connection.shard
+    def answer(self, method: str, arguments: tuple[object, ...]) -> Any:
+        fate, shard = self.fate, self.shard
         fate.num_calls += 1
-        fate.methods.append(self.method)
+        fate.methods.append(method)
         if shard is None or fate.num_calls in fate.lost_before:
-            self.connection.shard = None
+            self.shard = None
             raise ShardLost("the machine is gone")
-        answer = pickle.dumps(getattr(shard, self.method)(*pickle.loads(pickle.dumps(self.arguments))))
+        answer = pickle.dumps(getattr(shard, method)(*pickle.loads(pickle.dumps(arguments))))
         if fate.num_calls in fate.lost_after:
-            self.connection.shard = None
+            self.shard = None
             raise ShardLost("the machine is gone, and the answer with it")
         return pickle.loads(answer)

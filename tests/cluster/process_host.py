@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
-from redqueen.cluster.host import Connection, Later, Pending, ShardLost
+from redqueen.cluster.host import Answer, Connection, ShardLost
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
 from redqueen.nouns import Individual
@@ -61,16 +61,16 @@ class ProcessHost:
         connection = self.connections[index] = ProcessConnection(ours, process)
         opened = ProcessPending(connection)
         connection.awaited.append(opened)
-        opened.get()
+        opened()
         return connection
 
-    def keep(self, index: int, connection: Connection) -> Pending:
+    def keep(self, index: int, connection: Connection) -> Answer:
         begun = connection.send("backup")
 
         def keep() -> None:
-            self.backups[index] = pickle.dumps(begun.get())
+            self.backups[index] = pickle.dumps(begun())
 
-        return Later(keep)
+        return keep
 
     def kept(self, index: int) -> Backup | None:
         return pickle.loads(self.backups[index]) if index in self.backups else None
@@ -91,7 +91,7 @@ class ProcessConnection:
         self.node = f"process {process.pid}"
         self.awaited: deque[ProcessPending] = deque()
 
-    def send(self, method: str, *arguments: object) -> Pending:
+    def send(self, method: str, *arguments: object) -> Answer:
         pending = ProcessPending(self)
         try:
             self.pipe.send_bytes(pickle.dumps((method, arguments)))
@@ -126,12 +126,12 @@ class ProcessConnection:
 
 @dataclass
 class ProcessPending:
-    """Implements ``Pending``."""
+    """Implements ``Answer``."""
 
     connection: ProcessConnection
     answer: Any = NOT_YET
 
-    def get(self) -> Any:
+    def __call__(self) -> Any:
         while self.answer is NOT_YET:
             self.connection.receive()
         if isinstance(self.answer, (EOFError, OSError)):

@@ -14,9 +14,8 @@ from ray.cluster_utils import Cluster  # noqa: E402
 from test_fleet import SMALL, learn, play  # noqa: E402
 
 from redqueen.cluster.host import LocalHost  # noqa: E402
-from redqueen.cluster.opening import adapters_at  # noqa: E402
 from redqueen.cluster.ray_host import RayHost  # noqa: E402
-from redqueen.cluster.sharded import sharded_adapters  # noqa: E402
+from redqueen.cluster.sharded import adapters_at, sharded_adapters  # noqa: E402
 from redqueen.config import Config, load_config  # noqa: E402
 from redqueen.engine import Adapters, set_up_torch  # noqa: E402
 from redqueen.errors import UserError  # noqa: E402
@@ -87,7 +86,7 @@ def test_a_shard_that_hangs_is_lost_when_it_makes_no_progress(config: Config, no
     host = RayHost(config, nodes.address)
     there, here = sharded_adapters(config, host), sharded_adapters(config, LocalHost(config))
     ends(there), ends(here)
-    pid = ray.get(host.connections[1].actor.pid.remote())
+    pid = ray.get(host.connections[1].actor.__ray_call__.remote(lambda actor: os.getpid()))
     os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
     try:

@@ -1,10 +1,9 @@
-"""The shards of a run together: calls go to all of them at once, and a shard that is lost is made anew.
+"""All shards of a run: calls go to all of them at once, and a lost shard is replaced by an exact copy.
 
-What a shard was is known outside of it: a backup, which the host keeps on another machine, and all that changed the
-shard since (an update, children, resets), which is remembered here until a newer backup has arrived. A backup is begun
-after each update and waited for before the next, so that it travels while shards sample. A lost shard is opened again,
-restored, brought up to date, and asked the same again. Shards compute the same wherever they stand, so a run that lost
-shards is the run that lost none.
+A lost shard is rebuilt from its newest backup, which the host keeps on another machine, and from the changes since
+(an update, children, resets), which are recorded here until a newer backup has arrived. A backup begins after each
+update and is awaited before the next one, so it travels while shards sample. The rebuilt shard is then asked the same
+call again. A shard computes the same on any machine, so losses do not change a run's results.
 """
 
 from __future__ import annotations
@@ -13,14 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from redqueen.cluster.host import Connection, Host, Pending, ShardLost
+from redqueen.cluster.host import Answer, Connection, Host, ShardLost
 from redqueen.config import Config
 from redqueen.config.slots import Slots
 from redqueen.errors import UserError
 from redqueen.nouns import Rollout, ShardEvent, Tuning, UpdateStats
 
+MAX_LOSSES_OF_A_CALL = 3
+"""A call that loses more shards than this is at fault itself."""
+MAX_LOSSES = 100
+"""Shards that a session may lose before it stops."""
+
 Call = tuple[Any, ...]
-"""A method's name and its arguments."""
+"""A method of ``Shard`` and its arguments."""
 
 
 @dataclass
@@ -31,23 +35,23 @@ class _Place:
     connection: Connection
     num_updates: int = 0
     changes: list[Call] = field(default_factory=list)
-    """What changed it after the newest backup that has arrived, in order."""
-    keeping: Pending | None = None
+    """What changed the shard after the newest backup that has arrived, in order."""
+    backup: Answer | None = None
     """A backup on its way, which holds the first ``num_kept`` changes."""
     num_kept: int = 0
 
 
 def partition(slots: Slots, num_shards: int) -> list[tuple[int, ...]]:
-    """Return the slots of each shard: members in turn, so that roles spread evenly, and their followers with them."""
+    """Return the slots of each shard: members in turn, so that roles spread evenly, with the slots that follow them."""
     shard_of = [slots.shard_of(slot, num_shards) for slot in range(slots.num_adapters)]
     return [tuple(slot for slot, at in enumerate(shard_of) if at == shard) for shard in range(num_shards)]
 
 
 class Fleet:
-    """All shards of a run on one host."""
+    """All shards of a run on one host. Raises UserError when a shard cannot be opened."""
 
     def __init__(self, config: Config, host: Host) -> None:
-        self.config, self.host = config.cluster, host
+        self.host = host
         self.events: list[ShardEvent] = []
         self.num_lost = 0
         slots = partition(config.slots, config.cluster.num_shards)
@@ -58,42 +62,46 @@ class Fleet:
             except ShardLost as lost:
                 self.close()
                 raise UserError(
-                    f"shard {index} did not come up ({lost}): raise cluster.start_s, lower cluster.num_shards, or add "
-                    "machines"
+                    f"shard {index} cannot be opened ({lost}): lower cluster.num_shards, add machines, or raise "
+                    "cluster.silence_s"
                 ) from None
-            self._opened(index)
+            self._record(index, "opened")
         self.shard_of = {slot: i for i, part in enumerate(slots) for slot in part}
 
     def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
-        """Ask several shards at once, by index; return their answers when all are there.
+        """Ask several shards at once, by index; return their answers when all have arrived.
 
-        Raises what a shard raised, and UserError when more shards were lost than the config allows.
+        Raises what a shard raised, and UserError when too many shards were lost.
         """
-        pending = {index: self._send(index, call) for index, call in calls.items()}
-        return {index: self._finish(index, calls[index], pending[index]) for index in calls}
+        answers = {index: self._send(index, call) for index, call in calls.items()}
+        return {index: self._finish(index, calls[index], answers[index]) for index in calls}
 
-    def change(self, slot: int, method: str, *arguments: Any) -> None:
+    def ask_member(self, slot: int, method: str) -> Any:
+        """Ask the shard of a member for a method of ``Shard`` whose argument is the slot."""
+        index = self.shard_of[slot]
+        return self.ask({index: (method, slot)})[index]
+
+    def change_member(self, slot: int, method: str, *arguments: Any) -> None:
         """Ask the shard of a member to change it: a method of ``Shard`` whose first argument is the slot."""
         self.change_shard(self.shard_of[slot], method, slot, *arguments)
 
     def change_shard(self, index: int, method: str, *arguments: Any) -> None:
-        """Ask a shard to change, and remember it until a backup holds it."""
+        """Ask a shard to change, and record the change until a backup holds it."""
         call = (method, *arguments)
         self.ask({index: call})
         self.places[index].changes.append(call)
 
-    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning]) -> list[UpdateStats]:
-        """Let every shard with rollouts take one update and begin its backup, once the one before has arrived."""
+    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
+        """Implements ``Learner``. Each shard that has rollouts takes one update, once its last backup has arrived."""
         parts: dict[int, list[Rollout]] = {}
         for rollout in rollouts:
             parts.setdefault(self.shard_of[rollout.slot], []).append(rollout)
         for index in parts:
             self._await_backup(index)
-        own: dict[int, dict[int, Tuning]] = {index: {} for index in parts}
-        for slot, tuning in tunings.items():
-            if self.shard_of[slot] in own:
-                own[self.shard_of[slot]][slot] = tuning
-        calls: dict[int, Call] = {i: ("update", self.places[i].num_updates, parts[i], own[i]) for i in sorted(parts)}
+        calls: dict[int, Call] = {}
+        for index, part in sorted(parts.items()):
+            own = {slot: tuning for slot, tuning in (tunings or {}).items() if self.shard_of[slot] == index}
+            calls[index] = ("update", self.places[index].num_updates, part, own)
         answers = self.ask(calls)
         for index, call in calls.items():
             self.places[index].num_updates += 1
@@ -113,83 +121,72 @@ class Fleet:
             place.connection.close()
         self.host.close()
 
-    # Loss and recovery -----------------------------------------------------------------------------------------
-
-    def _begin_backup(self, index: int) -> None:
-        place = self.places[index]
-        place.keeping, place.num_kept = self.host.keep(index, place.connection), len(place.changes)
-
-    def _await_backup(self, index: int) -> None:
-        """Wait for the backup that is on its way, if one is, and forget what it holds."""
-        place = self.places[index]
-        for losses in range(self.config.num_losses_of_a_call + 1):
-            if place.keeping is None:
-                return
-            try:
-                place.keeping.get()
-                del place.changes[: place.num_kept]
-                place.keeping = None
-            except ShardLost as lost:
-                self._replace(index, lost, losses)
-
-    def _send(self, index: int, call: Call) -> Pending:
+    def _send(self, index: int, call: Call) -> Answer:
         method, *arguments = call
         return self.places[index].connection.send(method, *arguments)
 
-    def _finish(self, index: int, call: Call, pending: Pending) -> Any:
-        for losses in range(self.config.num_losses_of_a_call + 1):
-            try:
-                return pending.get()
-            except ShardLost as lost:
-                self._replace(index, lost, losses)
-                pending = self._send(index, call)
-        raise AssertionError("a loss too many was not refused")
-
-    def _replace(self, index: int, lost: ShardLost, losses_of_the_call: int) -> None:
-        """Open a lost shard again and bring it to where it was. Raises UserError when losses are too many."""
-        place = self.places[index]
+    def _finish(self, index: int, call: Call, answer: Answer) -> Any:
+        losses = 0
         while True:
-            self.num_lost += 1
-            self.events.append(ShardEvent(index, "lost", place.connection.node, str(lost)))
-            if losses_of_the_call >= self.config.num_losses_of_a_call:
+            try:
+                return answer()
+            except ShardLost as lost:
+                losses = self._replace(index, lost, losses)
+                answer = self._send(index, call)
+
+    def _begin_backup(self, index: int) -> None:
+        place = self.places[index]
+        place.backup, place.num_kept = self.host.keep(index, place.connection), len(place.changes)
+
+    def _await_backup(self, index: int) -> None:
+        """Wait for the backup on its way, if there is one, and forget the changes that it holds."""
+        place, losses = self.places[index], 0
+        while place.backup is not None:
+            try:
+                place.backup()
+                del place.changes[: place.num_kept]
+                place.backup = None
+            except ShardLost as lost:
+                losses = self._replace(index, lost, losses)
+
+    def _replace(self, index: int, lost: ShardLost, losses: int) -> int:
+        """Rebuild a lost shard; return the losses of the call so far. Raises UserError when they are too many."""
+        while True:
+            losses, self.num_lost = losses + 1, self.num_lost + 1
+            self._record(index, "lost", str(lost))
+            if losses > MAX_LOSSES_OF_A_CALL or self.num_lost > MAX_LOSSES:
                 raise UserError(
-                    f"shard {index} was lost {losses_of_the_call + 1} times over one call (last: {lost}); see what "
-                    "ends it, then `redqueen resume` the run, or raise cluster.num_losses_of_a_call"
+                    f"shard {index} was lost {losses} times over one call, and {self.num_lost} shards were lost in all "
+                    f"(last: {lost}): find out what ends them, then `redqueen resume` the run"
                 )
-            if self.num_lost > self.config.num_losses:
-                raise UserError(
-                    f"{self.num_lost} shards were lost (last: {lost}); `redqueen resume` the run on a cluster that "
-                    "stays, or raise cluster.num_losses"
-                )
-            place.connection.close()
+            self.places[index].connection.close()
             try:
                 self._reopen(index)
-                return
+                return losses
             except ShardLost as again:
-                lost, losses_of_the_call = again, losses_of_the_call + 1
+                lost = again
 
     def _reopen(self, index: int) -> None:
         place = self.places[index]
         place.connection = self.host.open(index, place.slots)
         backup = self.host.kept(index)
         if backup is not None:
-            place.connection.send("restore", backup).get()
+            place.connection.send("restore", backup)()
         for call in place.changes:
-            self._send(index, call).get()
-        if place.keeping is not None:  # it may have been lost with the shard
+            self._send(index, call)()
+        if place.backup is not None:  # it may have been lost with the shard
             self._begin_backup(index)
-        self._opened(index)
+        self._record(index, "opened")
 
-    def _opened(self, index: int) -> None:
-        self.events.append(ShardEvent(index, "opened", self.places[index].connection.node))
+    def _record(self, index: int, what: str, detail: str = "") -> None:
+        self.events.append(ShardEvent(index, what, self.places[index].connection.node, detail))
 
     def _rebalance(self) -> None:
-        """Move shards that would stand better elsewhere, each as soon as all it is has been kept."""
+        """Move shards to machines with more room, each as soon as its backup has arrived."""
         for index in self.host.misplaced([place.connection for place in self.places]):
             self._await_backup(index)
-            place = self.places[index]
-            self.events.append(ShardEvent(index, "moved", place.connection.node))
-            place.connection.close()
+            self._record(index, "moved")
+            self.places[index].connection.close()
             try:
                 self._reopen(index)
             except ShardLost as lost:

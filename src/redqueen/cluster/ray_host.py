@@ -1,41 +1,42 @@
-"""Shards as actors of a Ray cluster: one process each, on whichever machine has room, and found again when it is lost.
+"""Shards as actors of a Ray cluster: one process each, on the machine with most room, and opened again when lost.
 
-Ray's own restarts and retries stay off: a restart would run a constructor again and know nothing of what was learned.
-A backup goes from the shard's machine straight to
-that of another shard and never through the driver. Whether a shard lives is judged by its progress, which a second
-thread of its process tells: a process that hangs is alive.
+Ray's own restarts and retries are off: a restarted actor would run its constructor again without what was learned. A
+backup goes from one shard's machine to another's and not through the driver. A process that hangs is alive, so a
+second thread of the actor reports progress, and a shard without progress counts as lost.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from redqueen.cluster.host import Connection, Pending, ShardLost, uneven
+from redqueen.cluster.host import Answer, Connection, ShardLost, uneven
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
 from redqueen.errors import UserError
 
-LOOK_S = 0.5
-"""Seconds between two looks at a shard that has not answered."""
+POLL_S = 0.5
+"""Seconds between two questions about the progress of a shard that has not answered."""
+START_FACTOR = 5
+"""A shard may load its base for this many times ``cluster.silence_s``."""
 
 
 class ShardActor:
-    """A shard in a process of its own, with a second thread for questions about its progress and others' backups."""
+    """A shard in a process of its own, with a second thread for its progress and for other shards' backups."""
 
     def __init__(self) -> None:
         self.shard: Shard | None = None
-        self.others: dict[tuple[int, int], Backup] = {}
+        self.backups: dict[tuple[int, int], Backup] = {}  # of other shards, by (shard, version)
 
     def start(self, config: Config, slots: Sequence[int]) -> None:
         """Load the base and make the founders."""
@@ -45,30 +46,26 @@ class ShardActor:
         """Answer one call."""
         return getattr(self.shard, method)(*arguments)
 
-    def pid(self) -> int:
-        """Return the id of its process."""
-        return os.getpid()
-
     def progress(self) -> int:
         """Return a number that grows while work goes on."""
         return self.shard.progress if self.shard else 0
 
     def keep(self, index: int, version: int, backup: Backup) -> None:
         """Keep another shard's backup."""
-        self.others[index, version] = backup
+        self.backups[index, version] = backup
 
     def kept(self, index: int, version: int) -> Backup:
         """Return another shard's backup."""
-        return self.others[index, version]
+        return self.backups[index, version]
 
     def drop(self, index: int, version: int) -> None:
         """Forget a backup that a newer one has replaced."""
-        self.others.pop((index, version), None)
+        self.backups.pop((index, version), None)
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """A backup that counts: in the object store of its shard's machine, and at another shard, if there is one."""
+    """A backup that has arrived: in the object store of its shard's machine, and at another shard, if there is one."""
 
     version: int
     reference: Any
@@ -76,23 +73,23 @@ class _Kept:
 
 
 class RayHost:
-    """Implements ``Host`` on the Ray cluster at ``address`` (``auto``: the one that this machine is part of)."""
+    """Implements ``Host`` on the Ray cluster at ``address`` (``auto``: the cluster that this machine is part of)."""
 
     def __init__(self, config: Config, address: str) -> None:
-        self.config = config
+        self.config, self.silence_s = config, config.cluster.silence_s
         try:
-            _knock(address)
+            _check_port(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
         except (OSError, RayError, RuntimeError, ValueError) as error:
             first = str(error).strip().splitlines()[0]
             raise UserError(
-                f"--cluster {address}: there is no Ray cluster to reach ({first}); start one: `ray start --head`, and "
-                "on every other machine `ray start --address=HEAD:6379`"
+                f"--cluster {address}: no Ray cluster answers ({first}); start one: `ray start --head`, and on every "
+                "other machine `ray start --address=HEAD:6379`"
             ) from None
         gpus = 0.0 if config.run.device == "cpu" else sum(_of(node, "GPU") for node in _nodes())
         remote: Any = ray.remote  # its types know other options than it takes
         self._actor_class = remote(
-            num_cpus=0,  # where a shard stands is decided here: one core must be able to take a lost neighbour's shards
+            num_cpus=0,  # this host places shards: one core must be able to take the shards of a lost machine
             num_gpus=min(0.5, gpus / (2 * config.cluster.num_shards)),  # half a device each, for the same reason
             max_restarts=0,
             max_task_retries=0,
@@ -103,76 +100,86 @@ class RayHost:
         self.num_backups = 0
 
     def open(self, index: int, slots: Sequence[int]) -> RayConnection:
-        """Open a shard on the machine with most room. Raises ShardLost when it does not come up."""
+        """Open a shard on the machine with most room. Raises ShardLost when it cannot be opened."""
         self.connections.pop(index, None)
-        node = self._roomiest()
-        place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        actor = self._actor_class.options(scheduling_strategy=place).remote()
-        connection = RayConnection(actor, node["NodeID"], node["NodeManagerHostname"], self)
-        started = actor.start.remote(self.config, tuple(slots))
-        RayPending(started, connection, self.config.cluster.start_s).get()
+        taken = Counter(connection.node_id for connection in self.connections.values())
+        nodes = sorted(_nodes(), key=lambda node: ((taken[node["NodeID"]] + 1) / _of(node, "CPU"), node["NodeID"]))
+        if not nodes:
+            raise ShardLost("no machine of the cluster has a free core")
+        node_id = nodes[0]["NodeID"]
+        actor = self._actor_class.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, False)).remote()
+        connection = RayConnection(actor, node_id, nodes[0]["NodeManagerHostname"], self.silence_s)
+        _wait(actor.start.remote(self.config, tuple(slots)), connection, START_FACTOR * self.silence_s)
         self.connections[index] = connection
         return connection
 
-    def keep(self, index: int, connection: Connection) -> Pending:
+    def keep(self, index: int, connection: Connection) -> Answer:
         """Begin a backup to another machine, or else to another process; its own machine's object store has it too."""
         assert isinstance(connection, RayConnection)
         self.num_backups += 1
-        return RayKeeping(self, index, self.num_backups, connection)
+        version, reference = self.num_backups, connection.actor.call.remote("backup")
+        sent = {other: other.side("keep", index, version, reference) for other in self._others(index, connection)[:1]}
 
-    def others(self, index: int, connection: RayConnection) -> list[RayConnection]:
-        """Return the other shards that are open now, those on other machines first."""
-        found = [other for i, other in self.connections.items() if i != index]
-        return sorted(found, key=lambda other: other.node_id == connection.node_id)
+        def arrive() -> None:
+            _wait(reference, connection, self.silence_s)
+            keeper = None
+            for other in self._others(index, connection):  # the first may be gone since
+                try:
+                    ray.get(sent.get(other) or other.side("keep", index, version, reference), timeout=self.silence_s)
+                    keeper = other
+                    break
+                except RayError:  # the other shard is lost, which its next call finds, or this one is
+                    _wait(reference, connection, self.silence_s)
+            before = self.backups.get(index)
+            self.backups[index] = _Kept(version, reference, keeper)
+            if before is not None and before.keeper is not None:
+                before.keeper.side("drop", index, before.version)
+
+        return arrive
 
     def kept(self, index: int) -> Backup | None:
-        """Return the newest backup of a shard; None when none was ever kept."""
+        """Return the newest backup of a shard; None when there never was one. Raises ShardLost when it is lost too."""
         if index not in self.backups:
             return None
-        silence_s, kept = self.config.cluster.silence_s, self.backups[index]
+        kept = self.backups[index]
         if kept.keeper is not None and kept.keeper in self.connections.values():
             try:
-                return cast(Backup, ray.get(kept.keeper.side("kept", index, kept.version), timeout=silence_s))
+                return cast(Backup, ray.get(kept.keeper.side("kept", index, kept.version), timeout=self.silence_s))
             except RayError:
                 pass  # its keeper is lost as well
         try:
-            return cast(Backup, ray.get(kept.reference, timeout=silence_s))
+            return cast(Backup, ray.get(kept.reference, timeout=self.silence_s))
         except RayError as error:
             raise ShardLost(f"its backup is lost too ({type(error).__name__})") from None
 
     def misplaced(self, connections: Sequence[Connection]) -> list[int]:
-        """Return which shards to move so that machines that came since get their share; the busiest give first."""
-        stand_on = []
-        for connection in connections:
-            assert isinstance(connection, RayConnection)
-            stand_on.append(connection.node_id)
-        return uneven(stand_on, {node["NodeID"]: _of(node, "CPU") for node in _nodes()})
+        """Return which shards to move so that new machines get their share."""
+        machines = [cast(RayConnection, connection).node_id for connection in connections]
+        return uneven(machines, {node["NodeID"]: _of(node, "CPU") for node in _nodes()})
 
     def close(self) -> None:
         """Leave the cluster."""
         ray.shutdown()
 
-    def _roomiest(self) -> dict[str, Any]:
-        nodes = _nodes()
-        if not nodes:
-            raise ShardLost("no machine of the cluster has a free core")
-        taken = Counter(connection.node_id for connection in self.connections.values())
-        return min(nodes, key=lambda node: ((taken[node["NodeID"]] + 1) / _of(node, "CPU"), node["NodeID"]))
+    def _others(self, index: int, connection: RayConnection) -> list[RayConnection]:
+        """Return the other open shards, those on other machines first."""
+        found = [other for i, other in self.connections.items() if i != index]
+        return sorted(found, key=lambda other: other.node_id == connection.node_id)
 
 
 class RayConnection:
     """Implements ``Connection`` to an actor."""
 
-    def __init__(self, actor: Any, node_id: str, node: str, host: RayHost) -> None:
-        self.actor, self.node_id, self.host = actor, node_id, host
+    def __init__(self, actor: Any, node_id: str, node: str, silence_s: float) -> None:
+        self.actor, self.node_id, self.silence_s = actor, node_id, silence_s
         self.node = f"{node} {node_id[:6]}"
 
-    def send(self, method: str, *arguments: object) -> Pending:
+    def send(self, method: str, *arguments: object) -> Answer:
         """Ask for a method of ``Shard``."""
-        return RayPending(self.actor.call.remote(method, *arguments), self, self.host.config.cluster.silence_s)
+        return partial(_wait, self.actor.call.remote(method, *arguments), self, self.silence_s)
 
     def side(self, method: str, *arguments: object) -> Any:
-        """Ask its second thread; return Ray's reference to the answer."""
+        """Ask the actor's second thread; return Ray's reference to the answer."""
         return getattr(self.actor, method).options(concurrency_group="side").remote(*arguments)
 
     def close(self) -> None:
@@ -180,50 +187,7 @@ class RayConnection:
         ray.kill(self.actor)
 
 
-class RayPending:
-    """Implements ``Pending``: waits as long as the shard gets on."""
-
-    def __init__(self, reference: Any, connection: RayConnection, silence_s: float) -> None:
-        self.reference, self.connection, self.silence_s = reference, connection, silence_s
-
-    def get(self) -> Any:
-        """Wait for the answer. Raises ShardLost, or what the shard itself raised."""
-        return _wait(self.reference, self.connection, self.silence_s)
-
-
-class RayKeeping:
-    """Implements ``Pending``: a backup on its way. All shards make and send theirs at once, while calls go on.
-
-    Until it has arrived the one before it stays where it is: a shard that is lost meanwhile is made anew from that.
-    """
-
-    def __init__(self, host: RayHost, index: int, version: int, connection: RayConnection) -> None:
-        self.host, self.index, self.version, self.connection = host, index, version, connection
-        self.backup = connection.actor.call.remote("backup")
-        self.sent = [(other, self._send(other)) for other in host.others(index, connection)[:1]]
-
-    def get(self) -> None:
-        """Wait until it is there. Raises ShardLost when its shard is gone before."""
-        silence_s, keeper = self.host.config.cluster.silence_s, None
-        _wait(self.backup, self.connection, silence_s)
-        for other in self.host.others(self.index, self.connection):  # the one that it was sent to may be gone since
-            try:
-                sent = next((sent for to, sent in self.sent if to is other), None) or self._send(other)
-                ray.get(sent, timeout=silence_s)
-                keeper = other
-                break
-            except RayError:  # the other one is lost, which shows when it is asked next, or this one is
-                _wait(self.backup, self.connection, silence_s)
-        before = self.host.backups.get(self.index)
-        self.host.backups[self.index] = _Kept(self.version, self.backup, keeper)
-        if before is not None and before.keeper is not None:
-            before.keeper.side("drop", self.index, before.version)
-
-    def _send(self, other: RayConnection) -> Any:
-        return other.side("keep", self.index, self.version, self.backup)
-
-
-def _knock(address: str) -> None:
+def _check_port(address: str) -> None:
     """Raise OSError when nothing answers at HOST:PORT; Ray itself would wait there for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and "/" not in address and port.isdigit():
@@ -231,10 +195,10 @@ def _knock(address: str) -> None:
 
 
 def _wait(reference: Any, connection: RayConnection, silence_s: float) -> Any:
-    """Return what a reference stands for once it is there; ShardLost when its shard died or makes no progress."""
+    """Wait for what a reference stands for. Raises ShardLost when its shard died or makes no progress."""
     seen, since, asked = -1, time.monotonic(), None
     try:
-        while not ray.wait([reference], timeout=LOOK_S)[0]:
+        while not ray.wait([reference], timeout=POLL_S)[0]:
             asked = asked or connection.side("progress")
             if ray.wait([asked], timeout=0)[0]:
                 progress, asked = ray.get(asked), None

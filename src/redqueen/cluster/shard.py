@@ -1,7 +1,7 @@
 """One shard: some members of the population with a base, samplers and a learner of their own, in one process.
 
-Members are named by their slots in the whole population; inside they are numbered from 0. Every call may be repeated
-after a lost answer: an update carries the number of updates that came before it, everything else says what shall be.
+Callers name members by their slots in the whole population; inside, slots count from 0. Every call may be repeated
+after a lost answer: an update carries the number of updates before it, and all other calls are idempotent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Part = str | tuple[float, int | None, tuple[str, ...] | None]
 
 @dataclass(frozen=True)
 class About:
-    """What a shard found out about the base: how long texts may be, its name, and what an adapter's card calls it."""
+    """What all shards know about the base: limits of texts, its name, and the target modules of an adapter's card."""
 
     limits: TextLimits
     base_name: str
@@ -44,7 +44,7 @@ class About:
 
 @dataclass(frozen=True)
 class Backup:
-    """Everything that a shard's members are after ``num_updates`` updates, and what the last update answered."""
+    """The whole state of a shard's members after ``num_updates`` updates, and the answer to the last update."""
 
     num_updates: int
     tensors: dict[str, Tensor]
@@ -63,7 +63,7 @@ class Shard:
         self.config, self.slots = config, tuple(slots)
         set_up_torch(config)
         self.progress = 0
-        """Grows while work goes on; another thread may look at it."""
+        """Grows while work goes on; another thread may read it."""
         self.verifier: Verifier | None = None
         self.report = report
         self.adapters = build_adapters(config, loaded or load_frozen(config), self.slots, self._tick)
@@ -85,9 +85,9 @@ class Shard:
     def update(
         self, num_updates: int, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None
     ) -> list[UpdateStats]:
-        """Take the update after the first ``num_updates``; one that is done already is answered as it was then.
+        """Take the update after the first ``num_updates``; return the same answer when it was taken already.
 
-        Raises ValueError for any other: the shard is not where the caller believes.
+        Raises ValueError for any other number: the shard and the caller disagree about its state.
         """
         if num_updates == self.num_updates - 1:
             return list(self.last_stats)
@@ -100,7 +100,7 @@ class Shard:
         return list(self.last_stats)
 
     def judge(self, work: Sequence[Callable[[Rules], Jobs[Any]]]) -> list[Any]:
-        """Judge proposals or answers, whoever's they are. Raises UserError where no sandbox can be had."""
+        """Judge proposals or answers of any member. Raises UserError when there is no sandbox."""
         if self.verifier is None:
             for name in self.config.propose.domains:
                 open_domain(name)
@@ -134,7 +134,7 @@ class Shard:
         self.store.forget(self.local[slot])
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return a copy of all factors and what the learner keeps, by their numbers here."""
+        """Return a copy of all factors and the learner's state, by slots of this shard."""
         return {name: tensor.detach().cpu().clone() for name, tensor in self.store.state_dict().items()}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
@@ -142,11 +142,11 @@ class Shard:
         self.store.load_state(tensors)
 
     def backup(self) -> Backup:
-        """Return everything that must not be lost."""
+        """Return the whole state."""
         return Backup(self.num_updates, self.state_dict(), self.last_stats)
 
     def restore(self, backup: Backup) -> None:
-        """Become what the backup holds."""
+        """Restore what ``backup`` returned."""
         self.load_state(backup.tensors)
         self.num_updates, self.last_stats = backup.num_updates, tuple(backup.stats)
 

@@ -1,45 +1,48 @@
-"""The seams of the engine over a fleet of shards: requests and rollouts go to the shards of their members.
+"""The engine's adapters over shards: requests and rollouts go to the shards of their members.
 
 Text, tokens, advantages and statistics travel in every step. Factors travel when a child is bred from them, a member
-enters the hall of fame, a checkpoint is written or somebody asks for a member.
+enters the hall of fame or a checkpoint is written.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from redqueen.cluster.fleet import Call, Fleet
-from redqueen.cluster.host import Host
+from redqueen.cluster.host import Host, LocalHost
 from redqueen.cluster.shard import PROPOSER, SOLVER, About, Part
 from redqueen.config import Config
-from redqueen.engine import Adapters, load_tokenizer
+from redqueen.engine import Adapters, LoadAdapters, load_adapters, load_tokenizer
+from redqueen.errors import UserError, how_to_install
 from redqueen.learn.torch_store import FACTORS, MOMENTS
-from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
+from redqueen.nouns import BASE_SLOT, Completion, Request
 from redqueen.policy.bank import check_shape
 from redqueen.population.genotype import Genotype, flattened
 from redqueen.population.peft import publish_adapter
+from redqueen.timing import Report, unheard
 from redqueen.verify.pool import Answer, Jobs
 from redqueen.verify.programs import Rules
 
 
 class ShardedSampler:
-    """Implements ``Sampler``: each request is answered by its member's shard; those to the bare base are shared out."""
+    """Implements ``Sampler``: a member's shard answers its requests; all shards share those to the base model."""
 
     def __init__(self, fleet: Fleet, part: Part) -> None:
         self.fleet, self.part = fleet, part
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """Return the completions of each request, in the order of the requests."""
-        shard_of = self._shards(requests)
+        to_base = [i for i, request in enumerate(requests) if request.slot == BASE_SLOT]
+        shard_of = {i: at * len(self.fleet.places) // len(to_base) for at, i in enumerate(to_base)}
         numbers: dict[int, list[int]] = {}
-        for i, shard in enumerate(shard_of):
-            numbers.setdefault(shard, []).append(i)
+        for i, request in enumerate(requests):
+            numbers.setdefault(shard_of[i] if i in shard_of else self.fleet.shard_of[request.slot], []).append(i)
         calls: dict[int, Call] = {
             shard: ("sample", self.part, [requests[i] for i in part]) for shard, part in sorted(numbers.items())
         }
@@ -49,34 +52,11 @@ class ShardedSampler:
                 found[i] = answer
         return found
 
-    def _shards(self, requests: Sequence[Request]) -> list[int]:
-        num_shards, to_base = len(self.fleet.places), 0
-        total = sum(request.slot == BASE_SLOT for request in requests)
-        shards = []
-        for request in requests:
-            if request.slot == BASE_SLOT:
-                shards.append(to_base * num_shards // total)
-                to_base += 1
-            else:
-                shards.append(self.fleet.shard_of[request.slot])
-        return shards
-
-
-class ShardedLearner:
-    """Implements ``Learner``."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet = fleet
-
-    def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
-        """Take one step for every member with rollouts; one record a member, by ascending slot."""
-        return self.fleet.update(rollouts, tunings or {})
-
 
 class ShardedVerifier:
-    """Implements ``JobRunner``: work is dealt out to the shards in turn, so that each has its part of the dear ones.
+    """Implements ``JobRunner``: shards get the work in turn, so that none gets all the slow programs.
 
-    Raises UserError where no sandbox can be had on the machine of a shard.
+    Raises UserError when the machine of a shard has no sandbox.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -102,13 +82,13 @@ class ShardedStore:
 
     def genotype(self, slot: int) -> Genotype:
         """Return a copy of a member's factors (fp32, on the CPU)."""
-        genotype: Genotype = self._ask(slot, "genotype")
+        genotype: Genotype = self.fleet.ask_member(slot, "genotype")
         return genotype
 
     def load(self, slot: int, genotype: Genotype, moments_from: int | None = None) -> None:
         """Put a new member into ``slot``, with no moments or a copy of those of the member ``moments_from``."""
-        moments = {} if moments_from is None else self._ask(moments_from, "moments")
-        self.fleet.change(slot, "load", genotype, moments)
+        moments = {} if moments_from is None else self.fleet.ask_member(moments_from, "moments")
+        self.fleet.change_member(slot, "load", genotype, moments)
 
     def copy(self, slot: int, into: int) -> None:
         """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""
@@ -116,11 +96,11 @@ class ShardedStore:
 
     def reset(self, slot: int, rng_seed: int) -> None:
         """Make ``slot`` a founder with no moments."""
-        self.fleet.change(slot, "reset", rng_seed)
+        self.fleet.change_member(slot, "reset", rng_seed)
 
     def forget(self, slot: int) -> None:
         """Drop a member's moments and step count; its factors stay."""
-        self.fleet.change(slot, "forget")
+        self.fleet.change_member(slot, "forget")
 
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter into a folder named by its slot and a hash of its factors."""
@@ -146,10 +126,6 @@ class ShardedStore:
             own = {name: tensor for name, tensor in tensors.items() if _slot_of(name) in local}
             part = {_renumbered(name, local): tensor for name, tensor in own.items()}
             self.fleet.change_shard(index, "load_state", {FACTORS: factors[list(place.slots)]} | part)
-
-    def _ask(self, slot: int, method: str) -> Any:
-        shard = self.fleet.shard_of[slot]
-        return self.fleet.ask({shard: (method, slot)})[shard]
 
 
 _SLOT = re.compile(rf"(?<={re.escape(MOMENTS)})((?:[a-z]+\.)?)(\d+)(?=\.)")
@@ -184,8 +160,35 @@ def sharded_adapters(config: Config, host: Host) -> Adapters:
         proposer=ShardedSampler(fleet, PROPOSER),
         solver=ShardedSampler(fleet, SOLVER),
         sampler=sampler,
-        learner=ShardedLearner(fleet),
+        learner=fleet,
         close=fleet.close,
         news=fleet.news,
         shard_verifier=ShardedVerifier(fleet) if config.cluster.verify == "shard" else None,
     )
+
+
+def adapters_here(report: Report = unheard) -> LoadAdapters:
+    """Return what opens the adapters in this process, in as many shards as the config says."""
+
+    def load(config: Config) -> Adapters:
+        if config.cluster.num_shards == 1:
+            return load_adapters(config, report)
+        return sharded_adapters(config, LocalHost(config, report))
+
+    return load
+
+
+def adapters_at(address: str) -> LoadAdapters:
+    """Return what opens the adapters on the Ray cluster at ``address``.
+
+    Raises UserError when Ray is not installed; opening raises it when no cluster answers.
+    """
+    if find_spec("ray") is None:
+        raise UserError(f"--cluster needs Ray: {how_to_install('ray')}")
+
+    def load(config: Config) -> Adapters:
+        from redqueen.cluster.ray_host import RayHost
+
+        return sharded_adapters(config, RayHost(config, address))
+
+    return load

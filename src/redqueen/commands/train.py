@@ -60,7 +60,7 @@ REMEDY = "take a larger base, or set propose.max_new_tokens, propose.temperature
 def _load(cluster: str | None) -> LoadAdapters | None:
     if cluster is None:
         return None
-    from redqueen.cluster.opening import adapters_at
+    from redqueen.cluster.sharded import adapters_at
 
     return adapters_at(cluster)
 

@@ -24,6 +24,9 @@ REMOVED: dict[str, Removed] = {
     "learn.negative_weight": Removed(1.0, "0 missed its bound in its experiment"),
     "learn.shared_weight": Removed(0.0, "distillation teaches all students the verified answers of all"),
     "learn.entropy_weight": Removed(0.0, NEVER_SHOWN),
+    "cluster.start_s": Removed(600.0, "a shard may take five times cluster.silence_s to load its base"),
+    "cluster.num_losses_of_a_call": Removed(3, "it is 3, since a call that loses more shards is at fault itself"),
+    "cluster.num_losses": Removed(100, "it is 100 in a session; `redqueen resume` begins another"),
     "learn.length_neutral": Removed(False, "it did not keep answers longer in its experiment"),
 }
 """By ``section.field``."""

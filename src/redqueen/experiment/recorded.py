@@ -95,9 +95,6 @@ LATER: dict[str, dict[str, object]] = {
     "cluster": {
         "num_shards": 1,
         "silence_s": 120.0,
-        "start_s": 600.0,
-        "num_losses_of_a_call": 3,
-        "num_losses": 100,
         "verify": "driver",
     },
     "sampler": {

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from redqueen.cluster.opening import adapters_here
+from redqueen.cluster.sharded import adapters_here
 from redqueen.config import Config
 from redqueen.domains.registry import domain_of
 from redqueen.engine import Engine, LoadAdapters, open_engine
