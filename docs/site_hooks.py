@@ -23,6 +23,7 @@ LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add every file of the repository that a page links to, and what those pages link to in turn."""
+    files.append(File.generated(config, "index.md", abs_src_path=str(_root(config) / "README.md")))
     waiting = [file.src_uri for file in files.documentation_pages()]
     while waiting:
         uri = waiting.pop()
@@ -58,6 +59,8 @@ def _root(config: MkDocsConfig) -> Path:
 
 def _path_of(uri: str) -> str:
     """Where a file of the site lies in the repository."""
+    if uri == "index.md":
+        return "README.md"
     return uri.removeprefix(f"{OUTSIDE}/") if uri.startswith(f"{OUTSIDE}/") else f"docs/{uri}"
 
 

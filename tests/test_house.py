@@ -45,16 +45,10 @@ def test_the_readme_says_where_things_are_and_they_are_there() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     table = text.split("| where is ...?", 1)[1].split("\n\n", 1)[0]
     rows = re.findall(r"^\| ([^|]+) \| `([\w/.]+)` \| (`[^|]+`) \|$", table, re.MULTILINE)
-    assert len(rows) == table.count("\n") - 1 >= 20, "a row of the table cannot be read"
+    assert len(rows) == table.count("\n") - 1 >= 12, "a row of the table cannot be read"
     for question, file, names in rows:
         for name in re.findall(r"`(\w+)`", names):
             assert name in defined_in(PACKAGE / file), f"{question}: {file} defines no {name}"
-
-
-def test_the_readme_names_every_folder_of_the_package() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    folders = {f"src/redqueen/{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")}
-    assert {folder for folder in folders if f"`{folder}" not in text} == set()
 
 
 def defined_in(path: Path) -> set[str]:

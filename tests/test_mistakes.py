@@ -12,7 +12,7 @@ from small_bases import masked_base, small_base
 from redqueen.commands.init import config_text
 from redqueen.run.continuation import CHANGEABLE
 
-PAGE = Path(__file__).parents[1] / "docs" / "mistakes.md"
+PAGE = Path(__file__).parent / "mistakes.md"
 PAIR = re.compile(r"^## (.+?)\n.*?^```sh\nredqueen (.+?)\n```\n+```text\n(.+?)\n```", re.MULTILINE | re.DOTALL)
 MISTAKES = PAIR.findall(PAGE.read_text(encoding="utf-8"))
 

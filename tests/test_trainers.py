@@ -1,4 +1,4 @@
-"""The cookbook's page on other trainers, run as it stands: TRL's GRPOTrainer and episodes of ``verifiers``.
+"""The page on rewards for other trainers, run as it stands: TRL's GRPOTrainer and episodes of ``verifiers``.
 
 Each needs an interpreter that has the package beside redqueen's own dependencies: this one, or the one that
 REDQUEEN_TRL_PYTHON or REDQUEEN_VERIFIERS_PYTHON names (``python -m venv``, then ``pip install trl``).
@@ -24,7 +24,7 @@ import redqueen
 from redqueen.policy.base_shape import embedded_folder
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "cookbook" / "other-trainers.md"
+PAGE = ROOT / "docs" / "rewards.md"
 pytestmark = [pytest.mark.slow, pytest.mark.trainers]
 
 

@@ -25,7 +25,7 @@ from redqueen.report.task_list import TaskFilter, find_tasks, read_task, task_te
 from redqueen.run.lifecycle import start
 from redqueen.run.store import JOURNAL
 
-PAGE = Path(__file__).parents[2] / "docs" / "cookbook" / "own-domain.md"
+PAGE = Path(__file__).parents[2] / "docs" / "own-domain.md"
 SMALL = {
     **BASIC,
     "run": {"num_steps": 3, "num_threads": 1, "device": "cpu"},

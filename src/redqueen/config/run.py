@@ -27,7 +27,7 @@ class RunConfig(Section):
     num_lanes: int = Field(default=1, ge=1, le=64)
     """Parts into which sampling and learning are dealt out on a CPU, each on a thread of its own, with ``num_threads``
     (0: the cores divided by the lanes) and its share of ``solve.max_rows`` and ``learn.micro_batch_tokens``; a GPU has
-    one. The result depends on it in the last bits. Ours: measured (docs/performance.md)."""
+    one. The result depends on it in the last bits. Ours: measured (bench/results/lanes.md)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the base runs; auto: CUDA when there is one. Ours: the same config runs on both."""
     checkpoint_every_steps: int = Field(default=10, ge=1)

@@ -27,7 +27,7 @@ def well_formed(grade: Grade) -> bool:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use. All values are ours; the reasons are in ``docs/threat_model.md``."""
+    """What one program may use. All values are ours; the reasons are in ``docs/sandbox.md``."""
 
     cpu_ms: int = 100
     """CPU time of one child, milliseconds, 10 to 60,000; then it is killed: ``timeout``."""

@@ -10,7 +10,7 @@
 
 A proposal begins with its input and what the program should make of it; the second is not believed, the program is run.
 Written behind the program, nine of ten inputs of a small model are one or two integers (measured:
-docs/cookbook/real-base.md).
+docs/real-models.md).
 
 Prompts end where a token ends: tokenizers join a bracket with what follows it. With traces, ``code_o`` and ``code_i``
 have a line of reasoning before the answer. Solving always shows the same examples, so that a task is asked in the same
