@@ -42,7 +42,7 @@ def main() -> None:
         settings = [word for one in SMALL for word in ("--set", one)]
         assert "report: " in redqueen("train", "my.toml", "--run-dir", "run", *settings, cwd=folder)
         assert "S1" in redqueen("export", "run", "--member", "S1", "--out", "S1", cwd=folder)
-        redqueen("report", "run", "--format", "md", "--out", "report.md", cwd=folder)
+        redqueen("report", "run", "--json", cwd=folder)
         assert "sandbox" in redqueen("doctor", cwd=folder)
     print("the wheel stands by itself")
 

@@ -27,7 +27,6 @@ from redqueen.journal import Journal, diff, read
 from redqueen.journal.connection import Patience
 from redqueen.journal.records import RunRecord
 from redqueen.report.html import write_report
-from redqueen.report.markdown import write_markdown
 from redqueen.report.table_file import write_table
 from redqueen.report.task_list import TaskFilter, find_tasks, list_text, read_task, task_text
 from redqueen.run.lifecycle import resume
@@ -63,7 +62,6 @@ def look_everywhere(folder: Path, aside: Path) -> list[str]:
     said = []
     looks = (
         lambda: write_report([folder], aside / "r.html"),
-        lambda: write_markdown([folder], aside / "r.md"),
         lambda: [list_text(find_tasks(folder, TaskFilter(limit=0)))],
         lambda: [task_text(read_task(folder, row["id"])) for row in find_tasks(folder, TaskFilter(limit=3))],
         lambda: diff(folder / JOURNAL, folder / JOURNAL),
@@ -117,9 +115,8 @@ def test_no_text_of_a_journal_reaches_a_reader_unseen(honest: Path, tmp_path: Pa
     shown += [redqueen("replay", str(folder), "--task", "\u202e\x1b[31mnone")]
     for _, out, err in shown:
         assert is_harmless(out) and is_harmless(err)
-    for name, write in (("r.html", write_report), ("r.md", write_markdown)):
-        page = write([folder], tmp_path / name).read_text(encoding="utf-8")
-        assert is_harmless(page) and "⟨U+202E⟩" in page
+    page = write_report([folder], tmp_path / "r.html").read_text(encoding="utf-8")
+    assert is_harmless(page) and "⟨U+202E⟩" in page
     found = page_json(tmp_path / "r.html")
     assert all(is_harmless(text) for text in texts_of(found))
     write_table([folder], "task", "csv", tmp_path / "t.csv")

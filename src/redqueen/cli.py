@@ -121,7 +121,7 @@ def resume(
 def report(
     run_dirs: Annotated[list[Path], typer.Argument(help="One run directory, or several to compare.")],
     out: Annotated[Path | None, typer.Option("--out", help="File to write; default: report.html in the first.")] = None,
-    format_: Annotated[str, typer.Option("--format", help="html or md; for a table csv or parquet.")] = "",
+    format_: Annotated[str, typer.Option("--format", help="Of a table: csv or parquet.")] = "",
     table: Annotated[
         str, typer.Option("--table", help="Write this table instead, e.g. task.", autocompletion=completion.tables)
     ] = "",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 NOTHING = "–"
@@ -48,6 +49,20 @@ def shown(value: object) -> object:
     Every expression of a page passes through it, so that no value can bring in invisible characters.
     """
     return visible(value) if type(value) is str else value
+
+
+MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~&])")
+
+
+def literal(text: str) -> str:
+    """Return text that markdown shows as it stands, in one line."""
+    return MARKDOWN.sub(r"\\\1", visible(text, one_line=True))
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in markdown; the head is written as it is given, cells are ``literal``."""
+    lines = [head, ["---"] * len(head), *([literal(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def script_json(value: object) -> str:

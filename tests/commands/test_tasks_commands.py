@@ -225,7 +225,7 @@ def test_parquet_holds_types_and_texts_as_they_are(run_dir: Path, tmp_path: Path
         (["--table", "sqlite_schema"], "is unknown: choose one of run"),
         (["--table", "task", "--format", "xlsx"], "--format xlsx is unknown for a table: choose csv or parquet"),
         (["--table", "task", "--out", "/nowhere/at/all.csv"], "name another file with --out"),
-        (["--format", "csv"], "choose html or md, or name a table with --table"),
+        (["--format", "csv"], "--format csv is the format of a table: name one with --table"),
     ],
 )
 def test_a_table_that_cannot_be_written_is_refused_with_the_remedy(run_dir: Path, words: list[str], said: str) -> None:

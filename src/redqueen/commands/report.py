@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -11,15 +10,9 @@ import typer
 from redqueen.errors import UserError
 from redqueen.journal import diff as compare
 from redqueen.report.html import write_report
-from redqueen.report.markdown import write_markdown
 from redqueen.report.summary import summary
 from redqueen.report.table_file import write_table
-from redqueen.run.store import JOURNAL
-
-WRITERS: dict[str, tuple[str, Callable[[list[Path], Path], Path]]] = {
-    "html": ("report.html", write_report),
-    "md": ("report.md", write_markdown),
-}
+from redqueen.run.store import JOURNAL, REPORT
 
 
 def report(run_dirs: list[Path], out: Path | None, format_: str, table: str, as_json: bool = False) -> None:
@@ -36,10 +29,9 @@ def report(run_dirs: list[Path], out: Path | None, format_: str, table: str, as_
         path = out or run_dirs[0] / f"{Path(table).name}.{ending}"
         print(f"{path}: {write_table(run_dirs, table, ending, path):,} rows")
         return
-    if (format_ or "html") not in WRITERS:
-        raise UserError(f"--format {format_} is unknown: choose html or md, or name a table with --table")
-    name, write = WRITERS[format_ or "html"]
-    print(write(run_dirs, out or run_dirs[0] / name))
+    if format_:
+        raise UserError(f"--format {format_} is the format of a table: name one with --table, or leave it out")
+    print(write_report(run_dirs, out or run_dirs[0] / REPORT))
 
 
 def diff(first: Path, second: Path, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from redqueen.display import NOTHING, number
+from redqueen.display import NOTHING, literal, markdown_table, number
 from redqueen.domains.registry import in_order
 from redqueen.errors import UserError
 from redqueen.experiment.claims import FEWEST_SEEDS, MOST_P, Results, verdicts
@@ -32,7 +32,6 @@ from redqueen.experiment.runner import Finished, finished_runs
 from redqueen.files import write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, STUDENTS
-from redqueen.report.markdown import literal, table
 from redqueen.run.store import JOURNAL
 from redqueen.statistics import Interval, difference, mean_interval
 
@@ -352,7 +351,7 @@ def _verdict_parts(results: Results) -> list[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return table([literal(cell) for cell in head], rows)
+    return markdown_table([literal(cell) for cell in head], rows)
 
 
 def _interval(interval: Interval) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from redqueen import __version__
+from redqueen.display import literal, markdown_table
 from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, CONTROL, DISTILLED, PRODUCT
 from redqueen.journal.write import Row
 from redqueen.policy.base_identity import EMBEDDED_ID, OWN_BASE, BaseIdentity
-from redqueen.report.markdown import literal, table
 from redqueen.report.summary import product_name
 from redqueen.run.store import JOURNAL
 
@@ -123,7 +123,9 @@ def _lineage_text(waiting: list[str], members: dict[str, Row], births: dict[str,
         waiting += parents
     more = "" if not waiting else f"\n\nOlder ancestors are left out after {MAX_ANCESTORS}."
     note = "Each member with its parents; the change is that of its weights' effect against the first parent."
-    return f"{note}\n\n{table(['member', 'born at step', 'operator', 'parents', 'relative change'], rows)}{more}"
+    return (
+        f"{note}\n\n{markdown_table(['member', 'born at step', 'operator', 'parents', 'relative change'], rows)}{more}"
+    )
 
 
 def _fitness_text(scores: Sequence[Row]) -> str:
@@ -143,7 +145,7 @@ def _fitness_text(scores: Sequence[Row]) -> str:
         for row in last.values()
     ]
     note = "Held-out items; members were never selected on them. Intervals are 95 % over the items."
-    return f"{note}\n\n{table(['who', 'suite', 'mode', 'step', 'items', 'right', 'interval'], rows)}"
+    return f"{note}\n\n{markdown_table(['who', 'suite', 'mode', 'step', 'items', 'right', 'interval'], rows)}"
 
 
 def _percent(frac: float | None) -> str:
