@@ -1,10 +1,14 @@
 """The verifier as a reward: what TRL's trainers call, row by row, for tasks and for programs with unit tests."""
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 import redqueen
 from redqueen import rewards
@@ -81,7 +85,8 @@ def test_what_is_neither_a_list_nor_a_text_is_refused_in_a_sentence() -> None:
     for inputs in (5, {"1": 2}, b"1"):
         with pytest.raises(redqueen.UserError, match=r"inputs of a task is .*give a list of literals"):
             reward_fn()(completions=["x"], **columns_of([asked | {"inputs": inputs}]))
-    for completion in (["a"], 5, {"content": "x"}):
+    parts = [{"role": "assistant", "content": [5]}]
+    for completion in (["a"], 5, {"content": "x"}, [{"type": "text", "text": "x"}], [{"content": 5}], parts):
         with pytest.raises(redqueen.UserError, match="give a text, or a list of turns with a content"):
             reward_fn()(completions=[completion], **columns_of([asked]))
 
@@ -119,6 +124,167 @@ def test_programs_are_paid_by_unit_tests() -> None:
     ]
     reward = program_reward_fn(workers=1)
     assert reward(completions=said, tests=tests, entry=["f"] * 3) == [1.0, 0.0, 0.0]
+
+
+HUMAN_EVAL = "METADATA = {}\n\n\ndef check(candidate):\n    assert candidate(1) == 2\n"
+UNTESTED = {
+    "empty": "",
+    "an empty list": [],
+    "a comment": "# assert f(1) == 2",
+    "no assertion": "f(1) == 2",
+    "an assertion about nothing": "assert True",
+    "an assertion that is a tuple": "assert (f(1) == 2, 'two')",
+    "the same twice": "assert f(1) == f(1)",
+    "a failure that is caught": "try:\n    assert f(1) == 2\nexcept AssertionError:\n    pass",
+    "a function of its own": "def f(x):\n    return 2\n\nassert f(1) == 2",
+    "an unreachable call": "if False:\n    assert f(1) == 2",
+    "a loop over nothing": "for x in []:\n    assert f(x) == x + 1",
+}
+NEVER_CALLED = {
+    "a pytest class": "class TestF:\n    def test_one(self):\n        assert f(1) == 2",
+    "unittest": "class Cases(Base):\n    def one(self):\n        self.assertEqual(f(1), 2)\n\nassert f(1) == 2",
+    "a parameter": "import math\n\ndef test_f(x):\n    assert f(x) == 2\n\nassert f(1) == 2",
+    "a decorator": "@each([1])\ndef test_f(x=1):\n    assert f(x) == 2",
+    "async": "async def test_f():\n    assert f(1) == 2\n\nassert f(1) == 2",
+}
+RUN = {
+    "HumanEval": HUMAN_EVAL,
+    "HumanEval, called": HUMAN_EVAL + "\ncheck(f)\n",
+    "pytest": "def test_one():\n    assert f(1) == 2\n\ndef test_two():\n    assert f(2) == 3",
+    "pytest after a statement": "assert f(5) in (0, 6)\n\ndef test_one():\n    assert f(1) == 2",
+    "MBPP's list": ["assert f(1) == 2", "assert f(2) == 3"],
+    "a tuple": ("assert f(1) == 2",),
+    "a script": "def run():\n    assert f(1) == 2\n\nif __name__ == '__main__':\n    run()",
+    "a script with an exit": "import sys\nassert f(1) == 2\nsys.exit(0)",
+    "a check for None": "assert f(1) is not None and f(1) != 0",
+}
+
+
+@pytest.fixture(scope="module")
+def paid() -> Callable[..., list[float | None]]:
+    reward = program_reward_fn(workers=1)
+
+    def pay(completion: object, tests: object, entry: object = "f") -> list[float | None]:
+        return reward(completions=[completion], tests=[tests], entry=[entry])
+
+    return pay
+
+
+@pytest.mark.parametrize("name", UNTESTED)
+def test_program_reward_refuses_tests_that_any_function_passes(name: str, paid: Callable[..., object]) -> None:
+    for program in ("def f(x):\n    return 0", "not Python"):
+        with pytest.raises(redqueen.UserError, match="row 0: the tests pass whatever the function returns: give"):
+            paid(program, UNTESTED[name])
+
+
+@pytest.mark.parametrize("name", NEVER_CALLED)
+def test_program_reward_refuses_tests_that_nothing_calls(name: str, paid: Callable[..., object]) -> None:
+    with pytest.raises(redqueen.UserError, match=r"row 0: nothing calls \w+ of the tests: call it at their end"):
+        paid("def f(x):\n    return 0", NEVER_CALLED[name])
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_program_reward_runs_tests_in_the_forms_of_data_sets(name: str, paid: Callable[..., object]) -> None:
+    assert paid("def f(x):\n    return x + 1", RUN[name]) == [1.0]
+    assert paid("def f(x):\n    return 0", RUN[name]) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("tests", "entry", "said"),
+    [
+        ({"assert": 1}, "f", "row 0: tests are .*give Python with assertions, as a text or a list of texts"),
+        (None, "f", "row 0: tests are None"),
+        (5, "f", "row 0: tests are 5"),
+        ([1], "f", r"row 0: tests are \[1\]"),
+        (b"assert f(1) == 2", "f", "row 0: tests are b'assert"),
+        (">>> f(1)\n2", "f", "row 0: the tests are not Python .*give assertions that call f"),
+        ("assert f(1) == 2", None, "row 0: entry is None: give the name of the function"),
+        ("assert f(1) == 2", "", "row 0: entry is '': give the name of the function"),
+        ("assert g(1) == 2", "f", r"row 0: the tests cannot run \(NameError\)"),
+        ("import pytest\nassert f(1) == 2", "f", r"row 0: the tests cannot run \(ModuleNotFoundError\)"),
+    ],
+)
+def test_program_reward_refuses_tests_that_cannot_run(
+    tests: object, entry: object, said: str, paid: Callable[..., object]
+) -> None:
+    with pytest.raises(redqueen.UserError, match=said):
+        paid("def f(x):\n    return x + 1", tests, entry)
+
+
+SOLUTION = "def f(x):\n    return x + 1"
+ANSWERS = {
+    "py": f"```py\n{SOLUTION}\n```",
+    "a version": f"```python3.11\n{SOLUTION}\n```",
+    "attributes": f"```{{.python .numberLines}}\n{SOLUTION}\n```",
+    "tildes": f"~~~python\n{SOLUTION}\n~~~",
+    "tildes around backticks": f"~~~~\n{SOLUTION}\n# ```\n# ~~~\n~~~~",
+    "indented": "1. Here:\n\n   ```python\n   def f(x):\n       return x + 1\n   ```",
+    "its output behind it": f"```python\n{SOLUTION}\n```\nOutput:\n```\n2\n```",
+    "its output behind it, both unlabelled": f"```\n{SOLUTION}\n```\nOutput:\n```\n2\n```",
+    "a call behind it": f"```python\n{SOLUTION}\n```\nSo:\n```python\nprint(f(1))\n```",
+    "an empty block behind it": f"```python\n{SOLUTION}\n```\n```python\n\n```",
+    "a shell before it": f"```bash\npip install it\n```\n```python\n{SOLUTION}\n```",
+    "marks": f"<think>easy</think><answer>{SOLUTION}</answer>",
+    "parts": [{"role": "assistant", "content": [{"type": "text", "text": f"```python\n{SOLUTION}\n```"}]}],
+    "several parts": [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "text": "```python\ndef f(x): return 0\n```"},
+                {"type": "text", "text": "Here:"},
+                {"type": "text", "text": f"```python\n{SOLUTION}\n```"},
+                {"type": "image", "image": "x.png"},
+            ],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_program_reward_finds_the_program_in_an_answer(name: str, paid: Callable[..., object]) -> None:
+    assert paid(ANSWERS[name], "assert f(1) == 2") == [1.0]
+
+
+def test_program_reward_pays_no_program_of_a_thought_or_of_another_language(paid: Callable[..., object]) -> None:
+    assert paid(f"<think>perhaps\n```python\n{SOLUTION}\n```", "assert f(1) == 2") == [0.0]
+    assert paid("```pycon\n>>> 1\n```", "assert f(1) == 2") == [0.0]
+
+
+@pytest.fixture
+def tokenizer_with_marks() -> PreTrainedTokenizerFast:
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    model = models.BPE(vocab={letter: i for i, letter in enumerate(letters)}, merges=[])
+    made = Tokenizer(model)
+    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    marks = {"eos_token": "<|endoftext|>", "pad_token": "<|pad|>", "unk_token": "<unk>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, **marks)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|end|>"]})
+    tokenizer.add_tokens(["<turn>"])
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    ("prompt_format", "text"), [("fewshot", "{}"), ("fewshot-trace", "so\n=> {}"), ("chat", "<answer>{}</answer>")]
+)
+def test_reward_reads_an_answer_before_any_end_token(
+    prompt_format: str, text: str, tokenizer_with_marks: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    tokenizer = tokenizer_with_marks
+    GenerationConfig(eos_token_id=[tokenizer.convert_tokens_to_ids("<turn>")]).save_pretrained(tmp_path)
+    tokenizer.name_or_path = str(tmp_path)
+    columns = columns_of([row_of(REVERSED)])
+    reward = reward_fn(prompt_format, tokenizer, ONE)
+    said = tokenizer.encode(text.format("'cba'"), add_special_tokens=False)
+
+    def paid(*ends: str) -> list[float | None]:
+        tokens = said + [tokenizer.convert_tokens_to_ids(end) for end in ends]
+        return reward(completions=[text], completion_ids=[tokens], **columns)
+
+    for ends in (["<|endoftext|>"], ["<|end|>"], ["<turn>"], ["<|end|>", "<|endoftext|>"], ["<turn>", "Ċ", "<|end|>"]):
+        assert paid(*ends, "<|pad|>", "<|pad|>") == [1.0], ends
+        assert paid(*ends) == [1.0], ends
+    for cut in ([], ["<|pad|>"], ["<unk>"]):
+        assert paid(*cut) == [1.0 if prompt_format == "chat" else -1.0]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from redqueen.config import Config
-from redqueen.domains.prompt_format import PromptFormat, choose_format
+from redqueen.domains.prompt_format import PromptFormat, choose_format, end_tokens
 from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
@@ -174,7 +174,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
     fleet = open_fleet(config, bank, store, tokenizer, limits) if elsewhere else None
 
     fused = None if fleet else fused_decoder(bank)
-    usual_stops, ends = choose_format(config).stops, _end_tokens(bank, tokenizer)
+    usual_stops, ends = choose_format(config).stops, end_tokens(tokenizer, bank.base.model.generation_config)
 
     def sampler(
         temperature: float,
@@ -297,10 +297,3 @@ def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:
     """Return the id that pads rows: the padding token, or the end token where there is none."""
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     return int(pad)  # type: ignore[arg-type]
-
-
-def _end_tokens(bank: AdapterBank, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Return what ends a completion: the tokenizer's end token and those of the model's generation config."""
-    known = getattr(bank.base.model.generation_config, "eos_token_id", None)
-    listed = known if isinstance(known, list) else [known]
-    return sorted({int(t) for t in (*listed, tokenizer.eos_token_id) if t is not None})

@@ -11,18 +11,19 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from redqueen.config import Config
-from redqueen.domains.chat import fenced_blocks, split_thought
-from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.chat import bare, control_tokens
+from redqueen.domains.compact import MARKS
+from redqueen.domains.prompt_format import FRAMES, PromptFormat, end_tokens
 from redqueen.domains.registry import grade
 from redqueen.errors import UserError
 from redqueen.learn.reward import student_reward
 from redqueen.nouns import Task
-from redqueen.verify import well_formed
+from redqueen.verify import Verifier, well_formed
 from redqueen.verify.opening import open_verifier
-from redqueen.verify.unit_tests import UnitTest, UnitTester
+from redqueen.verify.unit_tests import UnitTest, UnitTester, runnable_tests
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 Reward = Callable[..., list[float | None]]
 COLUMNS = ("kind", "code", "inputs", "outputs", "message", "num_shown")
 """What a row says of its task, by the fields of ``redqueen.nouns.Task``."""
-
-
 NEEDED = ("kind", "code", "inputs", "outputs")
 """Those of them without which there is no task."""
+_SAID = ("text", "output_text")
+"""The types of the parts of a content that are the answer's text: not its reasoning, no image."""
 
 
 def task_rows(tasks: Iterable[Task | Mapping[str, Any]], prompt_format: str = "chat") -> list[dict[str, Any]]:
@@ -59,8 +60,9 @@ def reward_fn(
     """Return a reward for answers to the tasks of ``task_rows``: 1 right, -0.5 wrong, -1 unreadable (as students earn).
 
     ``tokenizer`` is needed where the format's marks are special tokens, which trainers leave out of the text (the
-    embedded base's are); by its end token one sees there whether a completion came to its end. ``config``: its section
-    ``verify`` sets workers and limits. The sandbox starts at the first call of each process and ends with the function.
+    embedded base's are). A completion came to its end there if it holds an end token of the tokenizer or of the
+    generation config beside it, or if its last token is another control token. ``config``: its section ``verify`` sets
+    workers and limits. The sandbox starts at the first call of each process and ends with the function.
     Raises UserError where there is none; the function raises it for columns that are not tasks of the format.
     """
     form = _format(prompt_format)
@@ -72,16 +74,12 @@ def reward_fn(
         completion_ids: Sequence[Sequence[int]] | None = None,
         **columns: Sequence[Any],
     ) -> list[float | None]:
-        missing = [name for name in NEEDED if name not in columns]
-        if missing:
-            raise UserError(f"the data set has no column {missing[0]}: make its rows by redqueen.task_rows")
-        known = [name for name in COLUMNS if name in columns]
-        _check_lengths(len(completions), {name: columns[name] for name in known})
+        known = [name for name in COLUMNS if name in columns or name in NEEDED]
+        _check_columns(len(completions), columns, known, "make its rows by redqueen.task_rows")
         tasks = [_task({name: columns[name][i] for name in known}) for i in range(len(completions))]
         texts, ended = [_text(one) for one in completions], [True] * len(completions)
         if completion_ids is not None and tokenizer is not None:
-            texts = [_decoded(tokenizer, ids) for ids in completion_ids]
-            ended = [tokenizer.eos_token_id in ids for ids in completion_ids]
+            texts, ended = _decoded(tokenizer, completion_ids)
         read = zip(tasks, texts, ended, strict=True)
         answers = [form.parse_answer(task.kind, text, finished).answer for task, text, finished in read]
         grades = grade(list(zip(tasks, answers, strict=True)), sandbox.get())
@@ -94,40 +92,35 @@ def reward_fn(
 def program_reward_fn(workers: int = 2) -> Reward:
     """Return a reward for programs by unit tests: 1 when all pass, else 0, in the manner of HumanEval and MBPP.
 
-    Reads the columns ``tests`` (Python with assertions, which are trusted) and ``entry`` (the name of the function that
-    they call ``candidate``). The program is the completion's last fenced block, or all of it.
+    Reads the columns ``tests`` (trusted Python with assertions, as a text or a list of texts) and ``entry`` (the
+    function's name; tests may also call it ``candidate``). The program is the completion's last fenced block of Python,
+    or all of it. The function raises UserError for tests that test nothing.
     """
     tester = _FirstCall(lambda: UnitTester(workers=workers))
 
     def tests_reward(
         prompts: Sequence[Any] = (), completions: Sequence[Any] = (), **columns: Sequence[Any]
     ) -> list[float | None]:
-        missing = [name for name in ("tests", "entry") if name not in columns]
-        if missing:
-            raise UserError(f"the data set has no column {missing[0]}: the assertions, and the name of the function")
-        _check_lengths(len(completions), {name: columns[name] for name in ("tests", "entry")})
-        units = [
-            UnitTest(str(i), _program(_text(one)), tests, entry=entry)
-            for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True))
-        ]
+        remedy = "give the assertions, and the name of the function"
+        _check_columns(len(completions), columns, ("tests", "entry"), remedy)
+        units = []
+        for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True)):
+            runnable = runnable_tests(tests, entry, f"row {i}")
+            units.append(UnitTest(f"row {i}", bare(_text(one), entry), runnable, entry))
         return [None if one.lost else float(one.correct) for one in tester.get().grade(units)]
 
     weakref.finalize(tests_reward, tester.close)
     return tests_reward
 
 
-class _Closes(Protocol):
-    def close(self) -> None: ...
-
-
-_Sandbox = TypeVar("_Sandbox", bound=_Closes)
+_Sandbox = TypeVar("_Sandbox", Verifier, UnitTester)
 
 
 class _FirstCall(Generic[_Sandbox]):
     """What is opened when it is first asked for: once for all threads, and anew in a process that was forked since."""
 
     def __init__(self, open_one: Callable[[], _Sandbox]) -> None:
-        self._open_one = open_one
+        self._open_one: Callable[[], _Sandbox] = open_one
         self._opened: dict[int, _Sandbox] = {}
         self._lock = threading.Lock()
 
@@ -167,36 +160,53 @@ def _task(row: Mapping[str, Any]) -> Task:
     return Task(**{"id": "", "teacher": "", "student": "", **plain, **texts})
 
 
-def _check_lengths(wanted: int, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Raise UserError when a column has not as many rows as there are completions."""
-    for name, column in columns.items():
-        if len(column) != wanted:
+def _check_columns(wanted: int, columns: Mapping[str, Sequence[Any]], names: Sequence[str], remedy: str) -> None:
+    """Raise UserError when a column is missing, or has not as many rows as there are completions."""
+    for name in names:
+        if name not in columns:
+            raise UserError(f"the data set has no column {name}: {remedy}")
+        if (length := len(columns[name])) != wanted:
             raise UserError(
-                f"the column {name} has a length of {len(column)}, and there are {wanted} completions: give one row "
-                "for each"
+                f"the column {name} has a length of {length}, and there are {wanted} completions: give one row for each"
             )
 
 
 def _text(completion: Any) -> str:
-    """Return a completion's text: itself, or the content of its last turn."""
-    if isinstance(completion, str):
-        return completion
-    if not completion:
-        return ""
-    if not isinstance(completion, Sequence) or not isinstance(completion[-1], Mapping):
-        raise UserError(f"a completion is {completion!r:.100}: give a text, or a list of turns with a content")
-    return str(completion[-1].get("content") or "")
+    """Return a completion's text: itself, or the content of its last turn, which may be a list of parts."""
+    content, refusal = (
+        completion,
+        f"a completion is {completion!r:.100}: give a text, or a list of turns with a content",
+    )
+    if isinstance(completion, list | tuple) and completion:
+        if not isinstance(completion[-1], Mapping) or completion[-1].keys().isdisjoint(("role", "content")):
+            raise UserError(refusal)
+        content = completion[-1].get("content")
+    parts = [content or ""] if isinstance(content, str | None) else content
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Mapping) for part in parts):
+        raise UserError(refusal)
+    said = [{"text": part} if isinstance(part, str) else part for part in parts]
+    return "\n".join(str(part.get("text") or "") for part in said if part.get("type", "text") in _SAID)
 
 
-def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
-    """Decode with every mark left in, up to the end token."""
-    tokens = list(ids)
-    if tokenizer.eos_token_id in tokens:
-        tokens = tokens[: tokens.index(tokenizer.eos_token_id)]
-    return str(tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[Sequence[int]]) -> tuple[list[str], list[bool]]:
+    """Decode completions up to their end token with every other mark left in, and tell which came to their end."""
+    from transformers import GenerationConfig
 
-
-def _program(text: str) -> str:
-    outside = split_thought(text)[0]
-    blocks = [body for label, body in fenced_blocks(outside) if label in ("", "python", "py", "python3")]
-    return blocks[-1] if blocks else outside
+    try:
+        beside = GenerationConfig.from_pretrained(tokenizer.name_or_path, local_files_only=True)
+    except (OSError, ValueError):
+        beside = None
+    ends, pad = set(end_tokens(tokenizer, beside)), tokenizer.pad_token_id
+    marks = [token for token in control_tokens(tokenizer) if token not in MARKS]
+    last = {tokenizer.convert_tokens_to_ids(mark) for mark in marks} - {pad, tokenizer.unk_token_id}
+    texts, ended = [], []
+    for tokens in ids:
+        found = [int(token) for token in tokens]
+        while found and found[-1] == pad and pad not in ends:
+            found.pop()
+        kept = found[: next((i for i, token in enumerate(found) if token in ends), len(found))]
+        while kept and kept[-1] in last:
+            kept.pop()
+        texts.append(str(tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False)))
+        ended.append(len(kept) < len(found))
+    return texts, ended

@@ -1,5 +1,7 @@
 """Wrong programs fail: every way of comparing a value, against what only looks like the value."""
 
+from dataclasses import replace
+
 import pytest
 from benchmark_data import benchmark_file
 from wrong_programs import CONSTANTS, constant, mutants
@@ -10,7 +12,7 @@ from redqueen.evaluate.evalplus import extended_test
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import FunctionQuestion
 from redqueen.verify import guard
-from redqueen.verify.unit_tests import UnitTest, UnitTester, with_code
+from redqueen.verify.unit_tests import UnitTest, UnitTester
 
 
 def item(
@@ -143,7 +145,7 @@ HONEST = {
 
 def program(test: UnitTest, value: str) -> UnitTest:
     name = "xs" if test.entry == "find_zero" else "x"
-    return with_code(test, f"def {test.entry}({name}):\n    return {value}\n")
+    return replace(test, code=f"def {test.entry}({name}):\n    return {value}\n")
 
 
 @pytest.mark.parametrize("way", list(WRONG))

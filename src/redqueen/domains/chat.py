@@ -1,18 +1,20 @@
 """The frame of prompts in plain English, for chat and instruct models: fenced blocks in, fenced blocks out.
 
 The wording is ours. Solvers think between ``<think>`` and ``</think>`` and answer between ``<answer>`` and
-``</answer>``. Parsing is one pass of string searches (no regular expressions), so hostile text costs time in proportion
-to its length and no more.
+``</answer>``. Every search takes time in proportion to the length of the text, hostile text included.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _OWN_MARKS = {"<think>", "</think>", "<answer>", "</answer>"}
+_PYTHON = re.compile(r"[{. ]*i?py(?:thon)?[-_ ]*[0-9.]*(?![-\w])")
+_CODE = re.compile(r"\w\(|^[ \t]*(?:async|class|def|for|from|import|return|while)\b", re.MULTILINE)
 
 THINK_FIRST = (
     "Think step by step between <think> and </think>. Then give your answer between <answer> and </answer>; "
@@ -74,21 +76,47 @@ def fence(label: str, body: str) -> str:
 
 
 def fenced_blocks(text: str) -> list[tuple[str, str]]:
-    """Return (label, body) of every closed fenced block, in order. A fence closes on its own line, as in Markdown."""
+    """Return (label, body) of every closed fenced block, in order. A fence closes on its own line, as in Markdown.
+
+    A body loses the indentation of its opening fence. Every label of Python (``py``, ``python3.11``) is "python".
+    """
     blocks: list[tuple[str, str]] = []
-    label, width, body = "", 0, list[str]()
+    label, opened, indent, body = "", "", 0, list[str]()
     for line in text.replace("\r\n", "\n").split("\n"):
         bare = line.strip()
-        ticks = len(bare) - len(bare.lstrip("`"))
-        if width == 0:
-            if ticks >= 3 and "`" not in bare[ticks:]:
-                label, width, body = bare[ticks:].strip().lower(), ticks, []
-        elif ticks >= width and ticks == len(bare):
-            blocks.append((label, "\n".join(body)))
-            width = 0
+        marks = bare[: len(bare) - len(bare.lstrip(bare[:1]))] if bare[:1] in ("`", "~") else ""
+        if not opened:
+            if len(marks) >= 3 and "`" not in bare[len(marks) :]:
+                label, opened, indent, body = bare[len(marks) :].strip().lower(), marks, line.index(marks), []
+        elif marks == bare and marks.startswith(opened):
+            blocks.append(("python" if _PYTHON.match(label) else label, "\n".join(body)))
+            opened = ""
         else:
-            body.append(line)
+            body.append(line[min(indent, len(line) - len(line.lstrip())) :])
     return blocks
+
+
+def program_in(text: str, entry: str = "") -> str | None:
+    """Return the program among the fenced blocks of an answer, None when there is none.
+
+    It is the last block labelled Python, else the last one without a label. A block that defines ``entry``, the
+    function asked for, comes before others, and code before text, such as the output of an example.
+    """
+    blocks = [(label, body) for label, body in fenced_blocks(text) if label in ("", "python") and body.strip()]
+    defines = re.compile(rf"^(?:(?:async def|def|class) +{re.escape(entry)}\b|{re.escape(entry)} *=)", re.MULTILINE)
+
+    def rank(block: tuple[str, str]) -> tuple[bool, bool, bool]:
+        label, body = block
+        return bool(entry and defines.search(body)), bool(_CODE.search(body)), label == "python"
+
+    return max(reversed(blocks), key=rank)[1] if blocks else None
+
+
+def bare(answer: str, entry: str = "") -> str:
+    """Return the program in an answer, outside its thinking: that of its fenced blocks, else all of the answer."""
+    outside = split_thought(answer)[0]
+    marked = last_answer(outside) or outside
+    return program_in(marked, entry) or marked
 
 
 def last_block(blocks: list[tuple[str, str]], label: str) -> str:

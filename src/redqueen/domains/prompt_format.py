@@ -199,5 +199,12 @@ def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion, 
     return _decoded(tokenizer, completion.tokens[:-1])
 
 
+def end_tokens(tokenizer: PreTrainedTokenizerBase, generation_config: object) -> list[int]:
+    """Return what ends a completion: the tokenizer's end token and those of the model's generation config."""
+    known = getattr(generation_config, "eos_token_id", None)
+    listed = known if isinstance(known, list) else [known]
+    return sorted({int(t) for t in (*listed, tokenizer.eos_token_id) if t is not None})
+
+
 def _decoded(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> str:
     return str(tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False))

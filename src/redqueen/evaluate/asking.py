@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redqueen.domains.chat import THINK_FIRST, fence, fenced_blocks, last_answer, split_thought
+from redqueen.domains.chat import THINK_FIRST, fence, last_answer, program_in, split_thought
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.errors import UserError
 from redqueen.evaluate.questions import ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
@@ -52,7 +52,6 @@ def read_answer(question: Question, prompt_format: PromptFormat, text: str, fini
     if isinstance(question, MathsQuestion):
         found = marked if marked is not None else outside
         return (found.strip() or None) if marked is not None or "\\boxed{" in found else None
-    blocks = [body for label, body in fenced_blocks(marked or outside) if label in ("", "python", "python3", "py")]
-    if blocks:
-        return blocks[-1].strip("\n") or None
-    return (marked or "").strip("\n") or None
+    entry = question.test.entry if isinstance(question, FunctionQuestion) else "Solution" if question.entry else ""
+    program = program_in(marked or outside, entry)
+    return (program or marked or "").strip("\n") or None

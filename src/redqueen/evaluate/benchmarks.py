@@ -20,7 +20,7 @@ from redqueen.evaluate.livecode import read_question
 from redqueen.evaluate.questions import FunctionQuestion, MathsQuestion, Question, TaskQuestion
 from redqueen.nouns import Task
 from redqueen.verify.literals import LiteralError, canonical
-from redqueen.verify.unit_tests import UnitTest, human_eval_test, mbpp_test
+from redqueen.verify.unit_tests import UnitTest
 
 MINI = "mini"
 """The embedded suite: it needs neither hub nor file."""
@@ -124,11 +124,9 @@ def _cruxeval(kind: TaskKind) -> Callable[[Row, str], Question]:
 
 
 def _human_eval(row: Row, name: str) -> Question:
-    fields = {name: row.text(name) for name in ("prompt", "entry_point", "canonical_solution")}
-    prompt, gold = fields["prompt"], fields["canonical_solution"]
+    prompt, entry, gold = row.text("prompt"), row.text("entry_point"), row.text("canonical_solution")
     if row.has("test"):
-        test = human_eval_test({**fields, "task_id": name, "test": with_stand_in(row.text("test"))}, "")
-        test = UnitTest(name, "", test.tests, test.entry, test.helpers)
+        test = UnitTest(name, "", with_stand_in(row.text("test")) + "\ncheck(candidate)\n", entry, helpers=prompt)
     else:
         assertions = row.text("assertion") if row.has("assertion") else ""
         test = extended_test(row, prompt + gold, prompt, assertions)
@@ -139,10 +137,7 @@ def _mbpp(row: Row, name: str) -> Question:
     name = name if name.startswith("Mbpp/") else f"Mbpp/{name}"
     if row.has("plus_input"):
         reference = row.text("canonical_solution")
-        published = mbpp_test(
-            {n: row.text(n) for n in ("task_id", "entry_point", "assertion", "canonical_solution")}, ""
-        )
-        test = extended_test(row, reference, published.helpers, published.tests)
+        test = extended_test(row, reference, f"import math\n{reference}", row.text("assertion"))
         return FunctionQuestion(name, row.text("prompt"), test, gold=reference)
     reference = row.text("code", "canonical_solution")
     example = row.text("entry_point") if row.has("entry_point") else _entry_of(row, reference)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from redqueen.domains.chat import fenced_blocks
+from redqueen.domains.chat import bare
 from redqueen.domains.registry import grading, kind_of
 from redqueen.evaluate.livecode import ContestJudge
 from redqueen.evaluate.maths import MathsJudge
 from redqueen.evaluate.questions import ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
 from redqueen.nouns import Grade
 from redqueen.verify import Limits, Verifier
-from redqueen.verify.unit_tests import UnitTest, UnitTester, with_code
+from redqueen.verify.unit_tests import UnitTest, UnitTester
 
 MAX_PROGRAM_CHARS = 65_536
 """A longer program is not run, as everywhere in the verifier."""
@@ -67,46 +68,36 @@ class Judge:
 
         Raises UserError when a grader that is needed cannot be had.
         """
-        grades: dict[tuple[Question, str | None], Grade] = {}
-        tasks: list[tuple[TaskQuestion, str]] = []
-        tests: list[tuple[FunctionQuestion, str]] = []
-        contests: list[tuple[ContestQuestion, str]] = []
-        maths: list[tuple[MathsQuestion, str]] = []
-        for question, answer in dict.fromkeys(pairs):
-            if answer is None:
-                grades[question, answer] = Grade(False, "unparsable", "no answer")
-                continue
-            match question:
-                case TaskQuestion():
-                    tasks.append((question, answer))
-                case MathsQuestion():
-                    maths.append((question, answer))
-                case _ if len(answer) > MAX_PROGRAM_CHARS:
-                    grades[question, answer] = Grade(False, "too-large", "source")
-                case FunctionQuestion():
-                    tests.append((question, answer))
-                case ContestQuestion():
-                    contests.append((question, answer))
-        if tasks:
-            graded = self._verify([(q, bare(a) if kind_of(q.task).is_multiline else a) for q, a in tasks])
-            grades.update(zip(tasks, graded, strict=True))
-        if tests:
-            grades.update(zip(tests, self._tester.grade([solution(q, a) for q, a in tests]), strict=True))
-        if contests:
-            grades.update(zip(contests, self._contest.grade([(q, bare(a)) for q, a in contests]), strict=True))
-        if maths:
-            grades.update(zip(maths, self._maths.grade([(q.gold, a) for q, a in maths]), strict=True))
-        return [grades[pair] for pair in pairs]
+        judges: dict[type, Callable[[list[Any]], list[Grade]]] = {
+            TaskQuestion: self._verify,
+            FunctionQuestion: lambda asked: self._tester.grade([solution(q, a) for q, a in asked]),
+            ContestQuestion: lambda asked: self._contest.grade(
+                [(q, bare(a, "Solution" if q.entry else "")) for q, a in asked]
+            ),
+            MathsQuestion: lambda asked: self._maths.grade([(q.gold, a) for q, a in asked]),
+        }
+        grades = {pair: _refused(*pair) for pair in dict.fromkeys(pairs)}
+        for kind, judge in judges.items():
+            asked = [pair for pair, refused in grades.items() if refused is None and isinstance(pair[0], kind)]
+            grades.update(zip(asked, judge(asked) if asked else [], strict=True))
+        return [grades[pair] for pair in pairs]  # type: ignore[misc]  # every question is of one of the kinds
 
-    def _verify(self, pairs: list[tuple[TaskQuestion, str]]) -> list[Grade]:
+    def _verify(self, asked: list[tuple[TaskQuestion, str]]) -> list[Grade]:
         verifier = self._verifier
-        return verifier.drive(grading(q.grade or kind_of(q.task).grade, q.task, a, verifier.rules) for q, a in pairs)
+        return verifier.drive(
+            grading(
+                q.grade or kind_of(q.task).grade, q.task, bare(a) if kind_of(q.task).is_multiline else a, verifier.rules
+            )
+            for q, a in asked
+        )
 
 
-def bare(answer: str) -> str:
-    """Return a program without the Markdown fence around it: the last fenced block, or the answer as it stands."""
-    blocks = [body for label, body in fenced_blocks(answer) if label in ("", "python", "python3", "py")]
-    return blocks[-1] if blocks else answer
+def _refused(question: Question, answer: str | None) -> Grade | None:
+    """Return the grade of an answer that no grader need see, or None."""
+    if answer is None:
+        return Grade(False, "unparsable", "no answer")
+    is_long = len(answer) > MAX_PROGRAM_CHARS and isinstance(question, FunctionQuestion | ContestQuestion)
+    return Grade(False, "too-large", "source") if is_long else None
 
 
 def solution(question: FunctionQuestion, answer: str) -> UnitTest:
@@ -115,7 +106,6 @@ def solution(question: FunctionQuestion, answer: str) -> UnitTest:
     An answer to a stub may be the rest of it, or a whole program with the function in it; then the stub stands before
     it for what it imports and defines.
     """
-    code = bare(answer)
-    if question.stub and not re.search(rf"^(?:async def|def|class) +{re.escape(question.test.entry)}\b", code, re.M):
-        return with_code(question.test, question.stub + code)
-    return with_code(question.test, f"{question.stub}\n{code}" if question.stub else code)
+    code = bare(answer, question.test.entry)
+    is_whole = re.search(rf"^(?:async def|def|class) +{re.escape(question.test.entry)}\b", code, re.M)
+    return replace(question.test, code=question.stub + ("\n" if question.stub and is_whole else "") + code)

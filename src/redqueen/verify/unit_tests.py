@@ -8,13 +8,15 @@ a nonce, from a process that never held any untrusted code.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from redqueen.errors import UserError
 from redqueen.nouns import Grade
@@ -32,6 +34,7 @@ TEST_LIMITS = Limits(
     cpu_ms=10_000, accept_cpu_ms=10_000, wall_ms=30_000, memory_bytes=1 << 30, max_output_chars=1 << 20
 )
 """Benchmarks are written for machines that wait: seconds, not milliseconds (ours)."""
+_NO_TEST = "no-test"
 _GRACE_S = 2.0
 _TRIES = 2
 
@@ -50,6 +53,54 @@ class UnitTest:
     tests: str
     entry: str
     helpers: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("code", "tests", "entry", "helpers"):
+            if not isinstance(given := getattr(self, name), str):
+                raise UserError(f"{name} of the unit test {self.id} is {given!r:.100}: give a text")
+
+
+def runnable_tests(tests: object, entry: object, where: str) -> str:
+    """Return the tests of a data set's row as statements that run: a list of assertions (MBPP) as one text.
+
+    HumanEval's ``check(candidate)`` and functions of pytest are called where nothing calls them. Raises UserError,
+    which begins with ``where``, for tests that are not Python text or that would never run.
+    """
+    if not (isinstance(entry, str) and entry.isidentifier()):
+        raise UserError(f"{where}: entry is {entry!r:.100}: give the name of the function that the tests call")
+    is_list = isinstance(tests, Iterable) and not isinstance(tests, str | bytes | Mapping)
+    parts: list[Any] = list(tests) if is_list else [tests]  # type: ignore[call-overload]
+    if not all(isinstance(part, str) for part in parts):
+        raise UserError(f"{where}: tests are {tests!r:.100}: give Python with assertions, as a text or a list of texts")
+    text = "\n".join(parts)
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"{where}: the tests are not Python ({error}): give assertions that call {entry}") from None
+    calls = [_call(node, where) for node in body if _is_uncalled_test(node, body)]
+    return "\n".join([text, *calls])
+
+
+def _is_uncalled_test(node: ast.stmt, body: Sequence[ast.stmt]) -> bool:
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    others = (inner for other in body if other is not node for inner in ast.walk(other))
+    if any(isinstance(inner, ast.Name) and inner.id == node.name for inner in others):
+        return False
+    inside = list(ast.walk(node))
+    asserts = any(isinstance(inner, ast.Assert) or "assert" in getattr(inner, "attr", "") for inner in inside)
+    return asserts or node.name == "check" or node.name.lower().startswith("test")
+
+
+def _call(node: ast.stmt, where: str) -> str:
+    """Return the statement that calls an uncalled test. Raises UserError where it needs what only its author knows."""
+    name = getattr(node, "name", "")
+    if isinstance(node, ast.FunctionDef) and not node.decorator_list and None not in node.args.kw_defaults:
+        names = [argument.arg for argument in node.args.posonlyargs + node.args.args]
+        needed = names[: len(names) - len(node.args.defaults)]
+        if not needed or needed == ["candidate"] or (name == "check" and len(needed) == 1):
+            return f"{name}({'candidate' if needed else ''})"
+    raise UserError(f"{where}: nothing calls {name} of the tests: call it at their end")
 
 
 class UnitTester:
@@ -84,7 +135,10 @@ class UnitTester:
             pair.close()
 
     def grade(self, tests: Sequence[UnitTest]) -> list[Grade]:
-        """Grade each program, in order. ``ok`` with ``correct`` False: it ran, and a test failed (detail: how)."""
+        """Grade each program, in order. ``ok`` with ``correct`` False: it ran, and a test failed (detail: how).
+
+        Raises UserError for tests that cannot run, and for those that any function passes.
+        """
         if os.getpid() != self._owner:
             raise UserError("a unit tester serves the process that opened it: open another one after a fork")
         num_pairs = len(self._pairs)
@@ -94,7 +148,11 @@ class UnitTester:
 
         with self._lock, ThreadPoolExecutor(num_pairs) as threads:
             shares = list(threads.map(work, range(num_pairs)))
-        return [shares[i % num_pairs][i // num_pairs] for i in range(len(tests))]
+        grades = [shares[i % num_pairs][i // num_pairs] for i in range(len(tests))]
+        for test, grade in zip(tests, grades, strict=True):
+            if grade.verdict == _NO_TEST:
+                raise UserError(f"{test.id}: the tests {grade.detail}")
+        return grades
 
 
 class _ZygotePair:
@@ -246,7 +304,11 @@ class _Game:
             self.decide(Grade(True, "ok"))
         elif kind == "failed":
             self.decide(Grade(False, "ok", detail))
-        elif kind in ("syntax", "memory"):
+        elif kind in ("untested", "broken", "syntax"):
+            why = "pass whatever the function returns: give assertions about its values"
+            self.decide(grade := Grade(False, _NO_TEST, why if kind == "untested" else f"cannot run ({detail})"))
+            self.outcome = grade  # whatever the program did
+        elif kind == "memory":
             self.decide(Grade(False, "infra", f"the tests end with {kind} {detail}", lost=True))
 
     def hear_player(self, kind: str, detail: str, text: str) -> None:
@@ -278,28 +340,3 @@ class _Game:
             verdict, detail = death(self.tester.job, self.tester.end)
             return Grade(False, "infra", f"the tests ended with {verdict} {detail}", lost=True)
         return self.outcome or Grade(False, "infra", "no outcome", lost=True)
-
-
-def human_eval_test(item: dict[str, str], completion: str) -> UnitTest:
-    """A HumanEval item (``task_id, prompt, entry_point, test``) with a completion of its prompt, as a ``UnitTest``."""
-    return UnitTest(
-        id=item["task_id"],
-        code=item["prompt"] + completion,
-        tests=item["test"] + "\ncheck(candidate)\n",
-        entry=item["entry_point"],
-        helpers=item["prompt"],
-    )
-
-
-def mbpp_test(item: dict[str, str], code: str) -> UnitTest:
-    """An MBPP item (``task_id, entry_point, assertion, canonical_solution``) with a program for it, as a ``UnitTest``.
-
-    The tests of some items use ``math``, or what the reference solution imports.
-    """
-    helpers = "import math\n" + item["canonical_solution"]
-    return UnitTest(item["task_id"], code, item["assertion"], item["entry_point"], helpers)
-
-
-def with_code(test: UnitTest, code: str) -> UnitTest:
-    """The same tests for another program."""
-    return replace(test, code=code)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from redqueen.config import VerifyConfig
-from redqueen.domains.chat import THINK_FIRST, fence, fenced_blocks, last_block
+from redqueen.domains.chat import THINK_FIRST, fence, fenced_blocks, last_block, program_in
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.nouns import Task
 
@@ -134,7 +134,7 @@ def _read_literal(answer: str) -> str | None:
 
 
 def _read_answered_program(answer: str) -> str | None:
-    return last_block(fenced_blocks(answer), "python") or None
+    return program_in(answer, "f")
 
 
 DEDUCTION = Words(partial(_propose_program, _SEES_INPUT), _solve_output, _read_program, _read_literal)

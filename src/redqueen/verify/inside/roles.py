@@ -15,10 +15,15 @@ from .encode import NotPlain, TooLarge, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
     from typing import NoReturn
 
 NO_MORE = b"\xff\xff\xff\xff"
 """Instead of a length: no message follows."""
+_BROKEN = (ImportError, NameError, SyntaxError)
+"""What tests raise that no program passes."""
+_OBJECT = object()
 
 
 def play_role(socket: int) -> NoReturn:
@@ -93,18 +98,38 @@ def _be_tester(job: child.Job, replies: child.Replies) -> None:
     code = child.compile_program(job, replies)
     if code is None:
         return
+    for always in (_return_none, _return_an_object):  # tests that pass with both test nothing
+        error = _run_tests(code, job, always)
+        if not (error is None or isinstance(error, _BROKEN)):
+            break
+    else:
+        replies.send("untested" if error is None else "broken", child.class_name(error))
+        return
+    error = _run_tests(code, job, candidate)
+    replies.send("passed" if error is None else "failed", child.class_name(error))
+
+
+def _run_tests(code: CodeType, job: child.Job, candidate: Callable[..., object]) -> BaseException | None:
+    """Run the tests in a new namespace, as a script, and return what they raise."""
     try:
-        namespace = child.load_program(
-            syntax.to_code(syntax.parse(job.inputs[1], "<helpers>"), "<helpers>"), gated=False
-        )
-        namespace[job.entry] = namespace["candidate"] = candidate
+        helpers = syntax.to_code(syntax.parse(job.inputs[1], "<helpers>"), "<helpers>")
+        namespace = child.load_program(helpers, gated=False)
+        namespace |= {"__name__": "__main__", job.entry: candidate, "candidate": candidate}
         exec(code, namespace)
     except MemoryError:
         raise
     except BaseException as error:
-        replies.send("failed", child.class_name(error))
-        return
-    replies.send("passed")
+        has_passed = isinstance(error, SystemExit) and not error.code  # as of a script
+        return None if has_passed else error
+    return None
+
+
+def _return_none(*_: object, **__: object) -> object:
+    return None
+
+
+def _return_an_object(*_: object, **__: object) -> object:
+    return _OBJECT
 
 
 def _exception(name: str) -> Exception:
