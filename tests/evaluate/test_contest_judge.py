@@ -73,6 +73,10 @@ def test_programs_that_read_and_print_are_judged_by_what_they_print(judge: Judge
         "from collections import deque\nimport heapq, math, bisect, itertools, time, threading\ninput()\n"
         "print(sum(map(int, input().split())))",
         "```python\ninput()\nprint(sum(int(x) for x in input().split()))\n```",
+        "```\ninput()\nprint(sum(int(x) for x in input().split()))\n```\nOutput:\n```\n3\n```",
+        "import os\nprint(sum(map(int, os.read(0, os.fstat(0).st_size).split()[1:])))",
+        "import io, os, sys\nx = io.BytesIO(os.read(sys.stdin.fileno(), 9999)).read().split()\n"
+        "os.write(1, b'%d' % sum(map(int, x[1:])))",
     ]
     assert verdicts(judge, question, *right) == [(True, "ok")] * len(right)
 
@@ -95,7 +99,7 @@ def test_wrong_programs_and_cheats_get_nothing(judge: Judge, tmp_path: Path) -> 
         "",
     )
     assert [correct for correct, _ in found] == [False] * len(found)
-    assert found[3][1] == "timeout" and found[9][1] != "ok"
+    assert found[3][1] == "timeout" and found[4][1] == "error" and found[9][1] != "ok"
     assert "infra" not in {verdict for _, verdict in found}
 
 

@@ -42,22 +42,33 @@ AROUND_A_TEXT = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_B
 """Steps of a pickle that is one text, in all protocols."""
 
 _PROGRAM = """
-import builtins as _builtins, io as _io, sys as _sys
+import builtins as _builtins, io as _io, os as _os, sys as _sys, types as _types
+
+class _Stream(_io.BytesIO):
+    pass
 
 def f(_text):
-    _out = _io.TextIOWrapper(_io.BytesIO(), "utf-8", newline="")
-    _sys.stdin = _io.TextIOWrapper(_io.BytesIO(_text.encode()), "utf-8")
-    _sys.stdout = _out
+    _in, _said = _Stream(_text.encode()), _Stream()
+    _in.fileno, _said.fileno = lambda: 100, lambda: 101  # of 0 and 1 ``input`` asks what they are
+    _write = _os.write
+    _os.read = lambda fd, size: _in.read(size)
+    _os.write = lambda fd, data: _said.write(data) if fd in (1, 101) else len(data)
+    _os.fstat = lambda fd: _types.SimpleNamespace(st_size=len(_in.getvalue()))
+    _out = _sys.stdout = _io.TextIOWrapper(_said, "utf-8", newline="")
+    _sys.stdin = _io.TextIOWrapper(_in, "utf-8")
     _open = _builtins.open
     _builtins.exit = _builtins.quit = _sys.exit  # the module that defines them is not loaded here
-    _builtins.open = lambda file, *a, **k: _sys.stdin if file in (0, "/dev/stdin") else _open(file, *a, **k)
+    _builtins.open = lambda file, *a, **k: _sys.stdin if file in (0, 100, "/dev/stdin") else _open(file, *a, **k)
     try:
-        exec(compile({code!r}, "program", "exec"), {{"__name__": "__main__"}})
+        exec(compile({code!r}, "<program\\ud800>", "exec"), {{"__name__": "__main__"}})
     except SystemExit:
         pass
+    finally:
+        _os.write = _write  # the harness writes its replies by it
     _out.flush()
-    return _out.buffer.getvalue().decode("utf-8", "replace")
+    return _said.getvalue().decode("utf-8", "replace")
 """
+"""The file's name has no bytes, so that a syntax error does not open it, see ``verify/inside/child.py``."""
 
 _METHOD = """
 import json as _json
@@ -73,7 +84,7 @@ from math import *
 _space = dict(globals())
 
 def f(*_arguments):
-    exec(compile({code!r}, "program", "exec"), _space)
+    exec(compile({code!r}, "<program\\ud800>", "exec"), _space)
     return getattr(_space["Solution"](), {entry!r})(*_arguments)
 """
 
