@@ -2,14 +2,20 @@
 
 import ast
 import re
+import subprocess
 from pathlib import Path
 
+import pytest
+
+from redqueen.config import Config
 from redqueen.domains.registry import kinds
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "redqueen"
 FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 400, 60
+GENERATED = ("cli.md", "paper_map.md")
+not_reached = pytest.mark.xfail(reason="the budget of this release is not reached yet")
 
 
 def test_no_file_is_longer_than_four_hundred_lines() -> None:
@@ -26,6 +32,42 @@ def test_no_function_is_longer_than_sixty_lines() -> None:
                 if num_lines > MOST_LINES_OF_A_FUNCTION:
                     too_long[f"{path.relative_to(PACKAGE)}: {node.name}"] = num_lines
     assert too_long == {}
+
+
+def words(*paths: Path) -> int:
+    return sum(len(path.read_text(encoding="utf-8").split()) for path in paths)
+
+
+def tracked(folder: str = ".") -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z", folder], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+@not_reached
+def test_the_package_without_the_sandbox_has_at_most_31_000_lines() -> None:
+    files = [path for path in FILES if PACKAGE / "verify" not in path.parents]
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 31_000
+
+
+@not_reached
+def test_the_config_has_at_most_100_fields_in_six_files() -> None:
+    sections = [field.annotation for field in Config.model_fields.values()]
+    assert sum(len(section.model_fields) for section in sections) <= 100  # type: ignore[union-attr]
+    assert len(list((PACKAGE / "config").glob("*.py"))) <= 6
+
+
+def test_documents_keep_to_their_budgets_of_words() -> None:
+    assert words(ROOT / "README.md") <= 900
+    assert words(ROOT / "CHANGELOG.md") <= 1_500
+    assert words(*(path for path in tracked("docs") if path.suffix == ".md" and path.name not in GENERATED)) <= 30_000
+    assert words(*(path for path in tracked("experiments") if path.suffix == ".md")) <= 12_000
+
+
+@not_reached
+def test_the_repository_without_history_has_at_most_15_megabytes() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no git checkout")
+    assert sum(path.stat().st_size for path in tracked()) <= 15_000_000
 
 
 def test_every_folder_of_tests_is_a_folder_of_the_package() -> None:
