@@ -26,13 +26,13 @@ from redqueen.errors import UserError
 from redqueen.evolve.merge import mean_of
 from redqueen.evolve.probe import Prober
 from redqueen.files import apply_override
-from redqueen.journal import Journal
 from redqueen.journal.read import as_task
-from redqueen.learn.distillation import distil
+from redqueen.learn.distillation import examples_of, fine_tune
 from redqueen.nouns import Individual, Rating, Task
 from redqueen.report.task_list import TaskFilter, find_tasks
-from redqueen.run.right_answers import right_answers
-from redqueen.run.store import JOURNAL, load_run_config
+from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.store import CHECKPOINTS, load_run_config
+from redqueen.state import state_from_plain
 from redqueen.streams import Streams
 
 
@@ -61,13 +61,17 @@ def play(args: argparse.Namespace) -> None:
     if not 1 <= args.several <= most:
         raise UserError(f"--several {args.several}: this run has room for 1 to {most} readers")
     tasks = fresh_tasks(args.judge, args.run_dir, args.tasks)
-    with open_engine(config) as engine, Journal.open(args.run_dir / JOURNAL, read_only=True) as journal:
-        rng, streams = np.random.default_rng(args.seed), Streams(args.seed, 0)
-        examples = right_answers(journal, (), engine.prompt_format, engine.tokenizer, rng)
+    checkpoint = Checkpoint.latest_valid(args.run_dir / CHECKPOINTS)
+    if checkpoint is None:
+        raise UserError(f"{args.run_dir} has no checkpoint")
+    answers = state_from_plain(checkpoint.state["state"]).answers.by_task.values()
+    with open_engine(config) as engine:
+        streams = Streams(args.seed, 0)
+        examples = examples_of(answers, engine.prompt_format, engine.tokenizer)
         names, began = ["base", *(f"reader {i + 1}" for i in range(args.several))], time.monotonic()
         engine.store.reset(0, args.seed)
         for slot in range(1, len(names)):
-            made = distil(examples, engine.store, engine.learner, slot, config.distill, rng, args.seed)
+            made = fine_tune(examples, engine.store, engine.learner, slot, config.distill, Streams(args.seed, slot))
         print(f"{made.num_answers:,} answers in {time.monotonic() - began:.0f} s, {len(tasks):,} tasks", flush=True)
         if args.several > 1:
             engine.store.load(len(names), mean_of([engine.store.genotype(slot) for slot in range(1, len(names))]))

@@ -57,7 +57,7 @@ def test_a_step_hands_its_tasks_from_teachers_to_their_students_and_counts_itsel
         (p.candidate.id, opponent[p.candidate.teacher]) for p in report.proposals
     ]
     assert all(len(a.outcomes) == len(a.completions) == 4 for a in report.answered)
-    assert set(report.seconds) == {"match", "propose", "verify", "solve", "learn", "evolve"}
+    assert set(report.seconds) == {"match", "propose", "verify", "solve", "learn", "distill", "evolve"}
 
 
 def test_the_verifier_and_not_the_teacher_says_what_a_task_gives(table: Table) -> None:

@@ -1,15 +1,15 @@
-"""One step of PopuLoRA in its five phases: the file to read first.
+"""One step of PopuLoRA, phase by phase: the file to read first.
 
-    1. matchmaking -> 2. proposal -> 3. verification -> 4. solving -> 5. update, then evolution
+    match -> propose -> verify -> solve -> learn -> distill -> evolve
 
-Each phase is a function below, in this order; it takes what the earlier phases returned. The state is an argument and
-a result, and is never changed in place. Every random draw comes from a stream named by (seed, step, purpose). Only the
-members' adapters (``engine.store``, ``engine.learner``) change in place, in phase 5.
+Each phase is a function below, in this order, and takes the results of the phases before it. The state is an argument
+and a result and is never changed in place. Every random draw comes from a stream named by (seed, step, purpose). Only
+the members' adapters (``engine.store``, ``engine.learner``) change in place, from ``learn`` on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from redqueen.engine import Engine
@@ -19,7 +19,9 @@ from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
 from redqueen.evolve.islands import islands_of
 from redqueen.evolve.merge import merge_into
 from redqueen.evolve.probe import Looks, prober_of
+from redqueen.learn.answers import VerifiedAnswer
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
+from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.learn.followers import renew_references
 from redqueen.learn.schedule import tunings
 from redqueen.match import payoff
@@ -75,6 +77,7 @@ class StepReport:
     pressures: dict[str, Pressure]
     credit: Credit
     updates: tuple[UpdateStats, ...]
+    distilled: Distilled | None
     births: tuple[Birth, ...]
     newborns: tuple[Individual, ...]
     admitted: tuple[Entry, ...]
@@ -85,7 +88,7 @@ class StepReport:
 def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False) -> tuple[State, StepReport]:
     """Play one step and return the new state with the report of what happened.
 
-    ``is_last``: the run ends with it, whatever its number, so that nobody is born.
+    ``is_last``: the run ends with this step, whatever its number.
     """
     streams = Streams(engine.config.run.rng_seed, state.step + 1)
 
@@ -98,8 +101,18 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
     answered, replayed = solving(state, engine, streams, clock, matches=matches, tasks=valid(judged))
     with clock.phase("learn"):
         state, learned = update(
-            state, engine, matches=matches, proposals=proposals, judged=judged, answered=answered, replayed=replayed
+            state,
+            engine,
+            streams,
+            matches=matches,
+            proposals=proposals,
+            judged=judged,
+            answered=answered,
+            replayed=replayed,
         )
+    is_last = is_last or state.step == engine.config.run.num_steps
+    with clock.phase("distill"):
+        state, distilled = distillation(state, engine, streams, clock.part, is_last)
     with clock.phase("evolve"):
         state, evolved = evolution(state, engine, streams, is_last)
 
@@ -113,6 +126,7 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
         pressures=learned.pressures,
         credit=learned.credit,
         updates=learned.stats,
+        distilled=distilled,
         births=tuple(child.birth for child in evolved.newborns),
         newborns=tuple(child.individual for child in evolved.newborns),
         admitted=evolved.admitted,
@@ -188,6 +202,7 @@ def solving(
 def update(
     state: State,
     engine: Engine,
+    streams: Streams,
     *,
     matches: Sequence[Match],
     proposals: Sequence[Proposal],
@@ -226,6 +241,7 @@ def update(
         rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, everything), window),
         memory=task_memory.remember(state.memory, tasks, solved),
         archive=state.archive.looked_at(solve_fracs(replayed), state.step + 1).add(tasks, solved, state.step + 1),
+        answers=state.answers.add(answered, streams),
         baselines=credit.baselines,
         broken=(state.broken - {living[s.slot] for s in stats if s.stepped})
         | {living[s.slot] for s in stats if not s.ok},
@@ -233,13 +249,32 @@ def update(
     return state, Update(tuple(games), pressures, credit, tuple(stats))
 
 
-def evolution(state: State, engine: Engine, streams: Streams, is_last: bool = False) -> tuple[State, Evolution]:
-    """Phase 5, every k steps: the fittest enter the hall of fame; children take the slots of the weakest.
+def distillation(
+    state: State, engine: Engine, streams: Streams, tell: Callable[[str], None], is_last: bool
+) -> tuple[State, Distilled | None]:
+    """Phase 6, every k steps: fine-tune a fresh adapter on all verified answers and reset every student to it.
+
+    Without answers the students stay as they are. Not in the last step: the product of the run is distilled after it.
+    """
+    every = engine.config.distill.restart_every_steps
+    if is_last or not every or state.step % every:
+        return state, None
+    distilled = fine_tune_distilled(state.answers.by_task.values(), engine, streams, tell)
+    if not distilled.num_answers:
+        return state, distilled
+    for student in state.students:
+        engine.store.copy(engine.config.slots.distilled[0], student.slot)
+    broken = state.broken - {student.id for student in state.students}
+    return replace(state, broken=broken, distilled_step=state.step), distilled
+
+
+def evolution(state: State, engine: Engine, streams: Streams, is_last: bool) -> tuple[State, Evolution]:
+    """Phase 7, every k steps: the fittest enter the hall of fame; children take the slots of the weakest.
 
     Not in the last step: a child born then would be evaluated before it has learned.
     """
     config = engine.config.evolve
-    if is_last or state.step % config.every_steps or state.step == engine.config.run.num_steps:
+    if is_last or state.step % config.every_steps:
         return state, Evolution()
     looks = Looks.at(
         state.archive, state.students, prober_of(engine, engine.config, streams), config, streams.rng("probe")
@@ -270,6 +305,15 @@ def evolution(state: State, engine: Engine, streams: Streams, is_last: bool = Fa
             )
     figures = looks.figures([child.birth.replaced for child in newborns])
     return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted), figures)
+
+
+def fine_tune_distilled(
+    answers: Iterable[VerifiedAnswer], engine: Engine, streams: Streams, tell: Callable[[str], None]
+) -> Distilled:
+    """Fine-tune the adapter in the slot of the distilled one on ``answers``, from the bare base."""
+    examples = examples_of(answers, engine.prompt_format, engine.tokenizer)
+    [slot] = engine.config.slots.distilled
+    return fine_tune(examples, engine.store, engine.learner, slot, engine.config.distill, streams, tell)
 
 
 def students_of(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
 from redqueen.evolve.fitness import Evidence
 from redqueen.evolve.genes import founder_genes
+from redqueen.learn.answers import MAX_ANSWERS, AnswerArchive
 from redqueen.learn.baselines import Baselines
 from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
@@ -32,7 +33,8 @@ class State:
     its latest games, in order of time: a student's solve rate, a teacher's complement of it; ``rewards`` its mean
     rewards of the latest steps, ``baselines`` the teachers' running ones. ``memory`` is which classes of task were
     posed, ``hall`` the frozen past members, ``archive`` tasks of all ages, ``probes`` what students solved of the last
-    probe.
+    probe. ``answers`` are the verified answers that are distilled, ``distilled_step`` the latest step in which the
+    students were reset to the distilled adapter (0: none).
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -49,6 +51,8 @@ class State:
     rewards: dict[str, tuple[float, ...]] = field(default_factory=dict)
     archive: TaskArchive = field(default_factory=TaskArchive)
     probes: dict[str, float] = field(default_factory=dict)
+    answers: AnswerArchive = field(default_factory=AnswerArchive)
+    distilled_step: int = 0
 
     @property
     def evidence(self) -> Evidence:
@@ -71,9 +75,9 @@ class State:
         return tuple(entry.individual for entry in self.hall.entries)
 
     @property
-    def has_newborns(self) -> bool:
-        """Whether a member was born in the latest step, and so has not learned yet."""
-        return self.step > 0 and any(i.born_step == self.step for i in self.individuals)
+    def has_new_members(self) -> bool:
+        """Whether a member was born in the latest step, or the students distilled: they have not been in a match."""
+        return self.step > 0 and self.step in (self.distilled_step, *(i.born_step for i in self.individuals))
 
     @property
     def players(self) -> dict[str, Individual]:
@@ -106,7 +110,8 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     memory = TaskMemory(config.propose.class_decay_frac)
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)
-    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive)
+    answers = AnswerArchive(MAX_ANSWERS if config.keeps_answers else 0)
+    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive, answers=answers)
 
 
 def state_to_plain(state: State) -> dict[str, Any]:

@@ -21,10 +21,13 @@ def unheard(done: int, total: int, tokens: int = 0) -> None:
 
 
 class Clock:
-    """Sums wall-clock seconds by phase; ``on_phase`` is told when one begins (for live progress)."""
+    """Sums wall-clock seconds by phase, for live progress: ``on_phase`` is called when one begins, and ``part`` with
+    words when a part of it begins."""
 
-    def __init__(self, on_phase: Callable[[str], None] = lambda phase: None) -> None:
-        self._on_phase = on_phase
+    def __init__(
+        self, on_phase: Callable[[str], None] = lambda phase: None, part: Callable[[str], None] = lambda words: None
+    ) -> None:
+        self._on_phase, self.part = on_phase, part
         self._seconds: dict[str, float] = {}
 
     @contextmanager

@@ -1,18 +1,18 @@
 """Distillation: text learned by cross-entropy, by one adapter, from its beginning."""
 
-import numpy as np
 import pytest
 import torch
 from tiny_models import tiny_bank
 
 from redqueen.config import DistillConfig, LearnConfig
 from redqueen.learn.batches import by_member
-from redqueen.learn.distillation import Distilled, Example, distil, is_restart_due, last_restart, rate_at
+from redqueen.learn.distillation import Distilled, Example, fine_tune, rate_at
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.nouns import Completion, Rollout, Tuning
 from redqueen.policy.bank import AdapterBank
 from redqueen.population.genotype import flattened
+from redqueen.streams import Streams
 
 EXAMPLES = [Example((3, 4, 5 + i), (6 + i, 7, 8)) for i in range(5)]
 CONFIG = DistillConfig(num_epochs=2, batch_size=2, learning_rate=1e-2, warmup_updates=0)
@@ -36,7 +36,7 @@ def taught(examples: list[Example], config: DistillConfig = CONFIG, seed: int = 
     bank = tiny_bank("llama")
     learner = TorchLearner(bank, LearnConfig())
     store = TorchStore(bank, learner)
-    return bank, distil(examples, store, learner, 1, config, np.random.default_rng(seed))
+    return bank, fine_tune(examples, store, learner, 1, config, Streams(seed, 0))
 
 
 def test_the_rate_rises_over_the_warm_up_and_falls_linearly_to_zero() -> None:
@@ -45,14 +45,6 @@ def test_the_rate_rises_over_the_warm_up_and_falls_linearly_to_zero() -> None:
     wanted = [0.25, 0.45, 0.6, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
     assert [rate_at(i, 10, config) for i in range(10)] == pytest.approx(wanted)
     assert rate_at(0, 2, DistillConfig(learning_rate=1.0, warmup_updates=0)) == 1.0
-
-
-def test_a_restart_is_due_after_every_so_many_steps_and_never_at_0() -> None:
-    every_two = DistillConfig(restart_every_steps=2)
-    assert [is_restart_due(every_two, step) for step in range(5)] == [False, False, True, False, True]
-    # Behind step 2 the students restart before step 3: a run that has played 2 has had none.
-    assert [last_restart(every_two, step) for step in range(6)] == [0, 0, 0, 2, 2, 4]
-    assert not is_restart_due(DistillConfig(), 2) and last_restart(DistillConfig(), 9) == 0
 
 
 def test_a_supervised_update_reports_the_mean_nats_of_a_token_whatever_the_sampler_said() -> None:
@@ -116,7 +108,7 @@ def test_it_begins_anew_whatever_was_in_the_slot() -> None:
     learner = TorchLearner(bank, LearnConfig())
     store = TorchStore(bank, learner)
     for _ in range(2):
-        distil(EXAMPLES, store, learner, 1, CONFIG, np.random.default_rng(0))
+        fine_tune(EXAMPLES, store, learner, 1, CONFIG, Streams(0, 0))
     once = taught(EXAMPLES)[0]
     assert torch.equal(flattened(bank.genotype(1)), flattened(once.genotype(1)))
 
@@ -124,11 +116,11 @@ def test_it_begins_anew_whatever_was_in_the_slot() -> None:
 def test_no_moments_are_left_of_it_for_a_checkpoint_to_hold() -> None:
     bank = tiny_bank("llama")
     learner = TorchLearner(bank, LearnConfig())
-    distil(EXAMPLES, TorchStore(bank, learner), learner, 1, CONFIG, np.random.default_rng(0))
+    fine_tune(EXAMPLES, TorchStore(bank, learner), learner, 1, CONFIG, Streams(0, 0))
     assert learner.state_dict() == {} and not learner.moments(1)
 
 
-def test_every_answer_is_read_once_an_epoch_and_at_most_so_many_are_read() -> None:
+def test_every_answer_is_used_once_an_epoch() -> None:
     told: list[str] = []
     bank = tiny_bank("llama")
     learner = TorchLearner(bank, LearnConfig())
@@ -141,18 +133,17 @@ def test_every_answer_is_read_once_an_epoch_and_at_most_so_many_are_read() -> No
 
     learner.update = noting  # type: ignore[assignment, method-assign]
     store = TorchStore(bank, learner)
-    distil(EXAMPLES, store, learner, 1, CONFIG, np.random.default_rng(0), tell=told.append)
+    fine_tune(EXAMPLES, store, learner, 1, CONFIG, Streams(0, 0), tell=told.append)
     assert told == [f"update {i} of 6" for i in range(1, 7)]
     for epoch in (read[:5], read[5:]):
         assert sorted(epoch) == sorted(one.answer for one in EXAMPLES)
-    assert taught(EXAMPLES, CONFIG.model_copy(update={"max_answers": 3}))[1].num_answers == 3
 
 
 def test_where_no_update_is_finite_nothing_was_distilled() -> None:
     bank = tiny_bank("llama")
     learner = TorchLearner(bank, LearnConfig())
     bank.base.model.get_output_embeddings().weight.data.fill_(float("nan"))
-    result = distil(EXAMPLES, TorchStore(bank, learner), learner, 1, CONFIG, np.random.default_rng(0))
+    result = fine_tune(EXAMPLES, TorchStore(bank, learner), learner, 1, CONFIG, Streams(0, 0))
     assert result.num_answers == 0 and torch.isfinite(bank.flat[1]).all()
 
 

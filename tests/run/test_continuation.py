@@ -68,7 +68,7 @@ def test_a_run_that_is_made_as_short_as_it_is_ends_with_its_evaluation_and_its_p
 
 def test_a_run_does_not_end_with_children_that_have_not_learned(over: Path) -> None:
     shutil.rmtree(over / CHECKPOINTS / "step-000004")
-    with pytest.raises(UserError, match=r"children were born in step 2 that have not learned yet: give at least 3"):
+    with pytest.raises(UserError, match=r"members that are new in step 2 have not been in a match: give at least 3"):
         resume(over, overrides=["run.num_steps=2"])
 
 

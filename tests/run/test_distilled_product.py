@@ -8,21 +8,24 @@ from pathlib import Path
 import pytest
 import torch
 from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
+from transformers import AutoTokenizer
 
 from redqueen.commands.evaluate import evaluate
 from redqueen.commands.export import export_member
 from redqueen.config import load_config
+from redqueen.domains.prompt_format import choose_format
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
 from redqueen.journal.records import DISTILLED, SHARE
+from redqueen.learn.distillation import examples_of
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import FACTORS
-from redqueen.nouns import Task
+from redqueen.policy.base_shape import model_source
 from redqueen.population.peft import read_adapter
+from redqueen.propose.buffer import task_key
 from redqueen.report.summary import summary
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.product import probe_tasks
-from redqueen.run.right_answers import right_answers
 from redqueen.run.store import JOURNAL
 from redqueen.state import state_from_plain
 
@@ -42,12 +45,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return play(OPTIONS, tmp_path_factory.mktemp("distilled") / "run")
 
 
-def held_back(run: Path) -> list[Task]:
-    state = state_from_plain(checkpoint(run, 4).state["state"])
-    with Journal.open(run / JOURNAL, read_only=True) as journal:
-        return probe_tasks(load_config(QUICK, OPTIONS), state, journal)
-
-
 def test_the_distilled_adapter_is_a_candidate_beside_the_students_and_their_mean(run: Path) -> None:
     with Journal.open(run / JOURNAL, read_only=True) as journal:
         metrics = read.metric_series(journal)
@@ -58,28 +55,26 @@ def test_the_distilled_adapter_is_a_candidate_beside_the_students_and_their_mean
     assert metrics["distill/last_nats"][0][1] < metrics["distill/first_nats"][0][1]
 
 
-def test_what_the_candidates_are_asked_is_not_what_it_has_learned(run: Path) -> None:
-    import numpy as np
-    from transformers import AutoTokenizer
-
-    from redqueen.domains.prompt_format import choose_format
-    from redqueen.policy.base_shape import model_source
-
-    config = load_config(QUICK, OPTIONS)
-    words, tokenizer = choose_format(config), AutoTokenizer.from_pretrained(model_source(config.model.base))
-    apart = held_back(run)
+def test_the_archive_holds_an_answer_of_each_solved_task_and_the_product_leaves_its_probe_out(run: Path) -> None:
+    config, state = load_config(QUICK, OPTIONS), state_from_plain(checkpoint(run, 4).state["state"])
+    held_out = {task_key(task) for task in probe_tasks(config, state)}
     with Journal.open(run / JOURNAL, read_only=True) as journal:
-        learned = right_answers(journal, apart, words, tokenizer, np.random.default_rng(0))
-        everything = right_answers(journal, (), words, tokenizer, np.random.default_rng(0))
         solved = journal.tuples("SELECT DISTINCT kind, code, inputs FROM task WHERE num_correct > 0")
         texts = {text for (text,) in journal.tuples("SELECT text FROM attempt WHERE correct = 1")}
-    asked = {words.encode(tokenizer, words.solve(task)) for task in apart}
-    assert apart and asked & {one.prompt for one in everything}
-    assert not asked & {one.prompt for one in learned}
-    assert len(everything) == len(solved)
-    for one in everything:
-        assert one.answer[-1] == tokenizer.eos_token_id
-        assert tokenizer.decode(one.answer[:-1], skip_special_tokens=False) in texts
+        [(_, num_answers)] = read.metric_series(journal)["distill/answers"]
+    assert held_out and len(state.answers.by_task) == len(solved)
+    assert {answer.text for answer in state.answers.by_task.values()} <= texts
+    assert num_answers == len(state.answers.by_task.keys() - held_out) < len(solved)
+
+
+def test_an_answer_is_learned_behind_its_own_prompt_with_its_end(run: Path) -> None:
+    config, state = load_config(QUICK, OPTIONS), state_from_plain(checkpoint(run, 4).state["state"])
+    words, tokenizer = choose_format(config), AutoTokenizer.from_pretrained(model_source(config.model.base))
+    answers = list(state.answers.by_task.values())
+    for answer, example in zip(answers, examples_of(answers, words, tokenizer), strict=True):
+        assert example.prompt == tuple(words.encode(tokenizer, words.solve(answer.task)))
+        assert example.answer[-1] == tokenizer.eos_token_id
+        assert tokenizer.decode(example.answer[:-1], skip_special_tokens=False) == answer.text
 
 
 def test_it_stands_in_the_checkpoint_and_is_exported_and_evaluated_by_its_name(run: Path, tmp_path: Path) -> None:

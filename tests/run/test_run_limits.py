@@ -35,13 +35,13 @@ def state(step: int, born_step: int = 0) -> State:
     ],
 )
 def test_a_run_is_over_at_its_last_step_or_at_a_limit(run: RunConfig, step: int, spent: Spent, over: bool) -> None:
-    assert is_over(run, step, spent, has_newborns=False) is over
+    assert is_over(run, step, spent, has_new_members=False) is over
 
 
 def test_a_limit_waits_for_a_step_without_a_birth() -> None:
     run = RunConfig(num_steps=10, max_tokens=100)
-    assert not is_over(run, 4, Spent(200, 0.0), state(4, born_step=4).has_newborns)
-    assert is_over(run, 5, Spent(300, 0.0), state(5, born_step=4).has_newborns)
+    assert not is_over(run, 4, Spent(200, 0.0), state(4, born_step=4).has_new_members)
+    assert is_over(run, 5, Spent(300, 0.0), state(5, born_step=4).has_new_members)
 
 
 def test_a_run_with_a_limit_of_tokens_ends_evaluated_at_the_first_step_that_reaches_it(tmp_path: Path) -> None:

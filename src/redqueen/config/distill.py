@@ -21,5 +21,3 @@ class DistillConfig(Section):
     """Updates over which the rate rises. Ours."""
     restart_every_steps: int = Field(default=0, ge=0)
     """Steps after which all students become an adapter distilled from all right answers so far; 0: never. Ours."""
-    max_answers: int = Field(default=0, ge=0)
-    """Answers that are learned, drawn from all; 0: all. Ours: bounds the time that a long run ends with."""

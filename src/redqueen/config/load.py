@@ -116,9 +116,14 @@ class Config(Section):
         return evolve.archive_capacity if read else 0
 
     @property
+    def keeps_answers(self) -> bool:
+        """Whether verified answers are kept to be distilled."""
+        return self.run.product == "distilled"
+
+    @property
     def slots(self) -> Slots:
         """Where each sort of adapter lies in the bank."""
-        averages, distilled = self.learn.average_decay_frac > 0, self.run.product == "distilled"
+        averages, distilled = self.learn.average_decay_frac > 0, self.keeps_answers
         return Slots.of(
             self.population.num_members, self.num_hall_places, self.learn.has_references, averages, distilled
         )

@@ -28,6 +28,7 @@ REMOVED: dict[str, Removed] = {
     "cluster.num_losses_of_a_call": Removed(3, "it is 3, since a call that loses more shards is at fault itself"),
     "cluster.num_losses": Removed(100, "it is 100 in a session; `redqueen resume` begins another"),
     "learn.length_neutral": Removed(False, "it did not keep answers longer in its experiment"),
+    "distill.max_answers": Removed(0, "a run keeps at most 50,000 answers to distil"),
 }
 """By ``section.field``."""
 

@@ -24,9 +24,9 @@ DOING = {
     "verify": "checking in the sandbox",
     "solve": "solving",
     "learn": "learning",
+    "distill": "distilling verified answers into the students",
     "evolve": "breeding",
-    "restart": "restarting the students from all right answers",
-    "distill": "distilling the right answers of all into one adapter",
+    "product": "distilling the product",
     "evaluate": "measuring on the frozen suite",
     "checkpoint": "saving",
 }

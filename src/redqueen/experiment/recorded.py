@@ -114,7 +114,6 @@ LATER: dict[str, dict[str, object]] = {
         "learning_rate": 2e-3,
         "warmup_updates": 20,
         "restart_every_steps": 0,
-        "max_answers": 0,
     },
     "evaluate": {
         "part": "all",

@@ -18,7 +18,7 @@ TASK_COLUMNS = (
 )  # fmt: skip
 """What of a task's row makes it a task; the rest are measures of it."""
 
-AFTER_A_STEP = ("distill", "evaluate", "checkpoint")
+AFTER_A_STEP = ("product", "evaluate", "checkpoint")
 """Phases that are no part of a step's time: they come as often as one wants to look, or once, at the end."""
 
 MAX_MEMBERS = 50_000

@@ -1,28 +1,33 @@
-"""Distillation: one fresh adapter learns the right answers of all students as text.
+"""Distillation: a fresh adapter is fine-tuned on the verified answers of all steps.
 
-A policy gradient takes one step from a step's answers and forgets them. Here the verified answers of all steps are
-read together, in random order, by an adapter that has learned nothing yet: cross-entropy on the tokens of the answer,
-``distill.num_epochs`` times over, at a rate that rises over ``distill.warmup_updates`` and then falls linearly to zero.
-Ground: rejection-sampling fine-tuning (Yuan et al. 2023), whose samples of several models add up because their mistakes
-differ; of a population, and at the end of self-play: ours. Log-probabilities are those at the solver's temperature, as
-for the members; ``learn.kl_weight`` holds those who learn by policy gradients, not this adapter.
+The loss is the cross-entropy on the tokens of the answer. The answers are used in random order, ``distill.num_epochs``
+times, at a learning rate that rises over ``distill.warmup_updates`` and then falls linearly to zero. The adapter starts
+from the bare base each time, so errors do not accumulate. Log-probabilities are taken at the solver's temperature, as
+for the members; ``learn.kl_weight`` does not apply.
+Source: rejection-sampling fine-tuning (Yuan et al. 2023), restarted from the base in each round as in STaR (Zelikman et
+al. 2022) and ReST-EM (Singh et al. 2023). For the students of a population: ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from redqueen.config import DistillConfig
+from redqueen.domains.prompt_format import PromptFormat
+from redqueen.learn.answers import VerifiedAnswer
 from redqueen.nouns import Completion, Rollout, Tuning
 from redqueen.policy.protocols import AdapterStore, Learner
+from redqueen.streams import Streams
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True)
 class Example:
-    """A right answer as the tokens behind those of its prompt, the end token among them."""
+    """A verified answer as token ids: the prompt, and the answer with its end token or stop string."""
 
     prompt: tuple[int, ...]
     answer: tuple[int, ...]
@@ -30,30 +35,35 @@ class Example:
 
 @dataclass(frozen=True)
 class Distilled:
-    """How it went: ``num_answers`` with ``num_tokens`` of answers, and the mean nats a token in each epoch.
+    """The result of a distillation: ``nats`` is the mean cross-entropy per token in each epoch.
 
-    No answers: the adapter is a founder, since there were none or no update was finite.
+    ``num_answers`` is 0 when there were no answers or no update was finite; the adapter is then a founder.
     """
 
     num_answers: int
     num_tokens: int
     nats: tuple[float, ...]
 
-    def metrics(self, of: str = "distill") -> dict[str, float]:
-        """Return what the journal keeps of it, under names that begin with ``of``."""
-        found = {f"{of}/answers": float(self.num_answers), f"{of}/tokens": float(self.num_tokens)}
-        return found | {f"{of}/first_nats": self.nats[0], f"{of}/last_nats": self.nats[-1]} if self.nats else found
+    def metrics(self) -> dict[str, float]:
+        """Return what the journal keeps of it."""
+        found = {"distill/answers": float(self.num_answers), "distill/tokens": float(self.num_tokens)}
+        return found | {"distill/first_nats": self.nats[0], "distill/last_nats": self.nats[-1]} if self.nats else found
 
 
-def is_restart_due(config: DistillConfig, step: int) -> bool:
-    """Tell whether the students restart before the step behind ``step``."""
-    return config.restart_every_steps > 0 and step > 0 and step % config.restart_every_steps == 0
+def examples_of(
+    answers: Iterable[VerifiedAnswer], prompt_format: PromptFormat, tokenizer: PreTrainedTokenizerBase
+) -> list[Example]:
+    """Return the tokens of each answer, and of the prompt with which a student is asked its task.
 
-
-def last_restart(config: DistillConfig, step: int) -> int:
-    """Return the step behind which the students have last restarted, in a run that has played ``step``; 0: never."""
-    every = config.restart_every_steps
-    return (step - 1) // every * every if every and step else 0
+    An answer that a stop string ended contains that string; any other is followed by the end token.
+    """
+    found = []
+    for one in answers:
+        tokens = tuple(tokenizer(one.text, add_special_tokens=False)["input_ids"])
+        if not any(stop in one.text for stop in prompt_format.stops):
+            tokens = (*tokens, int(tokenizer.eos_token_id))  # type: ignore[arg-type]
+        found.append(Example(tuple(prompt_format.encode(tokenizer, prompt_format.solve(one.task))), tokens))
+    return found
 
 
 def rate_at(update: int, num_updates: int, config: DistillConfig) -> float:
@@ -62,24 +72,21 @@ def rate_at(update: int, num_updates: int, config: DistillConfig) -> float:
     return config.learning_rate * warm * (1.0 - update / num_updates)
 
 
-def distil(
+def fine_tune(
     examples: Sequence[Example],
     store: AdapterStore,
     learner: Learner,
     slot: int,
     config: DistillConfig,
-    rng: np.random.Generator,
-    rng_seed: int = 0,
+    streams: Streams,
     tell: Callable[[str], None] = lambda words: None,
 ) -> Distilled:
-    """Make ``slot`` a founder and teach it ``examples``; ``tell`` hears in words which update is taken.
+    """Reset ``slot`` to a founder and fine-tune it on ``examples``; ``tell`` is called before each update.
 
-    What was in the slot before, and what the learner kept of it, is gone, so that a call that was cut can be repeated.
+    The previous adapter in the slot and its optimiser state are lost. A call that was interrupted can be repeated.
     """
-    store.reset(slot, rng_seed)
-    if config.max_answers and config.max_answers < len(examples):
-        examples = [examples[i] for i in sorted(rng.choice(len(examples), config.max_answers, replace=False))]
-    rollouts = [_rollout(slot, one) for one in examples]
+    store.reset(slot, streams.rng_seed)
+    rng, rollouts = streams.rng("distill"), [_rollout(slot, one) for one in examples]
     num_batches = -(-len(rollouts) // config.batch_size)
     num_updates, num_taken, nats = config.num_epochs * num_batches, 0, []
     for epoch in range(config.num_epochs if rollouts else 0):
@@ -93,7 +100,7 @@ def distil(
             total += stats.loss * stats.num_tokens
             num_taken += stats.ok
         nats.append(total / sum(len(one.answer) for one in examples))
-    store.forget(slot)  # nobody steps it again: a checkpoint need not hold its moments
+    store.forget(slot)  # it is not stepped again, so a checkpoint need not hold its moments
     if not num_taken:
         return Distilled(0, 0, ())
     return Distilled(len(examples), sum(len(one.answer) for one in examples), tuple(nats))

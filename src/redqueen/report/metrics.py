@@ -197,18 +197,18 @@ METRICS: dict[str, Metric] = {
         "Last probe, {member}", SHARE, "Share of the last probe that a candidate for the run's product solved."
     ),
     "product/chosen/{member}": Metric("Product: {member}", "1: yes", "This candidate is the product of the run."),
-    "{distillation}/answers": Metric("Right answers, {distillation}", "answers", "How many were distilled."),
-    "{distillation}/tokens": Metric("Tokens of answers, {distillation}", "tokens", "Tokens of these answers."),
-    "{distillation}/first_nats": Metric(
-        "First epoch, {distillation}", "nats", "Mean nats of an answer's token as it was first read.", "down"
+    "distill/answers": Metric("Distilled answers", "answers", "Verified answers that were distilled."),
+    "distill/tokens": Metric("Tokens of distilled answers", "tokens", "Tokens of these answers."),
+    "distill/first_nats": Metric(
+        "Loss of the first epoch", "nats", "Mean cross-entropy of an answer's token in the first epoch.", "down"
     ),
-    "{distillation}/last_nats": Metric(
-        "Last epoch, {distillation}", "nats", "Mean nats of an answer's token as it was last read.", "down"
+    "distill/last_nats": Metric(
+        "Loss of the last epoch", "nats", "Mean cross-entropy of an answer's token in the last epoch.", "down"
     ),
     "evolve/births": Metric("Births", "individuals", "How many members were replaced by a child in this step."),
 }
 
-PHASES = ("restart", "match", "propose", "verify", "solve", "learn", "evolve", "distill", "evaluate", "checkpoint")
+PHASES = ("match", "propose", "verify", "solve", "learn", "distill", "evolve", "product", "evaluate", "checkpoint")
 """The phases of a step in their order, as they stand in the journal's table of times."""
 
 

@@ -40,17 +40,16 @@ def lengthened(config: Config, overrides: Sequence[str]) -> Config:
     return parse_config(data, "--set")
 
 
-def write_lengths(folder: Path, config: Config, step: int, has_newborns: bool) -> None:
+def write_lengths(folder: Path, config: Config, step: int, has_new_members: bool) -> None:
     """Write the config with another length of a run whose newest checkpoint is of ``step``.
 
-    Raises UserError when that lies beyond the new end, or is the new end and has children (``has_newborns``), who
-    would be evaluated before they have learned anything.
+    Raises UserError when that lies beyond the new end, or is the new end and has new members (``has_new_members``).
     """
-    if config.run.num_steps < step + has_newborns:
-        born = f", and children were born in step {step} that have not learned yet" if has_newborns else ""
+    if config.run.num_steps < step + has_new_members:
+        born = f", and members that are new in step {step} have not been in a match" if has_new_members else ""
         raise UserError(
             f"--set run.num_steps={config.run.num_steps}: {folder} has played {step} steps{born}: "
-            f"give at least {step + has_newborns}"
+            f"give at least {step + has_new_members}"
         )
     write_whole(folder / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
 

@@ -42,13 +42,13 @@ def is_limit_spent(run: RunConfig, spent: Spent) -> bool:
     return 0 < run.max_tokens <= spent.tokens or 0 < run.max_seconds <= spent.seconds
 
 
-def is_over(run: RunConfig, step: int, spent: Spent, has_newborns: bool) -> bool:
+def is_over(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> bool:
     """Tell whether a run that has played ``step`` is over.
 
-    A limit that is reached in a step with a birth (``has_newborns``) waits for the next, which has none: a child would
-    be evaluated before it has learned anything.
+    A limit that is reached in a step with new members (born or distilled) takes effect after the next step, which has
+    none: a child would be evaluated before it has learned, and no later task could choose among distilled students.
     """
-    return step >= run.num_steps or (is_limit_spent(run, spent) and not has_newborns)
+    return step >= run.num_steps or (is_limit_spent(run, spent) and not has_new_members)
 
 
 def is_nothing_valid(journal: Journal) -> bool:

@@ -16,7 +16,7 @@ NOTICE = b"\nstopping as soon as nothing is lost by it, with a checkpoint; once 
 BEFORE_LEARNING = frozenset({"match", "propose", "verify", "solve", "learn"})
 """Phases at whose beginning the step has not changed any adapter yet, so that the step can be dropped."""
 
-CUT = (BEFORE_LEARNING - {"match", "learn"}) | {"evaluate", "distill", "restart"}
+CUT = (BEFORE_LEARNING - {"match", "learn"}) | {"evaluate", "product"}
 """Phases that can be cut between batches: in the others an adapter changes, or they are over at once."""
 
 

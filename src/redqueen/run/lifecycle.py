@@ -20,7 +20,6 @@ from redqueen.evaluate.external import Examiner, gain_records, member_records, s
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
-from redqueen.learn.distillation import is_restart_due
 from redqueen.loop import play_step
 from redqueen.policy.precision import settle_precision
 from redqueen.run.checkpoint import Checkpoint, put_back, remove_after
@@ -37,11 +36,10 @@ from redqueen.run.ending import Spent, is_end_owed, is_limit_spent, is_nothing_v
 from redqueen.run.interruption import Stopped, catching_signals
 from redqueen.run.now import NowFile
 from redqueen.run.preflight import check_prompts
-from redqueen.run.product import choose_product, distil_answers, probe_tasks
+from redqueen.run.product import choose_product, distill_product, probe_tasks
 from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
 from redqueen.run.reporting import Reporter
-from redqueen.run.restarts import restart_students
 from redqueen.run.same_base import named_base, refuse_other_base
 from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.store import (
@@ -80,7 +78,7 @@ class Session:
 
     def clock(self, step: int) -> Clock:
         """Return a clock for one step; at each phase it updates the progress display and obeys a request to stop."""
-        return Clock(partial(self.reporter.enter, step))
+        return Clock(partial(self.reporter.enter, step), self.reporter.part)
 
 
 def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> bool:
@@ -138,14 +136,14 @@ def resume(
         if checkpoint is None:
             remove_journal(folder)
             if overrides:
-                write_lengths(folder, asked, 0, has_newborns=False)
+                write_lengths(folder, asked, 0, has_new_members=False)
             return _play_anew(folder, engine, reporter, "there is no checkpoint yet: starting over")
         refuse_other_base(checkpoint, config.model.base, folder)
         state = _load_checkpoint(checkpoint, engine, checkpoints)
         with Journal.open(folder / JOURNAL) as journal:
             refuse_older(journal, checkpoint.step)
             if overrides:
-                write_lengths(folder, asked, state.step, state.has_newborns)
+                write_lengths(folder, asked, state.step, state.has_new_members)
             tracker = str(checkpoint.state.get("tracker", ""))
             with _session(folder, engine, journal, reporter, tracker, state.step) as session:
                 for sentence in checkpoint.skipped:
@@ -191,6 +189,8 @@ def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, checkpoints: Path) 
     """Load a checkpoint's tensors into the store and return its state."""
     try:
         state = state_from_plain(checkpoint.state["state"])
+        if bool(state.answers.capacity) != engine.config.keeps_answers:
+            raise LookupError("answers")
         engine.store.load_state(checkpoint.tensors)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UserError(
@@ -253,16 +253,11 @@ def _play(session: Session, state: State) -> bool:
     saved = state.step
     while not _is_over(config, state, spent):
         before, clock = state, session.clock(state.step + 1)
-        if saved < state.step and is_restart_due(config.distill, state.step):
-            _save(session, state)  # a stop behind the restart must not save other students as those of this step
-            saved = state.step
         try:
-            state, restarted = _restart(session, state, clock)
             state, report = play_step(state, session.engine, clock, is_last=is_limit_spent(config.run, spent))
         except Stopped:
             break
         with session.journal.step(report.step) as writer:
-            writer.add_metrics(restarted)
             metrics = record_step(writer, before, report, behaviours)
             spent = spent.plus(report, metrics)
             last = _is_over(config, state, spent)
@@ -290,14 +285,6 @@ def _play(session: Session, state: State) -> bool:
     return _is_over(config, state, spent) and not session.evaluation_owed
 
 
-def _restart(session: Session, state: State, clock: Clock) -> tuple[State, dict[str, float]]:
-    """Restart the students if it is time for it; return the metrics of the step that follows."""
-    if not is_restart_due(session.engine.config.distill, state.step):
-        return state, {}
-    with clock.phase("restart"):
-        return restart_students(session.engine, state, session.journal, session.reporter.part)
-
-
 def _tell_news(session: Session, step: int) -> None:
     for event in session.engine.news():
         if event.what != "opened":
@@ -307,7 +294,7 @@ def _tell_news(session: Session, step: int) -> None:
 
 
 def _is_over(config: Config, state: State, spent: Spent) -> bool:
-    return is_over(config.run, state.step, spent, state.has_newborns)
+    return is_over(config.run, state.step, spent, state.has_new_members)
 
 
 def _checkpoint_due(config: Config, step: int) -> bool:
@@ -331,11 +318,11 @@ def _evaluation(
     engine, part = session.engine, session.reporter.part
     examiner, distilled, product, gain = Examiner.of(engine), None, None, []
     choosing = last and not is_nothing_valid(session.journal)
-    asked = probe_tasks(engine.config, state, session.journal) if choosing else []
+    asked = probe_tasks(engine.config, state) if choosing else []
     try:
         if choosing:
-            with clock.phase("distill"):
-                distilled = distil_answers(engine, state, session.journal, asked, part)
+            with clock.phase("product"):
+                distilled = distill_product(engine, state, asked, part)
         with clock.phase("evaluate"):
             if not session.base_scores:
                 part("the base")

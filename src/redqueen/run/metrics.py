@@ -38,6 +38,7 @@ def step_metrics(
         **_pressure_metrics(report),
         **_solving_metrics(report),
         **_learning_metrics(report, individuals),
+        **(report.distilled.metrics() if report.distilled else {}),
         "evolve/births": float(len(report.births)),
         **report.figures,
         **_replay_metrics(report),

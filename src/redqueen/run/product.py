@@ -23,16 +23,16 @@ from redqueen.evaluate.external import Examiner, member_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.evolve.probe import prober_of
-from redqueen.journal import EvaluationRecord, Journal
+from redqueen.journal import EvaluationRecord
 from redqueen.journal.records import CHOSEN, DISTILLED, PRODUCT, SHARE
-from redqueen.learn.distillation import Distilled, distil, last_restart
+from redqueen.learn.distillation import Distilled
+from redqueen.loop import fine_tune_distilled
 from redqueen.nouns import Individual, Task
 from redqueen.policy.protocols import AdapterStore
 from redqueen.population.genotype import Genotype
 from redqueen.propose.archive import draw_of_all_ages
 from redqueen.propose.buffer import task_key
 from redqueen.run.checkpoint import TENSORS
-from redqueen.run.right_answers import right_answers, solved_until
 from redqueen.state import State
 from redqueen.streams import Streams
 
@@ -55,37 +55,36 @@ class Product:
         return {f"{SHARE}{name}": share for name, share in self.shares.items()} | {f"{CHOSEN}{self.name}": 1.0}
 
 
-def probe_tasks(config: Config, state: State, journal: Journal) -> list[Task]:
+def probe_tasks(config: Config, state: State) -> list[Task]:
     """Return the archived tasks that the candidates for the product answer.
 
-    Where one of them is distilled nobody has read answers to them: they were posed after the last restart of the
-    students and not solved before it, and they are at most a quarter of the archive, since they are held back from the
-    distillation.
+    Where one of them is distilled, no candidate was fine-tuned on answers to these tasks: they were posed after the
+    last distillation of the students and not solved before it. They are at most a quarter of the archive, since the
+    product's distillation leaves them out.
     """
     num, entries = config.run.product_tasks, state.archive.entries
     if config.slots.distilled:
-        num, restarted = min(num, len(entries) // 4), last_restart(config.distill, state.step)
-        read = solved_until(journal, restarted) if restarted else set()
-        entries = tuple(one for one in entries if one.step > restarted and task_key(one.task) not in read)
+        num, last = min(num, len(entries) // 4), state.distilled_step
+        used = {key for key, answer in state.answers.by_task.items() if answer.step <= last}
+        entries = tuple(one for one in entries if one.step > last and task_key(one.task) not in used)
     rng = Streams(config.run.rng_seed, state.step).rng("product")
     return [one.task for one in draw_of_all_ages(entries, num, rng)]
 
 
-def distil_answers(
-    engine: Engine, state: State, journal: Journal, held_back: Sequence[Task], tell: Callable[[str], None]
+def distill_product(
+    engine: Engine, state: State, held_out: Sequence[Task], tell: Callable[[str], None]
 ) -> Distilled | None:
-    """Teach the right answers of all steps to the adapter in the slot that waits for it; None where none is wanted.
+    """Distil the candidate for the product from all verified answers; None where the config wants none.
 
-    The tasks ``held_back`` are left out. When it is cut the slot has what it had before.
+    Answers to the tasks ``held_out`` are left out. When it is interrupted, the slot has the adapter it had before.
     """
-    config, slots = engine.config, engine.config.slots.distilled
+    slots, left_out = engine.config.slots.distilled, {task_key(task) for task in held_out}
     if not slots:
         return None
-    rng, before = Streams(config.run.rng_seed, state.step).rng("distil"), engine.store.genotype(slots[0])
-    tell("reading the right answers")
-    examples = right_answers(journal, held_back, engine.prompt_format, engine.tokenizer, rng)
+    before = engine.store.genotype(slots[0])
+    answers = [answer for key, answer in state.answers.by_task.items() if key not in left_out]
     try:
-        return distil(examples, engine.store, engine.learner, slots[0], config.distill, rng, config.run.rng_seed, tell)
+        return fine_tune_distilled(answers, engine, Streams(engine.config.run.rng_seed, state.step), tell)
     except BaseException:
         engine.store.load(slots[0], before)
         raise

@@ -31,9 +31,9 @@ PHASE_WORDS = {
     "verify": "verifying",
     "solve": "solving",
     "learn": "learning",
+    "distill": "distilling the students:",
     "evolve": "evolving",
-    "restart": "restarting the students:",
-    "distill": "distilling:",
+    "product": "distilling the product:",
     "evaluate": "evaluating",
     "checkpoint": "saving",
 }
