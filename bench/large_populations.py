@@ -1,14 +1,11 @@
 """Whole runs of 2 to 1,000 members: seconds of a step by phase, memory, and what the bookkeeping costs.
 
 Each population plays real steps of the embedded base in a process of its own: proposing, verifying, solving, learning,
-a generation, a checkpoint. By default every step has the same number of proposals and attempts, whoever wrote them
-(``match.teachers_per_step``), so that what grows with the members is what members cost and not what tasks cost. With
-``--all-play`` every teacher proposes in every step. Rates are tiny, so that texts do not drift apart. Prints a table
-and, as its last line, JSON.
+a generation, a checkpoint. Every teacher proposes in every step. Rates are tiny, so that texts do not drift apart.
+Prints a table and, as its last line, JSON.
 
-    python bench/large_populations.py [--members 2 8 32 100 300 1000] [--steps 4] [--folder .]
-    python bench/large_populations.py --members 100 --steps 30 --all-play
-    python bench/large_populations.py --members 1000 --steps 5 --all-play
+    python bench/large_populations.py [--members 2 8 32 100] [--steps 4] [--folder .]
+    python bench/large_populations.py --members 1000 --steps 5
 """
 
 from __future__ import annotations
@@ -27,22 +24,19 @@ from redqueen.journal import Journal
 from redqueen.run.store import JOURNAL
 
 CONFIG = Path(__file__).parents[1] / "configs" / "population.toml"
-PLAYING = 24
-PROPOSALS = 48
+PROPOSALS = 2
+"""Of each teacher in a step."""
 
 
 def settings(num_members: int, options: argparse.Namespace) -> list[str]:
-    """Return what differs from the main run: its size, equal work a step, a generation every second step."""
+    """Return what differs from the main run: its size, a generation every second step."""
     num_teachers = num_members // 2
-    playing = num_teachers if options.all_play else min(num_teachers, PLAYING)
-    each = 2 if options.all_play else max(2, PROPOSALS // playing)
     values = {
         "run.num_steps": options.steps,
         "run.checkpoint_every_steps": options.steps,
         "population.num_teachers": num_teachers,
         "population.num_students": num_members - num_teachers,
-        "match.teachers_per_step": playing,
-        "propose.num_proposals": f"{{ code_o = {each}, code_i = 0, code_f = 0 }}",
+        "propose.num_proposals": f"{{ code_o = {PROPOSALS}, code_i = 0, code_f = 0 }}",
         "solve.num_attempts": options.attempts,
         "learn.learning_rate": 1e-6,
         "evolve.every_steps": options.generation,
@@ -50,8 +44,6 @@ def settings(num_members: int, options: argparse.Namespace) -> list[str]:
         "evaluate.max_members": 4,
         "run.product_candidates": 4,
     }
-    if options.resting_folder:
-        values["population.resting_folder"] = f'"{options.resting_folder}"'
     return [f"{name}={value}" for name, value in values.items()]
 
 
@@ -84,12 +76,10 @@ def read(folder: Path, num_steps: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--members", type=int, nargs="+", default=[2, 8, 32, 100, 300, 1000])
+    parser.add_argument("--members", type=int, nargs="+", default=[2, 8, 32, 100])
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--attempts", type=int, default=4)
     parser.add_argument("--generation", type=int, default=2, help="steps between generations")
-    parser.add_argument("--all-play", action="store_true", help="every teacher proposes in every step")
-    parser.add_argument("--resting-folder", default="", help="population.resting_folder of the runs")
     parser.add_argument("--folder", type=Path, help="where the runs are kept; by default a temporary folder")
     options = parser.parse_args()
     result: dict[str, dict[str, float]] = {}
@@ -109,7 +99,7 @@ def main() -> None:
             for size, one in result.items()
         ],
     )  # fmt: skip
-    print_result({"members": result, "settings": {"steps": options.steps, "all_play": options.all_play}})
+    print_result({"members": result, "settings": {"steps": options.steps}})
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What the walls against empty programs cost honest ones: how many calls of the frozen suites' functions they refuse.
+"""How many calls of the frozen suites' functions the check against constant programs refuses.
 
     python experiments/honest_refusals.py [--inputs 4]
 
 Each function of the suites is proposed with its own input and the first of its other ones, under
-``verify.refuse_constant`` and ``verify.refuse_copy``. Prints a line a suite: calls, and those refused by reason.
+``verify.refuse_constant``. Prints a line a suite: calls, and those refused by reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from redqueen.domains.rows import frozen_files
 from redqueen.nouns import Candidate, Rejection
 from redqueen.verify import Verifier
 
-TERMS = VerifyConfig(refuse_constant=True, refuse_copy=True)
+TERMS = VerifyConfig(refuse_constant=True)
 
 
 def main() -> None:

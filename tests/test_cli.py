@@ -53,16 +53,6 @@ def test_the_plan_counts_the_generations_that_a_run_plays() -> None:
     assert "4 steps, 1 generation" in out  # after step 2; none after the last
 
 
-def test_the_plan_counts_the_tasks_of_the_teachers_that_play() -> None:
-    _, out, _ = redqueen("train", QUICK, "--set", "match.teachers_per_step=1", "--dry-run")
-    assert "a step: 5 proposals (5 a teacher), at most 15 attempts" in out
-
-
-def test_the_plan_counts_the_attempts_at_archived_tasks_too() -> None:
-    _, out, _ = redqueen("train", QUICK, "--set", "solve.replay_frac=0.5", "--dry-run")
-    assert "a step: 10 proposals (5 a teacher), at most 60 attempts" in out
-
-
 def test_the_version_is_that_of_the_package() -> None:
     assert redqueen("--version") == (0, f"redqueen {__version__}\n", "")
 

@@ -128,34 +128,6 @@ def test_a_task_weighs_as_much_whether_two_looks_were_taken_or_one(table: Table)
     assert metrics["reward/student_mean"] == pytest.approx(fmean(fmean(row) for row in rewards))
 
 
-def test_replayed_tasks_train_students_and_count_for_no_teacher_and_no_game(table: Table) -> None:
-    state, engine = sit(table, config_of(solve={"replay_frac": 0.5}), half)
-    state, reports = played(state, engine, 2)
-    assert not reports[0].replayed
-    fresh, replayed = reports[1].answered, reports[1].replayed
-    assert len(replayed) == len(fresh) > 0
-    assert {one.task.id for one in replayed} <= {v.id for v in reports[0].judged}
-    rollouts = [r for r in reports[1].credit.rollouts if r.slot >= FIRST_STUDENT]
-    assert len(rollouts) == len(fresh) + len(replayed)
-    assert sum(game.num_tasks for game in reports[1].games) == len([v for v in reports[1].judged if hasattr(v, "code")])
-    looks = {one.task.id: one.last_look for one in state.archive.entries}
-    assert {looks[one.task.id] for one in replayed} == {2}
-
-
-def test_the_students_mean_reward_is_that_of_fresh_tasks_as_is_their_solve_rate(table: Table) -> None:
-    state, engine = sit(table, config_of(solve={"replay_frac": 0.5}), right)
-    state, _ = played(state, engine, 1)
-    solver = replace(engine.solver, reply=wrong)
-    _, (report,) = played(state, replace(engine, solver=solver), 1)
-    fresh = report.credit.attempt_rewards[: len(report.answered)]
-    changed = [tuple(reward and reward + 1.0 for reward in row) for row in report.credit.attempt_rewards]
-    changed[: len(fresh)] = fresh
-    credit = replace(report.credit, attempt_rewards=tuple(changed))
-    figures = [step_metrics(r, state.individuals, [], 0, 0) for r in (report, replace(report, credit=credit))]
-    assert len(changed) > len(fresh) and changed != list(report.credit.attempt_rewards)
-    assert figures[0]["reward/student_mean"] == figures[1]["reward/student_mean"]
-
-
 def test_the_child_of_the_mean_stands_half_way_between_those_that_stay(table: Table) -> None:
     config = config_of(
         population={"num_teachers": 1, "num_students": 3},

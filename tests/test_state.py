@@ -12,6 +12,7 @@ from redqueen.match import payoff
 from redqueen.match.rating import STANDARD
 from redqueen.nouns import Individual, Rating, Task
 from redqueen.population.hall_of_fame import HallOfFame, admit
+from redqueen.propose.archive import TaskArchive
 from redqueen.propose.buffer import TaskBuffer, task_key
 from redqueen.propose.task_memory import TaskMemory, remember
 from redqueen.state import State, initial_state, state_from_plain, state_to_plain
@@ -86,3 +87,13 @@ def test_a_state_of_another_version_is_refused_by_its_field(change: dict[str, ob
     plain = state_to_plain(initial_state(Config(), STANDARD)) | change
     with pytest.raises(UserError, match=rf"another version of redqueen \({named}"):
         state_from_plain(plain)
+
+
+def test_a_state_of_an_earlier_version_is_read_without_the_fields_that_were_removed() -> None:
+    task = Task("1-T1-0", "T1", "S1", "code_o", "def f(a):\n    return a", ("1",), ("1",), "", 0)
+    state = replace(initial_state(Config(), STANDARD), archive=TaskArchive(8).add([task], {task.id: 0.5}, 1))
+    plain = json.loads(json.dumps(state_to_plain(state)))
+    plain["archive"]["entries"][0]["last_look"] = 1
+    for individual in plain["individuals"]:
+        individual["genes"]["entropy_weight"] = 1.0
+    assert state_from_plain(plain) == state

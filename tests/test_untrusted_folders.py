@@ -266,17 +266,13 @@ def test_a_hook_that_a_run_folder_names_is_not_imported_unless_it_is_trusted(
         resume(folder, trust_hooks=True)
 
 
-def test_evaluating_a_run_folder_drops_its_hook_its_word_on_the_sandbox_and_its_place_to_write(
-    honest: Path, tmp_path: Path
-) -> None:
+def test_evaluating_a_run_folder_drops_its_hook_and_its_word_on_the_sandbox(honest: Path, tmp_path: Path) -> None:
     from redqueen.commands.examinees import _own_words_only
     from redqueen.run.store import load_run_config
 
     write_config(tmp_path, policy_hook="a:b", policy_rules=["("])
     config = load_run_config(tmp_path)
-    elsewhere = config.population.model_copy(update={"resting_folder": "/elsewhere"})
-    data = _own_words_only(config.model_copy(update={"population": elsewhere}))
-    assert data["population"]["resting_folder"] == ""
+    data = _own_words_only(config)
     assert data["propose"]["policy_hook"] == "" and data["propose"]["policy_rules"] == []
     assert data["verify"]["allow_weak"] is False
 

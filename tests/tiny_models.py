@@ -51,11 +51,10 @@ def tiny_bank(
     trained: bool = True,
     rank: int = 4,
     model: PreTrainedModel | None = None,
-    resting_folder: str = "",
 ) -> AdapterBank:
     """``trained``: with B drawn at random, as if every member had learned something of its own."""
     base = freeze(model or tiny_model(architecture), precision=precision)
-    bank = AdapterBank(base, num_members, rank=rank, alpha=8.0, resting_folder=resting_folder)
+    bank = AdapterBank(base, num_members, rank=rank, alpha=8.0)
     if trained:
         generator = torch.Generator().manual_seed(1)
         for slot in range(num_members):

@@ -155,7 +155,7 @@ def load_adapters(config: Config, report: Report = unheard) -> Adapters:
 def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], report: Report) -> Adapters:
     """Build bank, samplers and learner for these slots, which are numbered from 0 here."""
     base, tokenizer = loaded.base, loaded.tokenizer
-    bank, here = build_bank(config, base, slots, config.population.resting_folder), config.slots.part(slots)
+    bank, here = build_bank(config, base, slots), config.slots.part(slots)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id, elsewhere = pad_token(tokenizer), config.sampler.kind == "vllm"
     num_lanes = config.run.num_lanes if base.device.type == "cpu" else 1
@@ -209,15 +209,12 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
     )
 
 
-def build_bank(config: Config, base: Base, slots: Sequence[int] | None = None, resting_folder: str = "") -> AdapterBank:
-    """Return a bank of founders for these slots (None: all) of the population and the hall of fame of the config.
-
-    Raises UserError when ``resting_folder`` is given and cannot hold them.
-    """
+def build_bank(config: Config, base: Base, slots: Sequence[int] | None = None) -> AdapterBank:
+    """Return a bank of founders for these slots (None: all) of the population and the hall of fame of the config."""
     population = config.population
     slots = range(config.num_adapters) if slots is None else slots
     rank, alpha, targets = population.lora_rank, population.lora_alpha, population.lora_targets
-    return AdapterBank(base, len(slots), rank, alpha, targets, config.run.rng_seed, slots, resting_folder)
+    return AdapterBank(base, len(slots), rank, alpha, targets, config.run.rng_seed, slots)
 
 
 def choose_device(name: str) -> torch.device:

@@ -38,7 +38,6 @@ from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long
 from redqueen.solve.games import Game, rated, rated_by_domain, score_games
 from redqueen.solve.looks import joined, undecided
-from redqueen.solve.replay import replays
 from redqueen.solve.solving import Answered, grade, solve
 from redqueen.state import State
 from redqueen.streams import Streams
@@ -73,7 +72,6 @@ class StepReport:
     proposals: tuple[Proposal, ...]
     judged: tuple[Task | Rejection, ...]
     answered: tuple[Answered, ...]
-    replayed: tuple[Answered, ...]
     pressures: dict[str, Pressure]
     credit: Credit
     updates: tuple[UpdateStats, ...]
@@ -98,7 +96,7 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
         proposals = proposal(state, engine, streams, matches=matches)
     with clock.phase("verify"):
         judged = verification([p.candidate for p in proposals], engine, buffer=state.buffer)
-    answered, replayed = solving(state, engine, streams, clock, matches=matches, tasks=valid(judged))
+    answered = solving(state, engine, streams, clock, matches=matches, tasks=valid(judged))
     with clock.phase("learn"):
         state, learned = update(
             state,
@@ -108,7 +106,6 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
             proposals=proposals,
             judged=judged,
             answered=answered,
-            replayed=replayed,
         )
     is_last = is_last or state.step == engine.config.run.num_steps
     with clock.phase("distill"):
@@ -122,7 +119,6 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
         proposals=tuple(proposals),
         judged=tuple(judged),
         answered=tuple(answered),
-        replayed=tuple(replayed),
         pressures=learned.pressures,
         credit=learned.credit,
         updates=learned.stats,
@@ -182,21 +178,20 @@ def verification(candidates: list[Candidate], engine: Engine, *, buffer: TaskBuf
 
 def solving(
     state: State, engine: Engine, streams: Streams, clock: Clock, *, matches: Sequence[Match], tasks: Sequence[Task]
-) -> tuple[list[Answered], list[Answered]]:
+) -> list[Answered]:
     """Phase 4. The matched students attempt every valid task several times; the verifier grades each attempt.
 
-    Beside them stand attempts at archived tasks, if the config wants any. With a first look, the rest of the attempts
+    With a first look, the rest of the attempts
     is made only where the first ones disagree.
     """
     config, opponents = engine.config.solve, students_of(matches)
     fresh = [(task, state.players[name]) for task in tasks for name in opponents[task.teacher]]
-    again = replays(state.archive, state.students, len(fresh), config, state.step + 1, streams.rng("replay"))
-    answered = _attempt(engine, streams, clock, [*fresh, *again], config.first_attempts or config.num_attempts)
+    answered = _attempt(engine, streams, clock, fresh, config.first_attempts or config.num_attempts)
     if config.first_attempts:
         open_ = [(one.task, one.student) for one in undecided(answered)]
         rest = _attempt(engine, streams, clock, open_, config.num_attempts - config.first_attempts, "second look")
         answered = joined(answered, rest)
-    return answered[: len(fresh)], answered[len(fresh) :]
+    return answered
 
 
 def update(
@@ -208,7 +203,6 @@ def update(
     proposals: Sequence[Proposal],
     judged: Sequence[Task | Rejection],
     answered: Sequence[Answered],
-    replayed: Sequence[Answered] = (),
 ) -> tuple[State, Update]:
     """Phase 5. Reward, step each member once, rate each match once, remember the tasks; count the step.
 
@@ -217,8 +211,8 @@ def update(
     """
     tasks, solved = valid(judged), solve_fracs(answered)
     pressures = task_memory.pressures(state.memory, tasks, solved)
-    config, everything = engine.config.learn, [*answered, *replayed]
-    credit = assign_credit(proposals, judged, everything, config, pressures, state.baselines)
+    config = engine.config.learn
+    credit = assign_credit(proposals, judged, answered, config, pressures, state.baselines)
     living = {i.slot: i.id for i in state.individuals}
     tuned = tunings(state.individuals, state.step + 1, config, engine.config.run.num_steps)
     stats = engine.learner.update([r for r in credit.rollouts if r.slot in living], tuned)
@@ -238,9 +232,9 @@ def update(
         buffer=state.buffer.add(tasks),
         payoff=payoff.record(state.payoff, scores),
         scores=payoff.add_latest(state.scores, living.values(), scores, window),
-        rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, everything), window),
+        rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, answered), window),
         memory=task_memory.remember(state.memory, tasks, solved),
-        archive=state.archive.looked_at(solve_fracs(replayed), state.step + 1).add(tasks, solved, state.step + 1),
+        archive=state.archive.add(tasks, solved, state.step + 1),
         answers=state.answers.add(answered, streams),
         baselines=credit.baselines,
         broken=(state.broken - {living[s.slot] for s in stats if s.stepped})

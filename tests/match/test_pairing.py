@@ -99,20 +99,6 @@ def test_the_same_seed_gives_the_same_matches() -> None:
     assert first == again
 
 
-def test_of_many_teachers_so_many_play_as_asked_for_all_equally_often() -> None:
-    teachers, students = people("teacher", [25] * 6), people("student", [25] * 6)
-    rng, config = np.random.default_rng(3), MatchConfig(teachers_per_step=2)
-    played: Counter[str] = Counter()
-    for _ in range(600):
-        matches = pair(teachers, students, rng, config)
-        assert len({m.teacher for m in matches}) == len({m.student for m in matches}) == len(matches) == 2
-        assert [m.teacher for m in matches] == sorted(m.teacher for m in matches)
-        played.update(m.teacher for m in matches)
-    assert all(count / 600 == pytest.approx(1 / 3, abs=0.07) for count in played.values())
-    everybody = pair(teachers, students, np.random.default_rng(0), MatchConfig(teachers_per_step=9))
-    assert everybody == pair(teachers, students, np.random.default_rng(0))
-
-
 def test_a_share_of_the_matches_meets_the_past() -> None:
     teachers, students = people("teacher", [25] * 4), people("student", [25] * 4)
     hall = people("student", [30, 35], prefix="H")

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from redqueen.nouns import Task
-from redqueen.propose.archive import Archived, TaskArchive, draw_for_replay, draw_of_all_ages
+from redqueen.propose.archive import Archived, TaskArchive, draw_of_all_ages
 
 
 def task(name: str, kind: str = "code_o") -> Task:
     return Task(name, "T1", "S1", kind, f"def f(x):\n    return {name!r}\n", ("1",), ("2",))
 
 
-def archived(name: str, step: int = 1, solved: float = 0.5, last_look: int | None = None) -> Archived:
-    return Archived(task(name), step, step if last_look is None else last_look, solved)
+def archived(name: str, step: int = 1, solved: float = 0.5) -> Archived:
+    return Archived(task(name), step, solved)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -21,7 +21,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 def test_without_capacity_nothing_is_kept_and_tasks_that_nobody_attempted_are_not() -> None:
     assert TaskArchive().add([task("a")], {"a": 0.5}, 1).entries == ()
-    assert TaskArchive(8).add([task("a"), task("b")], {"b": 0.25}, 3).entries == (Archived(task("b"), 3, 3, 0.25),)
+    assert TaskArchive(8).add([task("a"), task("b")], {"b": 0.25}, 3).entries == (Archived(task("b"), 3, 0.25),)
 
 
 def test_what_is_kept_is_a_uniform_sample_of_all_times() -> None:
@@ -34,9 +34,9 @@ def test_what_is_kept_is_a_uniform_sample_of_all_times() -> None:
     assert [sum(low < s <= low + 50 for s in steps) for low in (0, 50)] == pytest.approx([50, 50], abs=15)
 
 
-def test_a_look_renews_the_share_and_the_time_of_what_was_looked_at() -> None:
+def test_a_look_renews_the_share_of_what_was_looked_at() -> None:
     before = TaskArchive(8, (archived("a"), archived("b")))
-    assert before.looked_at({"b": 0.75}, 9).entries == (archived("a"), archived("b", 1, 0.75, last_look=9))
+    assert before.looked_at({"b": 0.75}).entries == (archived("a"), archived("b", 1, 0.75))
 
 
 def test_openness_is_largest_where_half_of_the_attempts_are_right() -> None:
@@ -44,7 +44,7 @@ def test_openness_is_largest_where_half_of_the_attempts_are_right() -> None:
 
 
 def test_a_probe_has_tasks_of_all_kinds_and_ages() -> None:
-    entries = [Archived(task(f"{kind}{step}", kind), step, step, 0.5) for step in range(40) for kind in KINDS]
+    entries = [Archived(task(f"{kind}{step}", kind), step, 0.5) for step in range(40) for kind in KINDS]
     drawn = draw_of_all_ages(entries, 12, rng())
     assert len({one.task.id for one in drawn}) == 12
     for kind in KINDS:
@@ -68,9 +68,9 @@ def test_a_probe_of_a_small_archive_is_the_whole_archive() -> None:
 
 
 def test_what_one_kind_lacks_in_a_probe_the_others_give() -> None:
-    few = [Archived(task(f"o{i}", "code_o"), i, i, 0.5) for i in range(1)]
-    some = [Archived(task(f"f{i}", "code_f"), i, i, 0.5) for i in range(3)]
-    many = [Archived(task(f"i{i}", "code_i"), i, i, 0.5) for i in range(100)]
+    few = [Archived(task(f"o{i}", "code_o"), i, 0.5) for i in range(1)]
+    some = [Archived(task(f"f{i}", "code_f"), i, 0.5) for i in range(3)]
+    many = [Archived(task(f"i{i}", "code_i"), i, 0.5) for i in range(100)]
     for num, expected in ((8, [1, 4, 3]), (9, [1, 5, 3]), (40, [1, 36, 3]), (104, [1, 100, 3]), (500, [1, 100, 3])):
         drawn = draw_of_all_ages([*few, *many, *some], num, rng())
         assert [sum(one.task.kind == kind for one in drawn) for kind in KINDS] == expected
@@ -78,26 +78,8 @@ def test_what_one_kind_lacks_in_a_probe_the_others_give() -> None:
 
 
 def test_where_every_kind_has_enough_a_probe_draws_what_it_drew_before() -> None:
-    entries = [Archived(task(f"{kind}{step}", kind), step, step, 0.5) for step in range(9) for kind in KINDS]
+    entries = [Archived(task(f"{kind}{step}", kind), step, 0.5) for step in range(9) for kind in KINDS]
     assert [one.task.id for one in draw_of_all_ages(entries, 7, rng(3))] == DRAWN_BEFORE
 
 
 DRAWN_BEFORE = ["code_o0", "code_o5", "code_i3", "code_i6", "code_f0", "code_f4", "code_f7"]
-
-
-def test_replay_prefers_what_is_open_and_what_was_not_looked_at_for_long() -> None:
-    archive = TaskArchive(8, (archived("old", 1), archived("new", 9), archived("easy", 1, 1.0), archived("now", 10)))
-    counts = dict.fromkeys(("old", "new", "easy", "now"), 0)
-    for seed in range(2000):
-        (one,) = draw_for_replay(archive, 1, 10, rng(seed))
-        counts[one.task.id] += 1
-    # Weights 0.3 * 9, 0.3 * 1, 0.05 * 9 and none: of 3.45.
-    expected = [2000 * weight / 3.45 for weight in (2.7, 0.3, 0.45)]
-    assert [counts[name] for name in ("old", "new", "easy")] == pytest.approx(expected, abs=70)
-    assert counts["now"] == 0
-
-
-def test_replay_draws_no_task_twice_and_no_more_than_there_are() -> None:
-    archive = TaskArchive(8, (archived("a"), archived("b")))
-    assert [one.task.id for one in draw_for_replay(archive, 5, 10, rng())] == ["a", "b"]
-    assert draw_for_replay(TaskArchive(8), 5, 10, rng()) == []

@@ -16,7 +16,6 @@ OPTIONS = (
     "run.product_tasks=6",
     "solve.num_attempts=4",
     "solve.first_attempts=2",
-    "solve.replay_frac=0.5",
     "learn.kl_weight=0.05",
     "learn.kl_to=reference",
     "learn.reference_every_steps=2",
@@ -38,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
     metrics = read.metric_series(journal)
-    assert {"evolve/probe_rate", "evolve/hindsight_worst", "solve/replay_rate"} <= metrics.keys()
+    assert {"evolve/probe_rate", "evolve/hindsight_worst"} <= metrics.keys()
     assert any(name.startswith("product/chosen/") for name in metrics)
     tries = journal.query("SELECT num_attempts FROM task WHERE num_attempts > 0")
     assert {row["num_attempts"] for row in tries} <= {2, 4}
@@ -49,9 +48,7 @@ def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
 
 def test_tokens_that_stand_in_no_row_count_as_spent(journal: Journal) -> None:
     metrics = read.metric_series(journal)
-    unlisted = sum(
-        value for name in ("evolve/probe_tokens", "solve/replay_tokens") for _, value in metrics[name] if value
-    )
+    unlisted = sum(value for _, value in metrics["evolve/probe_tokens"] if value)
     [(listed,)] = journal.tuples(
         "SELECT (SELECT sum(num_tokens) FROM candidate) + (SELECT sum(num_tokens) FROM attempt)"
     )

@@ -104,8 +104,8 @@ def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examinati
 
 
 def _own_words_only(config: Config) -> dict[str, Any]:
-    """Return a run folder's config without what would run code, do without a sandbox, ask the run's servers or write
-    into its folder for members at rest."""
+    """Return a run folder's config without what would run code, do without a sandbox or ask the run's
+    servers."""
     data: dict[str, Any] = config.model_dump(mode="json")
     del data["sampler"]
     known = [name for name in config.propose.domains if name not in config.propose.domains_to_import]
@@ -113,7 +113,6 @@ def _own_words_only(config: Config) -> dict[str, Any]:
     if len(known) < len(config.propose.domains):  # nothing is posed here: how many of each kind is all the same
         data["propose"] |= {"num_proposals": {}, "num_of_each_kind": 1}
     data["verify"]["allow_weak"] = False
-    data["population"]["resting_folder"] = ""
     return data
 
 

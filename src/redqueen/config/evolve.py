@@ -42,7 +42,7 @@ class EvolveConfig(Section):
     """Other archived tasks that all students answer when one is replaced, only to see whether the worst one was; 0: no
     such look. Ours: it costs as much as a probe and selects nothing."""
     archive_capacity: int = Field(default=512, ge=8)
-    """Tasks kept for probes and replay, a uniform sample of all that were posed. Ours."""
+    """Tasks kept for probes and for the choice of the product, a uniform sample of all that were posed. Ours."""
     children_per_birth: int = Field(default=1, ge=1)
     """Children bred for each student that is replaced; the probe's best is kept. Ours: a birth takes a blink, and most
     children are no better than their parent; the paper has one."""

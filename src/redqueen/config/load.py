@@ -79,10 +79,6 @@ class Config(Section):
             raise ValueError(
                 "distill.restart_every_steps needs two roles: a single agent would forget how to propose, set it to 0"
             )
-        if self.cluster.num_shards > 1 and self.population.resting_folder:
-            raise ValueError(
-                "population.resting_folder needs cluster.num_shards 1: a shard's backup holds its members in memory"
-            )
         return self
 
     @model_validator(mode="after")
@@ -112,7 +108,7 @@ class Config(Section):
         """Tasks that the archive holds at most; 0 where nothing reads it."""
         evolve = self.evolve
         probed = evolve.fitness == "probe" or evolve.children_per_birth > 1 or evolve.hindsight_tasks > 0
-        read = probed or self.solve.replay_frac > 0 or self.run.product in ("probe", "distilled")
+        read = probed or self.run.product in ("probe", "distilled")
         return evolve.archive_capacity if read else 0
 
     @property
@@ -139,11 +135,6 @@ class Config(Section):
         if not self.evaluate.students:
             return 0
         return min(self.evaluate.max_members or self.population.num_students, self.population.num_students)
-
-    @property
-    def num_playing_teachers(self) -> int:
-        """Teachers that play in a step."""
-        return min(self.match.teachers_per_step or self.population.num_teachers, self.population.num_teachers)
 
 
 def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:

@@ -15,9 +15,6 @@ class MatchConfig(Section):
     rule: Literal["pfsp", "uniform", "all_pairs"] = "pfsp"
     """Who is paired. Paper: prioritised fictitious self-play. ``uniform`` is its control, ``all_pairs`` fills the
     payoff matrix; both are ours."""
-    teachers_per_step: int = Field(default=0, ge=0)
-    """Teachers that play in a step, drawn uniformly; 0 or more than there are: all. Ours: who sits out costs no time,
-    so that a step of a population of a thousand is as long as one chooses."""
     pfsp_exponent: float = Field(default=1.0, ge=0)
     """Weight of a pair is (p (1 - p)) to this power. Re-implementation: 1."""
     rating_mu: float = 25.0

@@ -23,10 +23,6 @@ class PopulationConfig(Section):
     lora_targets: str | tuple[str, ...] = "all-linear"
     """Adapted modules. Ours: all linear projections, consistent with the reported adapter size."""
 
-    resting_folder: str = ""
-    """Folder on a disk, for a file in which members' factors and moments lie while they are not stepped; "": all stay
-    in memory. Ours: of a large population few play at a time. The file has no name, and nothing is left of it."""
-
     @field_validator("lora_targets")
     @classmethod
     def _something_adapted(cls, targets: str | tuple[str, ...]) -> str | tuple[str, ...]:

@@ -15,9 +15,6 @@ class SolveConfig(Section):
     first_attempts: int = Field(default=0, ge=0)
     """Attempts of a first look; the rest are made only where these disagree. 0: all at once. Ours: most groups are all
     right or all wrong, and their tokens teach nothing; AZR has one look."""
-    replay_frac: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the students' tasks that are drawn from the archive, by p (1 - p) and oldest look. Ours: what was
-    learned is asked again before it is forgotten."""
     temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature. AZR: 1."""
     top_p: float = Field(default=1.0, gt=0, le=1)

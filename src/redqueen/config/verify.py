@@ -26,9 +26,6 @@ class VerifyConfig(Section):
     refuse_constant: bool = False
     """Refuse a proposal with one input whose program takes no other, or gives the same output for all others made from
     it. Ours: a program that ignores its input is always valid, and any input answers it."""
-    refuse_copy: bool = False
-    """Refuse a proposal with one input whose program returns one of its arguments, for it and for all others made from
-    it. Ours: a student that learns from such tasks learns to copy."""
     allow_weak: bool = False
     """Run even where no system-call filter can be had. Ours: a hostile program could do harm."""
 

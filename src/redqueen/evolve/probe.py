@@ -155,7 +155,7 @@ class Looks:
 
     def archive_after(self, step: int) -> TaskArchive:
         """Return the archive with what the probe has shown."""
-        return self.archive.looked_at(self.probe.solve_fracs(), step)
+        return self.archive.looked_at(self.probe.solve_fracs())
 
     def figures(self, left: Sequence[str]) -> dict[str, float]:
         """Return the metrics of these looks; ``left`` are the students that were replaced."""

@@ -47,18 +47,13 @@ LATER: dict[str, dict[str, object]] = {
     },
     "verify": {
         "refuse_constant": False,
-        "refuse_copy": False,
     },
     "solve": {
         "first_attempts": 0,
-        "replay_frac": 0.0,
     },
-    "population": {
-        "resting_folder": "",
-    },
+    "population": {},
     "match": {
         "ratings": "common",
-        "teachers_per_step": 0,
     },
     "learn": {
         "old_logprobs": "recompute",

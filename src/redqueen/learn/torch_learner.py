@@ -34,8 +34,6 @@ from redqueen.policy.memory import available_bytes
 from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()
-MOMENTS = ("exp_avg", "exp_avg_sq")
-"""AdamW's names, in the order in which a bank's file has them behind the factors."""
 
 
 @dataclass
@@ -139,33 +137,14 @@ class TorchLearner:
             )
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        self._lay_to_rest(stepped)
         self.followers.average(stepped, self.config.average_decay_frac)
         return stats
 
     def _set_gradient(self, slot: int, gradient: Tensor) -> None:
         """Hand a member's gradient (parameters,), clipped on its own norm, to the optimiser."""
         norm = torch.linalg.vector_norm(gradient)
-        self._wake(slot)
         self.members[slot].grad = gradient.mul_((self.config.max_grad_norm / norm.clamp(min=1e-12)).clamp(max=1.0))
         self.optimiser.param_groups[slot]["lr"] = self.tunings[slot].learning_rate
-
-    def _wake(self, slot: int) -> None:
-        """Fetch a member that rests in a file, and its moments, to where it is stepped."""
-        if self.bank.resting:
-            member, device = self.members[slot], self.base.device
-            state = self.optimiser.state[member]
-            member.data = member.data.to(device, copy=True)
-            state.update({name: state[name].to(device, copy=True) for name in MOMENTS if name in state})
-
-    def _lay_to_rest(self, slots: Sequence[int]) -> None:
-        """Put members that were fetched back into the file, where there is one."""
-        for slot in slots if self.bank.resting else ():
-            member = self.members[slot]
-            member.data = self.bank.flat[slot].copy_(member.data)
-            state = self.optimiser.state[member]
-            state.update({name: self._placed(slot, name, state[name]) for name in MOMENTS})
-        self.bank.let_go()
 
     def gradients(self, members: Sequence[MemberData]) -> tuple[Tensor, Tensor]:
         """Return gradients (n, parameters) and sums (3, n), fp32, without stepping.
@@ -297,11 +276,9 @@ class TorchLearner:
         """Give a member moments and a step count; with none it has those of a newborn."""
         self.reset(slot)
         if moments:
-            self.optimiser.state[self.members[slot]] = {n: self._placed(slot, n, v) for n, v in moments.items()}
+            self.optimiser.state[self.members[slot]] = {n: self._placed(n, v) for n, v in moments.items()}
 
-    def _placed(self, slot: int, name: str, value: Tensor) -> Tensor:
-        if self.bank.resting and name in MOMENTS:
-            return self.bank.resting.numbers[1 + MOMENTS.index(name), slot].copy_(value)
+    def _placed(self, name: str, value: Tensor) -> Tensor:
         # A fused AdamW on the CPU counts steps there; elsewhere the count is on the device.
         stays = name == "step" and self.base.device.type == "cpu"
         return value.to(value.device if stays else self.base.device, copy=True)
@@ -326,8 +303,7 @@ class TorchLearner:
                     "the optimiser state belongs to a population of another size or lora_rank; "
                     "resume with the configuration stored beside the run"
                 )
-            self.optimiser.state[self.members[slot]][name] = self._placed(slot, name, value)
-        self.bank.let_go()
+            self.optimiser.state[self.members[slot]][name] = self._placed(name, value)
 
 
 def _chunks(total: int, size: int) -> Iterator[slice]:

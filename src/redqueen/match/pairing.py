@@ -29,14 +29,11 @@ def pair(
     """The matches of one step by ``config.rule``, in the order of ``teachers`` (``all_pairs``: then of ``students``).
 
     ``pfsp_exponent`` sharpens pfsp: a student is drawn with weight (p (1 - p))^exponent, p its expected win; 0 is
-    uniform. With ``teachers_per_step`` only so many of the teachers play. Raises ValueError for an empty side.
+    uniform. Raises ValueError for an empty side.
     Ground: paper (pfsp), re-implementations (weight, refilling pool), ours (the other rules).
     """
     if not teachers or not students:
         raise ValueError("a match needs at least one teacher and one student")
-    if 0 < config.teachers_per_step < len(teachers):
-        playing = rng.choice(len(teachers), config.teachers_per_step, replace=False)
-        teachers = [teachers[i] for i in sorted(playing)]
     wins = _expected_wins([t.rating for t in teachers], [s.rating for s in students], rating)
     pairs = RULES[config.rule](wins, rng, config.pfsp_exponent)
     return [Match(teachers[i].id, students[j].id, float(wins[i, j])) for i, j in pairs]

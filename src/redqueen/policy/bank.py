@@ -22,7 +22,6 @@ from transformers import PreTrainedModel
 from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT
 from redqueen.policy.base import Base
-from redqueen.policy.resting import RestingFile
 from redqueen.policy.routing import Layout, lay_out
 from redqueen.population.genotype import Genotype
 
@@ -96,8 +95,7 @@ class AdapterBank:
     ``targets`` is "all-linear" (every linear layer but the output head) or module names as PEFT takes them (a full
     name, or its last parts: "q_proj"). Fresh members equal the base bit for bit: B = 0, A uniform in
     +-1/sqrt(in) as PEFT draws it, seeded by (``rng_seed``, slot). A bank of some members of a larger population has
-    their slots there as ``numbers``, which then stand in the seed. With a ``resting_folder`` all factors lie in a file
-    there, with room for two moments of each; ``flat`` is then on the CPU, whatever the base's device.
+    their slots there as ``numbers``, which then stand in the seed.
     """
 
     def __init__(
@@ -109,7 +107,6 @@ class AdapterBank:
         targets: str | Sequence[str] = "all-linear",
         rng_seed: int = 0,
         numbers: Sequence[int] | None = None,
-        resting_folder: str = "",
     ) -> None:
         if num_members < 1 or rank < 1:
             raise UserError("an adapter bank needs at least one member and a lora_rank of at least 1")
@@ -124,11 +121,9 @@ class AdapterBank:
             self.sites.append(site)
             start = site.b_slice.stop
         self.num_parameters = start
-        self.resting = RestingFile(resting_folder, (3, num_members, start)) if resting_folder else None
-        self.flat = torch.zeros(num_members, start, device=base.device) if not self.resting else self.resting.numbers[0]
+        self.flat = torch.zeros(num_members, start, device=base.device)
         for slot in range(num_members):
             self.reset(slot, rng_seed)
-        self.let_go()
         self._now = _Routed()
         self._handles = [m.register_forward_hook(self._make_hook(i)) for i, m in enumerate(modules.values())]
         if base.compute_dtype != torch.float32:
@@ -217,17 +212,11 @@ class AdapterBank:
         """Write all members' factors (members, parameters). Raises UserError when they are of another bank."""
         check_shape(factors, self.flat.shape)
         self.flat.copy_(factors)
-        self.let_go()
 
     @torch.no_grad()
     def copy(self, slot: int, into: int) -> None:
         """Make ``into`` the same adapter as ``slot``, bit by bit."""
         self.flat[self._checked(into)].copy_(self.flat[self._checked(slot)])
-
-    def let_go(self) -> None:
-        """Let the members that rest in a file, if they do, leave this process's memory."""
-        if self.resting:
-            self.resting.let_go()
 
     def _checked(self, slot: int) -> int:
         if not 0 <= slot < self.num_members:
@@ -260,7 +249,6 @@ class AdapterBank:
         with torch.no_grad():
             active = flat.index_select(0, layout.slots.clamp(min=0).to(flat.device)).to(self.base.device)
             active = active.to(self.base.compute_dtype)
-            self.let_go()
             if min(slots) == BASE_SLOT:
                 active[0] = 0.0  # slots ascend, so the base comes first; with B = 0 it adds nothing
             n = len(active)

@@ -26,7 +26,6 @@ from redqueen.policy.base_shape import base_shape, positions_of
 from redqueen.policy.fused_decode import is_known, side_by_side_weights
 from redqueen.policy.limits import fit_limits, prompt_cache_tokens
 from redqueen.policy.precision import device_type, settle_precision
-from redqueen.policy.resting import free_bytes
 from redqueen.policy.tree_attention import MOST_SCORES
 
 if TYPE_CHECKING:
@@ -42,9 +41,7 @@ class Work:
     ``sample_rows`` sequences are decoded at a time (0: another process does), each up to ``new_tokens`` long, behind
     ``prompt_cache_tokens`` of prompts in all, of at most ``prompt_tokens`` each; the learner runs
     ``micro_batch_tokens`` at a time, holding gradients of ``members_at_once`` members (0: all) in each of
-    ``num_lanes``, among which rows and tokens are divided. ``resting``: the others' factors and moments are on disk,
-    and the factors of ``largest_role`` members are copied to the machine's memory when a generation is checked.
-    ``waiting``: each member may have a gradient that waits for more groups.
+    ``num_lanes``, among which rows and tokens are divided.
     """
 
     num_members: int
@@ -59,8 +56,6 @@ class Work:
     micro_batch_tokens: int
     checkpointing: bool = False
     members_at_once: int = 0
-    resting: bool = False
-    largest_role: int = 0
     logit_chunk_tokens: int = 4096
     num_lanes: int = 1
 
@@ -75,8 +70,6 @@ class MemoryPlan:
     gradients_bytes: int
     activations_bytes: int
     cache_bytes: int
-    disk_bytes: int = 0
-    """Of the file of members at rest, which is no memory."""
 
     @property
     def peak_bytes(self) -> int:
@@ -87,8 +80,7 @@ class MemoryPlan:
     def lines(self) -> list[str]:
         """Return one line for each part and one for the peak."""
         named = {f.name.removesuffix("_bytes"): getattr(self, f.name) for f in fields(self)}
-        at_rest = [f"at rest, in a file: {size(disk)}"] if (disk := named.pop("disk")) else []
-        return [*(f"{name}: {size(part)}" for name, part in named.items()), f"peak: {size(self.peak_bytes)}", *at_rest]
+        return [*(f"{name}: {size(part)}" for name, part in named.items()), f"peak: {size(self.peak_bytes)}"]
 
 
 def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
@@ -111,8 +103,6 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
     if work.sample_rows and not work.on_cuda and is_known(config):
         base += side_by_side_weights(model) * compute_bytes
     gathered = work.members_at_once or work.num_members
-    held = gathered if work.resting else work.num_members
-    compared = held if work.on_cuda else max(held, work.largest_role)
     kv_heads, head_dim = kv_shape(config)
     per_token = 2 * config.num_hidden_layers * kv_heads * head_dim * compute_bytes
     cache = per_token * (work.prompt_cache_tokens * (work.sample_rows > 0) + work.sample_rows * work.new_tokens)
@@ -124,12 +114,11 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
     activations += work.num_lanes * gathered * per_member * compute_bytes * 2
     return MemoryPlan(
         base_bytes=base,
-        factors_bytes=compared * per_member * FP32_BYTES,
-        moments_bytes=2 * held * per_member * FP32_BYTES,
+        factors_bytes=work.num_members * per_member * FP32_BYTES,
+        moments_bytes=2 * work.num_members * per_member * FP32_BYTES,
         gradients_bytes=work.num_lanes * gathered * per_member * FP32_BYTES,
         activations_bytes=activations,
         cache_bytes=cache,
-        disk_bytes=3 * work.num_members * per_member * FP32_BYTES if work.resting else 0,
     )
 
 
@@ -146,8 +135,6 @@ def refuse_if_too_large(memory: MemoryPlan, available_bytes: int, where: str) ->
     resident = memory.base_bytes + memory.factors_bytes + memory.moments_bytes
     if resident > available_bytes:
         remedy = "lower population.lora_rank or the number of members, or take a smaller base"
-        if not memory.disk_bytes:
-            remedy += ", or let members rest in a file: population.resting_folder with match.teachers_per_step"
     elif memory.cache_bytes > memory.gradients_bytes + memory.activations_bytes:
         remedy = "lower solve.max_rows or max_new_tokens"
     else:
@@ -187,36 +174,28 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         micro_batch_tokens=learn.micro_batch_tokens,
         checkpointing=learn.gradient_checkpointing,
         members_at_once=_num_learning(config),
-        resting=bool(population.resting_folder),
-        largest_role=max(population.num_teachers, population.num_students),
         num_lanes=1 if on_cuda else config.run.num_lanes,
     )
 
 
 def _num_learning(config: Config) -> int:
-    """Members that learn in a step, at most: the teachers that play, each with a student, or with all."""
-    population, match = config.population, config.match
-    teachers = config.num_playing_teachers
-    others = match.rule == "all_pairs" or config.solve.replay_frac > 0
-    students = population.num_students if others else min(teachers, population.num_students)
-    return population.num_members if population.single else teachers + students
+    """Members that learn in a step, at most: the teachers, each with a student, or with all."""
+    population = config.population
+    if population.single or config.match.rule == "all_pairs":
+        return population.num_members
+    return population.num_teachers + min(population.num_teachers, population.num_students)
 
 
 def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
-    """Return the lines of the plan for a configured run on a base of ``shape``, and what is free for it here.
-
-    Raises UserError when members are to rest in a folder that is not there.
-    """
+    """Return the lines of the plan for a configured run on a base of ``shape``, and what is free for it here."""
     work = work_of(config, shape)
     where = "GPU" if work.on_cuda else "machine"
     if work.on_cuda and not torch.cuda.is_available():
         free = "free: unknown, this machine shows no CUDA device"
     else:
         free = f"free on this {where}: {size(available_bytes(torch.device('cuda' if work.on_cuda else 'cpu')))}"
-    folder = config.population.resting_folder
-    at_rest = [f"free in {folder}: {size(free_bytes(folder))}"] if folder else []
     precision = "bf16" if work.bf16 else "fp32"
-    return [f"products in {precision}", *plan(shape, work).lines(), free, *at_rest]
+    return [f"products in {precision}", *plan(shape, work).lines(), free]
 
 
 def refuse_what_cannot_fit(config: Config, device: torch.device) -> None:

@@ -1,10 +1,10 @@
-"""The archive: tasks of all ages with how they were solved, drawn from again to judge students and to train them.
+"""The archive: tasks of all ages with how they were solved, drawn from again to judge students.
 
 It holds a uniform sample of all tasks ever posed: each has a number that a digest of its id fixes, and those with the
 largest numbers stay. So it needs no dice, and no age is favoured (the buffer, which shows teachers what is new, is
 another thing). A look is an attempt of students at an archived task, and renews the share of them that solved it.
-Ground: ours; reservoir sampling by priorities (Efraimidis and Spirakis 2006); replay after PLR (Jiang et al. 2021) with
-the score p (1 - p) of SFL (Rutherford et al. 2024).
+Ground: ours; reservoir sampling by priorities (Efraimidis and Spirakis 2006); the score
+p (1 - p) after SFL (Rutherford et al. 2024).
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ LEAST_OPENNESS = 0.05
 
 @dataclass(frozen=True)
 class Archived:
-    """A task posed at ``step``, and the share of right attempts at the latest look, which was at ``last_look``."""
+    """A task posed at ``step``, and the share of right attempts when it was last attempted."""
 
     task: Task
     step: int
-    last_look: int
     solved_frac: float
 
     @property
@@ -48,15 +47,15 @@ class TaskArchive:
         """Return the archive with the tasks of a step that were attempted."""
         if not self.capacity:
             return self
-        new = [Archived(task, step, step, solve_fracs[task.id]) for task in tasks if task.id in solve_fracs]
+        new = [Archived(task, step, solve_fracs[task.id]) for task in tasks if task.id in solve_fracs]
         entries = (*self.entries, *new)
         kept = sorted(range(len(entries)), key=lambda i: _priority(entries[i]), reverse=True)[: self.capacity]
         return TaskArchive(self.capacity, tuple(entries[i] for i in sorted(kept)))
 
-    def looked_at(self, solve_fracs: Mapping[str, float], step: int) -> TaskArchive:
+    def looked_at(self, solve_fracs: Mapping[str, float]) -> TaskArchive:
         """Return the archive after a look at some of its tasks, by their ids."""
         entries = (
-            replace(one, solved_frac=solve_fracs[one.task.id], last_look=step) if one.task.id in solve_fracs else one
+            replace(one, solved_frac=solve_fracs[one.task.id]) if one.task.id in solve_fracs else one
             for one in self.entries
         )
         return replace(self, entries=tuple(entries))
@@ -88,19 +87,6 @@ def _shares(num: int, there_are: Sequence[int]) -> list[int]:
         least = min((share, i) for i, share in enumerate(shares) if share < there_are[i])
         shares[least[1]] += 1
     return shares
-
-
-def draw_for_replay(archive: TaskArchive, num: int, step: int, rng: np.random.Generator) -> list[Archived]:
-    """Draw ``num`` different tasks (fewer where there are fewer) with weight openness times steps since the last look.
-
-    Tasks of this very ``step`` have weight 0.
-    """
-    entries = [one for one in archive.entries if one.last_look < step]
-    weights = np.array([one.openness * (step - one.last_look) for one in entries])
-    if num < 1 or not entries:
-        return []
-    chosen = rng.choice(len(entries), size=min(num, len(entries)), replace=False, p=weights / weights.sum())
-    return [entries[i] for i in sorted(chosen.tolist())]
 
 
 def _priority(entry: Archived) -> bytes:

@@ -178,10 +178,6 @@ METRICS: dict[str, Metric] = {
     "learn/mismatch/truncated_frac/{member}": Metric(
         "Truncated, {member}", SHARE, "Share of tokens whose importance weight was cut at its cap."
     ),
-    "solve/replay_rate": Metric(
-        "Solve rate, replayed", SHARE, "Share of the attempts at archived tasks that were right."
-    ),
-    "solve/replay_tokens": Metric("Length of replays", "tokens", "Tokens that the attempts at archived tasks took."),
     "evolve/probe_rate": Metric(
         "Probe", SHARE, "Share of a probe of archived tasks of all ages that the students solved, mean over students."
     ),

@@ -18,7 +18,7 @@ from redqueen.run.store import CONFIG
 
 LENGTHS = ("num_steps", "max_tokens", "max_seconds")
 """The fields of ``run`` that a continuation may change."""
-PLACES = ("sampler.urls", "sampler.adapter_folder", "population.resting_folder")
+PLACES = ("sampler.urls", "sampler.adapter_folder")
 """The fields that say where something is, which a continuation may change."""
 CHANGEABLE = (*(f"run.{field}" for field in LENGTHS), *PLACES)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 from redqueen.config import Config
 from redqueen.domains.registry import num_proposals
@@ -43,9 +42,9 @@ def _work(config: Config) -> list[str]:
     """Say how much a step asks for, at most."""
     propose, solve, population = config.propose, config.solve, config.population
     each = sum(num_proposals(propose).values())
-    proposals = each * config.num_playing_teachers
+    proposals = each * population.num_teachers
     meetings = population.num_students if config.match.rule == "all_pairs" else 1
-    attempts = math.ceil(proposals * meetings / (1 - solve.replay_frac)) * solve.num_attempts  # with replayed tasks
+    attempts = proposals * meetings * solve.num_attempts
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
     births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
     return [

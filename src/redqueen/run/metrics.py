@@ -41,7 +41,6 @@ def step_metrics(
         **(report.distilled.metrics() if report.distilled else {}),
         "evolve/births": float(len(report.births)),
         **report.figures,
-        **_replay_metrics(report),
     }
 
 
@@ -114,8 +113,7 @@ def _solving_metrics(report: StepReport) -> dict[str, float]:
     answered = [a for a in report.answered if a.kept]  # of others all attempts were lost
     outcomes = [a.outcomes[i] for a in answered for i in a.kept]
     completions = [c for a in report.answered for c in a.completions]
-    fresh = report.credit.attempt_rewards[: len(report.answered)]  # those of replayed attempts stand behind
-    rewards = [[reward for reward in row if reward is not None] for row in fresh]
+    rewards = [[reward for reward in row if reward is not None] for row in report.credit.attempt_rewards]
     metrics = {
         "solve/rate": mean(a.solve_frac or 0.0 for a in answered),
         "solve/thought_frac": mean(float(bool(o.attempt.thought)) for o in outcomes),
@@ -127,17 +125,6 @@ def _solving_metrics(report: StepReport) -> dict[str, float]:
     for kind in in_order(a.task.kind for a in answered):
         metrics[f"solve/rate/{kind}"] = mean(a.solve_frac or 0.0 for a in answered if a.task.kind == kind)
     return metrics
-
-
-def _replay_metrics(report: StepReport) -> dict[str, float]:
-    """Figures of replayed tasks, if there are any: their attempts stand in no other."""
-    outcomes = [outcome for one in report.replayed for outcome in one.outcomes]
-    if not outcomes:
-        return {}
-    return {
-        "solve/replay_rate": mean(float(o.grade.correct) for o in outcomes if not o.grade.lost),
-        "solve/replay_tokens": float(sum(o.attempt.num_tokens for o in outcomes)),
-    }
 
 
 def _learning_metrics(report: StepReport, individuals: Sequence[Individual]) -> dict[str, float]:

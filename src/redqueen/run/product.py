@@ -12,10 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
-
-import torch
-from safetensors.torch import load_file, save_file
 
 from redqueen.config import Config
 from redqueen.engine import Engine
@@ -32,7 +28,6 @@ from redqueen.policy.protocols import AdapterStore
 from redqueen.population.genotype import Genotype
 from redqueen.propose.archive import draw_of_all_ages
 from redqueen.propose.buffer import task_key
-from redqueen.run.checkpoint import TENSORS
 from redqueen.state import State
 from redqueen.streams import Streams
 
@@ -148,20 +143,10 @@ def students_mean(store: AdapterStore, config: Config, students: Sequence[Indivi
 @contextmanager
 def merged_in_place(engine: Engine, students: Sequence[Individual]) -> Iterator[Individual]:
     """Put the students' mean into the first one's slot for a while; afterwards everything is as it was, bit by bit."""
-    before = _kept(engine.store.state_dict(), engine.config.population.resting_folder)
+    before = {name: tensor.detach().cpu().clone() for name, tensor in engine.store.state_dict().items()}
     slot = students[0].slot
     try:
         engine.store.load(slot, students_mean(engine.store, engine.config, students))
         yield Individual(MERGED, "student", slot, students[0].rating)
     finally:
         engine.store.load_state(before)
-
-
-def _kept(tensors: Mapping[str, torch.Tensor], resting_folder: str) -> dict[str, torch.Tensor]:
-    """Return a copy of all members. Of members that rest it lies in a file, of which no name is left."""
-    here = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    if not resting_folder:
-        return {name: tensor.clone() for name, tensor in here.items()}
-    with TemporaryDirectory(dir=resting_folder) as folder:
-        save_file(here, f"{folder}/{TENSORS}")
-        return load_file(f"{folder}/{TENSORS}")  # mapped, so that it stays readable

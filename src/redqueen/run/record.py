@@ -46,8 +46,8 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
     writer.add_tasks(records)
     writer.add_attempts(
         AttemptRecord(outcome, reward, advantage)
-        for answered, rewards, advantages in zip(  # those of replayed tasks, behind, stand in no row
-            report.answered, credit.attempt_rewards, credit.attempt_advantages, strict=False
+        for answered, rewards, advantages in zip(
+            report.answered, credit.attempt_rewards, credit.attempt_advantages, strict=True
         )
         for outcome, reward, advantage in zip(answered.outcomes, rewards, advantages, strict=True)
     )

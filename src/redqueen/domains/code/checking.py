@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.measures import measure
 from redqueen.domains.code.other_inputs import other_inputs
 from redqueen.domains.domain import task_of
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify.calls import distinct_calls, distinct_pairs
-from redqueen.verify.literals import LiteralError, canonical, canonical_args, read_call
+from redqueen.verify.literals import LiteralError, canonical, canonical_args
 from redqueen.verify.pool import Jobs
 from redqueen.verify.programs import Rules, make_job, run_once, verify_program
 from redqueen.verify.records import Program
@@ -26,8 +24,7 @@ def check_program(
     """Verify one candidate: a program with one input, or with pairs.
 
     AZR's rules: one input, or ``terms.num_inputs`` distinct ones whose outputs are not all equal. With
-    ``terms.refuse_constant`` the output for one input must not be that of all others made from it, and with
-    ``terms.refuse_copy`` the output must not be the same argument for it and for all of these.
+    ``terms.refuse_constant`` the output for one input must not be that of all others made from it.
     """
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
@@ -51,8 +48,8 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
-    if not with_pairs and (terms.refuse_constant or terms.refuse_copy):
-        refusal = yield from _judge_by_others(candidate, inputs[0], outputs[0], rules, terms)
+    if not with_pairs and terms.refuse_constant:
+        refusal = yield from _refuse_constant(candidate, inputs[0], outputs[0], rules)
         if refusal:
             return refusal
     if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
@@ -68,10 +65,8 @@ def check_program(
     )
 
 
-def _judge_by_others(
-    candidate: Candidate, given: str, output: str, rules: Rules, terms: VerifyConfig
-) -> Jobs[Rejection | None]:
-    """Refuse a program that makes the same, or the same argument, of all inputs like the given one that it takes.
+def _refuse_constant(candidate: Candidate, given: str, output: str, rules: Rules) -> Jobs[Rejection | None]:
+    """Refuse a program that makes the same of all inputs like the given one that it takes.
 
     One that takes no other input ignores it too: that it is this one is all that it reads of it. Only of a predicate
     boldly changed inputs are asked for as well; that another program minds a negative number says little of what it
@@ -87,11 +82,9 @@ def _judge_by_others(
         for text, item in zip(others, run.items, strict=False):  # one that kills the child ends them
             if item.verdict == "ok" and (found := _output_of(item.text, rules)) is not None:
                 outputs[text] = found
-    if terms.refuse_constant and len(set(outputs.values())) == 1:
+    if len(set(outputs.values())) == 1:
         taken = "other inputs give the same output" if len(outputs) > 1 else "no other input gives an output"
         return Rejection(candidate, "constant", taken)
-    if terms.refuse_copy and _copies(outputs):
-        return Rejection(candidate, "copy", "the output is an argument, for other inputs too")
     return None
 
 
@@ -100,16 +93,6 @@ def _output_of(text: str, rules: Rules) -> str | None:
         return canonical(text, max_chars=rules.limits.max_output_chars)
     except LiteralError:
         return None
-
-
-def _copies(outputs: Mapping[str, str]) -> bool:
-    """Tell whether one argument, by place or name, is the output of each of these argument lists."""
-    copied = []
-    for arguments, output in outputs.items():
-        by_place, by_name = read_call(arguments)
-        given = [*enumerate(by_place), *by_name.items()]
-        copied.append({place for place, value in given if value == output})
-    return bool(set.intersection(*copied))
 
 
 def _can_be_measured(code: str) -> bool:
