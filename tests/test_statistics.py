@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redqueen.statistics import (
-    CrossedResamples,
     Interval,
     bootstrap_difference,
     bootstrap_mean,
@@ -338,19 +337,6 @@ def test_intervals_over_three_seeds_hold_the_mean_in_nineteen_of_twenty() -> Non
     draws = np.random.default_rng(1).normal(1.0, 1.0, (4000, 3))
     held = [low <= 1.0 <= high for low, high in (mean_interval(list(row)) for row in draws)]
     assert fmean(held) == pytest.approx(0.95, abs=0.015)
-
-
-# Seeds and items, both drawn ---------------------------------------------------------------------------------------
-
-
-def test_crossed_resamples_draw_rows_and_columns_and_begin_with_the_data() -> None:
-    values = np.array([[[0.0, 1.0]], [[1.0, 2.0]]])  # two rows, one statistic, two columns
-    means = CrossedResamples.draw(2, 2, rng(), 4000).means(values)[:, 0]
-    assert means[0] == pytest.approx(1.0)
-    # A row's or a column's mean is 0, 1/2 or 1 above the least with chances 1/4, 1/2, 1/4; their sum has five values.
-    found, counts = np.unique(np.round(means[1:], 6), return_counts=True)
-    assert found == pytest.approx([0.0, 0.5, 1.0, 1.5, 2.0])
-    assert counts / 4000 == pytest.approx([1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16], abs=0.03)
 
 
 def test_draws_in_which_a_statistic_is_not_defined_do_not_count() -> None:

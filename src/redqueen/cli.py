@@ -340,19 +340,6 @@ def breed(
 
 
 @app.command()
-def retention(
-    out: Annotated[Path, typer.Option(help="Folder to make; an experiment that was started there is continued.")],
-    seeds: Annotated[int, typer.Option(help="Repetitions, each with its own parents.")] = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="A miniature that only shows that everything runs.")] = False,
-    threads: Annotated[int, typer.Option(help="CPU threads; 0: all cores.")] = 0,
-) -> None:
-    """Train children of every operator on the embedded base: recovery curves and verdicts against the controls."""
-    from redqueen.commands.retention import measure_retention
-
-    print(measure_retention(out, seeds, quick, threads, lambda line: print(line, file=sys.stderr, flush=True)))
-
-
-@app.command()
 def evaluate(
     target: Annotated[
         str,

@@ -61,14 +61,6 @@ _UNKNOWN = Interval(float("nan"), float("nan"))
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A value with its interval."""
-
-    value: float
-    interval: Interval
-
-
-@dataclass(frozen=True)
 class Difference:
     """Arm less reference. ``estimate`` is the difference of means, with its 95 % interval over seeds (Welch's).
 
@@ -198,34 +190,6 @@ def bootstrap_difference(
 def non_overlapping(a: Interval, b: Interval) -> bool:
     """Tell whether two intervals share no point (False when either is nan)."""
     return a.high < b.low or b.high < a.low
-
-
-@dataclass(frozen=True)
-class CrossedResamples:
-    """Two crossed factors, as seeds and items, both drawn with replacement: each one's share of a draw.
-
-    ``rows`` (1 + draws, num_rows) and ``columns`` (1 + draws, num_columns) add up to 1; row 0 is the data themselves.
-    """
-
-    rows: Array
-    columns: Array
-
-    @staticmethod
-    def draw(num_rows: int, num_columns: int, rng: np.random.Generator, num_resamples: int) -> CrossedResamples:
-        """Draw as many of each factor as there are."""
-        shares = []
-        for n in (num_rows, num_columns):
-            drawn = rng.multinomial(n, np.full(n, 1 / n), num_resamples)
-            shares.append(np.concatenate([np.ones((1, n)), drawn]) / n)
-        return CrossedResamples(*shares)
-
-    def means(self, values: Array) -> Array:
-        """Return the mean of ``values`` (rows, ..., columns) for every draw: (1 + draws, ...)."""
-        return np.einsum("nr,nr...->n...", self.rows, np.tensordot(self.columns, values, axes=(1, -1)))
-
-    def estimate(self, statistic: Array) -> Estimate:
-        """Return the statistic (1 + draws,) of the data with its interval over the draws in which it is defined."""
-        return Estimate(float(statistic[0]), percentile_interval(statistic[1:]))
 
 
 # Over runs ---------------------------------------------------------------------------------------------------------

@@ -1,1 +1,0 @@
-"""What children keep of their parents: every operator against its controls, under the same retraining."""
