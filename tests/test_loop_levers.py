@@ -1,8 +1,7 @@
-"""What the loop makes of the levers: probe, children, hindsight, two looks, replay, shared answers, merging, genes."""
+"""What the loop makes of the levers: probe, children, hindsight, replay, merging, genes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from statistics import fmean
 
 import numpy as np
 import pytest
@@ -10,14 +9,12 @@ import torch
 from scripted import Reply, Table, Teacher, config_of, half, open_table, right, wrong
 
 from redqueen.config import Config
-from redqueen.domains.code.prompts_compact import ANSWER
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner
 from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.loop import play_step
 from redqueen.nouns import Completion, Request
 from redqueen.population.genotype import distance, norm
-from redqueen.run.metrics import step_metrics
 from redqueen.run.product import choose_product, merged_in_place
 from redqueen.state import State, state_from_plain, state_to_plain
 from redqueen.timing import Clock
@@ -103,29 +100,6 @@ def test_what_children_write_when_they_are_tried_counts_with_the_probe(table: Ta
     _, reports = played(state, replace(engine, sampler=lambda temperature: Counted()), 2)
     assert len(written) == 6 * (2 + 3), "two students and three children"
     assert reports[1].figures["evolve/probe_tokens"] == sum(written)
-
-
-def test_only_what_the_first_look_leaves_open_is_asked_again(table: Table) -> None:
-    config = config_of(solve={"num_attempts": 6, "first_attempts": 2})
-    for answer, num in ((right, 2), (half, 6)):
-        _, reports, engine = table.play(config, Teacher(), answer)
-        assert {len(one.outcomes) for one in reports[0].answered} == {num}
-        seeds = [request.rng_seed for request in engine.solver.requests]
-        assert len(set(seeds)) == len(seeds)
-    assert {one.solve_frac for one in reports[0].answered} == {0.5}
-
-
-def test_a_task_weighs_as_much_whether_two_looks_were_taken_or_one(table: Table) -> None:
-    def open_inputs(prompt: str, slot: int, sample: int) -> str:
-        return (half if prompt.endswith(ANSWER["code_i"]) else right)(prompt, slot, sample)
-
-    config = config_of(solve={"num_attempts": 6, "first_attempts": 2})
-    state, (report,), _ = table.play(config, Teacher(), open_inputs)
-    assert [game.solve_frac for game in report.games] == pytest.approx([5 / 6] * 2), "two solved tasks and a half"
-    metrics = step_metrics(report, state.individuals, [], 0, 0)
-    assert metrics["solve/rate"] == pytest.approx(5 / 6)
-    rewards = [[r for r in row if r is not None] for row in report.credit.attempt_rewards]
-    assert metrics["reward/student_mean"] == pytest.approx(fmean(fmean(row) for row in rewards))
 
 
 def test_the_child_of_the_mean_stands_half_way_between_those_that_stay(table: Table) -> None:

@@ -37,7 +37,6 @@ from redqueen.propose.proposing import Proposal, propose
 from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long
 from redqueen.solve.games import Game, rated, rated_by_domain, score_games
-from redqueen.solve.looks import joined, undecided
 from redqueen.solve.solving import Answered, grade, solve
 from redqueen.state import State
 from redqueen.streams import Streams
@@ -179,19 +178,20 @@ def verification(candidates: list[Candidate], engine: Engine, *, buffer: TaskBuf
 def solving(
     state: State, engine: Engine, streams: Streams, clock: Clock, *, matches: Sequence[Match], tasks: Sequence[Task]
 ) -> list[Answered]:
-    """Phase 4. The matched students attempt every valid task several times; the verifier grades each attempt.
-
-    With a first look, the rest of the attempts
-    is made only where the first ones disagree.
-    """
-    config, opponents = engine.config.solve, students_of(matches)
-    fresh = [(task, state.players[name]) for task in tasks for name in opponents[task.teacher]]
-    answered = _attempt(engine, streams, clock, fresh, config.first_attempts or config.num_attempts)
-    if config.first_attempts:
-        open_ = [(one.task, one.student) for one in undecided(answered)]
-        rest = _attempt(engine, streams, clock, open_, config.num_attempts - config.first_attempts, "second look")
-        answered = joined(answered, rest)
-    return answered
+    """Phase 4. The matched students attempt every valid task several times; the verifier grades each attempt."""
+    opponents = students_of(matches)
+    pairs = [(task, state.players[name]) for task in tasks for name in opponents[task.teacher]]
+    with clock.phase("solve"):
+        sampled = solve(
+            pairs,
+            engine.config.solve.num_attempts,
+            sampler=engine.solver,
+            prompt_format=engine.prompt_format,
+            tokenizer=engine.tokenizer,
+            streams=streams,
+        )
+    with clock.phase("verify"):
+        return grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
 
 
 def update(
@@ -318,28 +318,6 @@ def students_of(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
 def valid(judged: Sequence[Task | Rejection]) -> list[Task]:
     """Return the candidates that became tasks."""
     return [verdict for verdict in judged if isinstance(verdict, Task)]
-
-
-def _attempt(
-    engine: Engine,
-    streams: Streams,
-    clock: Clock,
-    pairs: Sequence[tuple[Task, Individual]],
-    num_attempts: int,
-    purpose: str = "solve",
-) -> list[Answered]:
-    with clock.phase("solve"):
-        sampled = solve(
-            pairs,
-            num_attempts,
-            sampler=engine.solver,
-            prompt_format=engine.prompt_format,
-            tokenizer=engine.tokenizer,
-            streams=streams,
-            purpose=purpose,
-        )
-    with clock.phase("verify"):
-        return grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
 
 
 def _renew_references(state: State, engine: Engine) -> None:

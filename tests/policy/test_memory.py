@@ -110,7 +110,7 @@ def test_the_prompts_of_a_configured_run_are_counted_twice_those_of_whole_groups
     }
     config = Config.model_validate(sections)
     assert work_of(config, QWEN_7B).prompt_cache_tokens == 2 * 22 * 300
-    sections["solve"] |= {"first_attempts": 2, "max_prompt_tokens": 4000}
+    sections["solve"] |= {"num_attempts": 2, "max_prompt_tokens": 4000}
     assert work_of(Config.model_validate(sections), QWEN_7B).prompt_cache_tokens == 2 * 64 * 1024
 
 

@@ -15,7 +15,6 @@ OPTIONS = (
     "evaluate.control=false",
     "run.product_tasks=6",
     "solve.num_attempts=4",
-    "solve.first_attempts=2",
     "learn.kl_weight=0.05",
     "learn.kl_to=reference",
     "learn.reference_every_steps=2",
@@ -39,8 +38,6 @@ def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
     metrics = read.metric_series(journal)
     assert {"evolve/probe_rate", "evolve/hindsight_worst"} <= metrics.keys()
     assert any(name.startswith("product/chosen/") for name in metrics)
-    tries = journal.query("SELECT num_attempts FROM task WHERE num_attempts > 0")
-    assert {row["num_attempts"] for row in tries} <= {2, 4}
     state = checkpoint(run, 5).state["state"]
     assert len({str(i["genes"]) for i in state["individuals"]}) == 4
     assert state["archive"]["entries"] and state["probes"]

@@ -19,6 +19,7 @@ class Removed(NamedTuple):
 NEVER_SHOWN = "no experiment has shown that it helps"
 
 REMOVED: dict[str, Removed] = {
+    "solve.first_attempts": Removed(0, NEVER_SHOWN),
     "learn.min_informative_groups": Removed(0, NEVER_SHOWN),
     "learn.drop_dead_groups": Removed(False, NEVER_SHOWN),
     "learn.negative_weight": Removed(1.0, "0 missed its bound in its experiment"),

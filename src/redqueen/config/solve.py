@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from redqueen.config.section import Section
 
@@ -12,9 +12,6 @@ class SolveConfig(Section):
 
     num_attempts: int = Field(default=8, ge=1)
     """Attempts at each task: the solve rate's sample and the training group. AZR: 8."""
-    first_attempts: int = Field(default=0, ge=0)
-    """Attempts of a first look; the rest are made only where these disagree. 0: all at once. Ours: most groups are all
-    right or all wrong, and their tokens teach nothing; AZR has one look."""
     temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature. AZR: 1."""
     top_p: float = Field(default=1.0, gt=0, le=1)
@@ -25,9 +22,3 @@ class SolveConfig(Section):
     """Longest solving prompt, in tokens; a task that needs more is rejected. AZR: 6144."""
     max_rows: int = Field(default=512, ge=1)
     """Sequences decoded at a time. Ours: affects speed and memory only."""
-
-    @model_validator(mode="after")
-    def _fewer_first(self) -> SolveConfig:
-        if self.first_attempts == 1 or self.first_attempts >= self.num_attempts > 0 < self.first_attempts:
-            raise ValueError("first_attempts must be 0, or at least 2 and below num_attempts: two can disagree")
-        return self

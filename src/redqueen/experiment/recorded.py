@@ -48,10 +48,6 @@ LATER: dict[str, dict[str, object]] = {
     "verify": {
         "refuse_constant": False,
     },
-    "solve": {
-        "first_attempts": 0,
-    },
-    "population": {},
     "match": {
         "ratings": "common",
     },

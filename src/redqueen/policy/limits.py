@@ -38,7 +38,7 @@ def prompt_cache_tokens(config: Config, limits: TextLimits) -> int:
     """Return how many tokens of prompts are kept at a time while texts are written: ``GROUPS_KEPT`` times the prompts
     of whole groups that fill all rows, as long as they are planned. Of longer ones fewer are kept, and fewer rows run.
     """
-    groups = (config.propose.num_per_prompt, config.solve.first_attempts or config.solve.num_attempts)
+    groups = (config.propose.num_per_prompt, config.solve.num_attempts)
     return GROUPS_KEPT * -(-config.solve.max_rows // min(groups)) * limits.planned_prompt_tokens
 
 

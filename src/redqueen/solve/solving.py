@@ -52,13 +52,12 @@ def solve(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
     streams: Streams,
-    purpose: str = "solve",
 ) -> list[Sampled]:
-    """Sample ``num_attempts`` attempts of every student at its task, in one call; ``purpose`` names the dice."""
+    """Sample ``num_attempts`` attempts of every student at its task, in one call."""
     prompts = [prompt_format.encode(tokenizer, prompt_format.solve(task)) for task, _ in pairs]
     requests = [
         Request(
-            student.slot, prompt, num_attempts, streams.seed(purpose, task.id, student.id), student.genes.temperature
+            student.slot, prompt, num_attempts, streams.seed("solve", task.id, student.id), student.genes.temperature
         )
         for (task, student), prompt in zip(pairs, prompts, strict=True)
     ]
