@@ -16,8 +16,8 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Request, Rollout
+from redqueen.policy.base import choose_precision
 from redqueen.policy.base_shape import model_source
-from redqueen.policy.precision import choose_precision
 from redqueen.policy.torch_sampler import TorchSampler
 
 

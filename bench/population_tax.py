@@ -25,8 +25,7 @@ from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Request, Rollout
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
-from redqueen.policy.precision import Precision, choose_precision
+from redqueen.policy.base import Precision, choose_precision, freeze
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.population.genotype import Genotype
 

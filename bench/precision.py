@@ -19,10 +19,9 @@ from _shared import interleaved, load_model, median_ratio, print_result, print_t
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Request
-from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
-from redqueen.policy.precision import Precision, choose_precision
+from redqueen.policy.base import Precision, choose_precision, freeze
+from redqueen.policy.memory import keep_freed_memory
 from redqueen.policy.torch_sampler import TorchSampler
 
 

@@ -29,8 +29,7 @@ from redqueen.learn.batches import by_member
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Base, freeze
-from redqueen.policy.precision import Precision, choose_precision
+from redqueen.policy.base import Base, Precision, choose_precision, freeze
 from redqueen.policy.torch_sampler import TorchSampler
 
 

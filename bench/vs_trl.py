@@ -32,11 +32,10 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, TrainerCallback
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Request
-from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
+from redqueen.policy.base import choose_precision, freeze
 from redqueen.policy.base_shape import model_source
-from redqueen.policy.precision import choose_precision
+from redqueen.policy.memory import keep_freed_memory
 from redqueen.policy.torch_sampler import TorchSampler
 
 LEARNING_RATE = 1e-5

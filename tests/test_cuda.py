@@ -21,9 +21,8 @@ from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout
 from redqueen.policy import torch_sampler
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
-from redqueen.policy.precision import Precision
-from redqueen.policy.step_graph import StepGraph
+from redqueen.policy.base import Precision, freeze
+from redqueen.policy.decoding import StepGraph
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.run.store import JOURNAL
 

@@ -14,8 +14,7 @@ from transformers import (
 )
 
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
-from redqueen.policy.precision import Precision
+from redqueen.policy.base import Precision, freeze
 
 SHAPE = {
     "vocab_size": 61,

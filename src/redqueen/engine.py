@@ -22,18 +22,21 @@ from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.nouns import ShardEvent
-from redqueen.policy.allocator import keep_freed_memory
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Base, freeze
+from redqueen.policy.base import Base, choose_precision, device_type, freeze
 from redqueen.policy.base_shape import base_shape, model_source
+from redqueen.policy.decoding import StopStrings
 from redqueen.policy.fused_decode import fused_decoder
 from redqueen.policy.lanes import LaneSampler
-from redqueen.policy.limits import TextLimits, fit_limits, prompt_cache_tokens
-from redqueen.policy.memory import refuse_what_cannot_fit
-from redqueen.policy.precision import choose_precision, device_type
+from redqueen.policy.memory import (
+    TextLimits,
+    fit_limits,
+    keep_freed_memory,
+    prompt_cache_tokens,
+    refuse_what_cannot_fit,
+)
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.stand_in import StandInSampler
-from redqueen.policy.stop_strings import StopStrings
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
 from redqueen.remote.opening import open_fleet

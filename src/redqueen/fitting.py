@@ -147,7 +147,7 @@ def _sections_set(config: Config) -> set[str]:
 
 
 def _is_on_a_gpu(config: Config) -> bool:
-    from redqueen.policy.precision import device_type  # brings torch, which a plan does without
+    from redqueen.policy.base import device_type  # brings torch, which a plan does without
 
     return device_type(config.run.device) == "cuda"
 

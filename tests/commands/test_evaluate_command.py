@@ -28,7 +28,7 @@ from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import MathsQuestion, Question, TaskQuestion
 from redqueen.nouns import Completion, Grade, Request, Task
 from redqueen.policy.bank import BASE_SLOT
-from redqueen.policy.base_identity import identify_base
+from redqueen.policy.base_shape import identify_base
 
 SHORT = ("solve.max_new_tokens=24", "run.num_threads=1", "verify.num_workers=1", "run.device=cpu")
 ITEMS = [

@@ -15,8 +15,7 @@ from redqueen.commands.examinees import Examinee, open_examination
 from redqueen.commands.export import export_member
 from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT
-from redqueen.policy.base_identity import weights_sha256
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.base_shape import embedded_folder, weights_sha256
 from redqueen.population.peft import BASE_SHA256, WEIGHTS_FILE, read_adapter
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.store import CHECKPOINTS

@@ -17,7 +17,7 @@ from redqueen.learn.batches import batches_of, by_member, dealt
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout, Tuning
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.token_rows import ROW_TOKENS
+from redqueen.policy.routing import ROW_TOKENS
 from redqueen.policy.torch_sampler import TorchSampler
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 FAULTS = """
 import resource, sys, threading
 import torch
-from redqueen.policy.allocator import keep_freed_memory
+from redqueen.policy.memory import keep_freed_memory
 
 taken = sys.argv[1] == "keep" and keep_freed_memory()
 if sys.argv[1] == "run":
@@ -72,7 +72,7 @@ def test_a_run_keeps_its_memory() -> None:
 SCARCE = """
 import sys
 import torch
-from redqueen.policy.allocator import give_back_if_scarce, keep_freed_memory
+from redqueen.policy.memory import give_back_if_scarce, keep_freed_memory
 
 def held():
     return int(open("/proc/self/statm").read().split()[1]) * 4096

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from redqueen.policy.draw import draw, nucleus, uniforms
+from redqueen.policy.decoding import draw, nucleus, uniforms
 
 CPU = torch.device("cpu")
 

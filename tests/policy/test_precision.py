@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from redqueen.config import Config
-from redqueen.policy import precision
+from redqueen.policy import base as precision
+from redqueen.policy.base import choose_precision, multiplies_bf16, settle_precision
 from redqueen.policy.memory import work_of
-from redqueen.policy.precision import choose_precision, multiplies_bf16, settle_precision
 
 
 def on_a_processor(monkeypatch: pytest.MonkeyPatch, machine: str, *able: str) -> None:

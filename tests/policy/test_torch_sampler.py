@@ -14,11 +14,9 @@ from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy import torch_sampler
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
-from redqueen.policy.decoding import Decoding
-from redqueen.policy.precision import Precision
-from redqueen.policy.stop_strings import StopStrings
-from redqueen.policy.token_rows import ROW_TOKENS
+from redqueen.policy.base import Precision, freeze
+from redqueen.policy.decoding import Decoding, StopStrings
+from redqueen.policy.routing import ROW_TOKENS
 from redqueen.policy.torch_sampler import TorchSampler
 
 END = 3

@@ -16,7 +16,7 @@ from redqueen.commands.export import write_member
 from redqueen.errors import UserError
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
-from redqueen.policy.base_identity import BaseIdentity
+from redqueen.policy.base_shape import BaseIdentity
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import CONFIG_FILE, WEIGHTS_FILE, read_adapter
 

@@ -7,7 +7,7 @@ from transformers import AutoTokenizer
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.policy.base_shape import embedded_folder
-from redqueen.policy.limits import TextLimits, fit_limits
+from redqueen.policy.memory import TextLimits, fit_limits
 from redqueen.propose.too_long import reject_too_long
 
 

@@ -14,7 +14,7 @@ from redqueen.domains.registry import domain_of
 from redqueen.engine import load_tokenizer
 from redqueen.nouns import BASE_SLOT
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.limits import fit_limits
+from redqueen.policy.memory import fit_limits
 from redqueen.remote import opening
 from redqueen.remote.canary import STEPS, Finding, Probe, judge, judge_all
 from redqueen.remote.prompts import probe_prompts

@@ -13,7 +13,7 @@ from serving import END, PROMPTS, SmallServer, faulty, learn, members, opened, s
 from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT, Completion, Request
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.stop_strings import StopStrings
+from redqueen.policy.decoding import StopStrings
 from redqueen.remote.server import ServerLost
 
 Pair = tuple[SmallServer, SmallServer]

@@ -7,7 +7,7 @@ from synthetic_run import build_run
 
 from redqueen.journal import EvaluationRecord, Journal, read
 from redqueen.journal.records import CHOSEN, DISTILLED
-from redqueen.policy.base_identity import BaseIdentity
+from redqueen.policy.base_shape import BaseIdentity
 from redqueen.report.model_card import model_card
 from redqueen.run.store import JOURNAL
 

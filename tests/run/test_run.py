@@ -22,7 +22,7 @@ from redqueen.journal.write import Row
 from redqueen.learn.advantage import advantages
 from redqueen.match.rating import STANDARD, decide
 from redqueen.nouns import Rating
-from redqueen.policy.precision import settle_precision
+from redqueen.policy.base import settle_precision
 from redqueen.propose.buffer import ASKED_PER_PLACE, behaviour_key, program_key
 from redqueen.run.checkpoint import Checkpoint, list_checkpoints
 from redqueen.run.lifecycle import resume, start

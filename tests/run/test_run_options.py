@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from cut_run import check_it_goes_on_as_if_never_cut, play
+from redqueen.report.markdown import write_markdown
 
 from redqueen.journal import Journal
 from redqueen.report.html import write_report
-from redqueen.report.markdown import write_markdown
 
 OPTIONS = (
     "run.num_steps=6",

@@ -18,7 +18,7 @@ from redqueen.engine import LoadedBase, build_adapters, load_frozen, set_up_torc
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.learn.torch_store import TorchStore
 from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
-from redqueen.policy.limits import TextLimits
+from redqueen.policy.memory import TextLimits
 from redqueen.policy.protocols import Sampler
 from redqueen.population.genotype import Genotype
 from redqueen.timing import Report, unheard

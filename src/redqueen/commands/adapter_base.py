@@ -7,8 +7,7 @@ from pathlib import Path
 
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
-from redqueen.policy.base_identity import EMBEDDED_ID, OWN_BASE, weights_sha256
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.base_shape import EMBEDDED_ID, OWN_BASE, embedded_folder, weights_sha256
 from redqueen.population.peft import Adapter
 
 

@@ -15,8 +15,8 @@ import typer
 
 from redqueen.commands.verify import protections
 from redqueen.errors import how_to_install
+from redqueen.policy.base import multiplies_bf16
 from redqueen.policy.base_shape import embedded_folder
-from redqueen.policy.precision import multiplies_bf16
 
 Line = tuple[str, str, bool]
 

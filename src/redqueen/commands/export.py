@@ -20,8 +20,7 @@ from redqueen.learn.torch_store import FACTORS
 from redqueen.nouns import Individual
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
-from redqueen.policy.base_identity import OWN_BASE, BaseIdentity, identify_base
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.base_shape import OWN_BASE, BaseIdentity, embedded_folder, identify_base
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import plain_config, write_adapter
 from redqueen.report.model_card import model_card

@@ -17,7 +17,7 @@ from huggingface_hub.utils import validate_repo_id
 from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.files import open_plain
-from redqueen.policy.base_identity import OWN_BASE
+from redqueen.policy.base_shape import OWN_BASE
 
 CONFIGS = ("adapter_config.json", "config.json")
 """One of them, with weights beside it, makes a folder an exported adapter or model."""

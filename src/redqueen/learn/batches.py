@@ -16,7 +16,7 @@ from torch import Tensor
 
 from redqueen.nouns import Rollout
 from redqueen.policy.beginnings import group_by_beginning
-from redqueen.policy.token_rows import TokenRows
+from redqueen.policy.routing import TokenRows
 from redqueen.policy.tree_attention import Run, TreePlan
 
 

@@ -26,11 +26,10 @@ from redqueen.learn.penalties import divergence
 from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
 from redqueen.learn.sums import add_by_member
 from redqueen.nouns import Rollout, Tuning, UpdateStats
-from redqueen.policy.allocator import give_back_if_scarce
 from redqueen.policy.bank import AdapterBank, first_time_and_again
 from redqueen.policy.base import deterministic_kernels
 from redqueen.policy.lanes import side_by_side
-from redqueen.policy.memory import available_bytes
+from redqueen.policy.memory import available_bytes, give_back_if_scarce
 from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()

@@ -12,21 +12,49 @@ either case (see ``bank``). Ground: ours.
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from redqueen.config import Config
 from redqueen.errors import UserError
 from redqueen.policy.attention import ATTENTION_NAME, PrefixCache, register_attention
 from redqueen.policy.base_shape import positions_of
-from redqueen.policy.precision import Precision
 from redqueen.policy.tree_attention import TreePlan
+
+Precision = Literal["fp32", "bf16"]
+
+
+def choose_precision(asked: Literal["auto", "fp32", "bf16"], device_type: str) -> Precision:
+    """Return the precision that is meant on a device of this type ("cpu" or "cuda"); a GPU multiplies bfloat16."""
+    if asked != "auto":
+        return asked
+    return "bf16" if device_type != "cpu" or multiplies_bf16() else "fp32"
+
+
+def multiplies_bf16() -> bool:
+    """Return whether this processor has instructions of its own for products in bfloat16."""
+    if platform.machine() in ("aarch64", "arm64"):
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def device_type(wanted: str) -> str:
+    """Return the type of the device that ``run.device`` means here; whether there is one is not asked."""
+    return "cuda" if wanted == "cuda" or (wanted == "auto" and torch.cuda.is_available()) else "cpu"
+
+
+def settle_precision(config: Config) -> Config:
+    """Return the config with the precision named that ``auto`` means here: a run keeps it wherever it goes on."""
+    precision = choose_precision(config.model.precision, device_type(config.run.device))
+    return config.model_copy(update={"model": config.model.model_copy(update={"precision": precision})})
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from redqueen.policy.token_rows import TokenRows
+from redqueen.policy.routing import TokenRows
 from redqueen.policy.tree_attention import Run, TreePlan
 
 SHARED_TOKENS = 32

@@ -8,7 +8,9 @@ counted are the libraries themselves (0.4 GB) and what the allocator keeps. Grou
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,18 +20,119 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 
+from redqueen.config import Config
 from redqueen.display import size
 from redqueen.errors import UserError
 from redqueen.policy.attention import kv_shape
 from redqueen.policy.bank import find_targets
+from redqueen.policy.base import device_type, settle_precision
 from redqueen.policy.base_shape import base_shape, positions_of
 from redqueen.policy.fused_decode import is_known, side_by_side_weights
-from redqueen.policy.limits import fit_limits, prompt_cache_tokens
-from redqueen.policy.precision import device_type, settle_precision
 from redqueen.policy.tree_attention import MOST_SCORES
 
 if TYPE_CHECKING:
     from redqueen.config import Config
+
+GROUPS_KEPT = 2
+"""Prompts that are kept while texts are written, for each whole group that the rows have room for: a new group need not
+wait for the last text of an old one (ours)."""
+
+
+@dataclass(frozen=True)
+class TextLimits:
+    """Longest prompts and completions, in tokens, of teachers (propose) and students (solve), and of both together."""
+
+    propose_prompt_tokens: int
+    propose_new_tokens: int
+    solve_prompt_tokens: int
+    solve_new_tokens: int
+    max_positions: int
+
+    @property
+    def planned_prompt_tokens(self) -> int:
+        """Tokens of a prompt as memory is planned for it: as long as it may be, at most 1024."""
+        return min(1024, max(self.propose_prompt_tokens, self.solve_prompt_tokens))
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest text: a prompt and its completion."""
+        return max(
+            self.propose_prompt_tokens + self.propose_new_tokens, self.solve_prompt_tokens + self.solve_new_tokens
+        )
+
+
+def prompt_cache_tokens(config: Config, limits: TextLimits) -> int:
+    """Return how many tokens of prompts are kept at a time while texts are written: ``GROUPS_KEPT`` times the prompts
+    of whole groups that fill all rows, as long as they are planned. Of longer ones fewer are kept, and fewer rows run.
+    """
+    groups = (config.propose.num_per_prompt, config.solve.num_attempts)
+    return GROUPS_KEPT * -(-config.solve.max_rows // min(groups)) * limits.planned_prompt_tokens
+
+
+def fit_limits(config: Config, max_positions: int) -> TextLimits:
+    """Return the limits: a completion gets at most half of the positions, a prompt at most what is left (ours)."""
+    propose_new = min(config.propose.max_new_tokens, max_positions // 2)
+    solve_new = min(config.solve.max_new_tokens, max_positions // 2)
+    return TextLimits(
+        propose_prompt_tokens=min(config.propose.max_prompt_tokens, max_positions - propose_new),
+        propose_new_tokens=propose_new,
+        solve_prompt_tokens=min(config.solve.max_prompt_tokens, max_positions - solve_new),
+        solve_new_tokens=solve_new,
+        max_positions=max_positions,
+    )
+
+
+TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8
+"""Parameters of glibc's ``mallopt``, as its malloc.h numbers them."""
+
+SMALLER_THAN = 64 * 2**20
+"""Blocks below this, in bytes, come from the heap; larger ones have pages of their own (ours)."""
+
+KEPT = 2**31 - 1
+"""How much of the heap may be free at its end before it shrinks, in bytes: the largest value that ``mallopt`` takes."""
+
+
+_library: ctypes.CDLL | None = None
+"""The C library that keeps what this process frees, once it was told to."""
+
+
+def keep_freed_memory() -> bool:
+    """Let this process keep the blocks below ``SMALLER_THAN`` that it frees; return whether the C library took it.
+
+    All threads share one heap, for those of other threads are too small for tensors. Nothing is done where the
+    environment has settings of its own (``MALLOC_...`` or ``GLIBC_TUNABLES``) or the library is not glibc.
+    """
+    global _library
+    if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
+        return False
+    try:
+        library = ctypes.CDLL(None)
+        library.gnu_get_libc_version  # noqa: B018  others have a mallopt that numbers its parameters differently
+        mallopt = library.mallopt
+    except (OSError, AttributeError, TypeError):  # TypeError: Windows has no library of the process itself
+        return False
+    settings = {MMAP_THRESHOLD: SMALLER_THAN, TRIM_THRESHOLD: KEPT, ARENA_MAX: 1}
+    kept = all([mallopt(parameter, value) == 1 for parameter, value in settings.items()])
+    _library = library if kept else None
+    return kept
+
+
+def give_back_if_scarce(free_bytes: int) -> bool:
+    """Give the kernel what is kept if this process holds more than ``free_bytes``, what the machine has free.
+
+    To be called where few tensors are alive: what is kept is then most of what the process holds, and the next tensors
+    may take as much anew where they do not fit into it. Returns whether it was given back.
+    """
+    if _library is None or _held_bytes() <= free_bytes:
+        return False
+    _library.malloc_trim(0)
+    return True
+
+
+def _held_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
 
 FP32_BYTES = 4
 

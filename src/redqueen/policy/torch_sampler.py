@@ -19,13 +19,10 @@ from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.bank import AdapterBank, Route
 from redqueen.policy.beginnings import group_by_beginning, pack_prompts
-from redqueen.policy.decoding import Decoding, Job, rounded
-from redqueen.policy.draw import draw
+from redqueen.policy.decoding import Decoding, Job, StepGraph, StopStrings, draw, rounded
 from redqueen.policy.fused_decode import Deltas, FusedDecoder, fused_decoder
-from redqueen.policy.limits import GROUPS_KEPT
-from redqueen.policy.step_graph import StepGraph
-from redqueen.policy.stop_strings import StopStrings
-from redqueen.policy.token_rows import ROW_TOKENS
+from redqueen.policy.memory import GROUPS_KEPT
+from redqueen.policy.routing import ROW_TOKENS
 from redqueen.timing import Report, unheard
 
 

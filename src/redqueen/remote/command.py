@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from redqueen.config import Config
 from redqueen.policy.base_shape import model_source
-from redqueen.policy.limits import fit_limits
+from redqueen.policy.memory import fit_limits
 
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """The largest ranks that vLLM can be told to have room for."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from redqueen.config import Config
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.limits import TextLimits
+from redqueen.policy.memory import TextLimits
 from redqueen.policy.protocols import AdapterStore
 from redqueen.remote.canary import STEPS, Probe
 from redqueen.remote.fleet import Fleet

@@ -8,7 +8,7 @@ from typing import Any
 
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
-from redqueen.policy.stop_strings import StopStrings
+from redqueen.policy.decoding import StopStrings
 from redqueen.remote.fleet import Fleet, Wish
 from redqueen.remote.server import Sampled
 from redqueen.timing import Report, unheard

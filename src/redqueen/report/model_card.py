@@ -11,7 +11,7 @@ from redqueen.display import literal, markdown_table
 from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, CONTROL, DISTILLED, PRODUCT
 from redqueen.journal.write import Row
-from redqueen.policy.base_identity import EMBEDDED_ID, OWN_BASE, BaseIdentity
+from redqueen.policy.base_shape import EMBEDDED_ID, OWN_BASE, BaseIdentity
 from redqueen.report.summary import product_name
 from redqueen.run.store import JOURNAL
 

@@ -21,7 +21,7 @@ from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
-from redqueen.policy.precision import settle_precision
+from redqueen.policy.base import settle_precision
 from redqueen.run.checkpoint import Checkpoint, put_back, remove_after
 from redqueen.run.cold_start import check_cold_start
 from redqueen.run.continuation import (

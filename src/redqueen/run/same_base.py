@@ -10,8 +10,7 @@ from pathlib import Path
 
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
-from redqueen.policy.base_identity import weights_sha256
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.policy.base_shape import embedded_folder, weights_sha256
 from redqueen.run.checkpoint import Checkpoint
 
 BASE = "embedded_base"

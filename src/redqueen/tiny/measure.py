@@ -20,8 +20,7 @@ from redqueen.engine import load_base
 from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT, Candidate, Request, Task
 from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
-from redqueen.policy.precision import choose_precision
+from redqueen.policy.base import choose_precision, freeze
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.buffer import program_key
 from redqueen.statistics import bootstrap_mean, pass_at_k

@@ -22,8 +22,8 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from redqueen.domains.code.suite import SUITES
 from redqueen.errors import UserError
-from redqueen.policy.allocator import keep_freed_memory
-from redqueen.policy.precision import choose_precision
+from redqueen.policy.base import choose_precision
+from redqueen.policy.memory import keep_freed_memory
 from redqueen.timing import Report, unheard
 from redqueen.tiny.attention import PACKED, additive
 from redqueen.tiny.corpus import Batch, Corpus
