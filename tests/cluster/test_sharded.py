@@ -3,7 +3,6 @@
 import pickle
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,9 +12,10 @@ from redqueen.cluster.sharded import sharded_adapters
 from redqueen.config import Config, DistillConfig, load_config
 from redqueen.config.slots import Slots
 from redqueen.engine import load_adapters, set_up_torch
-from redqueen.learn.distillation import Example, distil
+from redqueen.learn.distillation import Example, fine_tune
 from redqueen.nouns import BASE_SLOT, Request, Rollout
 from redqueen.population.genotype import flattened
+from redqueen.streams import Streams
 
 SMALL = [
     "population.num_teachers=2",
@@ -108,7 +108,7 @@ def test_distillation_over_shards_is_that_of_one_process_within_rounding(config:
     rules, slot = DistillConfig(batch_size=2, warmup_updates=0), config.slots.distilled[0]
     made = []
     for adapters in (load_adapters(config), sharded_adapters(config, LocalHost(config))):
-        result = distil(examples, adapters.store, adapters.learner, slot, rules, np.random.default_rng(0))
+        result = fine_tune(examples, adapters.store, adapters.learner, slot, rules, Streams(0, 0))
         made.append((result.nats, flattened(adapters.store.genotype(slot))))
     assert made[0][0] == pytest.approx(made[1][0], rel=1e-4) and made[0][0][1] < made[0][0][0]
     assert (made[0][1] - made[1][1]).abs().max() < 1e-3

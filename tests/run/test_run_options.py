@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from cut_run import check_it_goes_on_as_if_never_cut, play
-from redqueen.report.markdown import write_markdown
 
 from redqueen.journal import Journal
 from redqueen.report.html import write_report
@@ -84,8 +83,6 @@ def test_every_generation_has_its_check_up(journal: Journal) -> None:
 def test_the_report_shows_the_check_ups_and_the_family_tree(run: Path, tmp_path: Path) -> None:
     page = write_report([run], tmp_path / "report.html").read_text()
     assert "Health of the co-evolution" in page and "Family tree" in page
-    text = write_markdown([run], tmp_path / "report.md").read_text()
-    assert "### Family tree" in text and "factor space" in text
 
 
 @pytest.mark.parametrize("step", [pytest.param(2, marks=pytest.mark.slow), 4])
