@@ -1,4 +1,4 @@
-"""What the loop makes of the levers: probe, children, hindsight, replay, merging, genes."""
+"""What the loop makes of the levers: probe, children, replay, merging, genes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -50,22 +50,13 @@ def played(state: State, engine: Engine, num_steps: int) -> tuple[State, list]:
 
 
 def test_by_the_probe_the_student_that_solves_less_of_it_leaves_whatever_it_solved_in_play(table: Table) -> None:
-    config = config_of(evolve={**EVOLVING, "fitness": "probe", "probe_tasks": 6, "hindsight_tasks": 3})
+    config = config_of(evolve={**EVOLVING, "fitness": "probe", "probe_tasks": 6})
     state, engine = sit(table, config, by_slot(FIRST_STUDENT), judged=by_slot(FIRST_STUDENT + 1))
     state, reports = played(state, engine, 2)
     assert [b.replaced for b in reports[1].births if b.child.startswith("S")] == ["S1"]
-    assert reports[1].figures["evolve/hindsight_worst"] == 1.0
     assert reports[1].figures["evolve/probe_rate"] == 0.5 and reports[1].figures["evolve/probe_tokens"] > 0
     assert state.probes == {"S2": 1.0} and reports[0].figures == {}
     assert state_from_plain(state_to_plain(state)) == state
-
-
-def test_by_the_rating_hindsight_tells_that_the_better_one_left(table: Table) -> None:
-    config = config_of(evolve={**EVOLVING, "hindsight_tasks": 6})
-    state, engine = sit(table, config, by_slot(FIRST_STUDENT), judged=by_slot(FIRST_STUDENT + 1))
-    _, reports = played(state, engine, 2)
-    assert [b.replaced for b in reports[1].births if b.child.startswith("S")] == ["S2"]
-    assert reports[1].figures == {"evolve/hindsight_worst": 0.0}
 
 
 def test_of_several_children_the_one_that_solves_most_of_the_probe_is_kept(table: Table) -> None:

@@ -297,8 +297,7 @@ def evolution(state: State, engine: Engine, streams: Streams, is_last: bool) -> 
                 appraise=looks.appraise if role == "student" else None,
                 migrant=island.migrant,
             )
-    figures = looks.figures([child.birth.replaced for child in newborns])
-    return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted), figures)
+    return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted), looks.figures())
 
 
 def fine_tune_distilled(

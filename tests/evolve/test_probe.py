@@ -9,7 +9,7 @@ import pytest
 
 from redqueen.config import EvolveConfig
 from redqueen.evolve.fitness import Evidence, internal_fitness
-from redqueen.evolve.probe import Look, Looks, Prober, worst_frac
+from redqueen.evolve.probe import Look, Looks, Prober
 from redqueen.evolve.replacement import choose_leaving
 from redqueen.evolve.selection import select_parents
 from redqueen.match.rating import STANDARD, decide
@@ -52,7 +52,7 @@ def test_a_child_of_which_grades_of_hard_tasks_were_lost_is_no_better_for_it() -
             return Look(tuple(m.id for m in members), tuple(tasks), np.array([shares[m.id] for m in members]))
 
     students = Look(("S1", "S2"), asked, np.array([[1.0, 0.2], [0.8, 0.0]]))
-    looks = Looks(cast(Prober, Prepared()), TaskArchive(8), students, Look((), (), np.zeros((0, 0))))
+    looks = Looks(cast(Prober, Prepared()), TaskArchive(8), students)
     worth = {name: looks.appraise(student(name)) for name in shares}
     # 0.5 of the easy task beside 0.9; 0.3 and 0.5 of both beside 0.5; nothing is known of the last.
     assert worth == pytest.approx({"S5": -0.4, "S6": -0.2, "S7": 0.0, "S8": 0.0})
@@ -69,20 +69,6 @@ def test_where_nobody_was_probed_students_are_judged_by_their_rating() -> None:
     members = [student("S1"), Individual("S2", "student", 2, Rating(40, 1))]
     found = internal_fitness(members, Evidence(), 10, EvolveConfig(fitness="probe"))
     assert found == {"S1": 25 - 3 * 8, "S2": 40 - 3 * 1}
-
-
-@pytest.mark.parametrize(
-    ("left", "expected"),
-    [(["S1"], 1.0), (["S2"], 0.0), (["S1", "S2"], 1.0), (["S1", "S4"], 0.5), ([], None), (["S9"], None)],
-)
-def test_hindsight_says_whether_those_who_left_were_the_worst(left: list[str], expected: float | None) -> None:
-    assert worst_frac(left, {"S1": 0.1, "S2": 0.2, "S3": 0.3, "S4": 0.4}) == expected
-
-
-def test_in_hindsight_equals_share_the_blame() -> None:
-    assert worst_frac(["S1"], {"S1": 0.2, "S2": 0.2, "S3": 0.3}) == 0.5
-    assert worst_frac(["S3"], {"S1": 0.1, "S2": 0.2, "S3": 0.2}) == 0.0
-    assert worst_frac(["S1", "S2"], {"S1": 0.1, "S2": 0.2, "S3": 0.2}) == 0.75
 
 
 # A simulation with known skills --------------------------------------------------------------------------------

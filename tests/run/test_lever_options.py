@@ -22,7 +22,6 @@ OPTIONS = (
     "learn.average_decay_frac=0.5",
     "evolve.fitness=probe",
     "evolve.probe_tasks=4",
-    "evolve.hindsight_tasks=3",
     "evolve.children_per_birth=2",
     "evolve.merged_parent=true",
     "evolve.genes=['learning_rate', 'temperature']",
@@ -36,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
     metrics = read.metric_series(journal)
-    assert {"evolve/probe_rate", "evolve/hindsight_worst"} <= metrics.keys()
+    assert "evolve/probe_rate" in metrics
     assert any(name.startswith("product/chosen/") for name in metrics)
     state = checkpoint(run, 5).state["state"]
     assert len({str(i["genes"]) for i in state["individuals"]}) == 4

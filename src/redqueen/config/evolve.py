@@ -38,9 +38,6 @@ class EvolveConfig(Section):
     what they answer in a generation."""
     probe_attempts: int = Field(default=2, ge=1)
     """Attempts of each student at each task of a probe. Ours: more tasks say more than more attempts."""
-    hindsight_tasks: int = Field(default=0, ge=0)
-    """Other archived tasks that all students answer when one is replaced, only to see whether the worst one was; 0: no
-    such look. Ours: it costs as much as a probe and selects nothing."""
     archive_capacity: int = Field(default=512, ge=8)
     """Tasks kept for probes and for the choice of the product, a uniform sample of all that were posed. Ours."""
     children_per_birth: int = Field(default=1, ge=1)

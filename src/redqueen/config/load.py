@@ -107,7 +107,7 @@ class Config(Section):
     def archive_places(self) -> int:
         """Tasks that the archive holds at most; 0 where nothing reads it."""
         evolve = self.evolve
-        probed = evolve.fitness == "probe" or evolve.children_per_birth > 1 or evolve.hindsight_tasks > 0
+        probed = evolve.fitness == "probe" or evolve.children_per_birth > 1
         read = probed or self.run.product in ("probe", "distilled")
         return evolve.archive_capacity if read else 0
 

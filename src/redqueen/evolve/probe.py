@@ -114,16 +114,14 @@ def prober_of(engine: Judges, config: Config, streams: Streams) -> Prober:
 
 @dataclass(frozen=True)
 class Looks:
-    """The looks at the end of a generation: the probe that selection reads, and a second one at other tasks.
+    """The probe at the end of a generation, and those of children.
 
-    The second look tells whether the one who left was the worst, and nothing reads it but the journal. Either is empty
-    where the config asks for none, where the archive is, or where there is nobody to compare.
+    It is empty where the config asks for none, where the archive is, or where there is nobody to compare.
     """
 
     prober: Prober
     archive: TaskArchive
     probe: Look
-    hindsight: Look
     appraisals: list[Look] = field(default_factory=list)
     """Those of the children, in the order in which they were asked."""
 
@@ -137,13 +135,9 @@ class Looks:
     ) -> Looks:
         """Look at archived tasks of all ages, if the config wants it."""
         probing = rules.fitness == "probe" or rules.children_per_birth > 1
-        comparing = rules.enabled and len(students) > 1
-        left, looks = list(archive.entries), []
-        for size in (rules.probe_tasks * probing, rules.hindsight_tasks):
-            drawn = draw_of_all_ages(left, size, rng) if comparing else []
-            left = [one for one in left if one not in drawn]
-            looks.append(prober.look([one.task for one in drawn], students if drawn else ()))
-        return Looks(prober, archive, probe=looks[0], hindsight=looks[1])
+        comparing = probing and rules.enabled and len(students) > 1
+        drawn = draw_of_all_ages(archive.entries, rules.probe_tasks, rng) if comparing else []
+        return Looks(prober, archive, prober.look([one.task for one in drawn], students))
 
     def appraise(self, member: Individual) -> float:
         """Return how much more of the probe's tasks a member solves than the students did: by it the best of several
@@ -157,26 +151,10 @@ class Looks:
         """Return the archive with what the probe has shown."""
         return self.archive.looked_at(self.probe.solve_fracs())
 
-    def figures(self, left: Sequence[str]) -> dict[str, float]:
-        """Return the metrics of these looks; ``left`` are the students that were replaced."""
-        found = {}
-        if means := self.probe.means():
-            found["evolve/probe_rate"] = fmean(means.values())
-            found["evolve/probe_tokens"] = float(sum(look.num_tokens for look in (self.probe, *self.appraisals)))
-        worst = worst_frac(left, self.hindsight.means())
-        return found if worst is None else {**found, "evolve/hindsight_worst": worst}
-
-
-def worst_frac(left: Sequence[str], means: dict[str, float]) -> float | None:
-    """Return the share of those who left that were the worst by ``means``; equals share it. None: nothing to tell.
-
-    As many count as the worst as have left.
-    """
-    known = [name for name in left if name in means]
-    if not known:
-        return None
-    bound = sorted(means.values())[len(known) - 1]
-    below = sum(value < bound for value in means.values())
-    level = sum(value == bound for value in means.values())
-    credit = sum(1.0 if means[n] < bound else (len(known) - below) / level if means[n] == bound else 0.0 for n in known)
-    return credit / len(known)
+    def figures(self) -> dict[str, float]:
+        """Return the metrics of the probe."""
+        means = self.probe.means()
+        if not means:
+            return {}
+        num_tokens = sum(look.num_tokens for look in (self.probe, *self.appraisals))
+        return {"evolve/probe_rate": fmean(means.values()), "evolve/probe_tokens": float(num_tokens)}

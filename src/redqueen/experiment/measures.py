@@ -91,8 +91,6 @@ def measure_run(folder: Path) -> RunMeasures:
     numbers |= {name: value for curve in curves for name, value in _ends(curve, curves[curve], steps).items()}
     numbers |= oscillation(curves.get("solve/rate", []), task_rates(tasks))
     numbers |= fitness_numbers(evaluations)
-    hindsight = [value for _, value in metrics.get("evolve/hindsight_worst", []) if value is not None]
-    numbers |= {"evolve/hindsight_worst": fmean(hindsight)} if hindsight else {}
     between = payoff_variance(scores)
     numbers |= {} if between is None else {"specialisation/payoff_variance": between}
     breeding = sum(value or 0.0 for _, value in timings.get("evolve", []))

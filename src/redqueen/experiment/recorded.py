@@ -74,7 +74,6 @@ LATER: dict[str, dict[str, object]] = {
     "evolve": {
         "probe_tasks": 64,
         "probe_attempts": 2,
-        "hindsight_tasks": 0,
         "archive_capacity": 512,
         "children_per_birth": 1,
         "merged_parent": False,

@@ -182,13 +182,6 @@ METRICS: dict[str, Metric] = {
         "Probe", SHARE, "Share of a probe of archived tasks of all ages that the students solved, mean over students."
     ),
     "evolve/probe_tokens": Metric("Length of a probe", "tokens", "Tokens that the probes of a generation took."),
-    "evolve/hindsight_worst": Metric(
-        "The worst left",
-        SHARE,
-        "Share of the replaced students that were the worst on a second look at other tasks, which selection did not "
-        "read; with four students and no selection it is a quarter.",
-        "up",
-    ),
     "product/share/{member}": Metric(
         "Last probe, {member}", SHARE, "Share of the last probe that a candidate for the run's product solved."
     ),
