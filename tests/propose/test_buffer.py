@@ -92,21 +92,9 @@ def test_two_tasks_ask_the_same_when_kind_program_and_inputs_agree() -> None:
     assert task_key(one) != task_key(task("def f(x):\n    return x + 1\n", kind="code_i"))
 
 
-def test_a_shared_buffer_shows_every_teacher_all_tasks() -> None:
-    buffer = TaskBuffer(8, (IDENTITY,)).add([adder(1, "T1"), adder(2, "T2")])
-    assert buffer.view(None) == buffer.tasks
-
-
-def test_a_teachers_own_view_holds_the_seed_its_tasks_and_those_of_whom_it_replaced() -> None:
-    seed = task("def f(x):\n    return -x\n", "1", "-1", "seed")
-    buffer = TaskBuffer(8, (IDENTITY,)).add([seed, adder(1, "T1"), adder(2, "T2"), adder(3, "T1.10"), adder(4, "T11")])
-    assert buffer.view("T1.20") == [IDENTITY, seed, adder(1, "T1"), adder(3, "T1.10")]
-    assert buffer.view("T2") == [IDENTITY, seed, adder(2, "T2")]
-
-
 def test_there_is_a_task_to_refer_to_even_when_the_seed_has_left() -> None:
     buffer = TaskBuffer(8, (IDENTITY,)).add(adder(k, "T2") for k in range(1, 12))
-    assert buffer.view("T1") == [] and of_domain(buffer.view("T1"), "code_f") == [IDENTITY]
+    assert IDENTITY not in buffer.tasks and of_domain((), "code_f") == [IDENTITY]
     assert of_domain(buffer.tasks, "code_o") == list(buffer.tasks)
 
 

@@ -92,20 +92,6 @@ def test_an_induction_proposal_is_about_the_given_program(tokenizer: PreTrainedT
     assert len({p.candidate.code for p in proposals}) == 2
 
 
-def test_with_a_buffer_for_each_teacher_nobody_sees_what_others_wrote(tokenizer: PreTrainedTokenizerBase) -> None:
-    buffer = SEEDED.add(
-        [task("a", "def f(x):\n    return 'one'\n"), task("b", "def f(x):\n    return 'two'\n", "T2", "2")]
-    )
-    sampler = Scripted(tokenizer, Teacher())
-    write(sampler, buffer, num_references=3, num_code_f=2, num_per_prompt=1, buffer_scope="per_teacher")
-    seen = {
-        slot: "".join(p for p, r in zip(prompts_of(sampler), sampler.requests, strict=True) if r.slot == slot)
-        for slot in (0, 1)
-    }
-    assert "'one'" in seen[0] and "'two'" not in seen[0]
-    assert "'two'" in seen[1] and "'one'" not in seen[1]
-
-
 def test_what_was_sampled_is_kept_for_the_learner_beside_what_was_read(tokenizer: PreTrainedTokenizerBase) -> None:
     sampler = Scripted(tokenizer, Teacher())
     proposals = write(sampler, SEEDED)

@@ -37,8 +37,6 @@ class ProposeConfig(Section):
     buffer_per_teacher: bool = False
     """Give the buffer ``buffer_capacity`` places for each teacher. Ours: otherwise four teachers turn it over four
     times as fast as one, and everybody is shown what was written last."""
-    buffer_scope: Literal["shared", "per_teacher"] = "shared"
-    """Whether all teachers draw references from one buffer. Ours: what one teacher finds, all can build on."""
     num_seed_proposals: int = Field(default=16, ge=0)
     """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
     something to refer to beside the identity program; AZR grows a set too."""

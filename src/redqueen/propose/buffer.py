@@ -6,7 +6,6 @@ AZR keeps the oldest instead, so that after a few hundred steps nothing new is s
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,13 +63,6 @@ class TaskBuffer:
             self.capacity, tuple(kept[-self.capacity :]), tuple(asked)[-ASKED_PER_PLACE * self.capacity :]
         )
 
-    def view(self, teacher: str | None) -> Sequence[Task]:
-        """Return what a teacher may see: all tasks (None), or its own and the seeds."""
-        if teacher is None:
-            return self.tasks
-        place = _place(teacher)
-        return [t for t in self.tasks if _place(t.teacher) in (place, "seed")]
-
 
 def of_domain(tasks: Iterable[Task], kind: str) -> Sequence[Task]:
     """Return the tasks of the domain that a kind belongs to; its seed when there is none."""
@@ -104,11 +96,6 @@ def draw_references(
         weights = weights / np.array([total[name] for name in cells])
     chosen = rng.choice(len(tasks), size=min(num, len(tasks)), replace=False, p=weights / weights.sum())
     return tuple(tasks[i] for i in chosen)
-
-
-def _place(name: str) -> str:
-    """The place in the population that a member holds or, as a past member, held: ``T2`` of ``T2.10@40``."""
-    return re.split(r"[.@]", name)[0]
 
 
 def _digest(*parts: str) -> str:

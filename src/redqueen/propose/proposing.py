@@ -83,11 +83,10 @@ def _prompts(
     max_prompt_tokens: int,
 ) -> list[_Prompt]:
     """Return one teacher's prompts; each draws its own references."""
-    tasks = buffer.view(teacher.id if config.buffer_scope == "per_teacher" else None)
     over_cells = config.references_over == "cells"
     prompts = []
     for kind, wanted in num_proposals(config).items():
-        known = of_domain(tasks, kind)
+        known = of_domain(buffer.tasks, kind)
         for start in range(0, wanted, config.num_per_prompt):
             rng = streams.rng("references", teacher.id, kind, start)
             references = draw_references(known, config.num_references, rng, over_cells=over_cells)

@@ -197,6 +197,5 @@ def _asking(config: Config) -> Config:
         "domains": list(config.propose.domains),  # without shares: each kind is asked as often
         "num_of_each_kind": 0,
         "num_proposals": wanted,
-        "buffer_scope": "shared",
     }
     return parse_config(data, "the cold-start check")

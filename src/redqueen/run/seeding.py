@@ -38,7 +38,6 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
             "domains": tuple(config.domains),
             "num_of_each_kind": 0,
             "num_proposals": dict.fromkeys(names, num),
-            "buffer_scope": "shared",
         }
     )
     founder: Individual = replace(state.teachers[0], id=SEED_AUTHOR)
