@@ -1,4 +1,4 @@
-"""What the loop makes of the levers: probe, children, replay, merging, genes."""
+"""What the loop makes of the levers: probe, children, replay, genes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -91,21 +91,6 @@ def test_what_children_write_when_they_are_tried_counts_with_the_probe(table: Ta
     _, reports = played(state, replace(engine, sampler=lambda temperature: Counted()), 2)
     assert len(written) == 6 * (2 + 3), "two students and three children"
     assert reports[1].figures["evolve/probe_tokens"] == sum(written)
-
-
-def test_the_child_of_the_mean_stands_half_way_between_those_that_stay(table: Table) -> None:
-    config = config_of(
-        population={"num_teachers": 1, "num_students": 3},
-        evolve={**EVOLVING, "replaced_frac": 0.34, "merged_parent": True},
-        learn={"train_teachers": False},
-    )
-    state, engine = sit(table, config, half)
-    state, reports = played(state, engine, 2)
-    (birth,) = [b for b in reports[1].births if b.child.startswith("S")]
-    staying = [engine.store.genotype(i.slot) for i in state.students if i.id != birth.child]
-    child = engine.store.genotype(state.by_id()[birth.child].slot)
-    assert birth.constants == {"merged": 1.0}
-    assert distance(child, mean_of(staying)) <= 1e-3 * max(norm(child), 1e-6)
 
 
 def test_genes_differ_among_founders_are_inherited_with_a_step_and_reach_sampler_and_learner(table: Table) -> None:

@@ -23,7 +23,6 @@ OPTIONS = (
     "evolve.fitness=probe",
     "evolve.probe_tasks=4",
     "evolve.children_per_birth=2",
-    "evolve.merged_parent=true",
     "evolve.genes=['learning_rate', 'temperature']",
 )
 

@@ -58,9 +58,6 @@ class EvolveConfig(Section):
     """Who leaves. Paper: the least fit share. The least fit one, or the less fit of the two most similar: ours."""
     num_elite: int = Field(default=1, ge=1)
     """Fittest members of a role that stay under every rule. Ours: a generation must not lose the best."""
-    merged_parent: bool = False
-    """The first parent of a student's child is the mean of the students that stay, in delta space. Ours: the mean of
-    several draws of noise around one direction is better than most of them."""
     genes: tuple[Literal["learning_rate", "temperature"], ...] = ()
     """Settings of which each member has a factor of its own, inherited and mutated. Ours: population-based training; a
     population can tune itself while it runs."""

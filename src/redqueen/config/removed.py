@@ -19,6 +19,7 @@ class Removed(NamedTuple):
 NEVER_SHOWN = "no experiment has shown that it helps"
 
 REMOVED: dict[str, Removed] = {
+    "evolve.merged_parent": Removed(False, NEVER_SHOWN),
     "propose.buffer_scope": Removed("shared", NEVER_SHOWN),
     "evolve.hindsight_tasks": Removed(0, "it selected nothing and cost as much as a probe"),
     "solve.first_attempts": Removed(0, NEVER_SHOWN),

@@ -18,7 +18,6 @@ from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.genes import founder_genes, mutated
 from redqueen.evolve.islands import MIGRATE
-from redqueen.evolve.merge import mean_of
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.replacement import choose_leaving
 from redqueen.evolve.selection import fittest_first, select_parents
@@ -113,13 +112,11 @@ def breed(
     step: int,
     rules: EvolveConfig,
     rating: RatingSystem = STANDARD,
-    merged: Genotype | None = None,
 ) -> Newborn:
     """Make the planned child. Same role, same slot, same rank as the one it replaces.
 
     ``genotypes`` must hold the parents (for a founder, the replaced one, of which only the shapes are read). The id is
-    the name of the slot's founder with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``. ``merged``
-    stands in for the first parent's factors (its genes, rating and fitness count as before).
+    the name of the slot's founder with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``.
     """
     old = individuals[planned.replaced]
     parents = [individuals[name] for name in planned.parents]
@@ -140,7 +137,7 @@ def breed(
     operator = tuned(find(planned.operator), rules.constants.get(planned.operator, {}))
     made = apply(
         operator,
-        [merged or genotypes[planned.parents[0]], *(genotypes[parent] for parent in planned.parents[1:])],
+        [genotypes[parent] for parent in planned.parents],
         [fitness[parent] for parent in planned.parents],
         planned.rng_seed,
         rules.space,
@@ -154,7 +151,7 @@ def breed(
         )
     birth = replace(
         birth,
-        constants=made.constants | ({"merged": 1.0} if merged else {}),
+        constants=made.constants,
         relative_change=made.change.overall,
         space=rules.space,
         layer_changes=made.change.per_layer,
@@ -196,8 +193,7 @@ def replace_weakest(
     planned = plan(members, fitness, rules, rng, broken, distances, num_children, migrant.id if migrant else None)
     needed = dict.fromkeys(name for birth in planned for name in birth.parents or (birth.replaced,))
     genotypes = {name: store.genotype(known[name].slot) for name in needed}
-    merged = _mean_of_staying(planned, members, store) if rules.merged_parent else None
-    bred = [breed(birth, known, genotypes, fitness, step, rules, rating, merged) for birth in planned]
+    bred = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
 
     def settle(child: Newborn) -> None:
         moments_from = known[child.moments_from].slot if child.moments_from else None
@@ -214,15 +210,6 @@ def replace_weakest(
         settle(best)
         newborns.append(best)
     return newborns
-
-
-def _mean_of_staying(
-    planned: Sequence[PlannedBirth], members: Sequence[Individual], store: AdapterStore
-) -> Genotype | None:
-    """The mean of the students that stay; None for teachers, and where nobody stays."""
-    leaving = {birth.replaced for birth in planned}
-    staying = [m.slot for m in members if m.id not in leaving and m.role == "student"]
-    return mean_of([store.genotype(slot) for slot in staying]) if planned and staying else None
 
 
 def admit_fittest(

@@ -76,7 +76,6 @@ LATER: dict[str, dict[str, object]] = {
         "probe_attempts": 2,
         "archive_capacity": 512,
         "children_per_birth": 1,
-        "merged_parent": False,
         "genes": [],
         "gene_factor": 1.25,
         "num_islands": 1,
