@@ -278,7 +278,7 @@ def test_evaluating_a_run_folder_drops_its_hook_and_its_word_on_the_sandbox(hone
 
 
 def test_a_journal_cannot_talk_the_sandbox_away(tmp_path: Path) -> None:
-    from redqueen.commands.replay import journal_config
+    from redqueen.commands.tasks import journal_config
 
     folder = write_task_run(tmp_path / "run")
     edit(folder, 'UPDATE run SET config = \'{"verify": {"allow_weak": true}}\'')

@@ -212,7 +212,7 @@ def play(
     allow_weak: AllowWeak = False,
 ) -> None:
     """Answer tasks of a run as the student, at the keyboard; the run's verifier grades. An empty answer stops."""
-    from redqueen.commands.play import play as play_tasks
+    from redqueen.commands.tasks import play as play_tasks
     from redqueen.report.task_list import TaskFilter
 
     wanted = TaskFilter(kind=kind, min_solved=min_solved, max_solved=max_solved)

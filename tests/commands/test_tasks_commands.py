@@ -11,7 +11,7 @@ import pytest
 from command_line import redqueen
 from task_run import ANSWERS, HOSTILE, TASKS, write_task_run
 
-from redqueen.commands.play import play, question_text
+from redqueen.commands.tasks import play, question_text
 from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.journal import Journal

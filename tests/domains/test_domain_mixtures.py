@@ -9,7 +9,7 @@ import pytest
 from scripted import BASIC, Scripted, Teacher, half
 
 from redqueen.commands.domains import domain_rows, domains_table
-from redqueen.commands.replay import judge_again
+from redqueen.commands.tasks import judge_again
 from redqueen.config import Config, ProposeConfig, parse_config
 from redqueen.domains.compact import new
 from redqueen.domains.registry import DOMAINS, apportioned, num_proposals, open_domain

@@ -8,8 +8,7 @@ import pytest
 from lesson_check import drawn_lessons, is_proposal
 from scripted import BASIC, Scripted
 
-from redqueen.commands.play import question_text
-from redqueen.commands.replay import judge_again
+from redqueen.commands.tasks import judge_again, question_text
 from redqueen.config import Config, parse_config
 from redqueen.domains.compact import ASK, BOS, EOS
 from redqueen.domains.logic.deduction import solve as solve_puzzle

@@ -13,8 +13,7 @@ from scripted import BASIC, Scripted
 from starlette.testclient import TestClient
 
 from redqueen.commands.examinees import open_examination
-from redqueen.commands.play import question_text
-from redqueen.commands.replay import judge_again
+from redqueen.commands.tasks import judge_again, question_text
 from redqueen.config import Config, parse_config
 from redqueen.dashboard.app import create_app
 from redqueen.domains.registry import DOMAINS

@@ -1,14 +1,28 @@
-"""``redqueen tasks`` and ``redqueen replay``: a run's tasks as a list, or one of them with every attempt."""
+"""``redqueen tasks``, ``replay`` and ``play``: a run's tasks listed, shown with every attempt, or asked of a person."""
 
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TextIO
 
 import typer
 
-from redqueen.commands.replay import journal_config, judge_again
+from redqueen.config import Config, parse_recorded
+from redqueen.display import visible
+from redqueen.domains.registry import check, grade, kind_of
+from redqueen.errors import UserError
+from redqueen.journal import Journal, read
+from redqueen.journal.read import as_task
+from redqueen.journal.write import Row
+from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.report.task_list import TaskFilter, find_tasks, list_text, read_task, task_text
+from redqueen.run.store import JOURNAL
+from redqueen.verify import Verifier
+from redqueen.verify.opening import open_verifier
 
 
 def list_tasks(run_dir: Path, wanted: TaskFilter, as_json: bool) -> None:
@@ -34,3 +48,148 @@ def show_task(run_dir: Path, task: str, judge: bool, as_json: bool, allow_weak: 
         print("\njudged again:", "; ".join(again.differences) or f"the same for all {again.num_judged} answers")
     if again.differences:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """What judging again found: one sentence for each difference; ``num_judged`` answers were compared."""
+
+    num_judged: int
+    differences: tuple[str, ...]
+
+
+MAX_CPU_MS, MAX_HASH_SEEDS = 10_000, 64
+"""Greatest limits that are taken over from a journal."""
+
+
+def journal_config(run_dir: Path, allow_weak: bool = False) -> Config:
+    """Return the config in a run's journal, without those sandbox settings that an untrusted file must not choose.
+
+    Its word is not enough to do without a system-call filter: the user has to ``allow_weak`` too. Raises UserError for
+    limits beyond those of any run.
+    """
+    with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
+        config = parse_recorded(dict(read.run_record(journal).config), f"the config in {run_dir / JOURNAL}")
+    verify = config.verify
+    if verify.kill_cpu_ms > MAX_CPU_MS or verify.num_hash_seeds > MAX_HASH_SEEDS:
+        raise UserError(
+            f"{run_dir / JOURNAL} asks for {verify.kill_cpu_ms:,} ms a program and {verify.num_hash_seeds} hash seeds; "
+            f"at most {MAX_CPU_MS:,} and {MAX_HASH_SEEDS} are taken over from a journal"
+        )
+    weak = verify.allow_weak and allow_weak
+    return config.model_copy(update={"verify": verify.model_copy(update={"allow_weak": weak})})
+
+
+def judge_again(row: Row, config: Config) -> Rejudged:
+    """Check a task and grade all answers to it again (a row of ``read_task``), under the run's own limits.
+
+    Attempts that were lost, and judgements that are lost now, are not compared. Raises UserError without a sandbox.
+    """
+    task = as_task(row)
+    judged = [(at, attempt) for at, attempt in enumerate(row["attempts"], start=1) if not attempt["lost"]]
+    terms = config.verify.model_copy(
+        update={"accept_cpu_ms": config.verify.kill_cpu_ms, "num_inputs": len(task.inputs)}
+    )  # slower today is no matter
+    written = Candidate(task.id, task.teacher, task.student, task.kind, "", task.code, task.inputs, task.message)
+    with open_verifier(config.model_copy(update={"verify": terms}), num_workers=1) as verifier:
+        result = check([written], verifier, terms)[0]
+        grades = grade([(task, attempt["answer"]) for _, attempt in judged], verifier)
+        truth_holds = isinstance(result, Rejection) or _still_true(task, result, verifier)
+    differences = []
+    if isinstance(result, Rejection):
+        differences.append(f"the task's verdict is {result.reason}, and was ok")
+    elif not truth_holds:
+        differences.append("the task's outputs are others than they were")
+    num_judged = 0
+    for (at, attempt), found in zip(judged, grades, strict=True):
+        if found.lost:
+            continue
+        num_judged += 1
+        then, now = (bool(attempt["correct"]), attempt["verdict"]), (found.correct, found.verdict)
+        if then != now:
+            differences.append(f"attempt {at} is {_graded(now)}, and was {_graded(then)}")
+    return Rejudged(num_judged, tuple(differences))
+
+
+def _still_true(task: Task, again: Task, verifier: Verifier) -> bool:
+    """Tell whether what was right then is right now: the same outputs, or others where a truth has several writings."""
+    return again.outputs == task.outputs or grade([(again, kind_of(task).gold(task))], verifier)[0].correct
+
+
+def _graded(result: tuple[bool, str]) -> str:
+    return visible(f"{'right' if result[0] else 'wrong'} ({result[1]})", one_line=True)
+
+
+END_OF_PROGRAM = "."
+MAX_SHOWN_CHARS = 4000
+
+
+def play(
+    run_dir: Path,
+    wanted: TaskFilter,
+    num_tasks: int,
+    seed: int | None,
+    given: TextIO,
+    out: TextIO,
+    allow_weak: bool = False,
+) -> int:
+    """Ask ``num_tasks`` tasks that fit, in random order, and return how many were answered rightly.
+
+    Reads answers from ``given``; an empty answer or its end stops. Raises UserError when no task fits.
+    """
+    if num_tasks < 1:
+        raise UserError(f"--num {num_tasks}: give a number of tasks of at least 1")
+    rows = find_tasks(run_dir, replace(wanted, limit=0))
+    if not rows:
+        raise UserError(f"{run_dir} has no task that fits: loosen --kind, --min-solved or --max-solved")
+    chosen = random.Random(seed).sample(rows, min(num_tasks, len(rows)))
+    with open_verifier(journal_config(run_dir, allow_weak), num_workers=1) as verifier:
+        num_right, num_asked = _ask_all(chosen, verifier, given, out)
+    print(f"\n{num_right} of {num_asked} right", file=out)
+    return num_right
+
+
+def question_text(row: Row) -> str:
+    """Return what a student is shown of a task: nothing that gives the answer away. Safe for a terminal."""
+    solved = f"the students solved it {row['num_correct']} of {row['num_attempts']} times"
+    task, kind = as_task(row), kind_of(as_task(row))
+    head = f"{row['kind']}, step {row['step']}, by {visible(str(row['teacher']), 40, one_line=True)} ({solved})"
+    return "\n".join([head, "", _shown(kind.statement(task)), "", kind.shown.question])
+
+
+def _ask_all(rows: Sequence[Row], verifier: Verifier, given: TextIO, out: TextIO) -> tuple[int, int]:
+    num_right = num_asked = 0
+    for row in rows:
+        print(f"\n{question_text(row)}\n> ", end="", file=out, flush=True)
+        answer = _read_answer(kind_of(as_task(row)).is_multiline, given)
+        if not answer.strip():
+            break
+        [found] = grade([(as_task(row), answer)], verifier)
+        num_asked += not found.lost
+        num_right += found.correct
+        word = "lost: the sandbox failed, this does not count" if found.lost else "right" if found.correct else "wrong"
+        reason = " ".join(part for part in (found.verdict if found.verdict != "ok" else "", found.detail) if part)
+        print(f"{word}{f' ({visible(reason, 200, one_line=True)})' if reason else ''}", file=out)
+        if not found.correct:
+            print(f"{_solution(row)}", file=out)
+    return num_right, num_asked
+
+
+def _solution(row: Row) -> str:
+    task = as_task(row)
+    return kind_of(task).shown.solution.format(_shown(kind_of(task).gold(task)).rstrip())
+
+
+def _read_answer(is_multiline: bool, given: TextIO) -> str:
+    if not is_multiline:
+        return given.readline().strip()
+    lines: list[str] = []
+    for line in given:
+        if line.strip() == END_OF_PROGRAM or (not lines and not line.strip()):
+            break
+        lines.append(line)
+    return "".join(lines)
+
+
+def _shown(text: str) -> str:
+    return visible(text, MAX_SHOWN_CHARS)
