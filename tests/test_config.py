@@ -280,10 +280,10 @@ def test_moments_that_would_never_be_reset_are_refused(overrides: list[str], com
         load_config(None, ["learn.reference_resets_moments=true", *(f"learn.{one}" for one in overrides)])
 
 
-def test_an_elite_as_large_as_an_island_is_refused() -> None:
-    with pytest.raises(UserError, match=r"evolve\.num_elite is 2 of at most 2 in an island"):
-        load_config(None, ["evolve.num_islands=2", "evolve.num_elite=2"])
-    uneven = ["evolve.num_islands=2", "evolve.num_elite=2", "population.num_teachers=5"]
+def test_an_elite_as_large_as_a_role_is_refused() -> None:
+    with pytest.raises(UserError, match=r"evolve\.num_elite is 4 of at most 4 in a role"):
+        load_config(None, ["evolve.num_elite=4"])
+    uneven = ["evolve.num_elite=2", "population.num_students=2"]
     assert load_config(None, uneven).evolve.num_elite == 2
 
 

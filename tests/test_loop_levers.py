@@ -1,6 +1,6 @@
-"""What the loop makes of the levers: probe, children, replay, genes."""
+"""What the loop makes of the levers: probe and genes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,6 @@ from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner
 from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.loop import play_step
-from redqueen.nouns import Completion, Request
 from redqueen.population.genotype import distance, norm
 from redqueen.run.product import choose_product, merged_in_place
 from redqueen.state import State, state_from_plain, state_to_plain
@@ -57,40 +56,6 @@ def test_by_the_probe_the_student_that_solves_less_of_it_leaves_whatever_it_solv
     assert reports[1].figures["evolve/probe_rate"] == 0.5 and reports[1].figures["evolve/probe_tokens"] > 0
     assert state.probes == {"S2": 1.0} and reports[0].figures == {}
     assert state_from_plain(state_to_plain(state)) == state
-
-
-def test_of_several_children_the_one_that_solves_most_of_the_probe_is_kept(table: Table) -> None:
-    rules = {**EVOLVING, "operators": ["M1"], "children_per_birth": 3, "probe_tasks": 6, "probe_attempts": 1}
-    state, engine = sit(table, config_of(evolve=rules), by_slot(FIRST_STUDENT))
-    tried: list[torch.Tensor] = []
-
-    def third_is_best(prompt: str, slot: int, sample: int) -> str:
-        factors = engine.store.bank.flat[slot].clone()
-        if slot == FIRST_STUDENT + 1 and not any(torch.equal(factors, one) for one in tried):
-            tried.append(factors)  # first the one that is about to leave, then child after child
-        return (right if len(tried) == 4 else wrong)(prompt, slot, sample)
-
-    engine = replace(engine, sampler=lambda temperature: replace(engine.solver, reply=third_is_best))
-    state, reports = played(state, engine, 2)
-    (birth,) = [b for b in reports[1].births if b.child.startswith("S")]
-    assert birth.replaced == "S2" and len(tried) == 4
-    assert torch.equal(engine.store.bank.flat[FIRST_STUDENT + 1], tried[3])
-
-
-def test_what_children_write_when_they_are_tried_counts_with_the_probe(table: Table) -> None:
-    rules = {**EVOLVING, "operators": ["M1"], "children_per_birth": 3, "probe_tasks": 6, "probe_attempts": 1}
-    state, engine = sit(table, config_of(evolve=rules), by_slot(FIRST_STUDENT))
-    written: list[int] = []
-
-    class Counted:
-        def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
-            groups = engine.solver.sample(requests)
-            written.extend(len(completion.tokens) for group in groups for completion in group)
-            return groups
-
-    _, reports = played(state, replace(engine, sampler=lambda temperature: Counted()), 2)
-    assert len(written) == 6 * (2 + 3), "two students and three children"
-    assert reports[1].figures["evolve/probe_tokens"] == sum(written)
 
 
 def test_genes_differ_among_founders_are_inherited_with_a_step_and_reach_sampler_and_learner(table: Table) -> None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 from scripted import Table, Teacher, config_of, half, open_table, right, wrong
 
-from redqueen.domains.compact import IN
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.loop import play_step
@@ -52,29 +51,6 @@ def test_by_rating_it_is_the_other_that_leaves(table: Table) -> None:
     for _ in range(2):
         state, report = play_step(state, engine, Clock())
     assert [b.replaced for b in report.births if b.child.startswith("S")] == ["S1"]
-
-
-def test_crowding_takes_one_of_two_teachers_that_write_alike_though_a_third_is_weaker(table: Table) -> None:
-    teacher = Teacher()
-
-    def by_slot(prompt: str, slot: int, sample: int) -> str:
-        if slot != 2:
-            return teacher(prompt, slot, sample)
-        teacher.num_written += 1
-        return f"def f(x):\n    for a in [x]:\n        x += {teacher.num_written}\n    return x{IN}1"
-
-    config = config_of(
-        population={"num_teachers": 3, "num_students": 1},
-        evolve={**EVOLVING, "replaced_frac": 0.4, "replacement": "crowding"},
-        learn={"train_teachers": False},
-    )
-    state, engine = table.sit(config, by_slot, half)
-    ratings = {"T1": 50.0, "T2": 40.0, "T3": 0.0, "S1": 25.0}
-    people = tuple(replace(i, rating=Rating(ratings[i.id], 1.0)) for i in state.individuals)
-    state = replace(state, individuals=people)
-    for _ in range(2):
-        state, report = play_step(state, engine, Clock())
-    assert [b.replaced for b in report.births] == ["T2"]
 
 
 def test_constants_of_an_operator_reach_the_child_and_its_lineage(table: Table) -> None:
@@ -159,7 +135,6 @@ def test_past_members_play_and_are_recorded_while_their_ratings_stay(table: Tabl
             past = {name for name in ids if "@" in name}
             assert len(past) == 1
             seen |= past
-            assert (game.match.teacher, game.match.student) in state.payoff.cells
         assert set(previous) <= set(state.past)
         written = {p.candidate.teacher for p in report.proposals}
         assert written == {g.match.teacher for g in report.games}
@@ -233,7 +208,7 @@ def test_with_every_option_on_a_game_taken_up_from_its_checkpoint_ends_like_the_
             "fitness": "payoff",
             "payoff_window": 3,
             "protected_steps": 3,
-            "replacement": "crowding",
+            "replacement": "steady_state",
             "child_rating": "inherit",
             "child_moments": "inherit",
             "space": "factor",

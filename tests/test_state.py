@@ -8,7 +8,6 @@ import pytest
 from redqueen.config import Config, parse_config
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.errors import UserError
-from redqueen.match import payoff
 from redqueen.match.rating import STANDARD
 from redqueen.nouns import Individual, Rating, Task
 from redqueen.population.hall_of_fame import HallOfFame, admit
@@ -52,7 +51,7 @@ def test_a_run_begins_with_the_identity_program_and_no_games() -> None:
     state = initial_state(Config(), STANDARD)
     assert state.step == 0
     assert state.buffer == TaskBuffer(1024, (IDENTITY,), (task_key(IDENTITY),))
-    assert state.payoff.cells == {} and state.broken == frozenset()
+    assert state.broken == frozenset()
 
 
 def test_a_state_comes_back_from_its_checkpoint_exactly() -> None:
@@ -61,24 +60,22 @@ def test_a_state_comes_back_from_its_checkpoint_exactly() -> None:
     task = Task(
         "1-T1-0", "T1", "S1", "code_f", "def f(x):\n    return 'é\\n'\n", ("1", "2"), ("'a'", "{1: (2,)}"), "hint", 1
     )
-    games = payoff.record(payoff.PayoffMatrix(0.9), [("T2.10", "S1", 1 / 3)])
     memory = remember(remember(TaskMemory(), [task], {task.id: 1 / 3}), [IDENTITY], {"seed": 0.1 + 0.2})
     hall, _ = admit(HallOfFame(2, 8), child, 12)
     buffer = TaskBuffer(64, (IDENTITY, task), ("one", "two"))
     broken, scores = frozenset({"S1", "T2.10"}), {"S1": (1 / 3, 0.5)}
-    state = State(17, (child, founder), buffer, games, broken, scores, memory, hall)
+    state = State(17, (child, founder), buffer, broken, scores, memory, hall)
     plain = state_to_plain(state)
     read = state_from_plain(json.loads(json.dumps(plain)))
     assert read == state
     assert read != replace(state, step=18)
-    assert plain["broken"] == ["S1", "T2.10"] and plain["payoff"]["cells"] == [["T2.10", "S1", 1 / 3, 1.0, 1]]
+    assert plain["broken"] == ["S1", "T2.10"]
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"payoff": {"scores": []}}, "payoff"),
-        ({"payoff": {"cells": [["T1", "S1"]]}}, "payoff"),
+        ({"buffer": {"tasks": 1}}, "buffer"),
         ({"step": "soon"}, "step"),
         ({"moods": {}}, "moods"),
     ],
@@ -93,6 +90,7 @@ def test_a_state_of_an_earlier_version_is_read_without_the_fields_that_were_remo
     task = Task("1-T1-0", "T1", "S1", "code_o", "def f(a):\n    return a", ("1",), ("1",), "", 0)
     state = replace(initial_state(Config(), STANDARD), archive=TaskArchive(8).add([task], {task.id: 0.5}, 1))
     plain = json.loads(json.dumps(state_to_plain(state)))
+    plain["payoff"] = {"decay_frac": 0.95, "cells": []}
     plain["archive"]["entries"][0]["last_look"] = 1
     for individual in plain["individuals"]:
         individual["genes"]["entropy_weight"] = 1.0

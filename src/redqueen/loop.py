@@ -13,18 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from redqueen.engine import Engine
-from redqueen.evolve.behaviour import Matrix, behaviour_distances
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
-from redqueen.evolve.islands import islands_of
 from redqueen.evolve.merge import merge_into
-from redqueen.evolve.probe import Looks, prober_of
+from redqueen.evolve.probe import probe_figures, probe_students, prober_of
 from redqueen.learn.answers import VerifiedAnswer
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.learn.followers import renew_references
 from redqueen.learn.schedule import tunings
-from redqueen.match import payoff
 from redqueen.match.pairing import pair, with_hall_of_fame
 from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task, UpdateStats
 from redqueen.population.hall_of_fame import Entry, opponents
@@ -36,7 +33,7 @@ from redqueen.propose.held_out import reject_held_out
 from redqueen.propose.proposing import Proposal, propose
 from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long
-from redqueen.solve.games import Game, rated, rated_by_domain, score_games
+from redqueen.solve.games import Game, add_latest_payoffs, rated, rated_by_domain, score_games
 from redqueen.solve.solving import Answered, grade, solve
 from redqueen.state import State
 from redqueen.streams import Streams
@@ -219,7 +216,6 @@ def update(
     _renew_references(state, engine)
 
     games = score_games(matches, judged, answered)
-    scores = [(g.match.teacher, g.match.student, g.solve_frac) for g in games if g.solve_frac is not None]
     window = engine.config.evolve.payoff_window
     if engine.config.match.ratings == "per_domain":
         members = rated_by_domain(state.individuals, state.past, matches, judged, answered, engine.rating)
@@ -230,8 +226,7 @@ def update(
         step=state.step + 1,
         individuals=members,
         buffer=state.buffer.add(tasks),
-        payoff=payoff.record(state.payoff, scores),
-        scores=payoff.add_latest(state.scores, living.values(), scores, window),
+        scores=add_latest_payoffs(state.scores, living.values(), games, window),
         rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, answered), window),
         memory=task_memory.remember(state.memory, tasks, solved),
         archive=state.archive.add(tasks, solved, state.step + 1),
@@ -270,10 +265,9 @@ def evolution(state: State, engine: Engine, streams: Streams, is_last: bool) -> 
     config = engine.config.evolve
     if is_last or state.step % config.every_steps:
         return state, Evolution()
-    looks = Looks.at(
-        state.archive, state.students, prober_of(engine, engine.config, streams), config, streams.rng("probe")
-    )
-    state = replace(state, archive=looks.archive_after(state.step), probes=looks.probe.means())
+    prober = prober_of(engine, engine.config, streams)
+    probe = probe_students(state.archive, state.students, prober, config, streams.rng("probe"))
+    state = replace(state, archive=state.archive.looked_at(probe.solve_fracs()), probes=probe.means())
     fitness = internal_fitness(state.individuals, state.evidence, state.step, config, engine.rating)
     hall, admitted = admit_fittest(
         state.hall, state.individuals, fitness=fitness, broken=state.broken, step=state.step, store=engine.store
@@ -282,22 +276,18 @@ def evolution(state: State, engine: Engine, streams: Streams, is_last: bool) -> 
     newborns: list[Newborn] = []
     for role in ("teacher", "student", "both"):
         members = [i for i in state.individuals if i.role == role]
-        rng = streams.rng("evolve", role)
-        for island in islands_of(members, fitness, state.broken, state.step, config) if config.enabled else ():
+        if members and config.enabled:
             newborns += replace_weakest(
-                island.members,
+                members,
                 fitness=fitness,
                 broken=state.broken,
-                distances=_distances(state, island.members) if config.replacement == "crowding" else None,
                 step=state.step,
                 rules=config,
                 rating=engine.rating,
                 store=engine.store,
-                rng=rng,
-                appraise=looks.appraise if role == "student" else None,
-                migrant=island.migrant,
+                rng=streams.rng("evolve", role),
             )
-    return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted), looks.figures())
+    return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted), probe_figures(probe))
 
 
 def fine_tune_distilled(
@@ -325,11 +315,6 @@ def _renew_references(state: State, engine: Engine) -> None:
         merge_into(engine.store, state.students, [slots.references[i.slot] for i in state.students])
 
 
-def _distances(state: State, members: Sequence[Individual]) -> Matrix:
-    teachers = [i.id for i in (*state.teachers, *opponents(state.hall, "teacher"))]
-    return behaviour_distances(members, teachers=teachers, memory=state.memory, matrix=state.payoff)
-
-
 def _with_newborns(state: State, newborns: Sequence[Newborn]) -> State:
     """Put children into the slots of those they replace; drop records of ids outside population and hall."""
     by_slot = {child.individual.slot: child.individual for child in newborns}
@@ -338,7 +323,6 @@ def _with_newborns(state: State, newborns: Sequence[Newborn]) -> State:
     return replace(
         state,
         individuals=individuals,
-        payoff=payoff.keep_only(state.payoff, living | past),
         memory=task_memory.keep_only(state.memory, living | past),
         baselines=state.baselines.keep_only(living | past),
         scores={name: values for name, values in state.scores.items() if name in living},

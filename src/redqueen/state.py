@@ -15,7 +15,6 @@ from redqueen.evolve.fitness import Evidence
 from redqueen.evolve.genes import founder_genes
 from redqueen.learn.answers import MAX_ANSWERS, AnswerArchive
 from redqueen.learn.baselines import Baselines
-from redqueen.match.payoff import PayoffMatrix
 from redqueen.match.rating import RatingSystem
 from redqueen.nouns import Individual
 from redqueen.population.hall_of_fame import HallOfFame
@@ -42,7 +41,6 @@ class State:
     step: int
     individuals: tuple[Individual, ...]
     buffer: TaskBuffer
-    payoff: PayoffMatrix
     broken: Names = field(default_factory=frozenset)
     scores: dict[str, tuple[float, ...]] = field(default_factory=dict)
     memory: TaskMemory = field(default_factory=TaskMemory)
@@ -102,7 +100,6 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     genes, factor = config.evolve.genes, config.evolve.gene_factor
     dice = Streams(config.run.rng_seed, 0).rng("genes")
     members = [replace(member, genes=founder_genes(genes, factor, dice)) for member in members]
-    payoff = PayoffMatrix(config.match.payoff_decay_frac)
     shown = choose_format(config).shows_examples
     domains = [open_domain(name) for name in config.propose.domains]
     seeds = tuple(task for domain in domains for task in (shown and domain.examples) or (domain.seed,))
@@ -111,7 +108,7 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)
     answers = AnswerArchive(MAX_ANSWERS if config.keeps_answers else 0)
-    return State(0, tuple(members), buffer, payoff, memory=memory, hall=hall, archive=archive, answers=answers)
+    return State(0, tuple(members), buffer, memory=memory, hall=hall, archive=archive, answers=answers)
 
 
 def state_to_plain(state: State) -> dict[str, Any]:
@@ -131,8 +128,8 @@ def state_from_plain(plain: dict[str, Any]) -> State:
         ) from None
 
 
-REMOVED = {"entropy_weight", "last_look"}
-"""Fields of genes and archived tasks that earlier versions wrote; in runs that may be resumed they had no effect."""
+REMOVED = {"payoff", "entropy_weight", "last_look"}
+"""Fields of the state, of genes and of archived tasks that earlier versions wrote, and that nothing reads."""
 
 
 def _without_removed(plain: Any) -> Any:

@@ -1,9 +1,9 @@
-"""How differently members behave, and what crowding makes of what is not known."""
+"""How differently members behave."""
 
 import numpy as np
 import pytest
 
-from redqueen.evolve.behaviour import known_or_far, proposing_distances, solving_distances
+from redqueen.evolve.behaviour import proposing_distances, solving_distances
 
 
 def test_students_differ_by_what_they_solve() -> None:
@@ -18,8 +18,3 @@ def test_teachers_differ_by_the_classes_of_task_they_write() -> None:
     assert distances[0, 1] == pytest.approx(0.5)
     assert distances[0, 2] == pytest.approx(0.75)
     assert np.isnan(distances[0, 3]) and distances[0, 0] == 0.0
-
-
-def test_two_members_that_cannot_be_compared_count_as_far_apart() -> None:
-    distances = np.array([[0.0, np.nan], [np.nan, 0.0]])
-    assert known_or_far(distances).tolist() == [[0.0, 1.0], [1.0, 0.0]]

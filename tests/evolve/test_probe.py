@@ -1,20 +1,16 @@
 """The probe: paired looks by hand, and whether selection by it finds the worst student."""
 
 import math
-from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
-import pytest
 
 from redqueen.config import EvolveConfig
 from redqueen.evolve.fitness import Evidence, internal_fitness
-from redqueen.evolve.probe import Look, Looks, Prober
+from redqueen.evolve.probe import Look
 from redqueen.evolve.replacement import choose_leaving
 from redqueen.evolve.selection import select_parents
 from redqueen.match.rating import STANDARD, decide
 from redqueen.nouns import Individual, Rating, Task
-from redqueen.propose.archive import TaskArchive
 
 NAN = float("nan")
 
@@ -41,21 +37,6 @@ def test_two_looks_at_the_same_tasks_are_compared_on_those_that_both_have_whole(
     assert both.means() == {"S1": 0.5, "S2": 0.25} and both.num_tokens == 12
     nobody = Look((), (), np.zeros((0, 0)))
     assert nobody.beside(second) is second and first.beside(nobody) is first
-
-
-def test_a_child_of_which_grades_of_hard_tasks_were_lost_is_no_better_for_it() -> None:
-    asked = tasks(2)
-    shares = {"S5": [0.5, NAN], "S6": [0.6, 0.0], "S7": [0.8, 0.2], "S8": [NAN, NAN]}
-
-    class Prepared:
-        def look(self, tasks: Sequence[Task], members: Sequence[Individual]) -> Look:
-            return Look(tuple(m.id for m in members), tuple(tasks), np.array([shares[m.id] for m in members]))
-
-    students = Look(("S1", "S2"), asked, np.array([[1.0, 0.2], [0.8, 0.0]]))
-    looks = Looks(cast(Prober, Prepared()), TaskArchive(8), students)
-    worth = {name: looks.appraise(student(name)) for name in shares}
-    # 0.5 of the easy task beside 0.9; 0.3 and 0.5 of both beside 0.5; nothing is known of the last.
-    assert worth == pytest.approx({"S5": -0.4, "S6": -0.2, "S7": 0.0, "S8": 0.0})
 
 
 def test_by_the_probe_students_are_judged_by_it_and_teachers_by_their_rewards() -> None:

@@ -85,17 +85,3 @@ def test_all_the_broken_leave_even_past_the_quota_and_even_a_single_member() -> 
 
 def test_the_elite_stays() -> None:
     assert choose_leaving("worst_fraction", FITNESS, 1.0, num_elite=2) == [2, 0]
-
-
-def test_crowding_removes_the_less_fit_of_the_closest_pair_and_keeps_the_rare() -> None:
-    # 1 and 3 behave alike; 2 is the least fit but like nobody.
-    distances = np.full((4, 4), 5.0)
-    distances[1, 3] = distances[3, 1] = 0.5
-    assert choose_leaving("crowding", FITNESS, 0.25, behaviour_distances=distances) == [3]
-    # Then all pairs are equally far and the least fit goes.
-    assert choose_leaving("crowding", FITNESS, 0.5, behaviour_distances=distances) == [3, 2]
-
-
-def test_crowding_without_behaviour_is_refused() -> None:
-    with pytest.raises(ValueError, match="behaviour distances"):
-        choose_leaving("crowding", FITNESS)

@@ -7,7 +7,6 @@ from redqueen.nouns import Task
 from redqueen.propose.task_memory import (
     PRIOR_TASKS,
     TaskMemory,
-    class_counts,
     keep_only,
     pressures,
     remember,
@@ -68,4 +67,3 @@ def test_a_task_whose_attempts_were_all_lost_counts_for_its_class_and_for_no_siz
 def test_who_has_left_is_forgotten_and_what_was_seen_is_not() -> None:
     memory = keep_only(remember(TaskMemory(), [task("a"), task("b", LOOP, "T2")], {}), ["T2"])
     assert set(memory.by_teacher) == {"T2"} and len(memory.ever) == 2
-    assert class_counts(memory, ["T1", "T2"]).tolist() == [[0.0], [1.0]]

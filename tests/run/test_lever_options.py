@@ -22,7 +22,6 @@ OPTIONS = (
     "learn.average_decay_frac=0.5",
     "evolve.fitness=probe",
     "evolve.probe_tasks=4",
-    "evolve.children_per_birth=2",
     "evolve.genes=['learning_rate', 'temperature']",
 )
 

@@ -7,7 +7,6 @@ from cut_run import check_it_goes_on_as_if_never_cut, play
 
 from redqueen.config import RunConfig, load_config
 from redqueen.journal import Journal, read
-from redqueen.match.payoff import PayoffMatrix
 from redqueen.nouns import Individual, Rating
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.run.ending import Spent, is_over
@@ -20,7 +19,7 @@ QUICK = Path(__file__).parents[1] / "quick.toml"
 
 def state(step: int, born_step: int = 0) -> State:
     people = (Individual("T1", "teacher", 0, Rating(25.0, 8.0), born_step),)
-    return State(step, people, TaskBuffer(8), PayoffMatrix())
+    return State(step, people, TaskBuffer(8))
 
 
 @pytest.mark.parametrize(

@@ -40,22 +40,12 @@ class EvolveConfig(Section):
     """Attempts of each student at each task of a probe. Ours: more tasks say more than more attempts."""
     archive_capacity: int = Field(default=512, ge=8)
     """Tasks kept for probes and for the choice of the product, a uniform sample of all that were posed. Ours."""
-    children_per_birth: int = Field(default=1, ge=1)
-    """Children bred for each student that is replaced; the probe's best is kept. Ours: a birth takes a blink, and most
-    children are no better than their parent; the paper has one."""
     payoff_window: int = Field(default=10, ge=1)
     """Latest games in a member's mean payoff, latest steps in its mean reward. Ours: about a generation's."""
-    num_islands: int = Field(default=1, ge=1)
-    """Parts of each role within which the weakest leave and parents are chosen; 1: there are none. Ours: the island
-    model (Cohoon et al. 1987, Tanese 1989) keeps a large population from becoming one family. Mating is local in it;
-    whom one plays stays free, since ratings of islands that never meet could not be compared."""
-    migrate_every_steps: int = Field(default=50, ge=0)
-    """Steps between migrations, at which a copy of each island's fittest takes the place of the one who leaves first on
-    the next island of a ring; 0: islands stay alone. Ours: five generations, in which a family can grow."""
     protected_steps: int = Field(default=0, ge=0)
     """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours."""
-    replacement: Literal["worst_fraction", "steady_state", "crowding"] = "worst_fraction"
-    """Who leaves. Paper: the least fit share. The least fit one, or the less fit of the two most similar: ours."""
+    replacement: Literal["worst_fraction", "steady_state"] = "worst_fraction"
+    """Who leaves. Paper: the least fit share. The least fit one: ours."""
     num_elite: int = Field(default=1, ge=1)
     """Fittest members of a role that stay under every rule. Ours: a generation must not lose the best."""
     genes: tuple[Literal["learning_rate", "temperature"], ...] = ()
@@ -67,8 +57,6 @@ class EvolveConfig(Section):
     """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
     space: Literal["delta", "factor"] = "delta"
     """Whether operators act on the adapter's effect or on its factors. Ours: one dW, one child."""
-    preserve_norm: bool = False
-    """Rescale a child to its parents' norm. Ours: the paper's operators do not say that they do."""
     child_rating: Literal["reset", "inherit"] = "reset"
     """A newborn's rating; ``inherit``: the parents' mean mu, their sigma doubled but at most a newcomer's.
     Re-implementation: reset."""
@@ -83,11 +71,6 @@ class EvolveConfig(Section):
             raise ValueError(f"operators names {unknown[0]!r}, which is none; choose from {', '.join(OPERATORS)}")
         if self.enabled and not self.operators:
             raise ValueError("operators is empty: name at least one, or set enabled = false")
-        if self.num_islands > 1 and self.migrate_every_steps % self.every_steps:
-            raise ValueError(
-                f"migrate_every_steps must be a multiple of every_steps ({self.every_steps}): migrants come with a "
-                "generation"
-            )
         if 0 < self.protected_steps <= self.every_steps:
             raise ValueError(
                 f"protected_steps must be above every_steps ({self.every_steps}), or 0: a newborn is as old as that "

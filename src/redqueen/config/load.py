@@ -60,19 +60,9 @@ class Config(Section):
                 f"cluster.num_shards is {self.cluster.num_shards}, and there are {self.population.num_members} members "
                 "to divide: lower it"
             )
-        fewest = min(self.population.num_teachers, self.population.num_students)
-        if self.evolve.num_islands > 1 and fewest < 2 * self.evolve.num_islands:
-            raise ValueError(
-                f"evolve.num_islands is {self.evolve.num_islands}, and an island needs two of each role, that one may "
-                f"be replaced by the other's child: lower it to {max(1, fewest // 2)}"
-            )
         elite, most = self.evolve.num_elite, max(self.population.num_teachers, self.population.num_students)
-        largest = -(-most // self.evolve.num_islands)  # the elite of an island stay there
-        if self.evolve.enabled and elite > 1 and elite >= largest:
-            where = "an island" if self.evolve.num_islands > 1 else "a role"
-            raise ValueError(
-                f"evolve.num_elite is {elite} of at most {largest} in {where}: nobody could leave, lower it"
-            )
+        if self.evolve.enabled and elite > 1 and elite >= most:
+            raise ValueError(f"evolve.num_elite is {elite} of at most {most} in a role: nobody could leave, lower it")
         if self.distill.restart_every_steps and self.run.product != "distilled":
             raise ValueError('distill.restart_every_steps needs run.product = "distilled": set that, or it to 0')
         if self.distill.restart_every_steps and self.population.single:
@@ -107,7 +97,7 @@ class Config(Section):
     def archive_places(self) -> int:
         """Tasks that the archive holds at most; 0 where nothing reads it."""
         evolve = self.evolve
-        probed = evolve.fitness == "probe" or evolve.children_per_birth > 1
+        probed = evolve.fitness == "probe"
         read = probed or self.run.product in ("probe", "distilled")
         return evolve.archive_capacity if read else 0
 

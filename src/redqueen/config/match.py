@@ -31,8 +31,6 @@ class MatchConfig(Section):
     ratings: Literal["common", "per_domain"] = "common"
     """Whether a member has one rating, or one in each domain; then a match is a game in each, and selection and
     matchmaking read their mean. Ours: common; a mixture may hide that a member is strong in one domain alone."""
-    payoff_decay_frac: float = Field(default=0.95, gt=0, le=1)
-    """Share of a payoff cell's weight kept each step. Ours: members learn, so it remembers tens of steps."""
     hall_of_fame_frac: float = Field(default=0.0, ge=0, le=1)
     """Chance that a match is played against a frozen past member; 0: no hall of fame. Ours: no reader names one."""
     hall_of_fame_size: int = Field(default=4, ge=1)

@@ -56,7 +56,8 @@ class ProposeConfig(Section):
     """Refuse a task whose program (up to names) and inputs are in the buffer or were proposed this step. Ours: without
     it a teacher can repeat one program for ever."""
     class_decay_frac: float = Field(default=0.95, gt=0, le=1)
-    """Share kept each step of the counts of what was posed (classes and sizes of tasks). Ours: as for payoffs."""
+    """Share kept each step of the counts of what was posed (classes and sizes of tasks). Ours: teachers learn, so it
+    remembers tens of steps."""
     policy_rules: tuple[str, ...] = ()
     """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user's say."""
     policy_hook: str = ""

@@ -35,12 +35,18 @@ REMOVED: dict[str, Removed] = {
     "match.teachers_per_step": Removed(0, "no run needed it: all teachers play in every step"),
     "population.resting_folder": Removed("", "no run needed it: all members are held in memory"),
     "verify.refuse_copy": Removed(False, "it refused 6 % of honest programs, and no run used it"),
+    "evolve.num_islands": Removed(1, NEVER_SHOWN),
+    "evolve.migrate_every_steps": Removed(50, "evolve.num_islands was removed"),
+    "match.payoff_decay_frac": Removed(0.95, "the matrix of payoffs was read by evolve.replacement = crowding alone"),
+    "evolve.children_per_birth": Removed(1, NEVER_SHOWN),
+    "evolve.preserve_norm": Removed(False, NEVER_SHOWN),
     "learn.length_neutral": Removed(False, "it did not keep answers longer in its experiment"),
     "distill.max_answers": Removed(0, "a run keeps at most 50,000 answers to distil"),
 }
 """By ``section.field``."""
 
 REMOVED_VALUES: dict[str, dict[str, str]] = {
+    "evolve.replacement": {"crowding": NEVER_SHOWN},
     "evolve.genes": {"entropy_weight": "learn.entropy_weight was removed"},
 }
 """Values that a field no longer takes, with the reason, by ``section.field``; where it holds a list, entries of it."""

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from redqueen.match.payoff import PayoffMatrix, mean_scores
-from redqueen.nouns import Individual
-from redqueen.propose.task_memory import TaskMemory, class_counts
-
 Matrix = NDArray[np.float64]
-
-UNKNOWN_DISTANCE = 1.0
-"""Two members without comparable behaviour count as far apart: without evidence none leaves for being similar."""
 
 
 def solving_distances(solve_rates: Matrix) -> Matrix:
@@ -42,20 +33,3 @@ def proposing_distances(class_counts: Matrix) -> Matrix:
     result = np.abs(shares[:, None, :] - shares[None, :, :]).sum(axis=2) / 2
     np.fill_diagonal(result, 0.0)
     return result
-
-
-def known_or_far(distances: Matrix) -> Matrix:
-    """Return the distances with ``UNKNOWN_DISTANCE`` in place of NaN: what crowding reads."""
-    return np.where(np.isnan(distances), UNKNOWN_DISTANCE, distances)
-
-
-def behaviour_distances(
-    members: Sequence[Individual], *, teachers: Sequence[str], memory: TaskMemory, matrix: PayoffMatrix
-) -> Matrix:
-    """Return how differently members of one role behave (n, n): what teachers write, or how students do against
-    each of ``teachers``."""
-    names = [member.id for member in members]
-    if members[0].role == "teacher":
-        return known_or_far(proposing_distances(class_counts(memory, names)))
-    scores, _ = mean_scores(matrix, teachers, names)
-    return known_or_far(solving_distances(scores.T))

@@ -6,18 +6,15 @@ of a generation are all made from individuals that stay, so the order of breedin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.genes import founder_genes, mutated
-from redqueen.evolve.islands import MIGRATE
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.replacement import choose_leaving
 from redqueen.evolve.selection import fittest_first, select_parents
@@ -69,29 +66,18 @@ def plan(
     rules: EvolveConfig,
     rng: np.random.Generator,
     broken: Collection[str] = (),
-    behaviour_distances: NDArray[np.float64] | None = None,
-    num_children: int = 1,
-    migrant: str | None = None,
 ) -> list[PlannedBirth]:
-    """The births of one generation of one role (n individuals): ``num_children`` for each that leaves, of which one
-    will be kept.
+    """The births of one generation of one role.
 
-    ``broken`` are ids whose update was not finite: they leave first and never breed. ``behaviour_distances`` (n, n),
-    in the order of ``individuals``, is read by ``crowding`` alone. With one survivor there is only mutation; with none
-    (all broken) the slots get fresh founders. A copy of ``migrant``, who lives elsewhere, takes the place of the one
-    that leaves first. Raises UserError for an unknown operator.
+    ``broken`` are ids whose update was not finite: they leave first and never breed. With one survivor there is only
+    mutation; with none (all broken) the slots get fresh founders. Raises UserError for an unknown operator.
     """
     values = [fitness[member.id] for member in individuals]
     broken_at = [i for i, member in enumerate(individuals) if member.id in broken]
-    leaving = choose_leaving(
-        rules.replacement, values, rules.replaced_frac, broken_at, rules.num_elite, behaviour_distances
-    )
+    leaving = choose_leaving(rules.replacement, values, rules.replaced_frac, broken_at, rules.num_elite)
     survivors = [i for i in range(len(individuals)) if i not in leaving]
     births = []
-    if migrant and leaving:
-        births.append(PlannedBirth(individuals[leaving[0]].id, (migrant,), MIGRATE, rng_seed=0))
-        leaving = leaving[1:]
-    for i in [i for i in leaving for _ in range(num_children)]:
+    for i in leaving:
         operator = _draw_operator(rules, len(survivors), rng)
         parents: list[int] = []
         if survivors:
@@ -123,10 +109,6 @@ def breed(
     name = f"{old.id.split('.')[0]}.{step}"
     birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed, space="none")
     child = Individual(name, old.role, old.slot, rating.newcomer(), step, planned.parents, planned.operator)
-    if planned.operator == MIGRATE:
-        (donor,) = parents
-        child = replace(child, rating=donor.rating, domain_ratings=donor.domain_ratings, genes=donor.genes)
-        return Newborn(child, genotypes[donor.id], birth, donor.id)
     if rules.genes:
         dice = np.random.default_rng([planned.rng_seed, 1])
         given = rules.genes, rules.gene_factor, dice
@@ -141,7 +123,6 @@ def breed(
         [fitness[parent] for parent in planned.parents],
         planned.rng_seed,
         rules.space,
-        rules.preserve_norm,
     )
     if rules.child_rating == "inherit":
         child = replace(
@@ -173,42 +154,24 @@ def replace_weakest(
     *,
     fitness: Mapping[str, float],
     broken: Collection[str],
-    distances: NDArray[np.float64] | None,
     step: int,
     rules: EvolveConfig,
     rating: RatingSystem,
     store: AdapterStore,
     rng: np.random.Generator,
-    appraise: Callable[[Individual], float] | None = None,
-    migrant: Individual | None = None,
 ) -> list[Newborn]:
-    """Replace the weakest of one role on one island, and whoever is broken, by children of the fittest survivors there
-    and by ``migrant``, if one comes, in the store too.
+    """Replace the weakest of one role, and whoever is broken, by children of the fittest survivors, in the store too.
 
-    The arguments are those of ``plan`` and ``breed``. With ``appraise``, which tells how good the member in a slot is,
-    ``children_per_birth`` children are tried for each that leaves, and the best, of equals the first, is kept.
+    The arguments are those of ``plan`` and ``breed``.
     """
-    num_children = rules.children_per_birth if appraise else 1
-    known = {member.id: member for member in (*members, *([migrant] if migrant else []))}
-    planned = plan(members, fitness, rules, rng, broken, distances, num_children, migrant.id if migrant else None)
+    known = {member.id: member for member in members}
+    planned = plan(members, fitness, rules, rng, broken)
     needed = dict.fromkeys(name for birth in planned for name in birth.parents or (birth.replaced,))
     genotypes = {name: store.genotype(known[name].slot) for name in needed}
-    bred = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
-
-    def settle(child: Newborn) -> None:
+    newborns = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
+    for child in newborns:
         moments_from = known[child.moments_from].slot if child.moments_from else None
         store.load(child.individual.slot, child.genotype, moments_from)
-
-    def worth(child: Newborn) -> float:
-        settle(child)
-        return appraise(child.individual) if appraise else 0.0
-
-    newborns = []
-    for _, group in groupby(bred, key=lambda child: child.birth.replaced):
-        children = list(group)
-        best = max(children, key=worth) if len(children) > 1 else children[0]
-        settle(best)
-        newborns.append(best)
     return newborns
 
 

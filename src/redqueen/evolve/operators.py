@@ -18,7 +18,6 @@ from redqueen.population.genotype import (
     Genotype,
     RelativeChange,
     change_of,
-    layer_norms,
     on_cpu,
     relative_change,
     same_shape,
@@ -185,13 +184,12 @@ def apply(
     fitness: Sequence[float],
     rng_seed: int,
     space: Space = "delta",
-    preserve_norm: bool = False,
 ) -> Child:
     """Make one child; the same seed gives the same child.
 
     The child is made on the CPU, wherever the parents are, so that a seed means the same on every device.
-    ``fitness`` has one number a parent and only X4 reads it. ``preserve_norm`` rescales each module to the mean |dW| of
-    the parents. Raises ValueError for the wrong number of parents, parents of different shape, or an unknown space.
+    ``fitness`` has one number a parent and only X4 reads it. Raises ValueError for the wrong number of parents, parents
+    of different shape, or an unknown space.
     """
     if len(parents) != operator.num_parents or len(fitness) != len(parents):
         raise ValueError(f"{operator.id} takes {operator.num_parents} parent(s), each with its fitness")
@@ -203,28 +201,15 @@ def apply(
     rng = torch.Generator().manual_seed(rng_seed)
     with torch.no_grad():
         made = operator.apply(Breeding(parents, fitness, rng, space), operator.constants)
-        genotype = rescaled(made.genotype, parents) if preserve_norm else made.genotype
-    return Child(genotype, made.constants, _change(made, genotype, parents[0]))
+    return Child(made.genotype, made.constants, _change(made, parents[0]))
 
 
-def _change(made: Variation, child: Genotype, parent: Genotype) -> RelativeChange:
+def _change(made: Variation, parent: Genotype) -> RelativeChange:
     """The child's change, from what the operator knows of it where that is the child as it was stored."""
-    told = made.squares.keys() == parent.factors.keys() and made.genotype is child
+    child, told = made.genotype, made.squares.keys() == parent.factors.keys()
     if told and all(part.dtype in (torch.float32, torch.float64) for pair in child.factors.values() for part in pair):
         return change_of({name: made.squares[name] for name in parent.names})
     return relative_change(child, parent)
-
-
-def rescaled(child: Genotype, parents: Sequence[Genotype]) -> Genotype:
-    """The child with each module's |dW| set to the mean of its parents'; an empty one stays empty. Ground: ours."""
-    targets = [layer_norms(parent) for parent in parents]
-    norms = layer_norms(child)
-    factors = {}
-    for name, (a, b) in child.factors.items():
-        target = sum(norms_of[name] for norms_of in targets) / len(targets)
-        root = (target / norms[name]) ** 0.5 if norms[name] > 0 and target > 0 else 1.0
-        factors[name] = (a * root, b * root)
-    return Genotype(factors, child.alpha)
 
 
 def constants_of(operator: Operator) -> dict[str, float]:

@@ -8,7 +8,7 @@ Its tasks were all posed inside the run: nothing here reads a held-out suite. Gr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
 
@@ -112,49 +112,21 @@ def prober_of(engine: Judges, config: Config, streams: Streams) -> Prober:
     return Prober(sampler, engine.verifier, engine.prompt_format, engine.tokenizer, streams, attempts)
 
 
-@dataclass(frozen=True)
-class Looks:
-    """The probe at the end of a generation, and those of children.
+def probe_students(
+    archive: TaskArchive, students: Sequence[Individual], prober: Prober, rules: EvolveConfig, rng: np.random.Generator
+) -> Look:
+    """Return what the students solve of archived tasks of all ages.
 
-    It is empty where the config asks for none, where the archive is, or where there is nobody to compare.
+    Empty where the config asks for no probe, the archive is empty, or there is nobody to compare.
     """
+    comparing = rules.fitness == "probe" and rules.enabled and len(students) > 1
+    drawn = draw_of_all_ages(archive.entries, rules.probe_tasks, rng) if comparing else []
+    return prober.look([one.task for one in drawn], students)
 
-    prober: Prober
-    archive: TaskArchive
-    probe: Look
-    appraisals: list[Look] = field(default_factory=list)
-    """Those of the children, in the order in which they were asked."""
 
-    @staticmethod
-    def at(
-        archive: TaskArchive,
-        students: Sequence[Individual],
-        prober: Prober,
-        rules: EvolveConfig,
-        rng: np.random.Generator,
-    ) -> Looks:
-        """Look at archived tasks of all ages, if the config wants it."""
-        probing = rules.fitness == "probe" or rules.children_per_birth > 1
-        comparing = probing and rules.enabled and len(students) > 1
-        drawn = draw_of_all_ages(archive.entries, rules.probe_tasks, rng) if comparing else []
-        return Looks(prober, archive, prober.look([one.task for one in drawn], students))
-
-    def appraise(self, member: Individual) -> float:
-        """Return how much more of the probe's tasks a member solves than the students did: by it the best of several
-        children is kept. Only tasks that nobody's grades were lost for count, so that children are compared alike."""
-        look = self.prober.look(self.probe.tasks, [member])
-        self.appraisals.append(look)
-        means = self.probe.beside(look).means()
-        return means[member.id] - fmean(means[name] for name in self.probe.members) if means else 0.0
-
-    def archive_after(self, step: int) -> TaskArchive:
-        """Return the archive with what the probe has shown."""
-        return self.archive.looked_at(self.probe.solve_fracs())
-
-    def figures(self) -> dict[str, float]:
-        """Return the metrics of the probe."""
-        means = self.probe.means()
-        if not means:
-            return {}
-        num_tokens = sum(look.num_tokens for look in (self.probe, *self.appraisals))
-        return {"evolve/probe_rate": fmean(means.values()), "evolve/probe_tokens": float(num_tokens)}
+def probe_figures(look: Look) -> dict[str, float]:
+    """Return the metrics of a probe; none of an empty one."""
+    means = look.means()
+    if not means:
+        return {}
+    return {"evolve/probe_rate": fmean(means.values()), "evolve/probe_tokens": float(look.num_tokens)}

@@ -75,11 +75,8 @@ LATER: dict[str, dict[str, object]] = {
         "probe_tasks": 64,
         "probe_attempts": 2,
         "archive_capacity": 512,
-        "children_per_birth": 1,
         "genes": [],
         "gene_factor": 1.25,
-        "num_islands": 1,
-        "migrate_every_steps": 50,
     },
     "cluster": {
         "num_shards": 1,

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import PlainSerializer
 
 from redqueen.domains.registry import kind_of
@@ -96,16 +94,6 @@ def pressures(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[st
         hardness = min(missed, _size_hardness(memory, task))
         result[task.id] = Pressure(name, novelty, recent[name] / total, hardness)
     return result
-
-
-def class_counts(memory: TaskMemory, teachers: Sequence[str]) -> NDArray[np.float64]:
-    """Return the decayed counts of tasks (num_teachers, num_classes), classes in the order of their names."""
-    names = sorted({name for teacher in teachers for name in memory.by_teacher.get(teacher, {})})
-    counts = np.zeros((len(teachers), len(names)))
-    for i, teacher in enumerate(teachers):
-        for j, name in enumerate(names):
-            counts[i, j] = memory.by_teacher.get(teacher, {}).get(name, 0.0)
-    return counts
 
 
 def _decayed(counts: Mapping[str, float], keep: float) -> dict[str, float]:
