@@ -8,24 +8,16 @@ be the same in all of them.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from dataclasses import dataclass, field
+from functools import reduce
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
 import sympy
 from sympy.polys.polyerrors import UnsolvableFactorError
 
-from redqueen.domains.maths.exact import (
-    TINY,
-    Calculator,
-    Refused,
-    Value,
-    as_sympy,
-    compare,
-    from_sympy,
-    is_number,
-    tidy,
-)
+from redqueen.domains.maths.exact import TINY, Calculator, Refused, Value, compare, is_rational, tidy
 from redqueen.domains.maths.language import FUNCTIONS, Node, StatementError, free_names, parse, write
 
 MAX_DEGREE, MAX_PRODUCT, MAX_UNKNOWNS, MAX_INDEX, MAX_ANSWER_CHARS = 6, 12, 4, 400, 60
@@ -42,18 +34,22 @@ def solve(text: str) -> tuple[str, str]:
         return refusal.args[0], refusal.args[1]
     except StatementError as error:
         return "syntax", str(error)
-    except (RecursionError, NotImplementedError, sympy.PolynomialError) as error:
+    except (RecursionError, NotImplementedError, TypeError, sympy.PolynomialError) as error:
         return "too-slow", f"not to be solved here ({type(error).__name__})"
     return "ok", shown
 
 
 def _truth(statement: Node) -> Value:
     _, asked, conditions = statement
+    calculator = Calculator()
     if any(_defined(condition) for condition in conditions):
-        return _of_sequences(asked, conditions)
+        return _of_sequences(asked, conditions, calculator)
     unknowns = sorted(set().union(*(free_names(part) for part in (asked, *conditions))))
     if not conditions or not unknowns:
-        return _of_numbers(asked, conditions)
+        for condition in conditions:
+            if not calculator.holds(condition, {}):
+                raise Refused("contradiction", f"{write(condition)} does not hold")
+        return calculator.value(asked, {})
     ranges = {condition[1]: condition for condition in conditions if condition[0] == "in"}
     if len(ranges) < sum(condition[0] == "in" for condition in conditions):
         raise Refused("contradiction", "two ranges for one name")
@@ -62,15 +58,15 @@ def _truth(statement: Node) -> Value:
         raise Refused("unbounded", f"{missing[0]} has no range, and others have")
     if len(unknowns) > MAX_UNKNOWNS:
         raise Refused("too-slow", f"more than {MAX_UNKNOWNS} unknowns")
-    return _searched(asked, conditions, ranges) if ranges else _solved(asked, conditions, unknowns)
-
-
-def _of_numbers(asked: Node, conditions: tuple[Node, ...]) -> Value:
-    calculator = Calculator()
-    for condition in conditions:
-        if not calculator.holds(condition, {}):
-            raise Refused("contradiction", f"{write(condition)} does not hold")
-    return calculator.value(asked, {})
+    if not ranges:
+        return _one([calculator.value(asked, names) for names in _solved(conditions, unknowns, calculator)])
+    try:
+        order = TopologicalSorter({name: free_names(ranges[name][2:]) for name in ranges}).static_order()
+        binders = tuple(ranges[name] for name in order)
+    except CycleError:
+        raise Refused("unbounded", "ranges that depend on each other") from None
+    others = tuple(condition for condition in conditions if condition[0] != "in")
+    return _one([calculator.value(asked, names) for names in calculator.places(binders, {}, others)])
 
 
 def _one(values: list[Value]) -> Value:
@@ -93,79 +89,70 @@ def _defined(condition: Node) -> str:
     return ""
 
 
-def _of_sequences(asked: Node, conditions: tuple[Node, ...]) -> Value:
+def _of_sequences(asked: Node, conditions: tuple[Node, ...], calculator: Calculator) -> Value:
     if free_names(asked):
         raise Refused("unbounded", "a name that nothing defines beside a sequence")
-    calculator = Calculator()
-    members: dict[str, _Sequence] = {}
+    given: dict[str, dict[int, Value]] = {}
+    rules: dict[str, tuple[str, Node]] = {}
     for condition in conditions:
         name = _defined(condition)
         if not name:
             raise Refused("contradiction", f"{write(condition)} stands beside a sequence and defines none")
-        members.setdefault(name, _Sequence(name, calculator, members)).define(condition[2][0][2], condition[2][1])
-    for sequence in members.values():
-        _forget(members)
-        sequence.must_agree()
-    _forget(members)
-    return calculator.value(asked, members)
+        (_, _, index), body = condition[2]
+        members = given.setdefault(name, {})
+        if index[0] == "name":
+            if name in rules:
+                raise Refused("contradiction", f"two rules for {name}")
+            rules[name] = (index[1], body)
+            continue
+        if free_names(body):
+            raise Refused("unbounded", f"a member of {name} that is no number")
+        if (at := calculator.whole(index, {})) in members:
+            raise Refused("contradiction", f"{name}({at}) is given twice")
+        members[at] = calculator.value(body, {})
+    firsts = {name: min(members, default=None) for name, members in given.items()}
+
+    def sequences(given: dict[str, dict[int, Value]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, members in given.items():
+            found[name] = _Sequence(name, firsts[name], dict(members), rules.get(name), calculator, found)
+        return found
+
+    for name, members in given.items():  # where the rule follows from members before a given one, it must agree
+        for at in sorted(members):
+            try:
+                follows = sequences({**given, name: {k: v for k, v in members.items() if k < at}})[name](at)
+            except Refused:
+                continue
+            if not compare("=", follows, members[at]):
+                raise Refused("contradiction", f"{name}({at}) is given, and its rule says something else")
+    return calculator.value(asked, sequences(given))
 
 
-def _forget(members: dict[str, _Sequence]) -> None:
-    """Leave every sequence its given members alone, so that the order of the conditions does not matter."""
-    for sequence in members.values():
-        sequence.values = dict(sequence.given)
-
-
+@dataclass
 class _Sequence:
     """Members of a sequence: given ones, and a rule for the others. A rule may look back only."""
 
-    def __init__(self, name: str, calculator: Calculator, others: dict[str, _Sequence]) -> None:
-        self.name = name
-        self.calculator = calculator
-        self.others = others
-        self.given: dict[int, Value] = {}
-        self.values: dict[int, Value] = {}
-        self.rule: tuple[str, Node] | None = None
-        self.open: list[int] = []
-        self.first_given: int | None = None
-
-    def define(self, index: Node, body: Node) -> None:
-        if index[0] == "name":
-            if self.rule is not None:
-                raise Refused("contradiction", f"two rules for {self.name}")
-            self.rule = (index[1], body)
-            return
-        if free_names(body):
-            raise Refused("unbounded", f"a member of {self.name} that is no number")
-        at = self.calculator.whole(index, {})
-        if at in self.given:
-            raise Refused("contradiction", f"{self.name}({at}) is given twice")
-        self.given[at] = self.calculator.value(body, {})
-        self.first_given = min(self.given)
-
-    def must_agree(self) -> None:
-        """Refuse given members that the rule contradicts, wherever it follows from members given before them."""
-        for at in sorted(self.given):
-            self.values = {k: value for k, value in self.given.items() if k < at}
-            try:
-                follows = self(at)
-            except Refused:
-                follows = self.given[at]
-            if not compare("=", follows, self.given[at]):
-                raise Refused("contradiction", f"{self.name}({at}) is given, and its rule says something else")
+    name: str
+    first: int | None
+    values: dict[int, Value]
+    rule: tuple[str, Node] | None
+    calculator: Calculator
+    others: dict[str, Any]
+    open: list[int] = field(default_factory=list)
 
     def __call__(self, at: int) -> Value:
         if at in self.values:
             return self.values[at]
-        if self.rule is None or (self.first_given is not None and at < self.first_given):
+        if self.rule is None or (self.first is not None and at < self.first):
             raise Refused("unbounded", f"nothing says what {self.name}({at}) is")
         if self.open and at >= self.open[-1]:
             raise Refused("unbounded", f"{self.name}({at}) depends on itself")
-        if self.first_given is not None and at - self.first_given > MAX_INDEX:
+        if self.first is not None and at - self.first > MAX_INDEX:
             raise Refused("too-slow", f"a member more than {MAX_INDEX} places behind the first")
         self.open.append(at)
         try:
-            for before in range(at if self.first_given is None else self.first_given, at):
+            for before in range(at if self.first is None else self.first, at):
                 self(before)  # from the first on, so that nothing is nested deeply
             name, body = self.rule
             self.values[at] = self.calculator.value(body, {**self.others, name: at})
@@ -174,74 +161,20 @@ class _Sequence:
         return self.values[at]
 
 
-# ---- unknowns with ranges -------------------------------------------------------------------------------------------
-
-
-def _searched(asked: Node, conditions: tuple[Node, ...], ranges: dict[str, Node]) -> Value:
-    """Try all whole numbers of the ranges; a condition is looked at as soon as its names have values."""
-    calculator = Calculator()
-    ordered = _in_order(ranges)
-    known: set[str] = set()
-    due: list[list[Node]] = []
-    left = [condition for condition in conditions if condition[0] != "in"]
-    for name in ordered:
-        known.add(name)
-        due.append([condition for condition in left if free_names(condition) <= known])
-        left = [condition for condition in left if not free_names(condition) <= known]
-    found: list[Value] = []
-
-    def go(depth: int, names: dict[str, Any]) -> None:
-        if depth == len(ordered):
-            found.append(calculator.value(asked, names))
-            return
-        for inner in calculator.places((ranges[ordered[depth]],), names):
-            if all(calculator.holds(condition, inner) for condition in due[depth]):
-                go(depth + 1, inner)
-
-    go(0, {})
-    return _one(found)
-
-
-def _in_order(ranges: dict[str, Node]) -> list[str]:
-    """The names such that the bounds of each range are known from those before it."""
-    ordered: list[str] = []
-    while len(ordered) < len(ranges):
-        ready = [
-            name for name, (_, _, low, high) in ranges.items()
-            if name not in ordered and free_names(low) | free_names(high) <= set(ordered)
-        ]  # fmt: skip
-        if not ready:
-            raise Refused("unbounded", "ranges that depend on each other")
-        ordered += ready
-    return ordered
-
-
 # ---- unknowns that are real numbers ---------------------------------------------------------------------------------
 
 
-def _solved(asked: Node, conditions: tuple[Node, ...], unknowns: list[str]) -> Value:
+def _solved(conditions: tuple[Node, ...], unknowns: list[str], calculator: Calculator) -> list[dict[str, Value]]:
     """Solve polynomial equations exactly; other conditions choose among the real solutions."""
     symbols = {name: sympy.Symbol(name, real=True) for name in unknowns}
-    calculator = Calculator()
-    equations: list[Any] = []
-    below: list[Any] = []
+    equations = []
     for condition in conditions:
-        if condition[0] != "rel" or set(condition[1]) != {"="}:
-            continue
-        sides = [as_sympy(calculator.value(side, symbols)) for side in condition[2]]
-        for left, right in pairwise(sides):
-            above, under = sympy.fraction(sympy.together(left - right))
-            equations.append(sympy.expand(above))
-            below.append(under)
+        if condition[0] == "rel" and set(condition[1]) == {"="}:
+            for left, right in pairwise(calculator.value(side, symbols) for side in condition[2]):
+                equations.append(sympy.expand(sympy.fraction(sympy.together(left - right))[0]))
     solutions = _real_solutions([one for one in equations if one != 0], list(symbols.values()))
-    values = []
-    for solution in solutions:
-        names = {name: from_sympy(solution[symbol]) for name, symbol in symbols.items()}
-        if any(as_sympy(one).subs(solution) == 0 for one in below):
-            continue
-        if _fulfils(calculator, conditions, names):
-            values.append(calculator.value(asked, names))
-    return _one(values)
+    found = [{name: tidy(solution[symbol]) for name, symbol in symbols.items()} for solution in solutions]
+    return [names for names in found if _fulfils(calculator, conditions, names)]
 
 
 def _fulfils(calculator: Calculator, conditions: tuple[Node, ...], names: dict[str, Value]) -> bool:
@@ -259,6 +192,8 @@ def _real_solutions(equations: list[Any], symbols: list[Any]) -> list[dict[Any, 
         raise Refused("contradiction", "an equation that no number fulfils")
     if not equations or set().union(*(one.free_symbols for one in equations)) != set(symbols):
         raise Refused("unbounded", "an unknown that no equation says anything of")
+    if not all(one.is_polynomial(*symbols) for one in equations):
+        raise Refused("not-closed", "an equation between other things than polynomials")
     polynomials = [sympy.Poly(one, *symbols) for one in equations]
     if max(one.total_degree() for one in polynomials) > MAX_DEGREE:
         raise Refused("too-slow", f"an equation of a degree above {MAX_DEGREE}")
@@ -266,10 +201,9 @@ def _real_solutions(equations: list[Any], symbols: list[Any]) -> list[dict[Any, 
         found = sympy.linsolve(equations, *symbols)
         if not found:
             raise Refused("contradiction", "no solution")
-        solution = next(iter(found))
-        if any(value.free_symbols for value in solution):
+        if found.free_symbols:
             raise Refused("unbounded", "infinitely many solutions")
-        return [dict(zip(symbols, solution, strict=True))]
+        return [dict(zip(symbols, *found, strict=True))]
     if len(symbols) == 1:
         return _roots(polynomials, symbols[0])
     if math.prod(one.total_degree() for one in polynomials) > MAX_PRODUCT:
@@ -288,10 +222,7 @@ def _real_solutions(equations: list[Any], symbols: list[Any]) -> list[dict[Any, 
 
 def _roots(polynomials: list[Any], symbol: Any) -> list[dict[Any, Any]]:
     """The real roots that polynomials of one unknown share, in closed form."""
-    common = polynomials[0]
-    for other in polynomials[1:]:
-        common = sympy.gcd(common, other)
-    common = sympy.Poly(common, symbol)
+    common = sympy.Poly(reduce(sympy.gcd, polynomials), symbol)
     if common.degree() == 0:
         raise Refused("contradiction", "no solution")
     num_real = len(set(common.real_roots(radicals=False)))
@@ -304,7 +235,7 @@ def _roots(polynomials: list[Any], symbol: Any) -> list[dict[Any, Any]]:
 def _is_real(value: Any) -> bool:
     if value.is_real is not None:
         return bool(value.is_real)
-    return bool(abs(sympy.im(value.evalf(40))) < sympy.Float("1e-30"))
+    return bool(abs(sympy.im(value.evalf(40))) < TINY)
 
 
 # ---- how a number is written ----------------------------------------------------------------------------------------
@@ -312,9 +243,9 @@ def _is_real(value: Any) -> bool:
 
 def _shown(value: Value) -> str:
     """Write a number in the language: ``-3``, ``5/2``, ``(1 + sqrt(5))/2``."""
-    if not is_number(value):
+    if not is_rational(value):
         value = _simplest(value)
-    text = str(value) if is_number(value) else _closed(value)
+    text = str(value) if is_rational(value) else _closed(value)
     if len(text) > MAX_ANSWER_CHARS:
         raise Refused("too-large", f"a number of more than {MAX_ANSWER_CHARS} characters")
     return text
@@ -328,17 +259,15 @@ def _simplest(value: Any) -> Value:
     value = min(value, sympy.expand(value), key=lambda one: len(str(one)))
     about = value.evalf(40)
     if value.is_Rational or not about.is_Float:
-        return from_sympy(value)
-    near = Fraction(str(about)).limit_denominator(_LARGEST_BELOW)
-    return tidy(near) if abs(about - as_sympy(near)) < TINY and compare("=", value, near) else value
+        return tidy(value)
+    near = sympy.Rational(str(about)).limit_denominator(_LARGEST_BELOW)
+    return tidy(near) if abs(about - near) < TINY and compare("=", value, near) else value
 
 
 def _closed(value: Any) -> str:
     """Write a surd. Raises Refused for anything else."""
-    if value.has(sympy.I) or not value.is_number or value.atoms(sympy.Function) or not value.is_finite:
-        raise Refused("not-closed", "a value that is no real number in closed form")
-    allowed = (sympy.Add, sympy.Mul, sympy.Pow, sympy.Rational)
-    if any(not isinstance(part, allowed) for part in sympy.preorder_traversal(value)):
+    parts = (sympy.Add, sympy.Mul, sympy.Pow, sympy.Rational)
+    if not (value.is_finite and all(isinstance(part, parts) for part in sympy.preorder_traversal(value))):
         raise Refused("not-closed", "a value that is no real number in closed form")
     try:
         node = parse(str(value).replace("**", "^"))[1]
