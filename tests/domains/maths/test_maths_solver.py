@@ -21,7 +21,7 @@ TRUTHS = {
     "floor(sqrt(50)) + ceil(7/2)": "11",
     "floor(3 + sqrt(2)) + ceil(-sqrt(1/3))": "4",
     "abs(3 - 8) + max(1, 2.5, 1/3)": "15/2",
-    "max(sqrt(8), 3) + abs(1 - sqrt(2))": "2 + sqrt(2)",
+    "max(sqrt(8), 3) + abs(1 - sqrt(2))": "sqrt(2) + 2",
     "fact(5)/choose(5, 2)": "12",
     "divisors(24) + sigma(24) + phi(24)": "76",
     "digitsum(2^10)": "7",
