@@ -55,7 +55,6 @@ def play(args: argparse.Namespace) -> None:
     data = config.model_dump()
     for setting in args.set:
         apply_override(data, setting)
-    data["learn"]["average_decay_frac"] = 0.0  # readers are judged as they are
     config = parse_config(data, "--set")
     most = config.num_adapters - (2 if args.several > 1 else 1)
     if not 1 <= args.several <= most:

@@ -250,34 +250,11 @@ def test_a_config_does_not_change_once_it_is_read() -> None:
     [
         (["evolve.protected_steps=10"], "protected_steps must be above every_steps .10., or 0"),
         (["evolve.protected_steps=1", "evolve.every_steps=1"], "as old as that when the next generation is chosen"),
-        (["learn.kl_to=reference"], r'kl_to = "reference" is weighed by kl_weight, which is 0'),
     ],
 )
 def test_settings_that_would_do_nothing_or_undo_another_are_refused(overrides: list[str], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         load_config(None, overrides)
-
-
-def test_a_merged_reference_that_would_never_be_renewed_is_refused() -> None:
-    asked = ["learn.reference_merged=true", "learn.kl_weight=0.1", "learn.kl_to=reference"]
-    with pytest.raises(
-        UserError, match="reference_merged needs references that are renewed: set reference_every_steps"
-    ):
-        load_config(None, asked)
-    assert load_config(None, [*asked, "learn.reference_every_steps=2"]).learn.reference_merged
-
-
-@pytest.mark.parametrize(
-    ("overrides", "complaint"),
-    [
-        (["kl_weight=0.1", "reference_every_steps=4"], "learn: reference_resets_moments needs references"),
-        (["kl_to=reference", "reference_every_steps=4"], "learn: reference_resets_moments needs references"),
-        (["kl_weight=0.1", "kl_to=reference"], r"set kl_weight and reference_every_steps above 0 and kl_to"),
-    ],
-)
-def test_moments_that_would_never_be_reset_are_refused(overrides: list[str], complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
-        load_config(None, ["learn.reference_resets_moments=true", *(f"learn.{one}" for one in overrides)])
 
 
 def test_an_elite_as_large_as_a_role_is_refused() -> None:
@@ -294,7 +271,6 @@ def test_an_elite_as_large_as_a_role_is_refused() -> None:
         ("learn.learning_rate=inf", r"learn\.learning_rate: .*finite"),
         ("propose.domains={ code = inf }", r"propose\.domains.*finite"),
         ("evolve.num_elite=4", r"evolve\.num_elite is 4 of at most 4 in a role"),
-        ("learn.reference_every_steps=5", r"reference_every_steps needs references"),
     ],
 )
 def test_what_would_do_nothing_or_is_no_number_is_refused(override: str, complaint: str) -> None:

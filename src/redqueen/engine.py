@@ -36,7 +36,6 @@ from redqueen.policy.memory import (
     refuse_what_cannot_fit,
 )
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
-from redqueen.policy.stand_in import StandInSampler
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
 from redqueen.remote.opening import open_fleet
@@ -60,7 +59,7 @@ class MakeSampler(Protocol):
 class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
-    ``sampler`` makes a solver at another temperature (0 is greedy): what judges members, by their averages if any. The
+    ``sampler`` makes a solver at another temperature (0 is greedy), as evaluation and probes use it. The
     cold-start check also asks it for other lengths and stop strings. ``close`` ends what was started for them; ``news``
     tells what happened to their shards since it was last asked. ``shard_verifier``, if any, judges in place of a
     verifier of this process.
@@ -158,7 +157,7 @@ def load_adapters(config: Config, report: Report = unheard) -> Adapters:
 def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], report: Report) -> Adapters:
     """Build bank, samplers and learner for these slots, which are numbered from 0 here."""
     base, tokenizer = loaded.base, loaded.tokenizer
-    bank, here = build_bank(config, base, slots), config.slots.part(slots)
+    bank = build_bank(config, base, slots)
     propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
     pad_id, elsewhere = pad_token(tokenizer), config.sampler.kind == "vllm"
     num_lanes = config.run.num_lanes if base.device.type == "cpu" else 1
@@ -167,13 +166,11 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         config.learn,
         temperature=solve.temperature,
         pad_id=pad_id,
-        slots=here,
         importance_cap=config.sampler.importance_cap if elsewhere else None,
         num_lanes=num_lanes,
         report=report,
     )
-    store, judged = TorchStore(bank, learner), here.judged
-    played = judged if config.learn.average_plays else {}
+    store = TorchStore(bank, learner)
     fleet = open_fleet(config, bank, store, tokenizer, limits) if elsewhere else None
 
     fused = None if fleet else fused_decoder(bank)
@@ -184,7 +181,6 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         max_new_tokens: int | None = None,
         stops: Sequence[str] | None = None,
         top_p: float = solve.top_p,
-        stand_ins: dict[int, int] = judged,
     ) -> Sampler:
         made: Sampler
         length, strings = max_new_tokens or limits.solve_new_tokens, usual_stops if stops is None else stops
@@ -198,14 +194,14 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
                 prompt_cache_tokens=prompt_cache_tokens(config, limits),
             )  # fmt: skip
             made = LaneSampler(made, num_lanes) if num_lanes > 1 else made
-        return StandInSampler(made, stand_ins) if stand_ins else made
+        return made
 
     return Adapters(
         tokenizer=tokenizer,
         limits=limits,
         store=store,
-        proposer=sampler(propose.temperature, limits.propose_new_tokens, top_p=propose.top_p, stand_ins=played),
-        solver=sampler(solve.temperature, top_p=solve.top_p, stand_ins=played),
+        proposer=sampler(propose.temperature, limits.propose_new_tokens, top_p=propose.top_p),
+        solver=sampler(solve.temperature, top_p=solve.top_p),
         sampler=sampler,
         learner=learner,
         close=fleet.close if fleet else lambda: None,

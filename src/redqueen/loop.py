@@ -15,12 +15,10 @@ from dataclasses import dataclass, field, replace
 from redqueen.engine import Engine
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
-from redqueen.evolve.merge import merge_into
 from redqueen.evolve.probe import probe_figures, probe_students, prober_of
 from redqueen.learn.answers import VerifiedAnswer
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
-from redqueen.learn.followers import renew_references
 from redqueen.learn.schedule import tunings
 from redqueen.match.pairing import pair, with_hall_of_fame
 from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task, UpdateStats
@@ -213,7 +211,6 @@ def update(
     living = {i.slot: i.id for i in state.individuals}
     tuned = tunings(state.individuals, state.step + 1, config, engine.config.run.num_steps)
     stats = engine.learner.update([r for r in credit.rollouts if r.slot in living], tuned)
-    _renew_references(state, engine)
 
     games = score_games(matches, judged, answered)
     window = engine.config.evolve.payoff_window
@@ -307,12 +304,6 @@ def students_of(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
 def valid(judged: Sequence[Task | Rejection]) -> list[Task]:
     """Return the candidates that became tasks."""
     return [verdict for verdict in judged if isinstance(verdict, Task)]
-
-
-def _renew_references(state: State, engine: Engine) -> None:
-    config, slots = engine.config.learn, engine.config.slots
-    if renew_references(engine.store, slots, state.step + 1, config) and config.reference_merged:
-        merge_into(engine.store, state.students, [slots.references[i.slot] for i in state.students])
 
 
 def _with_newborns(state: State, newborns: Sequence[Newborn]) -> State:

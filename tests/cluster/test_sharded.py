@@ -39,12 +39,9 @@ def requests(slots: list[int]) -> list[Request]:
     return [Request(slot, (1, 30 + i, 40), 3, 1000 + i) for i, slot in enumerate(slots)]
 
 
-def test_members_are_dealt_out_in_turn_and_what_follows_them_goes_with_them() -> None:
-    assert partition(Slots.of(8, 0, False, False, False), 3) == [(0, 3, 6), (1, 4, 7), (2, 5)]
-    halls_and_followers = Slots.of(4, 3, references=True, averages=True, distilled=True)
-    assert partition(halls_and_followers, 2) == [(0, 2, 4, 6, 7, 9, 11, 13, 15), (1, 3, 5, 8, 10, 12, 14)]
-    here = halls_and_followers.part((1, 3, 5, 8, 10, 12, 14))
-    assert (here.members, here.references, here.judged) == (range(2), range(3, 5), {0: 5, 1: 6})
+def test_members_the_hall_and_the_distilled_adapter_are_dealt_out_in_turn() -> None:
+    assert partition(Slots.of(8, 0, distilled=False), 3) == [(0, 3, 6), (1, 4, 7), (2, 5)]
+    assert partition(Slots.of(4, 3, distilled=True), 2) == [(0, 2, 4, 6, 7), (1, 3, 5)]
 
 
 def test_founders_are_those_of_one_process(config: Config) -> None:

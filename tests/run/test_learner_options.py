@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-from cut_run import QUICK, check_it_goes_on_as_if_never_cut, checkpoint, play
+from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
 
-from redqueen.config import Config, load_config
 from redqueen.journal import Journal
-from redqueen.learn.torch_store import FACTORS
 
 OPTIONS = (
     "run.num_steps=5",
@@ -21,17 +19,9 @@ OPTIONS = (
     "learn.decay=cosine",
     "learn.teacher_rate_factor=0.5",
     "learn.kl_weight=0.1",
-    "learn.kl_to=reference",
-    "learn.reference_every_steps=4",
-    "learn.reference_resets_moments=true",
-    "learn.average_decay_frac=0.5",
     "learn.teacher_baseline=running",
     "evolve.fitness=reward",
 )
-
-
-def options() -> Config:
-    return load_config(QUICK, OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return play(OPTIONS, tmp_path_factory.mktemp("learner") / "run")
 
 
-def test_members_have_references_and_averages_beside_them_in_the_checkpoint(run: Path) -> None:
-    assert [list(part) for part in (options().slots.references, options().slots.averages)] == [
-        [4, 5, 6, 7], [8, 9, 10, 11],
-    ]  # fmt: skip
-    flat = checkpoint(run, 3).tensors[FACTORS]
-    assert flat.shape[0] == 12
-    assert checkpoint(run, 4).tensors[FACTORS][4:8].equal(checkpoint(run, 4).tensors[FACTORS][:4])  # renewed
-    moved = ~(flat[:4] == flat[8:12]).all(dim=1)
-    assert bool(moved.any()), "no average trails its member"
-
-
-def test_members_are_held_to_their_references(journal: Journal) -> None:
+def test_members_are_held_to_the_base(journal: Journal) -> None:
     rows = journal.query("SELECT value FROM metric WHERE name LIKE 'learn/%/kl'")
     assert max(row["value"] for row in rows) > 0.0
 

@@ -56,11 +56,10 @@ class Opened:
 def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, merged_students: bool = False) -> Path:
     """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its card; return the folder.
 
-    With ``merged_students`` it is the mean of all students in delta space. Where members have averages, those are
-    written, since they were judged. Without ``merge`` a PEFT adapter; for the embedded base its weights and tokenizer
-    are put beside it, so that the folder is whole. With ``merge`` a model with tokenizer, whose weights are W + dW
-    rounded once to the base's own precision. Raises UserError for an unknown member, a run without a product, or a
-    folder that exists or cannot be written.
+    With ``merged_students`` it is the mean of all students in delta space. Without ``merge`` a PEFT adapter; for the
+    embedded base its weights and tokenizer are put beside it, so that the folder is whole. With ``merge`` a model with
+    tokenizer, whose weights are W + dW rounded once to the base's own precision. Raises UserError for an unknown
+    member, a run without a product, or a folder that exists or cannot be written.
     """
     if out.exists():
         raise UserError(f"--out {out} exists already: choose a folder to be made")
@@ -109,8 +108,7 @@ def open_member(run_dir: Path, member: str) -> Opened:
     bank = build_bank(config, freeze(model, "cpu", "fp32"))
     bank.load_all(checkpoint.tensors[FACTORS])
     sources = sources_of(name, state, None if member else config.run.product_candidates)
-    judged = config.slots.judged
-    slots = distilled if name == DISTILLED else [judged.get(one.slot, one.slot) for one in sources]
+    slots = distilled if name == DISTILLED else [one.slot for one in sources]
     genotype = mean_of([bank.genotype(slot) for slot in slots])
     ids = tuple(one.id for one in sources)
     return Opened(config, name, genotype, bank.shortest_targets(), ids, checkpoint.step)

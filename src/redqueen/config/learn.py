@@ -40,22 +40,7 @@ class LearnConfig(Section):
     lone teacher's AdamW hardly heeds it (see ``teacher_rate_factor``). Ours: one step serves both roles, and to write
     short tasks is learned faster than to solve long ones."""
     kl_weight: float = Field(default=0.0, ge=0)
-    """Weight of the divergence from ``kl_to`` in the loss, a nat a token; 0: none. Paper: none."""
-    kl_to: Literal["base", "reference"] = "base"
-    """What the divergence is measured from: the bare base, or a frozen copy of the member of some steps ago, which
-    needs an adapter slot for each member. Ours: ProRL resets its reference, REINFORCE++ has a fixed one."""
-    reference_every_steps: int = Field(default=0, ge=0)
-    """Steps between resets of the reference to the member as it is; 0: never, so that founders keep the base. Ours."""
-    reference_resets_moments: bool = False
-    """Forget the optimiser's moments when the reference is reset. Ours: as ProRL does."""
-    average_decay_frac: float = Field(default=0.0, ge=0, lt=1)
-    """Share of a member's averaged factors kept at each of its steps; 0: no average. The average is what is judged:
-    scored, probed, exported. Ours: late steps are mostly noise around one direction, and a mean takes it out."""
-    average_plays: bool = False
-    """Sample from the averages too; the recorded log-probabilities must then count. Ours: a control."""
-    reference_merged: bool = False
-    """Renew the students' references to the mean of the students in delta space, not each to itself. Ours: WARP's
-    anchor; only a population has it."""
+    """Weight of the divergence from the base in the loss, per nat and token; 0: none. Paper: none."""
     teacher_baseline: Literal["group", "running"] = "group"
     """What a teacher's reward is compared with: its proposals of the kind in this step, or a running mean of them over
     its steps. Ours: a group that is wholly invalid has no gradient under the first, and nothing leads out of it."""
@@ -100,28 +85,4 @@ class LearnConfig(Section):
     def _consistent(self) -> LearnConfig:
         if 0 < self.decay_to_step <= self.decay_from_step:
             raise ValueError("decay_to_step must be above decay_from_step, or 0 for the run's last step")
-        if self.average_plays and not self.average_decay_frac:
-            raise ValueError("average_plays needs averages: set average_decay_frac above 0")
-        if self.reference_merged and not self.has_references:
-            raise ValueError('reference_merged needs references: set kl_weight above 0 and kl_to = "reference"')
-        if self.reference_merged and not self.reference_every_steps:
-            raise ValueError("reference_merged needs references that are renewed: set reference_every_steps above 0")
-        if self.reference_resets_moments and not (self.has_references and self.reference_every_steps):
-            raise ValueError(
-                "reference_resets_moments needs references that are reset: set kl_weight and reference_every_steps "
-                'above 0 and kl_to = "reference", or it to false'
-            )
-        if self.reference_every_steps and not self.has_references:
-            raise ValueError('reference_every_steps needs references: set kl_weight above 0 and kl_to = "reference"')
-        if self.average_plays and self.old_logprobs != "sampler":
-            raise ValueError('average_plays needs old_logprobs = "sampler": what plays is not what learns')
-        if self.kl_to == "reference" and not self.kl_weight:
-            raise ValueError(
-                'kl_to = "reference" is weighed by kl_weight, which is 0: set that above 0, or leave kl_to at "base"'
-            )
         return self
-
-    @property
-    def has_references(self) -> bool:
-        """Whether each member needs an adapter slot for its reference."""
-        return self.kl_weight > 0 and self.kl_to == "reference"

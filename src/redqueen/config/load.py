@@ -109,14 +109,11 @@ class Config(Section):
     @property
     def slots(self) -> Slots:
         """Where each sort of adapter lies in the bank."""
-        averages, distilled = self.learn.average_decay_frac > 0, self.keeps_answers
-        return Slots.of(
-            self.population.num_members, self.num_hall_places, self.learn.has_references, averages, distilled
-        )
+        return Slots.of(self.population.num_members, self.num_hall_places, self.keeps_answers)
 
     @property
     def num_adapters(self) -> int:
-        """Adapters in the bank: the population, the hall of fame, and what follows the members."""
+        """Adapters in the bank: the population, the hall of fame, and the distilled one."""
         return self.slots.num_adapters
 
     @property

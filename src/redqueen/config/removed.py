@@ -19,6 +19,12 @@ class Removed(NamedTuple):
 NEVER_SHOWN = "no experiment has shown that it helps"
 
 REMOVED: dict[str, Removed] = {
+    "learn.kl_to": Removed("base", "the divergence is measured from the base; references were never shown to help"),
+    "learn.reference_every_steps": Removed(0, "references were removed"),
+    "learn.reference_resets_moments": Removed(False, "references were removed"),
+    "learn.reference_merged": Removed(False, "references were removed"),
+    "learn.average_decay_frac": Removed(0.0, NEVER_SHOWN),
+    "learn.average_plays": Removed(False, "averages of members were removed"),
     "evolve.merged_parent": Removed(False, NEVER_SHOWN),
     "propose.buffer_scope": Removed("shared", NEVER_SHOWN),
     "evolve.hindsight_tasks": Removed(0, "it selected nothing and cost as much as a probe"),

@@ -8,14 +8,12 @@ Ground: WARP (Rame et al. 2024) merges policies so; the cut is ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import balanced, cut, joint, revived
-from redqueen.nouns import Individual
-from redqueen.policy.protocols import AdapterStore
 from redqueen.population.genotype import Factors, Genotype, clone, on_cpu, same_shape
 
 MERGED = "merged"
@@ -40,10 +38,3 @@ def mean_of(genotypes: Sequence[Genotype]) -> Genotype:
 
     with torch.no_grad():
         return map_stacks([on_cpu(genotype) for genotype in genotypes], change)
-
-
-def merge_into(store: AdapterStore, members: Sequence[Individual], slots: Iterable[int]) -> None:
-    """Put the mean of ``members`` into each of ``slots``."""
-    mean = mean_of([store.genotype(member.slot) for member in members])
-    for slot in slots:
-        store.load(slot, mean)

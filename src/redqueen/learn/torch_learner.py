@@ -16,16 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from redqueen.config import LearnConfig
-from redqueen.config.slots import Slots
 from redqueen.errors import UserError
 from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, dealt
 from redqueen.learn.drawn import drawn_logprobs
-from redqueen.learn.followers import Followers
 from redqueen.learn.mismatch import MismatchSums
 from redqueen.learn.penalties import divergence
 from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
 from redqueen.learn.sums import add_by_member
-from redqueen.nouns import Rollout, Tuning, UpdateStats
+from redqueen.nouns import BASE_SLOT, Rollout, Tuning, UpdateStats
 from redqueen.policy.bank import AdapterBank, first_time_and_again
 from redqueen.policy.base import deterministic_kernels
 from redqueen.policy.lanes import side_by_side
@@ -56,7 +54,7 @@ class TorchLearner:
 
     ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
     whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all). ``slots``
-    say where references and averages lie, if there are any. ``importance_cap``: that of the tokens' weights where
+    say where references lie, if there are any. ``importance_cap``: that of the tokens' weights where
     another engine samples, None where this one does. ``num_lanes`` threads take parts of each update, and of the
     micro-batches' tokens. ``report`` is told of the completions' tokens as they are learned from.
     """
@@ -70,13 +68,11 @@ class TorchLearner:
         pad_id: int = 0,
         members_at_once: int = 0,
         logit_chunk_tokens: int = 4096,
-        slots: Slots | None = None,
         importance_cap: float | None = None,
         num_lanes: int = 1,
         report: Report = unheard,
     ) -> None:
         self.bank, self.base, self.config = bank, bank.base, config
-        self.followers = Followers(bank, slots)
         self.temperature, self.pad_id = temperature or 1.0, pad_id
         self.importance_cap = importance_cap
         self.mismatch: MismatchSums | None = None
@@ -136,7 +132,6 @@ class TorchLearner:
             )
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        self.followers.average(stepped, self.config.average_decay_frac)
         return stats
 
     def _set_gradient(self, slot: int, gradient: Tensor) -> None:
@@ -202,9 +197,8 @@ class TorchLearner:
 
     @torch.no_grad()
     def _reference_hidden(self, batch: Batch) -> Tensor:
-        """Return the same hidden states (n, width) of what each row's member is held to."""
-        owners = [self.followers.reference(slot) for slot in batch.owners]
-        route = self.bank.route(owners, tokens_per_row=batch.tokens.shape[1])
+        """Return the same hidden states (n, width) of the bare base."""
+        route = self.bank.route([BASE_SLOT] * len(batch.owners), tokens_per_row=batch.tokens.shape[1])
         with self.bank.routed(route), self.base.autocast():
             return self._predicting(batch)
 
@@ -258,9 +252,8 @@ class TorchLearner:
     # Optimiser state -------------------------------------------------------------------------------------------
 
     def reset(self, slot: int) -> None:
-        """Begin anew with the member that is in ``slot`` now: no moments, no steps, its followers as itself."""
+        """Begin anew with the member that is in ``slot`` now: no moments and no steps."""
         self.forget(slot)
-        self.followers.restart(slot)
 
     def forget(self, slot: int) -> None:
         """Forget a member's moments and step count."""

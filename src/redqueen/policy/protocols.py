@@ -7,7 +7,6 @@ tensors, and never for a handle. A member is named by its slot. Today all stand 
 - shards of the population, each in an actor: every call but ``update`` names the slots it is about and may be repeated
   after a lost answer without harm; factors are pulled by ``genotype``; ``state_dict`` after a step is the backup.
 - a sampler in a server of its own: ``publish`` gives each version of an adapter a folder and a name.
-- members kept on disk, and averages of weights: slots like any other, which the owner fetches when they are asked for.
 """
 
 from __future__ import annotations

@@ -24,8 +24,6 @@ from redqueen.journal.records import CHOSEN, DISTILLED, PRODUCT, SHARE
 from redqueen.learn.distillation import Distilled
 from redqueen.loop import fine_tune_distilled
 from redqueen.nouns import Individual, Task
-from redqueen.policy.protocols import AdapterStore
-from redqueen.population.genotype import Genotype
 from redqueen.propose.archive import draw_of_all_ages
 from redqueen.propose.buffer import task_key
 from redqueen.state import State
@@ -134,19 +132,13 @@ def candidates(state: State, most: int) -> list[Individual]:
     return [i for i in whole if i.id in best]
 
 
-def students_mean(store: AdapterStore, config: Config, students: Sequence[Individual]) -> Genotype:
-    """Return the mean of the students as they are judged: of their averages, where there are any."""
-    judged = config.slots.judged
-    return mean_of([store.genotype(judged.get(student.slot, student.slot)) for student in students])
-
-
 @contextmanager
 def merged_in_place(engine: Engine, students: Sequence[Individual]) -> Iterator[Individual]:
     """Put the students' mean into the first one's slot for a while; afterwards everything is as it was, bit by bit."""
     before = {name: tensor.detach().cpu().clone() for name, tensor in engine.store.state_dict().items()}
     slot = students[0].slot
     try:
-        engine.store.load(slot, students_mean(engine.store, engine.config, students))
+        engine.store.load(slot, mean_of([engine.store.genotype(student.slot) for student in students]))
         yield Individual(MERGED, "student", slot, students[0].rating)
     finally:
         engine.store.load_state(before)
