@@ -9,48 +9,47 @@ the members' adapters (``engine.store``, ``engine.learner``) change in place, fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from redqueen.engine import Engine
 from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students, prober_of
-from redqueen.learn.answers import VerifiedAnswer
 from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.learn.schedule import tunings
 from redqueen.match.pairing import pair, with_hall_of_fame
-from redqueen.nouns import Birth, Candidate, Individual, Match, Rejection, Task, UpdateStats
+from redqueen.nouns import Birth, Individual, Match, Rejection, Task, UpdateStats
 from redqueen.population.hall_of_fame import Entry, opponents
-from redqueen.propose import task_memory
-from redqueen.propose.buffer import TaskBuffer
+from redqueen.propose import proposing, task_memory
 from redqueen.propose.content_filter import check_allowed
 from redqueen.propose.duplicates import reject_duplicates
 from redqueen.propose.held_out import reject_held_out
-from redqueen.propose.proposing import Proposal, propose
+from redqueen.propose.proposing import Proposal
 from redqueen.propose.task_memory import Pressure
 from redqueen.propose.too_long import reject_too_long
+from redqueen.solve import solving
 from redqueen.solve.games import Game, add_latest_payoffs, rated, rated_by_domain, score_games
-from redqueen.solve.solving import Answered, grade, solve
+from redqueen.solve.solving import Answered, Sampled, grade
 from redqueen.state import State
 from redqueen.streams import Streams
 from redqueen.timing import Clock
 
 
 @dataclass(frozen=True)
-class Update:
-    """The results of the update: games, counter-pressures by task, credit, and the optimiser's steps."""
+class Learned:
+    """The results of ``learn``: games, counter-pressures by task, credit, and the optimiser's steps."""
 
     games: tuple[Game, ...]
     pressures: dict[str, Pressure]
     credit: Credit
-    stats: tuple[UpdateStats, ...]
+    updates: tuple[UpdateStats, ...]
 
 
 @dataclass(frozen=True)
-class Evolution:
-    """The results of a generation: children, members copied into the hall of fame, and figures by metric."""
+class Evolved:
+    """The results of ``evolve``: children, members copied into the hall of fame, and figures by metric."""
 
     newborns: tuple[Newborn, ...] = ()
     admitted: tuple[Entry, ...] = ()
@@ -78,34 +77,29 @@ class StepReport:
 
 
 def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False) -> tuple[State, StepReport]:
-    """Play one step and return the new state with the report of what happened.
+    """Run one step; return the new state and the report of what happened.
 
     ``is_last``: the run ends with this step, whatever its number.
     """
     streams = Streams(engine.config.run.rng_seed, state.step + 1)
+    is_last = is_last or state.step + 1 == engine.config.run.num_steps
 
     with clock.phase("match"):
-        matches = matchmaking(state, engine, streams)
+        matches = match(state, engine, streams)
     with clock.phase("propose"):
-        proposals = proposal(state, engine, streams, matches=matches)
+        proposals = propose(state, engine, streams, matches)
     with clock.phase("verify"):
-        judged = verification([p.candidate for p in proposals], engine, buffer=state.buffer)
-    answered = solving(state, engine, streams, clock, matches=matches, tasks=valid(judged))
+        judged = verify(state, engine, proposals)
+    with clock.phase("solve"):
+        sampled = solve(state, engine, streams, matches, judged)
+    with clock.phase("verify"):
+        answered = grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
     with clock.phase("learn"):
-        state, learned = update(
-            state,
-            engine,
-            streams,
-            matches=matches,
-            proposals=proposals,
-            judged=judged,
-            answered=answered,
-        )
-    is_last = is_last or state.step == engine.config.run.num_steps
+        state, learned = learn(state, engine, streams, matches, proposals, judged, answered)
     with clock.phase("distill"):
-        state, distilled = distillation(state, engine, streams, clock.part, is_last)
+        state, distilled = distill(state, engine, streams, is_last, clock.part)
     with clock.phase("evolve"):
-        state, evolved = evolution(state, engine, streams, is_last)
+        state, evolved = evolve(state, engine, streams, is_last)
 
     return state, StepReport(
         step=state.step,
@@ -115,7 +109,7 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
         answered=tuple(answered),
         pressures=learned.pressures,
         credit=learned.credit,
-        updates=learned.stats,
+        updates=learned.updates,
         distilled=distilled,
         births=tuple(child.birth for child in evolved.newborns),
         newborns=tuple(child.individual for child in evolved.newborns),
@@ -125,8 +119,8 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
     )
 
 
-def matchmaking(state: State, engine: Engine, streams: Streams) -> list[Match]:
-    """Phase 1. Pair teachers with students by rating, some with past members; a single agent plays against itself."""
+def match(state: State, engine: Engine, streams: Streams) -> list[Match]:
+    """Phase 1. Pair teachers with students by rating, some with past members; a single agent is its own opponent."""
     config = engine.config.match
     if engine.config.population.single:
         alone = state.individuals[0].id
@@ -144,10 +138,10 @@ def matchmaking(state: State, engine: Engine, streams: Streams) -> list[Match]:
     )
 
 
-def proposal(state: State, engine: Engine, streams: Streams, *, matches: Sequence[Match]) -> list[Proposal]:
+def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Match]) -> list[Proposal]:
     """Phase 2. Every teacher in a match writes a batch of tasks of all kinds, shown references from the buffer."""
-    students = students_of(matches)
-    return propose(
+    students = students_by_teacher(matches)
+    return proposing.propose(
         [state.players[teacher] for teacher in students],
         opponents=students,
         buffer=state.buffer,
@@ -160,46 +154,42 @@ def proposal(state: State, engine: Engine, streams: Streams, *, matches: Sequenc
     )
 
 
-def verification(candidates: list[Candidate], engine: Engine, *, buffer: TaskBuffer) -> list[Task | Rejection]:
+def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[Task | Rejection]:
     """Phase 3. Run what the content filter allows in the sandbox; keep what is valid, new, short and in no suite."""
+    candidates = [proposal.candidate for proposal in proposals]
     judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
     judged = reject_held_out(candidates, judged)
     if engine.config.propose.reject_duplicates:
-        judged = reject_duplicates(candidates, judged, buffer.asked)
+        judged = reject_duplicates(candidates, judged, state.buffer.asked)
     limit = engine.limits.solve_prompt_tokens
     return reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limit)
 
 
-def solving(
-    state: State, engine: Engine, streams: Streams, clock: Clock, *, matches: Sequence[Match], tasks: Sequence[Task]
-) -> list[Answered]:
-    """Phase 4. The matched students attempt every valid task several times; the verifier grades each attempt."""
-    opponents = students_of(matches)
-    pairs = [(task, state.players[name]) for task in tasks for name in opponents[task.teacher]]
-    with clock.phase("solve"):
-        sampled = solve(
-            pairs,
-            engine.config.solve.num_attempts,
-            sampler=engine.solver,
-            prompt_format=engine.prompt_format,
-            tokenizer=engine.tokenizer,
-            streams=streams,
-        )
-    with clock.phase("verify"):
-        return grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
+def solve(
+    state: State, engine: Engine, streams: Streams, matches: Sequence[Match], judged: Sequence[Task | Rejection]
+) -> list[Sampled]:
+    """Phase 4. The matched students attempt every valid task several times; the verifier grades each attempt next."""
+    students = students_by_teacher(matches)
+    return solving.solve(
+        [(task, state.players[student]) for task in valid(judged) for student in students[task.teacher]],
+        engine.config.solve.num_attempts,
+        sampler=engine.solver,
+        prompt_format=engine.prompt_format,
+        tokenizer=engine.tokenizer,
+        streams=streams,
+    )
 
 
-def update(
+def learn(
     state: State,
     engine: Engine,
     streams: Streams,
-    *,
     matches: Sequence[Match],
     proposals: Sequence[Proposal],
     judged: Sequence[Task | Rejection],
     answered: Sequence[Answered],
-) -> tuple[State, Update]:
-    """Phase 5. Reward, step each member once, rate each match once, remember the tasks; count the step.
+) -> tuple[State, Learned]:
+    """Phase 5. Reward, one policy-gradient step of each member that trains, ratings, memory; the step is counted.
 
     Past members neither learn nor change their ratings. A member whose update was not finite was not stepped; it is
     marked broken until a later update of it is finite, or it is replaced.
@@ -210,7 +200,7 @@ def update(
     credit = assign_credit(proposals, judged, answered, config, pressures, state.baselines)
     living = {i.slot: i.id for i in state.individuals}
     tuned = tunings(state.individuals, state.step + 1, config, engine.config.run.num_steps)
-    stats = engine.learner.update([r for r in credit.rollouts if r.slot in living], tuned)
+    updates = engine.learner.update([r for r in credit.rollouts if r.slot in living], tuned)
 
     games = score_games(matches, judged, answered)
     window = engine.config.evolve.payoff_window
@@ -218,6 +208,7 @@ def update(
         members = rated_by_domain(state.individuals, state.past, matches, judged, answered, engine.rating)
     else:
         members = rated(state.individuals, state.past, games, engine.rating)
+    stepped, failed = {living[u.slot] for u in updates if u.stepped}, {living[u.slot] for u in updates if not u.ok}
     state = replace(
         state,
         step=state.step + 1,
@@ -229,39 +220,40 @@ def update(
         archive=state.archive.add(tasks, solved, state.step + 1),
         answers=state.answers.add(answered, streams),
         baselines=credit.baselines,
-        broken=(state.broken - {living[s.slot] for s in stats if s.stepped})
-        | {living[s.slot] for s in stats if not s.ok},
+        broken=(state.broken - stepped) | failed,
     )
-    return state, Update(tuple(games), pressures, credit, tuple(stats))
+    return state, Learned(tuple(games), pressures, credit, tuple(updates))
 
 
-def distillation(
-    state: State, engine: Engine, streams: Streams, tell: Callable[[str], None], is_last: bool
+def distill(
+    state: State, engine: Engine, streams: Streams, is_last: bool, tell: Callable[[str], None]
 ) -> tuple[State, Distilled | None]:
     """Phase 6, every k steps: fine-tune a fresh adapter on all verified answers and reset every student to it.
 
-    Without answers the students stay as they are. Not in the last step: the product of the run is distilled after it.
+    Without answers the students stay as they are. Not in the last step: the run's product is distilled after it.
     """
-    every = engine.config.distill.restart_every_steps
-    if is_last or not every or state.step % every:
+    config = engine.config.distill
+    if is_last or not config.restart_every_steps or state.step % config.restart_every_steps:
         return state, None
-    distilled = fine_tune_distilled(state.answers.by_task.values(), engine, streams, tell)
+    [slot] = engine.config.slots.distilled
+    examples = examples_of(state.answers.by_task.values(), engine.prompt_format, engine.tokenizer)
+    distilled = fine_tune(examples, engine.store, engine.learner, slot, config, streams, tell)
     if not distilled.num_answers:
         return state, distilled
     for student in state.students:
-        engine.store.copy(engine.config.slots.distilled[0], student.slot)
+        engine.store.copy(slot, student.slot)
     broken = state.broken - {student.id for student in state.students}
     return replace(state, broken=broken, distilled_step=state.step), distilled
 
 
-def evolution(state: State, engine: Engine, streams: Streams, is_last: bool) -> tuple[State, Evolution]:
+def evolve(state: State, engine: Engine, streams: Streams, is_last: bool) -> tuple[State, Evolved]:
     """Phase 7, every k steps: the fittest enter the hall of fame; children take the slots of the weakest.
 
     Not in the last step: a child born then would be evaluated before it has learned.
     """
     config = engine.config.evolve
     if is_last or state.step % config.every_steps:
-        return state, Evolution()
+        return state, Evolved()
     prober = prober_of(engine, engine.config, streams)
     probe = probe_students(state.archive, state.students, prober, config, streams.rng("probe"))
     state = replace(state, archive=state.archive.looked_at(probe.solve_fracs()), probes=probe.means())
@@ -269,7 +261,6 @@ def evolution(state: State, engine: Engine, streams: Streams, is_last: bool) -> 
     hall, admitted = admit_fittest(
         state.hall, state.individuals, fitness=fitness, broken=state.broken, step=state.step, store=engine.store
     )
-    state = replace(state, hall=hall)
     newborns: list[Newborn] = []
     for role in ("teacher", "student", "both"):
         members = [i for i in state.individuals if i.role == role]
@@ -284,19 +275,11 @@ def evolution(state: State, engine: Engine, streams: Streams, is_last: bool) -> 
                 store=engine.store,
                 rng=streams.rng("evolve", role),
             )
-    return _with_newborns(state, newborns), Evolution(tuple(newborns), tuple(admitted), probe_figures(probe))
+    state = replace(state, hall=hall).with_newborns([child.individual for child in newborns])
+    return state, Evolved(tuple(newborns), tuple(admitted), probe_figures(probe))
 
 
-def fine_tune_distilled(
-    answers: Iterable[VerifiedAnswer], engine: Engine, streams: Streams, tell: Callable[[str], None]
-) -> Distilled:
-    """Fine-tune the adapter in the slot of the distilled one on ``answers``, from the bare base."""
-    examples = examples_of(answers, engine.prompt_format, engine.tokenizer)
-    [slot] = engine.config.slots.distilled
-    return fine_tune(examples, engine.store, engine.learner, slot, engine.config.distill, streams, tell)
-
-
-def students_of(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
+def students_by_teacher(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
     """Return the ids of the students that each teacher's tasks are for, in the order of the matches."""
     return {m.teacher: tuple(n.student for n in matches if n.teacher == m.teacher) for m in matches}
 
@@ -304,20 +287,3 @@ def students_of(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
 def valid(judged: Sequence[Task | Rejection]) -> list[Task]:
     """Return the candidates that became tasks."""
     return [verdict for verdict in judged if isinstance(verdict, Task)]
-
-
-def _with_newborns(state: State, newborns: Sequence[Newborn]) -> State:
-    """Put children into the slots of those they replace; drop records of ids outside population and hall."""
-    by_slot = {child.individual.slot: child.individual for child in newborns}
-    individuals = tuple(by_slot.get(i.slot, i) for i in state.individuals)
-    living, past = {i.id for i in individuals}, {i.id for i in state.past}
-    return replace(
-        state,
-        individuals=individuals,
-        memory=task_memory.keep_only(state.memory, living | past),
-        baselines=state.baselines.keep_only(living | past),
-        scores={name: values for name, values in state.scores.items() if name in living},
-        rewards={name: values for name, values in state.rewards.items() if name in living},
-        probes={name: value for name, value in state.probes.items() if name in living},
-        broken=state.broken & living,
-    )

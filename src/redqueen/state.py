@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from redqueen.nouns import Individual
 from redqueen.population.hall_of_fame import HallOfFame
 from redqueen.propose.archive import TaskArchive
 from redqueen.propose.buffer import TaskBuffer, task_key
-from redqueen.propose.task_memory import Names, TaskMemory
+from redqueen.propose.task_memory import Names, TaskMemory, keep_only
 from redqueen.streams import Streams
 
 
@@ -85,6 +86,22 @@ class State:
     def by_id(self) -> dict[str, Individual]:
         """Return the present members by their ids."""
         return {i.id: i for i in self.individuals}
+
+    def with_newborns(self, newborns: Sequence[Individual]) -> State:
+        """Put children into the slots of those they replace; drop records of ids outside population and hall."""
+        by_slot = {child.slot: child for child in newborns}
+        individuals = tuple(by_slot.get(i.slot, i) for i in self.individuals)
+        living, past = {i.id for i in individuals}, {i.id for i in self.past}
+        return replace(
+            self,
+            individuals=individuals,
+            memory=keep_only(self.memory, living | past),
+            baselines=self.baselines.keep_only(living | past),
+            scores={name: values for name, values in self.scores.items() if name in living},
+            rewards={name: values for name, values in self.rewards.items() if name in living},
+            probes={name: value for name, value in self.probes.items() if name in living},
+            broken=self.broken & living,
+        )
 
 
 def initial_state(config: Config, rating: RatingSystem) -> State:

@@ -21,8 +21,7 @@ from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.evolve.probe import prober_of
 from redqueen.journal import EvaluationRecord
 from redqueen.journal.records import CHOSEN, DISTILLED, PRODUCT, SHARE
-from redqueen.learn.distillation import Distilled
-from redqueen.loop import fine_tune_distilled
+from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.nouns import Individual, Task
 from redqueen.propose.archive import draw_of_all_ages
 from redqueen.propose.buffer import task_key
@@ -74,10 +73,12 @@ def distill_product(
     slots, left_out = engine.config.slots.distilled, {task_key(task) for task in held_out}
     if not slots:
         return None
-    before = engine.store.genotype(slots[0])
+    before, config = engine.store.genotype(slots[0]), engine.config
     answers = [answer for key, answer in state.answers.by_task.items() if key not in left_out]
+    examples = examples_of(answers, engine.prompt_format, engine.tokenizer)
+    streams = Streams(config.run.rng_seed, state.step)
     try:
-        return fine_tune_distilled(answers, engine, Streams(engine.config.run.rng_seed, state.step), tell)
+        return fine_tune(examples, engine.store, engine.learner, slots[0], config.distill, streams, tell)
     except BaseException:
         engine.store.load(slots[0], before)
         raise
