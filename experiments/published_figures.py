@@ -2,8 +2,8 @@
 
     python experiments/published_figures.py
 
-Prints one line a figure: name, value and interval in points of a hundred, and the pages that state it. A test compares
-them with the text of these pages, and refuses any other interval there.
+Prints one line a figure: name, value and interval in points of a hundred. All stand in ``RESULTS.md`` or ``LOG.md``,
+and on the pages that are printed behind them. A test compares the text, and refuses any other interval there.
 
 Sources, in ``experiments/tables/``:
 
@@ -11,6 +11,7 @@ Sources, in ``experiments/tables/``:
   shares, with the bootstrap interval over items from the run's journal. Between arms, the interval is Welch's t over
   seeds, degrees of freedom rounded down, and p is the exact permutation test's (``redqueen.statistics``).
 - ``base_temperatures.csv``: the untrained embedded base, sampled at four temperatures, in points.
+- ``smollm2_claims.csv``: twelve runs on SmolLM2, judged by ``paper_claims/claims.py``, in the measure's own unit.
 - ``recorded.csv``: single runs whose journals are not kept, as `redqueen report`, `redqueen evaluate` or
   ``experiments/paired_answers.py`` printed them, in points.
 """
@@ -18,14 +19,16 @@ Sources, in ``experiments/tables/``:
 from __future__ import annotations
 
 import csv
+import runpy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from redqueen.statistics import difference
+from redqueen.statistics import difference, mean_interval
 
 TABLES = Path(__file__).parent / "tables"
-README, FAQ, ACCOUNT = "README.md", "docs/faq.md", "experiments/lasting/README.md"
+README, FAQ = "README.md", "docs/faq.md"
+RESULTS, LOG = "experiments/RESULTS.md", "experiments/LOG.md"
 PRODUCT = "product"
 
 
@@ -61,7 +64,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 def figures() -> list[Figure]:
     """Return every published figure."""
-    return [*_arms(), *_long(), *_temperatures(), *_recorded()]
+    return [*_arms(), *_long(), *_temperatures(), *_recorded(), *_over_seeds(), *_claims()]
 
 
 def product_means(arm: str, seeds: Sequence[int] | None = None) -> list[float]:
@@ -77,13 +80,13 @@ def _arms() -> Iterator[Figure]:
     """Yield the comparisons of arms in ``rounds.toml``, at equal seeds where one arm has fewer."""
     population = "4T+4S"
     for arm, other, pages, digits in (
-        (population, "1T+1S equal work", (README, FAQ, ACCOUNT), 1),
-        (population, "1T+1S", (README, FAQ, ACCOUNT), 1),
-        (population, "no evolution", (README, FAQ, ACCOUNT), 1),
-        (population, "copy_parent", (README, FAQ, ACCOUNT), 1),
-        ("no evolution", "frozen teachers", (README, ACCOUNT), 1),
-        (population, "frozen teachers", (ACCOUNT,), 1),
-        (population, "1T+1S held", (FAQ, ACCOUNT), 2),
+        (population, "1T+1S equal work", (README, FAQ), 1),
+        (population, "1T+1S", (README, FAQ), 1),
+        (population, "no evolution", (README, FAQ), 1),
+        (population, "copy_parent", (README, FAQ), 1),
+        ("no evolution", "frozen teachers", (README,), 1),
+        (population, "frozen teachers", (), 1),
+        (population, "1T+1S held", (FAQ,), 2),
     ):
         second = product_means(other)
         found = difference(product_means(arm, range(len(second))), second)
@@ -104,7 +107,7 @@ def _long() -> Iterator[Figure]:
 def _temperatures() -> Iterator[Figure]:
     for row in rows("base_temperatures.csv"):
         bounds = [float(row[key]) for key in ("value", "low", "high")]
-        pages = (ACCOUNT, *((README,) if row["suite"] == "maths" and row["temperature"] in ("0.6", "1.0") else ()))
+        pages = (README,) if row["suite"] == "maths" and row["temperature"] in ("0.6", "1.0") else ()
         yield Figure(f"untrained base, {row['suite']}, temperature {row['temperature']}", *bounds, pages)
 
 
@@ -115,6 +118,29 @@ def _recorded() -> Iterator[Figure]:
         bounds = [float(row[key]) for key in ("value", "low", "high")]
         pages = (README,) if (row["run"], row["who"]) in in_readme else ()
         yield Figure(f"{row['run']}: {row['who']}, {row['mode']}", *bounds, pages)
+
+
+def _over_seeds() -> Iterator[Figure]:
+    gains = [
+        float(row["value"])
+        for row in rows("recorded.csv")
+        if row["run"] in [f"SmolLM2, seed {seed}" for seed in range(3)]
+    ]
+    yield Figure("SmolLM2: students less base, over three seeds", sum(gains) / 3, *mean_interval(gains))
+
+
+def _claims() -> Iterator[Figure]:
+    judge = runpy.run_path(str(TABLES.parent / "paper_claims" / "claims.py"))["judge"]
+    for arm, measure, target, digits in (
+        ("4T+4S", "curriculum/ast_depth/change", 0.0, 2),
+        ("single", "solve/rate/end", 0.9, 2),
+        ("4T+4S", "semantic/operations_rarefied", "single", 1),
+        ("4T+4S", "semantic/io_classes_rarefied", "single", 1),
+        ("single", "propose/entropy/left_frac", "gone", 2),
+        ("4T+4S", "propose/entropy/left_frac", 0.1, 2),
+    ):
+        found = judge(arm, measure, target)
+        yield Figure(f"SmolLM2 by the paper's rules: {measure}, {found.text}", found.value, *found.interval, (), digits)
 
 
 def main() -> None:

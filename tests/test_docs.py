@@ -315,13 +315,6 @@ def test_every_command_is_mentioned_on_a_page_that_is_not_generated() -> None:
     assert [name for name in commands() if name not in ("", "tiny", "push") and name not in mentioned] == []
 
 
-def test_the_verdicts_on_the_experiments_page_are_those_of_the_tables() -> None:
-    script = runpy.run_path(str(ROOT / "experiments" / "write_verdicts.py"))
-    text = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
-    written = script["with_section"](text, script["section"]())
-    assert text == written, "run: python experiments/write_verdicts.py"
-
-
 @pytest.mark.slow
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")

@@ -1,7 +1,7 @@
 """Statistics against numbers worked out by hand, and against scipy."""
 
 from itertools import combinations
-from math import comb, exp, isnan, log, sqrt
+from math import comb, isnan, sqrt
 from statistics import fmean
 
 import numpy as np
@@ -15,14 +15,12 @@ from redqueen.statistics import (
     bootstrap_difference,
     bootstrap_mean,
     difference,
-    hedges_g,
     least_p,
     mean_interval,
     non_overlapping,
     pass_at_k,
     percentile_interval,
     permutation_p,
-    ratio_interval,
     resampled_means,
     t_quantile,
     wilson,
@@ -209,12 +207,6 @@ def test_many_runs_are_tested_by_drawing() -> None:
     assert permutation_p(list(arm + 5), list(reference)) == pytest.approx(1 / 200_000)
 
 
-def test_hedges_g_is_the_corrected_difference_in_pooled_deviations() -> None:
-    # Variances 1 and 4, pooled 2.5; difference 3; correction 1 - 3 / (4 * 6 - 9) = 0.8.
-    assert hedges_g([5, 6, 7], [1, 3, 5]) == pytest.approx(0.8 * 3 / sqrt(2.5))
-    assert isnan(hedges_g([3], [1, 3])) and isnan(hedges_g([1], [2])) and isnan(hedges_g([2, 2], [1, 1]))
-
-
 def test_an_interval_over_seeds_is_students() -> None:
     # Mean 3, variance (4 + 1 + 9) / 2 = 7, standard error sqrt(7 / 3); t with 2 degrees of freedom is 4.303.
     half = 4.30265 * sqrt(7 / 3)
@@ -247,18 +239,6 @@ def test_an_arm_without_spread_lends_no_degrees_of_freedom() -> None:
     assert found.interval == pytest.approx((4 - 4.30265 * sqrt(1 / 3), 4 + 4.30265 * sqrt(1 / 3)), abs=1e-4)
 
 
-def test_a_ratio_has_its_interval_on_the_logarithm() -> None:
-    # Means 5 and 2, variances 1 and 1 of three each: (s / mean)^2 / n is 1 / 75 and 1 / 12.
-    first, second = 1 / 75, 1 / 12
-    free = int((first + second) ** 2 / ((first**2 + second**2) / 2))
-    half = scipy.stats.t.ppf(0.975, free) * sqrt(first + second)
-    expected = (exp(log(2.5) - half), exp(log(2.5) + half))
-    assert free == 2
-    assert ratio_interval([4.0, 5.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx(expected, rel=1e-4)
-    with pytest.raises(ValueError, match="positive"):
-        ratio_interval([1.0, 2.0], [0.0, 0.0])
-
-
 def test_one_run_or_runs_without_spread_have_no_interval() -> None:
     unknown = [
         mean_interval([]),
@@ -267,8 +247,6 @@ def test_one_run_or_runs_without_spread_have_no_interval() -> None:
         mean_interval([0.1 + 0.2, 0.3, 0.3]),
         difference([1.0], [1.0, 2.0]).interval,
         difference([1.0, 1.0], [2.0, 2.0]).interval,
-        ratio_interval([3.0, 3.0], [2.0]),
-        ratio_interval([3.0, 3.0], [2.0, 2.0]),
     ]
     assert all(isnan(end) for interval in unknown for end in interval)
 

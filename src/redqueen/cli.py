@@ -143,14 +143,12 @@ def experiment(
     jobs: Annotated[int, typer.Option("--jobs", help="Runs to play in parallel.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be played and stop.")] = False,
     tables_only: Annotated[bool, typer.Option("--tables-only", help="Write the tables of what is finished.")] = False,
-    add: Annotated[bool, typer.Option("--add", help="Add to --tables: runs recorded there count as finished.")] = False,
-    figures: Annotated[bool, typer.Option("--figures", help="Draw curves and scores as SVG files too.")] = False,
 ) -> None:
     """Play every arm with every seed, resuming interrupted runs, and compare the arms over seeds."""
     from redqueen.commands.experiment import run_experiment
 
     try:
-        run_experiment(file, out, tables, jobs, dry_run, tables_only, add, figures)
+        run_experiment(file, out, tables, jobs, dry_run, tables_only)
     except KeyboardInterrupt:
         print("\nstopped; the same command continues it", file=sys.stderr)
         sys.exit(130)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb, exp, log, sqrt
+from math import comb, sqrt
 from statistics import NormalDist, fmean, variance
 from typing import NamedTuple
 
@@ -64,13 +64,11 @@ _UNKNOWN = Interval(float("nan"), float("nan"))
 class Difference:
     """Arm less reference. ``estimate`` is the difference of means, with its 95 % interval over seeds (Welch's).
 
-    ``effect`` is Hedges' g (nan when neither arm varies, or with one run each); ``p`` the permutation test's, and
-    ``least_p`` the smallest that it could have given for these numbers of runs.
+    ``p`` is the permutation test's, and ``least_p`` the smallest that it could have given for these numbers of runs.
     """
 
     estimate: float
     interval: Interval
-    effect: float
     p: float
     least_p: float
 
@@ -212,7 +210,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
     It may leave the range of a share. Unknown (nan) with one run, and where all runs have the same value, for these say
     nothing about how far others would lie.
     """
-    return _student(fmean(values), [_error(values, 1.0)]) if values else _UNKNOWN
+    return _student(fmean(values), [_error(values)]) if values else _UNKNOWN
 
 
 def difference(arm: Sequence[float], reference: Sequence[float]) -> Difference:
@@ -227,40 +225,10 @@ def difference(arm: Sequence[float], reference: Sequence[float]) -> Difference:
     estimate = fmean(arm) - fmean(reference)
     return Difference(
         estimate,
-        _student(estimate, [_error(arm, 1.0), _error(reference, 1.0)]),
-        hedges_g(arm, reference),
+        _student(estimate, [_error(arm), _error(reference)]),
         permutation_p(arm, reference),
         least_p(len(arm), len(reference)),
     )
-
-
-def ratio_interval(above: Sequence[float], below: Sequence[float]) -> Interval:
-    """Return the 95 % interval of mean(above) / mean(below); raises ValueError unless both means are positive.
-
-    Of the logarithm, by the delta method: log(m1 / m2) -+ t sqrt(v1 + v2), v = (s / m)^2 / n, with the degrees of
-    freedom of :func:`difference`; unknown (nan) where that is.
-    """
-    first, second = fmean(above), fmean(below)
-    if first <= 0 or second <= 0:
-        raise ValueError(f"a ratio needs positive means, got {first} and {second}")
-    low, high = _student(log(first / second), [_error(above, first), _error(below, second)])
-    return Interval(exp(low), exp(high))
-
-
-def hedges_g(arm: Sequence[float], reference: Sequence[float]) -> float:
-    """Return the difference of means in pooled standard deviations, less the bias of small samples (Hedges 1981).
-
-    g = (1 - 3 / (4 (n1 + n2) - 9)) (mean1 - mean2) / s, where s^2 pools the two variances by their degrees of freedom.
-    nan below two degrees: of three runs the correction leaves 0, whatever they are.
-    """
-    n1, n2 = len(arm), len(reference)
-    free = n1 + n2 - 2
-    if free < 2:
-        return float("nan")
-    pooled = sum((n - 1) * variance(values) for n, values in ((n1, arm), (n2, reference)) if n > 1) / free
-    if pooled <= 0:
-        return float("nan")
-    return (1 - 3 / (4 * (n1 + n2) - 9)) * (fmean(arm) - fmean(reference)) / sqrt(pooled)
 
 
 def permutation_p(arm: Sequence[float], reference: Sequence[float]) -> float:
@@ -287,12 +255,12 @@ def least_p(n1: int, n2: int) -> float:
     return min(1.0, (2 if n1 == n2 else 1) / comb(n1 + n2, n1))
 
 
-def _error(values: Sequence[float], unit: float) -> tuple[float, int]:
-    """Return the squared standard error of the mean in units of ``unit``, and its degrees of freedom."""
+def _error(values: Sequence[float]) -> tuple[float, int]:
+    """Return the squared standard error of the mean, and its degrees of freedom."""
     free = len(values) - 1
     if free < 1 or max(values) - min(values) <= _TOLERANCE * max(map(abs, values)):
         return 0.0, free
-    return variance(values) / len(values) / unit**2, free
+    return variance(values) / len(values), free
 
 
 def _student(centre: float, errors: Sequence[tuple[float, int]]) -> Interval:

@@ -1,9 +1,8 @@
-"""Tables of an experiment: a row a run, curves, scores, and a report that says what its seeds can tell."""
+"""Tables of an experiment: scores, and a report that says what its seeds can tell."""
 
 import csv
 import json
 import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from redqueen.commands.experiment import plan_text
 from redqueen.config import Config
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, load_experiment
-from redqueen.experiment.recorded import COUNTS, CURVES, FITNESS, RESULTS, fingerprint, recorded_runs
 from redqueen.experiment.runner import (
     CONFIG,
     REPORT,
@@ -24,8 +22,8 @@ from redqueen.experiment.runner import (
     seconds_left,
     with_limit,
 )
-from redqueen.experiment.tables import REPORT as TABLES_REPORT
-from redqueen.experiment.tables import all_numbers, by_arm, measure, report_text, write_tables
+from redqueen.experiment.tables import REPORT as REPORT_FILE
+from redqueen.experiment.tables import SCORES, measure, report_text, write_tables
 from redqueen.fitting import fit_to_base
 from redqueen.journal import Journal, read
 from redqueen.run.store import JOURNAL
@@ -36,38 +34,29 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(opened))
 
 
-def test_the_tables_hold_every_run_curve_and_score(plan: Experiment, runs: Path, tmp_path: Path) -> None:
+def test_the_tables_hold_every_run_and_score(plan: Experiment, runs: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "tables"
-    report = write_tables(plan, runs, out)
-    rows = table(out / RESULTS)
-    assert [(r["arm"], r["seed"], r["match"]) for r in rows] == [
-        ("4T+4S", "0", "per_adapter"),
-        ("single", "0", "per_adapter"),
-        ("4T+4S", "1", "per_adapter"),
-        ("single", "1", "per_adapter"),
+    text = write_tables(plan, runs, out)
+    rows = table(out / SCORES)
+    assert [(r["arm"], r["seed"]) for r in rows if (r["who"], r["mode"]) == ("base", "greedy")] == [
+        ("4T+4S", "0"),
+        ("single", "0"),
+        ("4T+4S", "1"),
+        ("single", "1"),
     ]
     with Journal.open(runs / "single-seed1" / JOURNAL, read_only=True) as journal:
-        assert float(rows[3]["tokens"]) == pytest.approx(read.tokens_sampled(journal), rel=1e-5)
-        rate = read.metric_series(journal)["solve/rate"]
-    curve = [r for r in table(out / CURVES) if (r["arm"], r["seed"], r["measure"]) == ("single", "1", "solve/rate")]
-    assert [(int(r["step"]), float(r["value"])) for r in curve] == [(s, pytest.approx(v, rel=1e-5)) for s, v in rate]
-    assert {r["individual"] for r in table(out / FITNESS)} >= {"base", "A1", "students"}
-    text = report.read_text(encoding="utf-8")
+        scored = {
+            (str(row["step"]), row["individual"], row["mode"]): row["mean_frac"]
+            for row in read.evaluations(journal)
+            if (row["stratum"], row["kind"]) == ("all", "all")
+        }
+    own = [r for r in rows if (r["arm"], r["seed"]) == ("single", "1")]
+    assert {r["who"] for r in own} == {"base", "students"}
+    assert all(float(r["mean"]) == pytest.approx(scored[r["step"], r["who"], r["mode"]], rel=1e-5) for r in own)
+    assert (out / REPORT_FILE).read_text() == text
     assert "4 of 6 runs are finished" in text and "## single less 4T+4S" in text
-    assert "least p possible" in text and "0.333" in text  # 2 / C(4, 2)
-    assert "matched less" not in text and "has 2 of the 3 runs needed" in text
-    assert not list(out.glob("*.new"))
-
-
-def test_coverage_is_compared_at_equal_numbers_of_tasks(plan: Experiment, runs: Path) -> None:
-    measured = [measure(finished) for finished in finished_runs(plan, runs)]
-    found = all_numbers(measured)
-    fewest = min(range(4), key=lambda i: sum(measured[i].measures.behaviours))
-    for run, numbers in zip(measured, found, strict=True):
-        assert numbers["semantic/rarefied_to"] == sum(measured[fewest].measures.behaviours)
-        assert 1 <= numbers["semantic/coverage_rarefied"] <= len(run.measures.behaviours) + 1e-9
-    assert found[fewest]["semantic/coverage_rarefied"] == pytest.approx(len(measured[fewest].measures.behaviours))
-    assert by_arm(measured, found)["single"]["tasks"] == [found[1]["tasks"], found[3]["tasks"]]
+    assert "0.333" in text  # the least p of two against two: 2 / C(4, 2)
+    assert "matched less" not in text and not list(out.glob("*.new"))
 
 
 def test_nothing_finished_is_no_table(plan: Experiment, tmp_path: Path) -> None:
@@ -182,59 +171,18 @@ def test_a_place_that_can_hold_no_folder_is_named(plan: Experiment, tmp_path: Pa
         run_all(plan, tmp_path / "file", 1, print, print)
 
 
-def test_the_report_has_a_row_a_run_arm_by_arm(plan: Experiment, runs: Path, tmp_path: Path) -> None:
-    text = write_tables(plan, runs, tmp_path).read_text()
-    rows = text.split("## Every run\n\n")[1].split("\n\n")[0].splitlines()[2:]
-    assert [row.split(" | ")[:2] for row in rows] == [
-        ["| single", "0"],
-        ["| single", "1"],
-        ["| 4T+4S", "0"],
-        ["| 4T+4S", "1"],
+def test_the_report_compares_arms_by_welch_and_seed_by_seed(plan: Experiment, runs: Path, tmp_path: Path) -> None:
+    shares = {"single-seed0": 0.30, "single-seed1": 0.34, "4T+4S-seed0": 0.31, "4T+4S-seed1": 0.39}
+    measured = [
+        replace(measure(one), numbers={"product/greedy": shares[one.planned.folder], "steps": 5.0})
+        for one in finished_runs(plan, runs)
     ]
-
-
-def test_the_report_shows_the_product_of_the_runs_that_have_one(plan: Experiment, runs: Path, tmp_path: Path) -> None:
-    assert "/product" not in write_tables(plan, runs, tmp_path).read_text()
-    measured = recorded_runs(plan, tmp_path)
-    numbers = all_numbers(measured)
-    for at, found in enumerate(numbers):
-        if measured[at].planned.arm == "4T+4S":
-            found |= {"fitness/greedy/product": 0.31 + at / 100, "fitness/sampled/product": 0.25}
-    text = report_text(plan, measured, numbers)
-    every_arm, every_run = (text.split(f"## Every {what}\n\n")[1].split("\n## ")[0] for what in ("arm", "run"))
-    # 0.31 and 0.33: t with 1 degree of freedom is 12.706, the standard error 0.01.
-    assert r"| fitness/greedy/product | – | 0.320 \[0.193, 0.447\] |" in every_arm
-    assert "| fitness/sampled/product | – | 0.250 |" in every_arm
-    assert "| fitness/greedy/product | fitness/sampled/product |" in every_run and "| 0.330 | 0.250 |" in every_run
-
-
-def test_one_run_and_runs_that_do_not_differ_stand_without_an_interval(
-    plan: Experiment, runs: Path, tmp_path: Path
-) -> None:
-    text = write_tables(plan, runs, tmp_path).read_text()
-    assert "Student's t intervals over seeds" in text and "bootstrap" not in text.lower()
-    assert "| steps | 5 | 5 |" in text
-    assert "| steps | 0 | – | – | 1.000 |" in text
-
-
-def test_the_report_has_the_students_score_on_parts_of_the_suite_beside_the_base(
-    plan: Experiment, runs: Path, tmp_path: Path
-) -> None:
-    text = write_tables(plan, runs, tmp_path).read_text()
-    lines = text.split("## Parts of the suite\n\n")[1].split("\n\n")[1].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in (lines[0], *lines[2:])]
-    rows = {row[0]: dict(zip(cells[0][1:], row[1:], strict=True)) for row in cells[1:]}
-    assert list(rows) == ["the bare base", "single", "4T+4S"]
-    assert list(rows["the bare base"])[:3] == [r"code\_o", r"code\_i", r"code\_f"]
-    assert "all" not in rows["the bare base"] and not any("/" in part for part in rows["the bare base"])
-    given = [
-        float(row["mean_frac"])
-        for row in table(tmp_path / FITNESS)
-        if (row["arm"], row["step"], row["individual"], row["stratum"], row["kind"], row["mode"])
-        == ("4T+4S", "5", "students", "all", "code_i", "greedy")
-    ]
-    assert len(given) == 2
-    assert float(rows["4T+4S"][r"code\_i"].split()[0]) == pytest.approx(sum(given) / 2, abs=6e-4)
+    text = report_text(plan, measured)
+    # Means 0.32 and 0.35. t with one degree of freedom is 12.706; standard errors 0.02, 0.04 and their root sum 0.0447;
+    # seed by seed -0.01 and -0.05.
+    assert "| product/greedy | 0.320 (0.066 to 0.574) | 0.350 (-0.158 to 0.858) |" in text
+    assert "| product/greedy | -0.030 (-0.598 to 0.538) | -0.030 (-0.284 to 0.224) | 0.667 | 0.333 |" in text
+    assert "| steps | 5 | 5 |" in text and "| steps | 0 | 0 | 1.000 |" in text
 
 
 def test_wall_clock_is_not_matched_side_by_side(plan_file: Path, tmp_path: Path) -> None:
@@ -259,105 +207,3 @@ def test_the_plan_says_what_is_finished_and_what_is_held_equal(plan: Experiment,
     assert lines[0].startswith("e: 6 runs in ") and lines[0].endswith("compared with 4T+4S")
     assert "5 steps  (finished)" in lines[1]
     assert any("as many tokens as 4T+4S-seed1, at most 100 steps  (to do)" in line for line in lines)
-
-
-ALL_TABLES = (RESULTS, CURVES, FITNESS, COUNTS, TABLES_REPORT)
-
-
-def test_runs_played_elsewhere_stay_in_the_tables_they_are_added_to(
-    plan: Experiment, runs: Path, tmp_path: Path
-) -> None:
-    whole, grown = tmp_path / "whole", tmp_path / "grown"
-    write_tables(plan, runs, whole)
-    for seed in ("0", "1"):
-        here = tmp_path / f"machine-{seed}"
-        here.mkdir()
-        for folder in runs.glob(f"*-seed{seed}"):
-            shutil.copytree(folder, here / folder.name)
-        write_tables(plan, here, grown, add=True)
-        shutil.rmtree(here)
-    for name in ALL_TABLES:
-        assert (grown / name).read_bytes() == (whole / name).read_bytes(), name
-    assert [run.planned.folder for run in recorded_runs(plan, grown)] == [
-        "4T+4S-seed0",
-        "single-seed0",
-        "4T+4S-seed1",
-        "single-seed1",
-    ]
-
-
-def test_runs_whose_tasks_leave_no_traces_are_read_back_like_any_other(
-    plan: Experiment, runs: Path, tmp_path: Path
-) -> None:
-    write_tables(plan, runs, tmp_path)
-    header, *_ = (tmp_path / COUNTS).read_text().splitlines(keepends=True)
-    (tmp_path / COUNTS).write_text(header)  # mathematics, puzzles and proofs are no programs
-    read_back = recorded_runs(plan, tmp_path)
-    assert [run.measures.behaviours for run in read_back] == [()] * 4
-    assert all(run.measures.num_traced == 0 and run.measures.numbers["tasks"] > 0 for run in read_back)
-
-
-def test_a_recorded_run_is_not_played_again_and_gives_the_limit_of_the_matched(
-    plan: Experiment, runs: Path, tmp_path: Path
-) -> None:
-    write_tables(plan, runs, tmp_path)
-    recorded = {run.planned.folder: run.measures.numbers for run in recorded_runs(plan, tmp_path)}
-    matched = next(run for run in plan.runs if run.folder == "matched-seed1")
-    assert with_limit(plan, matched, tmp_path / "none", recorded) == with_limit(plan, matched, runs)
-    assert plan_text(plan, tmp_path / "none", recorded).count("(finished)") == 4
-
-
-def test_tables_that_cannot_be_added_to_are_named(plan: Experiment, runs: Path, tmp_path: Path) -> None:
-    write_tables(plan, runs, tmp_path)
-    path = tmp_path / RESULTS
-    whole = path.read_text()
-    path.write_text(whole.replace(fingerprint(plan.runs[0]), "0" * 12))
-    with pytest.raises(UserError, match=re.escape("'4T+4S', seed 0 was played with other settings")):
-        write_tables(plan, runs, tmp_path, add=True)
-    path.write_text(whole.replace("single,1", "single,7"))
-    with pytest.raises(UserError, match="'single', seed 7, which 'e' has not"):
-        write_tables(plan, runs, tmp_path, add=True)
-    path.write_text(whole)
-    curves = (tmp_path / CURVES).read_text()
-    (tmp_path / CURVES).write_text(curves + "4T+4S,0\n")
-    with pytest.raises(UserError, match=r"cannot be read back \(row [0-9]+ of curves\.csv"):
-        write_tables(plan, runs, tmp_path, add=True)
-    (tmp_path / CURVES).write_text(curves)
-    (tmp_path / COUNTS).unlink()
-    with pytest.raises(UserError, match="cannot be read back"):
-        write_tables(plan, runs, tmp_path, add=True)
-
-
-def test_a_recorded_run_whose_match_or_product_is_another_now_is_refused(
-    plan: Experiment, runs: Path, tmp_path: Path
-) -> None:
-    write_tables(plan, runs, tmp_path)
-
-    def changed(**fields: object) -> Experiment:
-        return replace(plan, runs=(replace(plan.runs[0], **fields), *plan.runs[1:]))
-
-    with pytest.raises(UserError, match=r"'4T\+4S', seed 0 was played with other settings .*column match"):
-        recorded_runs(changed(match="tokens"), tmp_path)
-    config = plan.runs[0].config
-    fewer = config.model_copy(update={"run": config.run.model_copy(update={"product_tasks": 7})})
-    with pytest.raises(UserError, match="column product"):
-        recorded_runs(changed(config=fewer), tmp_path)
-    path = tmp_path / RESULTS
-    rows = list(csv.reader(path.read_text().splitlines()))
-    assert rows[0][4] == "product"
-    path.write_text("".join(",".join(row[:4] + row[5:]) + "\n" for row in rows))  # as it was before it had the column
-    assert len(recorded_runs(changed(config=fewer), tmp_path)) == 4
-
-
-def test_other_threads_and_limits_leave_the_fingerprint_and_other_settings_change_it(plan: Experiment) -> None:
-    planned = plan.runs[0]
-
-    def other(section: str, **fields: object) -> str:
-        changed = getattr(planned.config, section).model_copy(update=fields)
-        return fingerprint(replace(planned, config=planned.config.model_copy(update={section: changed})))
-
-    assert other("run", num_threads=7, max_tokens=5, max_seconds=3.0) == fingerprint(planned)
-    assert other("model", precision="bf16") == fingerprint(planned), "tables are older than the choice by processor"
-    assert other("model", precision="fp32") != fingerprint(planned)
-    assert other("run", rng_seed=7) != fingerprint(planned)
-    assert other("solve", num_attempts=77) != fingerprint(planned)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from redqueen.display import visible
 from redqueen.errors import UserError
-from redqueen.experiment.figures import require_figures
 from redqueen.experiment.plan import Experiment, Planned, load_experiment
-from redqueen.experiment.recorded import recorded_runs
 from redqueen.experiment.runner import check_settings, finished_runs, fitted, run_all
 from redqueen.run.dry_run import refuse_what_cannot_start
 
@@ -23,44 +21,28 @@ def run_experiment(
     jobs: int,
     dry_run: bool,
     tables_only: bool,
-    add: bool = False,
-    figures: bool = False,
 ) -> None:
     """Read ``file``, play its runs under ``out`` (default ``runs/NAME``), write tables to ``tables`` (default ``out``).
 
-    With ``add`` the runs that stand in ``tables`` already, played here or elsewhere, count as finished; ``figures``
-    draws them too.
-    Raises UserError for a bad file, before anything is begun.
+    Prints the report when all is played. Raises UserError for a bad file, before anything is begun.
     """
     if jobs < 1:
         raise UserError(f"--jobs {jobs} is none: give the number of runs to play side by side, 1 or more")
     plan = load_experiment(file)
-    if add and tables is None:
-        raise UserError("--add adds to tables that exist: name their folder with --tables")
-    if figures:
-        require_figures()
     folder = out or RUNS / plan.name
-    recorded = {
-        run.planned.folder: run.measures.numbers for run in (recorded_runs(plan, tables) if tables and add else [])
-    }
-    done = {one.planned.folder for one in finished_runs(plan, folder)} | recorded.keys()
+    done = {one.planned.folder for one in finished_runs(plan, folder)}
     if not tables_only:
         _refuse_what_cannot_start(file, [run for run in plan.runs if run.folder not in done])
     if dry_run:
-        print(plan_text(plan, folder, recorded.keys()))
+        print(plan_text(plan, folder))
         return
     from redqueen.experiment.tables import write_tables
-
-    def refresh() -> None:
-        _say(f"tables: {write_tables(plan, folder, tables or folder, add, figures)}")
 
     if tables_only:
         check_settings(plan, folder)
     else:
-        run_all(plan, folder, jobs, _say, refresh, recorded)
-        if len(done) < len(plan.runs):
-            return
-    refresh()
+        run_all(plan, folder, jobs, _say, lambda: write_tables(plan, folder, tables or folder))
+    print(visible(write_tables(plan, folder, tables or folder)), flush=True)
 
 
 def _refuse_what_cannot_start(file: Path, runs: Sequence[Planned]) -> None:
@@ -72,9 +54,9 @@ def _refuse_what_cannot_start(file: Path, runs: Sequence[Planned]) -> None:
             raise UserError(f"{file}, arm {run.arm!r}: {error}") from None
 
 
-def plan_text(plan: Experiment, folder: Path, recorded: Collection[str] = ()) -> str:
-    """Return what the experiment would play, a line a run, with what is finished already, here or elsewhere."""
-    done = {one.planned.folder for one in finished_runs(plan, folder)} | set(recorded)
+def plan_text(plan: Experiment, folder: Path) -> str:
+    """Return what the experiment would play, a line a run, with what is finished already."""
+    done = {one.planned.folder for one in finished_runs(plan, folder)}
     width = max(len(run.folder) for run in plan.runs)
     lines = [f"{plan.name}: {len(plan.runs)} runs in {folder}, compared with {plan.reference}"]
     for run in plan.runs:

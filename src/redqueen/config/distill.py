@@ -11,7 +11,7 @@ class DistillConfig(Section):
     """How one fresh adapter learns the right answers of all students, where ``run.product`` is distilled."""
 
     num_epochs: int = Field(default=2, ge=1)
-    """Times that each answer is read. Ours: measured (experiments/lasting), with a LoRA of rank 16."""
+    """Times that each answer is read. Ours: measured (experiments/RESULTS.md), with a LoRA of rank 16."""
     batch_size: int = Field(default=48, ge=1)
     """Answers of one update. Ours."""
     learning_rate: float = Field(default=2e-3, gt=0)

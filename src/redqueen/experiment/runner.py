@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stderr, redirect_stdout
@@ -17,7 +17,6 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import fmean
-from types import MappingProxyType
 from typing import Any
 
 from redqueen.config import EMBEDDED, Config, RunConfig, parse_config, parse_recorded
@@ -44,9 +43,6 @@ IGNORED = ("num_threads", "num_lanes")
 
 _stopping: Connection[Any, Any] | None = None
 """In the process of one of several parallel runs: a pipe that the experiment closes when it is stopped."""
-
-Spent = Mapping[str, Mapping[str, float]]
-"""By the name of a run's folder: ``tokens`` sampled and ``seconds`` of its steps."""
 
 
 @dataclass(frozen=True)
@@ -93,19 +89,17 @@ def run_all(
     folder: Path,
     jobs: int,
     say: Callable[[str], None],
-    after_each: Callable[[], None],
-    recorded: Spent = MappingProxyType({}),
+    after_each: Callable[[], object],
 ) -> None:
     """Play the unfinished runs; ``say`` gets a line before and after a run, ``after_each`` is called after each.
 
-    ``folder`` holds a folder for each run; ``recorded`` names the folders of runs that were finished elsewhere, with
-    what they spent; they are not played here. Raises UserError, before anything is started, when an existing run has
+    ``folder`` holds a folder for each run. Raises UserError, before anything is started, when an existing run has
     other settings, and when wall-clock time is to be matched with several jobs, which would share the machine.
     """
     if jobs > 1 and any(plan.reference_of(run) and run.match == "wall_clock" for run in plan.runs):
         raise UserError("--jobs must be 1 where an arm is matched by wall_clock: runs side by side slow each other")
     check_settings(plan, folder)
-    done = {finished.planned.folder for finished in finished_runs(plan, folder)} | recorded.keys()
+    done = {finished.planned.folder for finished in finished_runs(plan, folder)}
     todo = [planned for planned in plan.runs if planned.folder not in done]
     if done:
         say(f"{len(done)} of {len(plan.runs)} runs are finished already")
@@ -116,11 +110,11 @@ def run_all(
     if jobs == 1:
         for at, planned in enumerate(todo):
             position = f"run {len(done) + at + 1} of {len(plan.runs)}"
-            say(f"{position}: {planned.arm}, seed {planned.seed}{_left(plan, folder, 1, recorded)}")
-            play_run(with_limit(plan, planned, folder, recorded).model_dump(mode="json"), folder / planned.folder)
+            say(f"{position}: {planned.arm}, seed {planned.seed}{_left(plan, folder, 1)}")
+            play_run(with_limit(plan, planned, folder).model_dump(mode="json"), folder / planned.folder)
             after_each()
     elif todo:
-        _play_in_parallel(plan, todo, folder, jobs, say, after_each, recorded)
+        _play_in_parallel(plan, todo, folder, jobs, say, after_each)
 
 
 def play_run(config: dict[str, Any], folder: Path) -> None:
@@ -140,13 +134,13 @@ def play_run(config: dict[str, Any], folder: Path) -> None:
     write_report([folder], folder / REPORT)
 
 
-def with_limit(plan: Experiment, planned: Planned, folder: Path, recorded: Spent = MappingProxyType({})) -> Config:
+def with_limit(plan: Experiment, planned: Planned, folder: Path) -> Config:
     """Return the run's config as it is played: fitted to its base, with the limit that the reference's finished run
     gives a matched one."""
     reference, config = plan.reference_of(planned), fitted(planned.config)
     if reference is None:
         return config
-    spent = recorded.get(reference.folder) or _spent(folder / reference.folder)
+    spent = _spent(folder / reference.folder)
     limit: dict[str, object] = (
         {"max_tokens": int(spent["tokens"])} if planned.match == "tokens" else {"max_seconds": spent["seconds"]}
     )
@@ -182,10 +176,10 @@ def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], job
     return sum(means.get(arm, unknown) for arm in todo) / min(jobs, max(1, len(todo)))
 
 
-def _left(plan: Experiment, folder: Path, jobs: int, recorded: Spent) -> str:
+def _left(plan: Experiment, folder: Path, jobs: int) -> str:
     """Say how long the rest will take, if runs that were played here allow an estimate."""
     finished = finished_runs(plan, folder)
-    done = {one.planned.folder for one in finished} | recorded.keys()
+    done = {one.planned.folder for one in finished}
     todo = [run.arm for run in plan.runs if run.folder not in done]
     left = seconds_left([(one.planned.arm, one.seconds) for one in finished], todo, jobs)
     return "" if left is None or not todo else f"; about {duration(left)} left for all"
@@ -197,8 +191,7 @@ def _play_in_parallel(
     folder: Path,
     jobs: int,
     say: Callable[[str], None],
-    after_each: Callable[[], None],
-    recorded: Spent,
+    after_each: Callable[[], object],
 ) -> None:
     """Play up to ``jobs`` runs at a time, each in a process of its own with a log file.
 
@@ -219,14 +212,14 @@ def _play_in_parallel(
             ready = [] if failed else [run for run in waiting if _may_begin(plan, run, unfinished)]
             for planned in ready[: jobs - len(playing)]:
                 waiting.remove(planned)
-                config = with_limit(plan, planned, folder, recorded).model_dump(mode="json")
+                config = with_limit(plan, planned, folder).model_dump(mode="json")
                 config["run"]["num_threads"] = config["run"]["num_threads"] or num_threads
                 log = folder / LOGS / f"{planned.folder}.log"
                 playing[pool.submit(_play_quietly, config, folder / planned.folder, log)] = planned
                 say(f"begun: {planned.arm}, seed {planned.seed} (see {log})")
             ended = wait(playing, SECONDS_BETWEEN_LINES, FIRST_COMPLETED).done
             if not ended:
-                say(f"{_played(folder, playing.values())}{_left(plan, folder, jobs, recorded)}")
+                say(f"{_played(folder, playing.values())}{_left(plan, folder, jobs)}")
             for future in ended:
                 planned = playing.pop(future)
                 error = future.exception()
@@ -238,7 +231,7 @@ def _play_in_parallel(
                     continue
                 future.result()
                 num_done += 1
-                say(f"finished {num_done} of {len(plan.runs)}: {planned.folder}{_left(plan, folder, jobs, recorded)}")
+                say(f"finished {num_done} of {len(plan.runs)}: {planned.folder}{_left(plan, folder, jobs)}")
                 after_each()
         if failed:
             raise failed
