@@ -4,7 +4,7 @@
 values), made in memory, so that no file is read. Beside them PEFT's own ``add_weighted_adapter`` on one of the 28
 layers, scaled up. The last line is JSON: {"seconds": {operator: s}, "peak_extra_mb": {operator: MB}, ...}.
 
-    python bench/operators.py [--space delta|factor] [--only M1 X1] [--repeats 5] [--skip-peft]
+    python bench/operators.py [--only M1 X1] [--repeats 5] [--skip-peft]
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ def parent(rng_seed: int, num_layers: int) -> Genotype:
     return Genotype(factors, ALPHA)
 
 
-def measure(operator_id: str, space: str, num_layers: int, repeats: int) -> dict[str, float]:
+def measure(operator_id: str, num_layers: int, repeats: int) -> dict[str, float]:
     """Seconds for a child (relative change included), median and least, and the growth of peak memory by the first."""
     operator = OPERATORS[operator_id]
     parents = [parent(seed, num_layers) for seed in range(operator.num_parents)]
     small = [parent(seed, 1) for seed in range(operator.num_parents)]
-    apply(operator, small, [1.0, 2.0][: len(parents)], 0, space)  # warm the thread pool and the libraries
+    apply(operator, small, [1.0, 2.0][: len(parents)], 0)  # warm the thread pool and the libraries
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds, cpu_s, peak = [], [], 0.0
     for rng_seed in range(repeats):
         start, cpu_start = time.perf_counter(), time.process_time()
-        apply(operator, parents, [1.0, 2.0][: len(parents)], rng_seed, space)
+        apply(operator, parents, [1.0, 2.0][: len(parents)], rng_seed)
         seconds.append(time.perf_counter() - start)
         cpu_s.append(time.process_time() - cpu_start)
         peak = peak or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -115,7 +115,7 @@ def measure_peft() -> dict[str, float]:
 
 def in_fresh_process(operator_id: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Measure in a process of its own, so that one operator's peak memory is not hidden by another's."""
-    command = [sys.executable, __file__, "--one", operator_id, "--space", arguments.space]
+    command = [sys.executable, __file__, "--one", operator_id]
     command += ["--layers", str(arguments.layers), "--repeats", str(arguments.repeats)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -125,7 +125,6 @@ def in_fresh_process(operator_id: str, arguments: argparse.Namespace) -> dict[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--space", default="delta", choices=["delta", "factor"])
     parser.add_argument("--only", nargs="*", default=list(OPERATORS), choices=list(OPERATORS))
     parser.add_argument("--layers", type=int, default=NUM_LAYERS)
     parser.add_argument("--repeats", type=int, default=REPEATS)
@@ -133,9 +132,9 @@ def main() -> None:
     parser.add_argument("--one", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        print(json.dumps(measure(arguments.one, arguments.space, arguments.layers, arguments.repeats)))
+        print(json.dumps(measure(arguments.one, arguments.layers, arguments.repeats)))
         return
-    print(f"{arguments.layers} layers, rank {RANK}, {torch.get_num_threads()} threads, space {arguments.space}")
+    print(f"{arguments.layers} layers, rank {RANK}, {torch.get_num_threads()} threads")
     results = {}
     for operator_id in arguments.only:
         results[operator_id] = row = in_fresh_process(operator_id, arguments)

@@ -54,10 +54,10 @@ def test_by_rating_it_is_the_other_that_leaves(table: Table) -> None:
 
 
 def test_constants_of_an_operator_reach_the_child_and_its_lineage(table: Table) -> None:
-    evolve = {**EVOLVING, "operators": ["M4"], "constants": {"M4": {"mutation_std": 0.0}}, "space": "factor"}
+    evolve = {**EVOLVING, "operators": ["M4"], "constants": {"M4": {"mutation_std": 0.0}}}
     _, reports, _ = table.play(config_of(evolve=evolve), Teacher(), half, num_steps=2)
     birth = next(b for b in reports[1].births if b.child.startswith("S"))
-    assert (birth.constants, birth.space) == ({"mutation_std": 0.0}, "factor")
+    assert birth.constants == {"mutation_std": 0.0}
     assert birth.relative_change == pytest.approx(0.0, abs=1e-6)
     assert birth.layer_changes and all(c == pytest.approx(0.0, abs=1e-6) for c in birth.layer_changes.values())
 
@@ -87,7 +87,6 @@ def test_a_broken_single_agent_begins_anew_from_the_base_at_the_next_generation(
     state, report = play_step(state, engine, Clock())
     (birth,) = report.births
     assert (birth.child, birth.replaced, birth.parents, birth.operator) == ("A1.2", "A1", (), "founder")
-    assert birth.space == "none"
     assert [(i.id, i.role, i.slot) for i in state.individuals] == [("A1.2", "both", 0)]
     assert all(bool((b == 0).all()) for _, b in engine.store.bank.factors(0).values())
     assert state.broken == frozenset()
@@ -211,7 +210,6 @@ def test_with_every_option_on_a_game_taken_up_from_its_checkpoint_ends_like_the_
             "replacement": "steady_state",
             "child_rating": "inherit",
             "child_moments": "inherit",
-            "space": "factor",
         },
     )
     teacher = Teacher()

@@ -229,13 +229,12 @@ def breed(
     operator: str,
     parents: Sequence[str | Path],
     out: str | Path,
-    space: str = "delta",
     seed: int = 0,
     fitness: Sequence[float] | None = None,
 ) -> dict[str, Any]:
     """Make a child of PEFT folders in the folder ``out``; return what was done, as ``breeding.json`` there says it.
 
-    ``operator``: an id of ``redqueen operators``; ``space``: delta or factor; ``fitness``: one number a parent (a list
+    ``operator``: an id of ``redqueen operators``; ``fitness``: one number a parent (a list
     or an array). Raises UserError for what does not fit, with nothing written.
     """
     from redqueen.commands.breed import breed_folders
@@ -246,7 +245,7 @@ def breed(
         numbers = None if fitness is None else [float(value) for value in fitness]
     except (TypeError, ValueError):
         raise UserError(f"fitness: {fitness!r} are no numbers: give one for each parent") from None
-    return breed_folders(operator, [Path(parent) for parent in parents], space, seed, numbers, Path(out))
+    return breed_folders(operator, [Path(parent) for parent in parents], seed, numbers, Path(out))
 
 
 @dataclass(frozen=True)

@@ -327,14 +327,13 @@ def breed(
     ],
     parents: Annotated[list[Path], typer.Option(help="PEFT folders: repeat the flag for two parents.")],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
-    space: Annotated[str, typer.Option(help="delta or factor.")] = "delta",
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     fitness: Annotated[list[float] | None, typer.Option(help="One number a parent; repeat the flag.")] = None,
 ) -> None:
     """Breed a child from PEFT folders; prints one JSON object."""
     from redqueen.commands.breed import breed_folders
 
-    print(json.dumps(breed_folders(operator, parents, space, seed, fitness, out)))
+    print(json.dumps(breed_folders(operator, parents, seed, fitness, out)))
 
 
 @app.command()

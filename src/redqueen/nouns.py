@@ -250,8 +250,6 @@ class Birth:
     constants: dict[str, float] = field(default_factory=dict)
     rng_seed: int = 0
     relative_change: float = 0.0
-    space: str = "delta"
-    """``delta`` or ``factor``: what the operator acted on; ``none``: a reset to the base, or a migrant."""
     layer_changes: dict[str, float] = field(default_factory=dict)
     """The relative change of each adapted module, by its name."""
 

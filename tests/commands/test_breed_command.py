@@ -42,16 +42,13 @@ def parents(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [save_adapter(folder / name, seed) for seed, name in enumerate(["one", "two"], start=1)]
 
 
-@pytest.mark.parametrize("space", ["delta", "factor"])
 @pytest.mark.parametrize("operator", list(OPERATORS))
-def test_every_operators_child_is_the_one_of_the_library(
-    operator: str, space: str, parents: list[Path], tmp_path: Path
-) -> None:
+def test_every_operators_child_is_the_one_of_the_library(operator: str, parents: list[Path], tmp_path: Path) -> None:
     chosen = parents[: find(operator).num_parents]
-    told = breed_folders(operator, chosen, space, 7, None, tmp_path / "child")
+    told = breed_folders(operator, chosen, 7, None, tmp_path / "child")
     child = read_adapter(tmp_path / "child").genotype
     genotypes = [read_adapter(folder).genotype for folder in chosen]
-    assert distance(child, apply(find(operator), genotypes, [0.0] * len(chosen), 7, space).genotype) == 0.0
+    assert distance(child, apply(find(operator), genotypes, [0.0] * len(chosen), 7).genotype) == 0.0
     assert told["relative_change"]["overall"] == pytest.approx(relative_change(child, genotypes[0]).overall, abs=1e-5)
 
 
@@ -60,7 +57,7 @@ def test_peft_loads_the_child_and_the_model_computes_with_it(
     operator: str, parents: list[Path], tmp_path: Path
 ) -> None:
     chosen = parents[: find(operator).num_parents]
-    told = breed_folders(operator, chosen, "delta", 3, None, tmp_path / "child")
+    told = breed_folders(operator, chosen, 3, None, tmp_path / "child")
     model = peft.PeftModel.from_pretrained(base_model(), tmp_path / "child").eval()
     tokens = torch.arange(12)[None]
     child = read_adapter(tmp_path / "child").genotype
@@ -73,17 +70,17 @@ def test_peft_loads_the_child_and_the_model_computes_with_it(
 
 
 def test_the_answer_is_plain_json_and_lies_beside_the_child(parents: list[Path], tmp_path: Path) -> None:
-    told = breed_folders("X4", parents, "delta", 5, [0.3, 0.7], tmp_path / "child")
+    told = breed_folders("X4", parents, 5, [0.3, 0.7], tmp_path / "child")
     assert json.loads(json.dumps(told)) == told
     assert json.loads((tmp_path / "child" / "breeding.json").read_text()) == told
-    assert {"operator", "space", "seed", "relative_change", "seconds"} <= told.keys()
+    assert {"operator", "seed", "relative_change", "seconds"} <= told.keys()
     assert "model.layers.0.self_attn.q_proj" in told["relative_change"] and len(told["relative_change"]) == 7
     assert 1 <= told["constants"]["eta"] <= 1.5
 
 
 def test_fitness_says_which_parent_is_the_better(parents: list[Path], tmp_path: Path) -> None:
     for name, fitness in (("first", [0.7, 0.3]), ("second", [0.3, 0.7])):
-        breed_folders("X4", parents, "delta", 5, fitness, tmp_path / name)
+        breed_folders("X4", parents, 5, fitness, tmp_path / name)
     one, two = (read_adapter(folder).genotype for folder in parents)
     first, second = (read_adapter(tmp_path / name).genotype for name in ("first", "second"))
     assert distance(first, one) < distance(first, two)
@@ -99,7 +96,7 @@ def test_crossing_a_folder_with_a_rewritten_copy_gives_it_back(parents: list[Pat
     for name, (a, b) in rewritten(genotype, 3).factors.items():
         tensors |= {f"base_model.model.{name}.lora_A.weight": a, f"base_model.model.{name}.lora_B.weight": b}
     save_file(tensors, other / WEIGHTS_FILE)
-    told = breed_folders("linear_0_5", [parents[0], other], "delta", 0, None, tmp_path / "child")
+    told = breed_folders("linear_0_5", [parents[0], other], 0, None, tmp_path / "child")
     assert told["relative_change"]["overall"] < 1e-4
 
 
@@ -108,14 +105,14 @@ def test_half_precision_stays_half_precision(parents: list[Path], tmp_path: Path
     half.mkdir()
     (half / "adapter_config.json").write_text((parents[0] / "adapter_config.json").read_text())
     save_file({k: v.bfloat16() for k, v in load_file(parents[0] / WEIGHTS_FILE).items()}, half / WEIGHTS_FILE)
-    breed_folders("M4", [half], "delta", 0, None, tmp_path / "child")
+    breed_folders("M4", [half], 0, None, tmp_path / "child")
     assert {tensor.dtype for tensor in load_file(tmp_path / "child" / WEIGHTS_FILE).values()} == {torch.bfloat16}
 
 
 def refused(message: str, tmp_path: Path, operator: str, parents: list[Path], **options: object) -> None:
     """The command refuses with ``message`` and leaves no trace where the child was to be."""
     before = sorted(path.name for path in tmp_path.iterdir())
-    settings = {"space": "delta", "seed": 0, "fitness": None, "out": tmp_path / "child", **options}
+    settings = {"seed": 0, "fitness": None, "out": tmp_path / "child", **options}
     with pytest.raises(UserError, match=message) as caught:
         breed_folders(operator, parents, **settings)
     assert "\n" not in str(caught.value)
@@ -199,7 +196,6 @@ def test_bad_arguments_are_named(parents: list[Path], tmp_path: Path) -> None:
     refused("given twice", tmp_path, "X1", [parents[0], parents[0] / ".." / parents[0].name])
     refused("one number a parent", tmp_path, "X4", parents, fitness=[0.5])
     refused("NaN", tmp_path, "X4", parents, fitness=[0.5, float("nan")])
-    refused("--space 'dense'", tmp_path, "X4", parents, space="dense")
     refused("--seed -1", tmp_path, "X4", parents, seed=-1)
 
 
@@ -216,10 +212,10 @@ def test_the_table_tells_every_operator_with_formula_and_ground() -> None:
 
 def test_the_command_prints_one_json_object(parents: list[Path], tmp_path: Path) -> None:
     words = ["--operator", "X4", "--parents", *parents, "--fitness", "0.3", "0.7", "--seed", "5"]
-    code, out, _ = redqueen("breed", *words, "--space", "factor", "--out", tmp_path / "child")
+    code, out, _ = redqueen("breed", *words, "--out", tmp_path / "child")
     told = json.loads(out)
     assert code == 0
-    assert (told["operator"], told["space"], told["seed"], told["fitness"]) == ("X4", "factor", 5, [0.3, 0.7])
+    assert (told["operator"], told["seed"], told["fitness"]) == ("X4", 5, [0.3, 0.7])
     assert told["relative_change"]["overall"] > 0 and told["seconds"] >= 0
 
 
@@ -228,7 +224,6 @@ def test_the_command_prints_one_json_object(parents: list[Path], tmp_path: Path)
     [
         (["--operator", "X12"], "unknown operator 'X12'"),
         (["--operator", "M1"], "M1 takes 1 folder"),
-        (["--operator", "X3", "--space", "dense"], "--space 'dense' is unknown"),
         (["--operator", "X3", "--fitness", "1"], "--fitness: give one number a parent"),
     ],
 )

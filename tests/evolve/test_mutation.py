@@ -7,6 +7,7 @@ import torch
 from small_adapters import SHAPES, adapter, dense
 
 from redqueen.evolve.operators import apply, find, tuned
+from redqueen.evolve.spectrum import balanced, spectrum
 from redqueen.population.genotype import Genotype, layer_norms
 
 NAME = "model.layers.0.mlp.up_proj"
@@ -16,8 +17,8 @@ def singular_values(genotype: Genotype, name: str = NAME) -> torch.Tensor:
     return torch.linalg.svdvals(dense(genotype, name))[: genotype.rank]
 
 
-def child_of(operator: str, parent: Genotype, seed: int = 1, space: str = "delta", **constants: float) -> Genotype:
-    return apply(tuned(find(operator), constants), [parent], [0.0], seed, space).genotype
+def child_of(operator: str, parent: Genotype, seed: int = 1, **constants: float) -> Genotype:
+    return apply(tuned(find(operator), constants), [parent], [0.0], seed).genotype
 
 
 def test_delta_space_writes_the_child_balanced() -> None:
@@ -71,18 +72,23 @@ def test_m3_keeps_the_row_of_a_so_that_the_component_can_learn_again() -> None:
     assert bool((a[masked].norm(dim=1) > 0.1).all())
 
 
+def balanced_writing(a: torch.Tensor, b: torch.Tensor) -> Genotype:
+    a, b = balanced(spectrum((a[None], b[None])))
+    return Genotype({"m": (a[0], b[0])}, 8.0)
+
+
 @pytest.mark.parametrize("operator", ["M4", "M5"])
-def test_noise_has_the_stated_size_in_the_literal_factors(operator: str) -> None:
-    parent = Genotype({"m": (3 * torch.randn(8, 500), 0.2 * torch.randn(400, 8))}, 8.0)
-    child = child_of(operator, parent, space="factor", mutation_std=0.2)
+def test_noise_has_the_stated_size_in_the_balanced_factors(operator: str) -> None:
+    parent = balanced_writing(3 * torch.randn(8, 500), 0.2 * torch.randn(400, 8))
+    child = child_of(operator, parent, mutation_std=0.2)
     for i, expected in enumerate([0.2, 0.2 if operator == "M4" else 0.0]):
         noise = child.factors["m"][i] - parent.factors["m"][i]
-        assert float(noise.std()) == pytest.approx(expected * float(parent.factors["m"][i].std()), rel=0.05)
+        assert float(noise.std()) == pytest.approx(expected * float(parent.factors["m"][i].std()), rel=0.05, abs=1e-5)
 
 
 def test_m5_noise_is_uniform() -> None:
-    parent = Genotype({"m": (torch.randn(8, 500), torch.randn(400, 8))}, 8.0)
-    child = child_of("M5", parent, space="factor", mutation_std=0.2)
+    parent = balanced_writing(torch.randn(8, 500), torch.randn(400, 8))
+    child = child_of("M5", parent, mutation_std=0.2)
     noise = child.factors["m"][0] - parent.factors["m"][0]
     # A uniform variable never passes sqrt(3) standard deviations; a normal one of 4000 would.
     assert float(noise.abs().max() / noise.std()) < 1.05 * math.sqrt(3)

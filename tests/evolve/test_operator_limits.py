@@ -11,7 +11,6 @@ from redqueen.population.genotype import Genotype, distance, is_finite, norm
 
 IDS = list(OPERATORS)
 CROSSOVERS = [name for name, operator in OPERATORS.items() if operator.num_parents == 2]
-SPACES = ["delta", "factor"]
 
 
 def scaled(genotype: Genotype, factor: float) -> Genotype:
@@ -42,12 +41,11 @@ def partner(name: str, seed: int, factor: float) -> Genotype:
 PARTNERS = ["itself", "its opposite", "another size", "a founder", "a flat spectrum"]
 
 
-def child_of(operator: str, parents: list[Genotype], seed: int, space: str) -> Genotype:
+def child_of(operator: str, parents: list[Genotype], seed: int) -> Genotype:
     count = find(operator).num_parents
-    return apply(find(operator), parents[:count], [1.0, 2.0][:count], seed, space).genotype
+    return apply(find(operator), parents[:count], [1.0, 2.0][:count], seed).genotype
 
 
-@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("name", IDS)
 @given(
     seed=st.integers(0, 2**31 - 2),
@@ -57,24 +55,21 @@ def child_of(operator: str, parents: list[Genotype], seed: int, space: str) -> G
 )
 @settings(max_examples=12)
 def test_no_pair_of_parents_makes_a_child_with_a_nan_or_a_dead_component(
-    name: str, space: str, seed: int, kind: str, exponent: int, swapped: bool
+    name: str, seed: int, kind: str, exponent: int, swapped: bool
 ) -> None:
     parents = [adapter(seed), partner(kind, seed, 10.0**exponent)]
-    child = child_of(name, parents[::-1] if swapped else parents, seed, space)
+    child = child_of(name, parents[::-1] if swapped else parents, seed)
     assert is_finite(child)
     for a, b in child.factors.values():
         assert not bool(((a == 0).all(dim=1) & (b == 0).all(dim=0)).any())
 
 
-@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("name", CROSSOVERS)
 @pytest.mark.parametrize("finer", [torch.float32, torch.float64])
-def test_a_child_has_its_first_parents_dtype_whatever_the_second_parents(
-    name: str, space: str, finer: torch.dtype
-) -> None:
+def test_a_child_has_its_first_parents_dtype_whatever_the_second_parents(name: str, finer: torch.dtype) -> None:
     coarser = torch.bfloat16 if finer == torch.float32 else torch.float32
     for first, second in ((coarser, finer), (finer, coarser)):
-        child = child_of(name, [adapter(0, dtype=first), adapter(1, dtype=second)], 3, space)
+        child = child_of(name, [adapter(0, dtype=first), adapter(1, dtype=second)], 3)
         assert {part.dtype for pair in child.factors.values() for part in pair} == {first}
 
 
@@ -82,6 +77,6 @@ def test_a_child_has_its_first_parents_dtype_whatever_the_second_parents(
 def test_a_change_does_not_depend_on_the_adapters_size(name: str) -> None:
     """Operators are homogeneous: a child of ten times the adapters is ten times the child."""
     parents = [adapter(0), adapter(1)]
-    child = child_of(name, parents, 5, "delta")
-    larger = child_of(name, [scaled(parent, 10.0) for parent in parents], 5, "delta")
+    child = child_of(name, parents, 5)
+    larger = child_of(name, [scaled(parent, 10.0) for parent in parents], 5)
     assert distance(larger, scaled(child, 10.0)) < 1e-3 * norm(larger)

@@ -1,7 +1,5 @@
 """Every operator by property: what a child keeps of its parents, whatever the adapter and the seed."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -45,20 +43,19 @@ seeds = st.integers(0, 2**31 - 1)
 few = settings(max_examples=8, deadline=None)
 
 
-def child_of(name: str, parents: list[Genotype], seed: int, space: str = "delta", **constants: float) -> Child:
+def child_of(name: str, parents: list[Genotype], seed: int, **constants: float) -> Child:
     operator = tuned(find(name), constants)
-    return apply(operator, parents[: operator.num_parents], [2.0, 1.0][: operator.num_parents], seed, space)
+    return apply(operator, parents[: operator.num_parents], [2.0, 1.0][: operator.num_parents], seed)
 
 
-@pytest.mark.parametrize("space", ["delta", "factor"])
 @pytest.mark.parametrize("name", IDS)
 @given(seed=seeds, rank=st.integers(1, 14), dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float64]))
 @few
 def test_rank_names_alpha_and_dtype_are_kept_and_nothing_is_nan(
-    name: str, space: str, seed: int, rank: int, dtype: torch.dtype
+    name: str, seed: int, rank: int, dtype: torch.dtype
 ) -> None:
     parent = adapter(seed, rank, dtype)
-    child = child_of(name, [parent, adapter(seed + 1, rank, dtype)], seed, space).genotype
+    child = child_of(name, [parent, adapter(seed + 1, rank, dtype)], seed).genotype
     assert child.names == parent.names and child.alpha == parent.alpha and is_finite(child)
     for module, (a, b) in child.factors.items():
         assert a.shape == parent.factors[module][0].shape and b.shape == parent.factors[module][1].shape
@@ -66,43 +63,36 @@ def test_rank_names_alpha_and_dtype_are_kept_and_nothing_is_nan(
         assert a.is_contiguous() and b.is_contiguous()
 
 
-@pytest.mark.parametrize("space", ["delta", "factor"])
 @pytest.mark.parametrize("name", sorted(ZERO_STRENGTH))
 @given(seed=seeds)
 @few
-def test_at_zero_strength_the_child_is_the_parent(name: str, space: str, seed: int) -> None:
+def test_at_zero_strength_the_child_is_the_parent(name: str, seed: int) -> None:
     parent = adapter(seed)
-    child = child_of(name, [parent, adapter(seed + 1)], seed, space, **ZERO_STRENGTH[name])
+    child = child_of(name, [parent, adapter(seed + 1)], seed, **ZERO_STRENGTH[name])
     assert relative_change(child.genotype, parent).overall < 1e-5
     assert child.change.overall < 1e-5
 
 
-@pytest.mark.parametrize("space", ["delta", "factor"])
 @pytest.mark.parametrize("name", IDS)
 @given(seed=seeds, rank=st.integers(1, 14), dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float64]))
 @few
-def test_the_change_that_is_told_is_the_stored_childs(
-    name: str, space: str, seed: int, rank: int, dtype: torch.dtype
-) -> None:
+def test_the_change_that_is_told_is_the_stored_childs(name: str, seed: int, rank: int, dtype: torch.dtype) -> None:
     operator, parents = find(name), [adapter(seed, rank, dtype), adapter(seed + 1, rank, dtype)]
     chosen = parents[: operator.num_parents]
-    child = apply(operator, chosen, [2.0, 1.0][: len(chosen)], seed, space)
+    child = apply(operator, chosen, [2.0, 1.0][: len(chosen)], seed)
     measured = relative_change(child.genotype, parents[0])
     assert child.change.overall == pytest.approx(measured.overall, abs=1e-5)
     assert child.change.per_layer == pytest.approx(measured.per_layer, abs=1e-5)
     assert list(child.change.per_layer) == list(parents[0].names)
 
 
-@pytest.mark.parametrize("space", ["delta", "factor"])
 @pytest.mark.parametrize("name", IDS)
 @given(seed=seeds)
 @few
-def test_the_same_seed_gives_the_same_child_bit_for_bit_and_leaves_the_parents_alone(
-    name: str, space: str, seed: int
-) -> None:
+def test_the_same_seed_gives_the_same_child_bit_for_bit_and_leaves_the_parents_alone(name: str, seed: int) -> None:
     parents = [adapter(seed), adapter(seed + 1)]
     before = [clone(parent) for parent in parents]
-    first, again = (child_of(name, parents, seed, space) for _ in range(2))
+    first, again = (child_of(name, parents, seed) for _ in range(2))
     assert first.constants == again.constants and first.change == again.change
     for module, (a, b) in first.genotype.factors.items():
         assert torch.equal(a, again.genotype.factors[module][0])
@@ -142,33 +132,17 @@ def test_another_writing_of_the_parents_makes_the_same_child(name: str, seed: in
     assert relative_change(other, child).overall < 1e-3
 
 
-@pytest.mark.parametrize("name", [n for n, operator in OPERATORS.items() if operator.spaces_differ])
-def test_in_factor_space_another_writing_makes_another_child(name: str) -> None:
-    parents = [adapter(0), adapter(1)]
-    others = [rewritten(parent, 2 + i) for i, parent in enumerate(parents)]
-    child, other = (child_of(name, pair, 5, "factor").genotype for pair in (parents, others))
-    assert relative_change(other, child).overall > 0.01
-
-
-@pytest.mark.parametrize("name", [n for n, operator in OPERATORS.items() if not operator.spaces_differ])
-def test_operators_that_know_no_factor_space_make_the_same_child_in_both(name: str) -> None:
-    one, other = (child_of(name, [adapter(0), adapter(1)], 3, space).genotype for space in ("delta", "factor"))
-    assert distance(one, other) == 0.0
-
-
-@pytest.mark.parametrize("space", ["delta", "factor"])
 @pytest.mark.parametrize("name", IDS)
-def test_no_component_of_a_child_is_dead(name: str, space: str) -> None:
+def test_no_component_of_a_child_is_dead(name: str) -> None:
     # A zero column of B needs its row of A, and the other way round, or neither has a gradient ever again.
     for parents in ([adapter(0), adapter(1)], [founder(0), founder(1)], [adapter(0), founder(1)]):
-        for a, b in child_of(name, parents, 4, space).genotype.factors.values():
+        for a, b in child_of(name, parents, 4).genotype.factors.values():
             assert not bool(((a == 0).all(dim=1) & (b == 0).all(dim=0)).any())
 
 
-@pytest.mark.parametrize("space", ["delta", "factor"])
 @pytest.mark.parametrize("name", IDS)
-def test_children_of_founders_are_still_the_base_model(name: str, space: str) -> None:
-    child = child_of(name, [founder(0), founder(1)], 6, space)
+def test_children_of_founders_are_still_the_base_model(name: str) -> None:
+    child = child_of(name, [founder(0), founder(1)], 6)
     assert norm(child.genotype) == 0.0 and child.change.overall == 0.0
 
 
@@ -202,5 +176,3 @@ def test_parents_that_do_not_fit_are_refused() -> None:
         apply(find("X2"), [adapter(0), adapter(1, rank=3)], [0.0, 0.0], 0)
     with pytest.raises(ValueError, match="takes 2 parent"):
         apply(find("X2"), [adapter(0)], [0.0], 0)
-    with pytest.raises(ValueError, match="delta, factor"):
-        apply(replace(find("M4")), [adapter(0)], [0.0], 0, "dense")

@@ -26,7 +26,6 @@ OPTIONS = (
     "evolve.replacement=steady_state",
     "evolve.child_rating=inherit",
     "evolve.child_moments=inherit",
-    "evolve.space=factor",
     "evolve.constants={M1 = {mutation_std = 0.05}, M4 = {mutation_std = 0.05}}",
 )
 
@@ -58,7 +57,7 @@ def test_every_task_has_its_class_and_what_the_counter_pressures_read(journal: J
 
 def test_births_say_what_the_operator_acted_on_and_how_far_each_layer_moved(journal: Journal) -> None:
     births = journal.query("SELECT * FROM birth")
-    assert births and {b["space"] for b in births} == {"factor"}
+    assert births and {b["space"] for b in births} == {"delta"}
     for birth in births:
         layers = json.loads(birth["layer_changes"])
         assert len(layers) > 1 and all(change >= 0 for change in layers.values())

@@ -12,7 +12,6 @@ from typing import Any
 from redqueen.commands.adapter_base import base_name, base_sha256, same_base
 from redqueen.errors import UserError
 from redqueen.evolve.operators import OPERATORS, Operator, apply, constants_of, find
-from redqueen.evolve.variation import SPACES, Space
 from redqueen.files import making_folder
 from redqueen.population.peft import Adapter, read_adapter, write_adapter
 
@@ -22,29 +21,27 @@ _MUST_AGREE = ("r", "lora_alpha")
 def breed_folders(
     operator: str,
     parents: Sequence[Path],
-    space: str,
     seed: int,
     fitness: Sequence[float] | None,
     out: Path,
 ) -> dict[str, Any]:
     """Make one child from PEFT folders and write it to ``out``, which PEFT then loads.
 
-    Returns, ready for JSON, ``operator``, ``space``, ``seed``, ``parents``, ``constants``, ``relative_change``
+    Returns, ready for JSON, ``operator``, ``seed``, ``parents``, ``constants``, ``relative_change``
     (``overall`` and each module, against the first parent) and ``seconds`` (the operator, without files). The same is
     written beside the child as ``breeding.json``. ``fitness`` is one number a parent; without it they count as equal.
     Raises UserError for anything that does not fit, and then nothing is written.
     """
     chosen = find(operator)
-    space_name = _check_arguments(chosen, parents, space, seed, fitness, out)
+    _check_arguments(chosen, parents, seed, fitness, out)
     adapters = [read_adapter(Path(folder)) for folder in parents]
     for other in adapters[1:]:
         _check_fit(adapters[0], other)
     start = time.perf_counter()
-    child = apply(chosen, [a.genotype for a in adapters], fitness or [0.0] * len(adapters), seed, space_name)
+    child = apply(chosen, [a.genotype for a in adapters], fitness or [0.0] * len(adapters), seed)
     seconds = time.perf_counter() - start
     record = {
         "operator": operator,
-        "space": space,
         "seed": seed,
         "parents": [str(folder) for folder in parents],
         "fitness": list(fitness) if fitness else None,
@@ -66,9 +63,8 @@ def operators_table() -> str:
     lines = []
     for operator in OPERATORS.values():
         constants = ", ".join(f"{name} {value:g}" for name, value in constants_of(operator).items())
-        spaces = "delta, factor" if operator.spaces_differ else "the same in both spaces"
         parents = f"{operator.num_parents} parent{'s' if operator.num_parents > 1 else ''}"
-        lines.append(f"{operator.id:12} {operator.name} ({operator.family}, {parents}; {spaces})")
+        lines.append(f"{operator.id:12} {operator.name} ({operator.family}, {parents})")
         lines.append(f"{'':12} {operator.formula}")
         lines.append(f"{'':12} {f'constants: {constants}; ' if constants else ''}ground: {operator.ground}")
     return "\n".join(lines)
@@ -82,7 +78,6 @@ def operator_rows() -> list[dict[str, Any]]:
             "name": operator.name,
             "family": operator.family,
             "num_parents": operator.num_parents,
-            "spaces_differ": operator.spaces_differ,
             "formula": operator.formula,
             "constants": constants_of(operator),
             "ground": operator.ground,
@@ -94,12 +89,11 @@ def operator_rows() -> list[dict[str, Any]]:
 def _check_arguments(
     operator: Operator,
     parents: Sequence[Path],
-    space: str,
     seed: int,
     fitness: Sequence[float] | None,
     out: Path,
-) -> Space:
-    """What can be said before a file is read; returns the space by its type."""
+) -> None:
+    """Refuse what can be refused before a file is read."""
     if len(parents) != operator.num_parents:
         raise UserError(f"--parents: {operator.id} takes {operator.num_parents} folder(s), {len(parents)} given")
     if fitness and len(fitness) != len(parents):
@@ -113,10 +107,6 @@ def _check_arguments(
         raise UserError(f"--parents: {parents[0]} is given twice; a crossover needs two different adapters")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"--out {out} exists already: choose a folder to be made")
-    named = next((known for known in SPACES if known == space), None)
-    if named is None:
-        raise UserError(f"--space {space!r} is unknown: choose {' or '.join(SPACES)}")
-    return named
 
 
 def _check_fit(one: Adapter, other: Adapter) -> None:

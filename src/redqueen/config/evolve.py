@@ -55,8 +55,6 @@ class EvolveConfig(Section):
     """How far a gene moves at a birth: times this or divided by it. Ours: as population-based training has it."""
     constants: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
-    space: Literal["delta", "factor"] = "delta"
-    """Whether operators act on the adapter's effect or on its factors. Ours: one dW, one child."""
     child_rating: Literal["reset", "inherit"] = "reset"
     """A newborn's rating; ``inherit``: the parents' mean mu, their sigma doubled but at most a newcomer's.
     Re-implementation: reset."""

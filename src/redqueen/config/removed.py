@@ -45,6 +45,7 @@ REMOVED: dict[str, Removed] = {
     "evolve.migrate_every_steps": Removed(50, "evolve.num_islands was removed"),
     "match.payoff_decay_frac": Removed(0.95, "the matrix of payoffs was read by evolve.replacement = crowding alone"),
     "evolve.children_per_birth": Removed(1, NEVER_SHOWN),
+    "evolve.space": Removed("delta", "children depended on how an adapter is written, not on what it does"),
     "evolve.preserve_norm": Removed(False, NEVER_SHOWN),
     "learn.length_neutral": Removed(False, "it did not keep answers longer in its experiment"),
     "distill.max_answers": Removed(0, "a run keeps at most 50,000 answers to distil"),

@@ -1,8 +1,7 @@
 """Crossover by whole layers, whole components and linear combination: X2, X3, X4, X5, X8, and the controls.
 
-In delta space a combination is one of dW: both parents are written in common bases, their cores combined, and the
-result, of rank 2r, is cut back to r by SVD. In factor space A and B are combined each for itself, which is another
-child for every writing of the same parents. X2 and X3 take the same things in both spaces. At share 0 (X4: eta 1) the
+A combination is one of dW: both parents are written in common bases, their cores combined, and the
+result, of rank 2r, is cut back to r by SVD. At share 0 (X4: eta 1) the
 child is parent 1.
 """
 
@@ -135,15 +134,15 @@ def linear(breeding: Breeding, constants: LinearConstants) -> Variation:
 def slerp(breeding: Breeding, constants: SlerpConstants) -> Variation:
     """X8: along the arc between the parents, module by module, so that a mean does not shrink unlike parents.
 
-    Weights sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, omega the angle between the two dW (in factor
-    space between the two A, and between the two B). Parallel, opposite or empty modules are combined linearly.
+    Weights sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, omega the angle between the two dW.
+    Parallel, opposite or empty modules are combined linearly.
     Ground: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
     """
     return merged(breeding, lambda x, y: _on_arc(x, y, constants.share_frac), asdict(constants))
 
 
 def combined(breeding: Breeding, weights: Weights, constants: dict[str, float]) -> Variation:
-    """c1 dW1 + c2 dW2 cut to the parents' rank (delta), or c1 A1 + c2 A2 and c1 B1 + c2 B2 (factor)."""
+    """c1 dW1 + c2 dW2 cut to the parents' rank."""
     return merged(breeding, lambda x, y: weights[0] * x + weights[1] * y, constants)
 
 
@@ -153,20 +152,17 @@ def merged(
     constants: dict[str, float],
     singular_bases: bool = False,
 ) -> Variation:
-    """Merge two parents by a rule on matrices (L, m, n): on A and on B (factor), or on cores, cut to rank (delta).
+    """Merge two parents by a rule on their cores (L, m, m), and cut the result to their rank.
 
     A rule that looks at single entries needs ``singular_bases``, lest the entries depend on how a parent is written.
     """
     squares: Squares = {}
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        (a1, b1), (a2, b2) = stacked
-        if breeding.space == "factor":
-            return revived(merge(a1, a2), merge(b1, b2), breeding.rng)
         pair = joint(stacked)
         if singular_bases:
             pair = in_singular_bases(pair)
-        child, core = cut(pair, merge(*pair.cores), a1.shape[1])
+        child, core = cut(pair, merge(*pair.cores), stacked[0][0].shape[1])
         squares.update(zip(names, squares_of(core, pair.cores[0]), strict=True))
         return revived(*balanced(child), breeding.rng)
 

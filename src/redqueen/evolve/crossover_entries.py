@@ -1,9 +1,9 @@
 """Crossover entry by entry: X1 DARE, X6 TIES, X7 DELLA, X9 Fisher.
 
 The literature's rules look at single entries. A dense dW of a 7B layer has too many, and those of A and B change with
-the writing, so in delta space the entries are coordinates that dW itself defines: for X1 those of dW in its own output
+the writing, so the entries are coordinates that dW itself defines: for X1 those of dW in its own output
 directions (U^T dW, r x in), for X6, X7 and X9 those of both parents in the joint singular bases of the pair (cores of
-at most 2r x 2r). In factor space they are the entries of A and of B as written.
+at most 2r x 2r).
 """
 
 from __future__ import annotations
@@ -70,21 +70,17 @@ def dare(breeding: Breeding, constants: DareConstants) -> Variation:
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         rank = stacked[0][0].shape[1]
-        if breeding.space == "delta":
-            outputs = output_bases(stacked)
-            wide = dare_wide(outputs, breeding.rng, constants)
-            child, core = cut(wide, wide.cores[0] + wide.cores[1], rank)
-            squares.update(zip(names, squares_beside(outputs, wide, core), strict=True))
-            return revived(*balanced(child), breeding.rng)
-        (a1, b1), (a2, b2) = ([_rescaled(part, constants.drop_frac, breeding.rng) for part in pair] for pair in stacked)
-        w = constants.share_frac
-        return revived((1 - w) * a1 + w * a2, (1 - w) * b1 + w * b2, breeding.rng)
+        outputs = output_bases(stacked)
+        wide = dare_wide(outputs, breeding.rng, constants)
+        child, core = cut(wide, wide.cores[0] + wide.cores[1], rank)
+        squares.update(zip(names, squares_beside(outputs, wide, core), strict=True))
+        return revived(*balanced(child), breeding.rng)
 
     return Variation(map_stacks(breeding.parents, change), asdict(constants), squares)
 
 
 def dare_wide(outputs: Outputs, rng: torch.Generator, constants: DareConstants) -> Joint:
-    """X1 in delta space before the cut: the parents, weighted, dropped and rescaled; their sum is the child."""
+    """X1 before the cut: the parents, weighted, dropped and rescaled; their sum is the child."""
     new_rows = []
     for (a, _), turn, weight in zip(
         outputs.parts, outputs.turns, (1 - constants.share_frac, constants.share_frac), strict=True
@@ -151,11 +147,6 @@ def _fallen(shape: torch.Size, drop_frac: float, rng: torch.Generator) -> Tensor
     size = shape.numel()
     words = torch.empty(-(-size // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=rng)
     return words.view(torch.int16)[:size].view(shape) < round(drop_frac * _STEPS) - _STEPS // 2
-
-
-def _rescaled(part: Tensor, drop_frac: float, rng: torch.Generator) -> Tensor:
-    """Drop entries with probability ``drop_frac`` and rescale the others to match."""
-    return part.masked_fill(_fallen(part.shape, drop_frac, rng), 0.0).div_(_kept_frac(drop_frac))
 
 
 def _dropped(part: Tensor, drop_fracs: Tensor, rng: torch.Generator) -> Tensor:

@@ -107,7 +107,7 @@ def breed(
     old = individuals[planned.replaced]
     parents = [individuals[name] for name in planned.parents]
     name = f"{old.id.split('.')[0]}.{step}"
-    birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed, space="none")
+    birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed)
     child = Individual(name, old.role, old.slot, rating.newcomer(), step, planned.parents, planned.operator)
     if rules.genes:
         dice = np.random.default_rng([planned.rng_seed, 1])
@@ -122,7 +122,6 @@ def breed(
         [genotypes[parent] for parent in planned.parents],
         [fitness[parent] for parent in planned.parents],
         planned.rng_seed,
-        rules.space,
     )
     if rules.child_rating == "inherit":
         child = replace(
@@ -134,7 +133,6 @@ def breed(
         birth,
         constants=made.constants,
         relative_change=made.change.overall,
-        space=rules.space,
         layer_changes=made.change.per_layer,
     )
     return Newborn(child, made.genotype, birth, parents[0].id if rules.child_moments == "inherit" else None)

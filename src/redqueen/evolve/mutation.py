@@ -1,8 +1,7 @@
 """Mutation: one parent, a changed child. M1 to M6.
 
 In delta space noise acts on the balanced factors U sqrt(S), sqrt(S) V^T with fixed signs, so the child depends on dW
-alone; in factor space it acts on A and B as they are written, as the literature does. M1 and M6 are defined on singular
-components and are the same in both. At strength zero every mutation gives its parent back.
+alone. M1 and M6 are defined on singular components. At strength zero every mutation gives its parent back.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from redqueen.evolve.layers import Names, map_stacks
 from redqueen.evolve.spectrum import balanced, revived, spectrum
-from redqueen.evolve.variation import Breeding, NotNegative, Share, Space, Variation, normal_like
+from redqueen.evolve.variation import Breeding, NotNegative, Share, Variation, normal_like
 from redqueen.population.genotype import Factors, Genotype
 
 
@@ -103,7 +102,7 @@ def input_noise(breeding: Breeding, constants: InputNoiseConstants) -> Variation
     """
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        a, b = _writing(stacked[0], breeding.space)
+        a, b = balanced(spectrum(stacked[0]))
         noise = 2 * torch.rand(a.shape, generator=breeding.rng, dtype=a.dtype) - 1
         return revived(a + constants.mutation_std * math.sqrt(3) * _std(a) * noise, b, breeding.rng)
 
@@ -113,13 +112,13 @@ def input_noise(breeding: Breeding, constants: InputNoiseConstants) -> Variation
 def mask_components(breeding: Breeding, constants: MaskConstants) -> Variation:
     """M3: remove ceil(rho r) random components of dW, in each module its own.
 
-    Only B's column is zeroed and A's row stays: were both zero, neither would have a gradient again. In factor space a
-    component is a column of B as written. Ground: paper; the revival is ours.
+    Only B's column is zeroed and A's row stays: were both zero, neither would have a gradient again. Ground: paper; the
+    revival is ours.
     """
     num_masked = math.ceil(constants.mask_frac * breeding.parents[0].rank - 1e-9)
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        a, b = _writing(stacked[0], breeding.space)
+        a, b = balanced(spectrum(stacked[0]))
         order = torch.rand(b.shape[0], b.shape[2], generator=breeding.rng).argsort(dim=1)
         kept = torch.ones(b.shape[0], b.shape[2], dtype=b.dtype).scatter(1, order[:, :num_masked], 0.0)
         return revived(a, b * kept[:, None, :], breeding.rng)
@@ -155,16 +154,11 @@ def _noisy(breeding: Breeding, mutation_std: float, only: set[str] | None) -> Ge
     """Gaussian noise on both factors of the chosen modules (None: all), relative to each factor's own std."""
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
-        a, b = _writing(stacked[0], breeding.space)
+        a, b = balanced(spectrum(stacked[0]))
         noisy_a = a + mutation_std * _std(a) * normal_like(a, breeding.rng)
         return revived(noisy_a, b + mutation_std * _std(b) * normal_like(b, breeding.rng), breeding.rng)
 
     return map_stacks(breeding.parents, change, only)
-
-
-def _writing(factors: Factors, space: Space) -> Factors:
-    """The factors that the noise acts on: balanced in delta space, as they are in factor space."""
-    return balanced(spectrum(factors)) if space == "delta" else factors
 
 
 def _std(part: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from redqueen.errors import UserError, first_fault
 from redqueen.evolve import crossover as cross
 from redqueen.evolve import crossover_entries as entries
 from redqueen.evolve import mutation as mutate
-from redqueen.evolve.variation import SPACES, Breeding, Space, Variation
+from redqueen.evolve.variation import Breeding, Variation
 from redqueen.population.genotype import (
     Genotype,
     RelativeChange,
@@ -34,7 +34,6 @@ class Operator:
     name: str
     family: Family
     num_parents: int
-    spaces_differ: bool
     formula: str
     ground: str
     apply: Callable[[Breeding, Any], Variation]
@@ -52,103 +51,103 @@ class Child:
 
 _LIST = (
     Operator(
-        "M1", "spectral", "mutation", num_parents=1, spaces_differ=False,
+        "M1", "spectral", "mutation", num_parents=1,
         formula="S_i <- S_i exp(e z_i); U, V turned by small Cayley rotations",
         ground="paper; rotation's scale ours",
         apply=mutate.spectral, constants=mutate.SpectralConstants(),
     ),
     Operator(
-        "M2", "layer-selective Gaussian", "mutation", num_parents=1, spaces_differ=True,
+        "M2", "layer-selective Gaussian", "mutation", num_parents=1,
         formula="in a random third of the modules: factor += e std(factor) z",
         ground="paper",
         apply=mutate.layer_noise, constants=mutate.LayerNoiseConstants(),
     ),
     Operator(
-        "M3", "component masking", "mutation", num_parents=1, spaces_differ=True,
+        "M3", "component masking", "mutation", num_parents=1,
         formula="zero ceil(rho r) random singular components, each module its own",
         ground="paper; revival ours",
         apply=mutate.mask_components, constants=mutate.MaskConstants(),
     ),
     Operator(
-        "M4", "full Gaussian", "mutation", num_parents=1, spaces_differ=True,
+        "M4", "full Gaussian", "mutation", num_parents=1,
         formula="every factor += e std(factor) z",
         ground="paper",
         apply=mutate.full_noise, constants=mutate.NoiseConstants(),
     ),
     Operator(
-        "M5", "NEFTune-style", "mutation", num_parents=1, spaces_differ=True,
+        "M5", "NEFTune-style", "mutation", num_parents=1,
         formula="A += e std(A) sqrt(3) U(-1, 1)",
         ground="paper names it; scale ours",
         apply=mutate.input_noise, constants=mutate.InputNoiseConstants(),
     ),
     Operator(
-        "M6", "rank perturbation", "mutation", num_parents=1, spaces_differ=False,
+        "M6", "rank perturbation", "mutation", num_parents=1,
         formula="the weakest ceil(rho r) components get random directions, S kept",
         ground="paper names it; definition ours",
         apply=mutate.redraw_weakest, constants=mutate.RedrawConstants(),
     ),
     Operator(
-        "X1", "DARE", "crossover", num_parents=2, spaces_differ=True,
+        "X1", "DARE", "crossover", num_parents=2,
         formula="drop entries with p, rescale by 1 / (1 - p), mean of the parents, cut to rank r",
         ground="paper; mean from re-implementations; coordinates ours",
         apply=entries.dare, constants=entries.DareConstants(),
     ),
     Operator(
-        "X2", "layer-wise", "crossover", num_parents=2, spaces_differ=False,
+        "X2", "layer-wise", "crossover", num_parents=2,
         formula="each module whole from one random parent",
         ground="paper",
         apply=cross.layerwise, constants=cross.LayerwiseConstants(),
     ),
     Operator(
-        "X3", "SVD subspace", "crossover", num_parents=2, spaces_differ=False,
+        "X3", "SVD subspace", "crossover", num_parents=2,
         formula="components 1..k of parent 1, k+1..r of parent 2; k ~ U{1..r-1}",
         ground="paper",
         apply=cross.svd_subspace, constants=cross.SubspaceConstants(),
     ),
     Operator(
-        "X4", "extrapolative", "crossover", num_parents=2, spaces_differ=True,
+        "X4", "extrapolative", "crossover", num_parents=2,
         formula="worse + eta (better - worse); eta ~ U[1, 1.5]",
         ground="paper; eta from re-implementations",
         apply=cross.extrapolative, constants=cross.ExtrapolativeConstants(),
     ),
     Operator(
-        "X5", "linear", "crossover", num_parents=2, spaces_differ=True,
+        "X5", "linear", "crossover", num_parents=2,
         formula="(1 - w) dW1 + w dW2; w ~ U[0, 1]",
         ground="paper names it; w ours",
         apply=cross.linear, constants=cross.LinearConstants(),
     ),
     Operator(
-        "X6", "TIES", "crossover", num_parents=2, spaces_differ=True,
+        "X6", "TIES", "crossover", num_parents=2,
         formula="trim to the largest 20 %, elect signs, mean of the agreeing entries",
         ground="paper names it; Yadav et al. 2023; coordinates ours",
         apply=entries.ties, constants=entries.TiesConstants(),
     ),
     Operator(
-        "X7", "DELLA", "crossover", num_parents=2, spaces_differ=True,
+        "X7", "DELLA", "crossover", num_parents=2,
         formula="drop by magnitude rank, rescale, elect signs, mean of the agreeing entries",
         ground="paper names it; Deep et al. 2024; numbers and coordinates ours",
         apply=entries.della, constants=entries.DellaConstants(),
     ),
     Operator(
-        "X8", "SLERP", "crossover", num_parents=2, spaces_differ=True,
+        "X8", "SLERP", "crossover", num_parents=2,
         formula="half way along the arc between the parents, module by module",
         ground="paper names it; Shoemake 1985; half ours",
         apply=cross.slerp, constants=cross.SlerpConstants(),
     ),
     Operator(
-        "X9", "Fisher", "crossover", num_parents=2, spaces_differ=True,
+        "X9", "Fisher", "crossover", num_parents=2,
         formula="sum w x^3 / sum w x^2, entry by entry: importance is the squared entry",
         ground="paper names it; Matena and Raffel 2022; importance and coordinates ours",
         apply=entries.fisher, constants=entries.FisherConstants(),
     ),
     Operator(
-        "copy_parent", "copy of parent 1", "control", num_parents=1, spaces_differ=False,
+        "copy_parent", "copy of parent 1", "control", num_parents=1,
         formula="dW1",
         ground="control",
         apply=cross.copy_parent, constants=cross.NoConstants(),
     ),
     Operator(
-        "linear_0_5", "mean of the parents", "control", num_parents=2, spaces_differ=True,
+        "linear_0_5", "mean of the parents", "control", num_parents=2,
         formula="(dW1 + dW2) / 2, cut to rank r",
         ground="control",
         apply=cross.linear_half, constants=cross.NoConstants(),
@@ -183,24 +182,21 @@ def apply(
     parents: Sequence[Genotype],
     fitness: Sequence[float],
     rng_seed: int,
-    space: Space = "delta",
 ) -> Child:
     """Make one child; the same seed gives the same child.
 
     The child is made on the CPU, wherever the parents are, so that a seed means the same on every device.
-    ``fitness`` has one number a parent and only X4 reads it. Raises ValueError for the wrong number of parents, parents
-    of different shape, or an unknown space.
+    ``fitness`` has one number a parent and only X4 reads it. Raises ValueError for the wrong number of parents, or
+    parents of different shape.
     """
     if len(parents) != operator.num_parents or len(fitness) != len(parents):
         raise ValueError(f"{operator.id} takes {operator.num_parents} parent(s), each with its fitness")
-    if space not in SPACES:
-        raise ValueError(f"unknown space {space!r}: choose one of {', '.join(SPACES)}")
     if not all(same_shape(parents[0], other) for other in parents[1:]):
         raise ValueError("the parents differ in modules, shapes, rank or alpha")
     parents = [on_cpu(parent) for parent in parents]
     rng = torch.Generator().manual_seed(rng_seed)
     with torch.no_grad():
-        made = operator.apply(Breeding(parents, fitness, rng, space), operator.constants)
+        made = operator.apply(Breeding(parents, fitness, rng), operator.constants)
     return Child(made.genotype, made.constants, _change(made, parents[0]))
 
 

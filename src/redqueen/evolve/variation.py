@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -12,20 +12,14 @@ from torch import Tensor
 
 from redqueen.population.genotype import Genotype, Squares
 
-Space = Literal["delta", "factor"]
-"""``delta``: the child depends on the parents' dW alone. ``factor``: A and B are varied as they are written."""
-
-SPACES: tuple[Space, ...] = ("delta", "factor")
-
 
 @dataclass(frozen=True)
 class Breeding:
-    """What every operator is given: the parents with their fitness, the fitter or first one first; dice; the space."""
+    """What every operator is given: the parents with their fitness, the fitter or first one first; dice."""
 
     parents: Sequence[Genotype]
     fitness: Sequence[float]
     rng: torch.Generator
-    space: Space
 
 
 @dataclass(frozen=True)

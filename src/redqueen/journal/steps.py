@@ -61,7 +61,7 @@ class StepWriter:
                     json_text(b.constants),
                     str(b.rng_seed),
                     finite(b.relative_change),
-                    b.space,
+                    "delta" if b.parents else "none",
                     json_text(b.layer_changes),
                 )
                 for b in births

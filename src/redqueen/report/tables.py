@@ -111,7 +111,6 @@ def birth_rows(view: RunView) -> list[list[str]]:
     rows = []
     for row, parents in view.births[-MAX_BIRTHS:]:
         constants = ", ".join(f"{name} {value:.3g}" for name, value in json_of(row, "constants").items())
-        constants += f"{', ' if constants else ''}{row['space']} space" if parents else ""
         change = _change(row)
         names = " and ".join(parents)
         rows.append(
