@@ -37,7 +37,7 @@ from scipy.stats import t as student_t
 from redqueen.commands.evaluate import evaluate
 from redqueen.config import Config, load_config
 from redqueen.journal import Journal
-from redqueen.remote.command import serve_command
+from redqueen.remote.server import serve_command
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import JOURNAL
 

@@ -281,11 +281,11 @@ def test_what_would_do_nothing_or_is_no_number_is_refused(override: str, complai
 @pytest.mark.parametrize(
     ("overrides", "complaint"),
     [
-        (['sampler.urls=["http://127.0.0.1:80000"]'], r"sampler\.urls: 'http://127.0.0.1:80000' is no address"),
-        (['sampler.urls=["http://127.0.0.1:abc"]'], r"sampler\.urls: 'http://127.0.0.1:abc' is no address"),
-        (['sampler.urls=["http://a:1/v1/"]'], r"is no address of a server: .*without /v1"),
+        (['sampler.urls=["http://127.0.0.1:80000"]'], r"sampler\.urls: 'http://127.0.0.1:80000' is not the address"),
+        (['sampler.urls=["http://127.0.0.1:abc"]'], r"sampler\.urls: 'http://127.0.0.1:abc' is not the address"),
+        (['sampler.urls=["http://a:1/v1/"]'], r"is not the address of a server: .*without /v1"),
         (['sampler.urls=["http://a:1", "http://a:1/"]'], r"an address is there twice"),
-        (['sampler.urls=["localhost:8000"]'], r"sampler\.urls: 'localhost:8000' is no address of a server"),
+        (['sampler.urls=["localhost:8000"]'], r"sampler\.urls: 'localhost:8000' is not the address of a server"),
         (['sampler.urls=["ftp://host"]'], r"write it as http://127\.0\.0\.1:8000"),
         (['sampler.urls=["http://a", "http://a"]'], "an address is there twice"),
         (["sampler.urls=[]"], "at least 1 item"),

@@ -38,7 +38,7 @@ from redqueen.policy.memory import (
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.content_filter import ContentFilter, load_content_filter
-from redqueen.remote.opening import open_fleet
+from redqueen.remote.fleet import open_fleet
 from redqueen.remote.sampler import RemoteSampler
 from redqueen.timing import Report, unheard
 from redqueen.verify.opening import open_verifier
@@ -186,7 +186,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         length, strings = max_new_tokens or limits.solve_new_tokens, usual_stops if stops is None else stops
         stopper = stop_strings(strings, tokenizer)
         if fleet:
-            made = RemoteSampler(fleet, length, ends, limits.max_positions, temperature, strings, stopper, report)
+            made = RemoteSampler(fleet, length, ends, temperature, strings, stopper, report)
         else:
             made = TorchSampler(
                 bank, length, ends, temperature, top_p, solve.max_rows,

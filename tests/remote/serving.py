@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from tiny_models import SHAPE, tiny_model
+from tiny_models import tiny_model
 from transformers import AutoModelForCausalLM
 
 from redqueen.config import LearnConfig
@@ -34,7 +34,6 @@ class SmallServer:
     """A running ``small_server.py``."""
 
     folder: Path
-    longest: int = 256
     port: int = 0
     process: subprocess.Popen = field(init=False)
 
@@ -48,7 +47,7 @@ class SmallServer:
     def start(self) -> None:
         """Start it, again on the same port, and wait until it listens."""
         script = Path(__file__).with_name("small_server.py")
-        command = [sys.executable, str(script), str(self.folder), str(self.port), str(self.longest)]
+        command = [sys.executable, str(script), str(self.folder), str(self.port)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
 
@@ -105,12 +104,10 @@ def learn(bank: AdapterBank, spread: float, seed: int) -> None:
 
 @contextmanager
 def opened(store: TorchStore, *servers: SmallServer, **settings: float) -> Iterator[Fleet]:
-    """A fleet over servers, opened and closed again; what it says is in ``fleet.said``."""
+    """A fleet over servers, opened and closed again."""
     options: dict = {"reconnect_s": 60.0, "canary_tolerance": 0.01} | settings
     config = SamplerConfig(kind="vllm", urls=[server.url for server in servers], **options)
-    said: list[str] = []
-    fleet = Fleet(config, Versions(store.bank, store, ""), Probe(store.bank, PROMPTS, 0.75), 64, said.append)
-    fleet.said = said
+    fleet = Fleet(config, Versions(store.bank, store, ""), Probe(store.bank, PROMPTS))
     try:
         fleet.open()
         yield fleet
@@ -120,4 +117,4 @@ def opened(store: TorchStore, *servers: SmallServer, **settings: float) -> Itera
 
 def sampler(fleet: Fleet, **options: object) -> RemoteSampler:
     settings: dict = {"max_new_tokens": 8, "end_tokens": [END]} | options
-    return RemoteSampler(fleet, max_positions=SHAPE["max_position_embeddings"], **settings)
+    return RemoteSampler(fleet, **settings)

@@ -4,7 +4,7 @@ It shares nothing with the bank: each adapter is merged into a copy of the base'
 library's own. ``POST /fault`` with ``{"name": ..., "times": n}`` switches a fault on for the next n times (-1: for
 good).
 
-Arguments: a model folder, a port, and the longest text that it says it takes.
+Arguments: a model folder and a port.
 """
 
 import json
@@ -18,18 +18,15 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 FAULTS = ("base", "wrong", "missing", "stale", "raw", "narrow", "load", "hang", "strange")
-FAULTS += ("decode", "long", "displace")
-LONG = 40
-"""Tokens of a text from which the fault "long" sets in."""
+FAULTS += ("decode", "displace")
 
 
 class Engine:
-    def __init__(self, folder: str, longest: int) -> None:
+    def __init__(self, folder: str) -> None:
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
         tokenizer = Path(folder) / "tokenizer.json"
         self.tokenizer = AutoTokenizer.from_pretrained(folder) if tokenizer.exists() else None
         self.weights = dict(self.model.named_parameters())
-        self.longest = longest
         self.adapters: dict[str, dict[str, torch.Tensor]] = {}
         self.faults: dict[str, int] = {}
         self.cache: dict[tuple[str, tuple[int, ...]], torch.Tensor] = {}
@@ -60,7 +57,7 @@ class Engine:
 
     def logits(self, name: str, tokens: torch.Tensor) -> torch.Tensor:
         """Logits (rows, vocabulary) behind ``tokens`` (rows, length)."""
-        if self.faulty("base") or (tokens.shape[1] >= LONG and self.faulty("long")):
+        if self.faulty("base"):
             merged = {}
         elif self.faulty("wrong"):
             merged = self.adapters[next(other for other in [*self.adapters, name] if other != name)]
@@ -148,7 +145,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         engine = self.engine
-        cards = [{"id": "base", "max_model_len": engine.longest}, *({"id": name} for name in engine.adapters)]
+        cards = [{"id": "base"}, *({"id": name} for name in engine.adapters)]
         self.answer(200, {"data": cards, "num_loads": engine.num_loads})
 
     def do_POST(self) -> None:
@@ -182,7 +179,7 @@ class Handler(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    Handler.engine = Engine(sys.argv[1], int(sys.argv[3]))
+    Handler.engine = Engine(sys.argv[1])
     server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()

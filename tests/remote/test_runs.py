@@ -77,7 +77,7 @@ def play(config: Config, server: Killable, folder: Path) -> None:
 def test_a_run_goes_on_when_its_server_is_killed_and_comes_back(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    server = SmallServer(embedded_folder(), longest=1024)
+    server = SmallServer(embedded_folder())
     try:
         config = load_config(QUICK, [*SHORT, f'sampler.urls=["{server.url}"]', "run.num_steps=3"])
         play(config, server, tmp_path / "run")

@@ -47,6 +47,7 @@ REMOVED: dict[str, Removed] = {
     "evolve.children_per_birth": Removed(1, NEVER_SHOWN),
     "evolve.space": Removed("delta", "children depended on how an adapter is written, not on what it does"),
     "evolve.preserve_norm": Removed(False, NEVER_SHOWN),
+    "sampler.load_s": Removed(60.0, "sampler.answer_s bounds the loading of an adapter too"),
     "learn.length_neutral": Removed(False, "it did not keep answers longer in its experiment"),
     "distill.max_answers": Removed(0, "a run keeps at most 50,000 answers to distil"),
 }

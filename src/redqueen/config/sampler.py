@@ -25,10 +25,8 @@ class SamplerConfig(Section):
     """Requests under way at each server. Ours: each is a prompt with all its samples, so the batch is some times as
     large; the server queues what it has no room for."""
     answer_s: float = Field(default=600.0, gt=0)
-    """Seconds in which a server must answer a request; one that does not counts as lost. Ours: far longer than the
-    longest completions of a full batch; a server that hangs is alive, and must be found too."""
-    load_s: float = Field(default=60.0, gt=0)
-    """Seconds in which a server must load one adapter. Ours: hundreds of megabytes from a shared disk."""
+    """Seconds in which a server must answer a request, or load an adapter; one that does not counts as lost. Ours: far
+    longer than the longest completions of a full batch; a server that hangs is alive, and must be found too."""
     reconnect_s: float = Field(default=600.0, gt=0)
     """Seconds that a run waits when no server is left, before it stops. Ours: a large base loads for minutes."""
     importance_cap: float = Field(default=2.0, ge=1)
@@ -44,7 +42,9 @@ class SamplerConfig(Section):
     def _addresses(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
         for url in urls:
             if not _is_address(url):
-                raise ValueError(f"{url!r} is no address of a server: write it as http://127.0.0.1:8000, without /v1")
+                raise ValueError(
+                    f"{url!r} is not the address of a server: write it as http://127.0.0.1:8000, without /v1"
+                )
         if len({url.rstrip("/") for url in urls}) < len(urls):
             raise ValueError("an address is there twice: name each server once")
         return urls

@@ -1,4 +1,4 @@
-"""The sampler whose completions are written by vLLM servers: tokens there and back, ends found by our own rules."""
+"""The sampler whose completions come from vLLM servers: tokens there and back, cut by our own stopping rules."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from redqueen.errors import UserError
 from redqueen.nouns import Completion, Request
 from redqueen.policy.decoding import StopStrings
-from redqueen.remote.fleet import Fleet, Wish
+from redqueen.remote.fleet import Fleet
 from redqueen.remote.server import Sampled
 from redqueen.timing import Report, unheard
 
@@ -21,8 +20,7 @@ class RemoteSampler:
     """Implements ``Sampler`` over a fleet of servers.
 
     ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``end_tokens`` end a completion (and belong
-    to it), and so do the strings of ``stops``, which ``stopper`` finds; ``max_positions`` are the base's. ``report`` is
-    told of each call's prompts and new tokens as they come.
+    to it), and so do the strings of ``stops``, which ``stopper`` finds. ``report`` is told of prompts and new tokens.
     """
 
     def __init__(
@@ -30,26 +28,18 @@ class RemoteSampler:
         fleet: Fleet,
         max_new_tokens: int,
         end_tokens: Sequence[int],
-        max_positions: int,
         temperature: float = 1.0,
         stops: Sequence[str] = (),
         stopper: StopStrings | None = None,
         report: Report = unheard,
     ) -> None:
         self.fleet, self.max_new_tokens, self.end_tokens = fleet, max_new_tokens, frozenset(end_tokens)
-        self.longest = max_positions - max_new_tokens
         self.temperature, self.stops, self.stopper, self.report = temperature, tuple(stops), stopper, report
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
-        """Return the completions of each request. Raises UserError for a prompt that is empty or too long."""
-        for request in requests:
-            if not 0 < len(request.prompt) <= self.longest:
-                raise UserError(
-                    f"a prompt has {len(request.prompt)} tokens, and there is room for 1 to {self.longest} before "
-                    f"{self.max_new_tokens} new ones: shorten the prompt or lower max_new_tokens"
-                )
+        """Return the completions of each request. Raises UserError when a server refuses one, as too long say."""
         asked = [request for request in requests if request.num_samples]
-        answers = iter(self.fleet.ask([Wish(r.slot, self._body(r)) for r in asked], self.report) if asked else ())
+        answers = iter(self.fleet.ask([(r.slot, self._body(r)) for r in asked], self.report) if asked else ())
         return [self._completions(r, next(answers)) if r.num_samples else [] for r in requests]
 
     def _body(self, request: Request) -> dict[str, Any]:
@@ -64,7 +54,7 @@ class RemoteSampler:
             "logprobs": 0,
             "stop_token_ids": sorted(ends),
             "stop": list(self.stops),
-            "ignore_eos": True,  # the end tokens are ours to name
+            "ignore_eos": True,  # stop_token_ids names the end tokens
             "add_special_tokens": False,
             "skip_special_tokens": False,
             "return_token_ids": True,
@@ -76,10 +66,10 @@ class RemoteSampler:
         return found if self.temperature else found * request.num_samples
 
     def _completion(self, request: Request, sampled: Sampled) -> Completion:
-        """Cut what a server wrote where our own rules end it.
+        """Cut a server's completion where our own rules end it.
 
-        The entropy is estimated by the mean of -log q over the tokens, q their probability: the servers do not tell
-        the distribution they drew from. Its mean over samples is right; of a greedy one it says little.
+        The entropy is estimated by the mean of -log q over the tokens, with q their probability, since servers do not
+        return their whole distribution. The estimate is unbiased for sampled completions, not for greedy ones.
         """
         end = self._end(request, sampled.tokens)
         tokens, logprobs = sampled.tokens[:end], sampled.logprobs[:end]

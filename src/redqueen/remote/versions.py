@@ -1,12 +1,11 @@
-"""Versions of adapters: each has a folder and a name of its own, so that no server can mix two of them up."""
+"""Versions of adapters: each has a folder and a name of its own, so that no server can confuse two of them."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection
 from pathlib import Path
 from secrets import token_hex
 
@@ -21,30 +20,26 @@ from redqueen.policy.protocols import AdapterStore
 from redqueen.population.genotype import Genotype
 from redqueen.population.peft import plain_config, read_adapter, write_adapter
 
+Version = Path
+"""The folder that servers read one version of an adapter from."""
 
-@dataclass(frozen=True)
-class Version:
-    """One version of an adapter: the name under which servers know it, and the folder that they read it from."""
 
-    name: str
-    folder: Path
+def name_of(version: Version) -> str:
+    """Return the name under which servers know a version."""
+    return f"{version.parent.name}-{version.name}"
 
 
 class Versions:
-    """Writes the members of ``bank`` below ``folder`` ("": a temporary one), which is removed in the end.
+    """Writes the members of ``bank`` below ``folder`` ("": that for temporary files), and removes them in the end.
 
-    Names begin with a word drawn for this session, so that nothing that a server keeps of an earlier one is met again.
+    Names begin with a word drawn for this session, so that no server confuses them with those of an earlier one.
     """
 
     def __init__(self, bank: AdapterBank, store: AdapterStore, folder: str) -> None:
         self.bank, self.store = bank, store
-        self.session = f"redqueen-{token_hex(4)}"
+        self.root = Path(folder or tempfile.gettempdir()).resolve() / f"redqueen-{token_hex(4)}"
         try:
-            if folder:
-                self.root = Path(folder).resolve() / self.session
-                self.root.mkdir(parents=True)
-            else:
-                self.root = Path(tempfile.mkdtemp(prefix=f"{self.session}-"))
+            self.root.mkdir(mode=0o777 if folder else 0o700, parents=True)
         except OSError as error:
             raise UserError(
                 f"sampler.adapter_folder {folder!r}: no folder can be made there ({error.strerror}): name one that "
@@ -52,46 +47,39 @@ class Versions:
             ) from None
 
     def of(self, slot: int) -> Version:
-        """Write a member as it is now, unless that is there already.
+        """Write a member as it is now, unless that version exists.
 
-        The bare base is an adapter too, of zeros: in a batch, servers have been seen to give rows without an adapter
+        The base model is an adapter of zeros: in a batch with adapters, servers have given rows without an adapter
         those of a neighbour.
         """
         if slot == BASE_SLOT:
             return self.write("base", torch.zeros(self.bank.num_parameters))
-        folder = self.store.publish(slot, self.root)
-        return Version(f"{self.session}-{folder.name}", folder)
+        return self.store.publish(slot, self.root)
 
     def write(self, name: str, row: Tensor) -> Version:
         """Write the adapter whose factors are ``row`` (parameters,), as the bank holds them."""
-        digest = hashlib.sha256(row.numpy().tobytes()).hexdigest()[:16]
-        folder = self.root / f"{name}-{digest}"
+        bank, folder = self.bank, self.root / f"{name}-{hashlib.sha256(row.numpy().tobytes()).hexdigest()[:16]}"
         if not folder.is_dir():
-            genotype = self._genotype(row)
-            base_name = self.bank.base.model.name_or_path or ""
+            factors = {
+                site.name: (row[site.a_slice].view(bank.rank, -1), row[site.b_slice].view(-1, bank.rank))
+                for site in bank.sites
+            }
+            genotype = Genotype(factors, bank.alpha)
+            base_name = bank.base.model.name_or_path or ""
             with making_folder(folder) as aside:
-                write_adapter(aside, plain_config(genotype, base_name, self.bank.shortest_targets()), genotype)
-        return Version(f"{self.session}-{folder.name}", folder)
+                write_adapter(aside, plain_config(genotype, base_name, bank.shortest_targets()), genotype)
+        return folder
 
     def row(self, version: Version) -> Tensor:
         """Read the factors of a version (parameters,), fp32."""
-        factors = read_adapter(version.folder).genotype.factors
+        factors = read_adapter(version).genotype.factors
         return torch.cat([part.reshape(-1).float() for site in self.bank.sites for part in factors[site.name]])
 
-    def keep_only(self, used: Iterable[Version]) -> None:
+    def keep_only(self, used: Collection[Version]) -> None:
         """Remove the folders of all other versions."""
-        kept = {version.folder for version in used}
-        for folder in self.root.iterdir():
-            if folder not in kept:
-                shutil.rmtree(folder, ignore_errors=True)
+        for folder in set(self.root.iterdir()).difference(used):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """Remove everything that was written."""
         shutil.rmtree(self.root, ignore_errors=True)
-
-    def _genotype(self, row: Tensor) -> Genotype:
-        rank = self.bank.rank
-        factors = {
-            s.name: (row[s.a_slice].view(rank, s.num_in), row[s.b_slice].view(s.num_out, rank)) for s in self.bank.sites
-        }
-        return Genotype(factors, self.bank.alpha)

@@ -58,7 +58,7 @@ def _servers(config: Config) -> list[str]:
     """Say how the servers that sample are started, if there are any."""
     if config.sampler.kind != "vllm":
         return []
-    from redqueen.remote.command import serve_command  # imports torch
+    from redqueen.remote.server import serve_command  # imports torch
 
     shape = base_shape(config.model.base)
     positions = None if shape is None else positions_of(shape)
