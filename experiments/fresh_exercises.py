@@ -1,6 +1,6 @@
 """Exercises of mathematics that nobody has looked at, to examine what configs were chosen by looks at the frozen suite.
 
-    python experiments/fresh_exercises.py RUN_DIR... --out fresh.jsonl
+    python -m experiments.fresh_exercises RUN_DIR... --out fresh.jsonl
     redqueen evaluate FOLDER --suite maths --data fresh.jsonl
 
 They are drawn as the frozen suite is, from the share that no lesson shows, by another seed, and are neither in the
@@ -20,11 +20,12 @@ from itertools import islice, product
 from pathlib import Path
 from random import Random
 
-from redqueen.domains.maths.exercises import LEVELS, draw
+from recipes.embedded_base.exercises import LEVELS, draw
+from recipes.embedded_base.suites import unseen
+from recipes.embedded_base.word_problems import draw_words
 from redqueen.domains.maths.language import normal_form
 from redqueen.domains.maths.prompts_compact import FORMAL, WORD
-from redqueen.domains.maths.suite import load_suite, unseen
-from redqueen.domains.maths.word_problems import draw_words
+from redqueen.domains.maths.suite import load_suite
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.run.store import JOURNAL

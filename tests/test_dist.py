@@ -42,8 +42,8 @@ def test_the_wheel_carries_presets_types_and_the_embedded_base(wheel: Path) -> N
     names = set(zipfile.ZipFile(wheel).namelist())
     presets = {f"redqueen/presets/{path.name}" for path in (ROOT / "configs").glob("*.toml")}
     assert presets and presets <= names
-    assert {"redqueen/py.typed", "redqueen/tiny/base/model.safetensors", "redqueen/__main__.py"} <= names
-    assert not [name for name in names if name.startswith(("tests/", "docs/"))]
+    assert {"redqueen/py.typed", "redqueen/embedded_base/model.safetensors", "redqueen/__main__.py"} <= names
+    assert not [name for name in names if name.startswith(("tests/", "docs/", "recipes/"))]
 
 
 @pytest.mark.slow

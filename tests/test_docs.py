@@ -30,8 +30,8 @@ from redqueen.config import Config
 from redqueen.run.store import JOURNAL
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")])
-FOLDERS = ("src", "configs", "docs", "tests", "bench", "experiments")
+PAGES = sorted([*ROOT.glob("*.md"), *(p for f in ("docs", "experiments", "recipes") for p in (ROOT / f).rglob("*.md"))])
+FOLDERS = ("src", "configs", "docs", "tests", "bench", "experiments", "recipes")
 PACKAGE = ROOT / "src" / "redqueen"
 ROOMS = "|".join(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 SHELLS = ("sh", "bash", "console", "shell")
@@ -41,7 +41,7 @@ FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
 MARK = re.compile(r"<!-- (?:(not executed|slow): (\S[^\n]{8,})|(executed)) -->")
 SPAN = re.compile(r"`([^`\n]+)`")
-COMMAND = re.compile(r"(?<![\w./-])redqueen ((?:tiny )?[a-z_]+)([^\n`|;&#]*)")
+COMMAND = re.compile(r"(?<![\w./-])redqueen ([a-z_]+)([^\n`|;&#]*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -105,7 +105,7 @@ def code_of(text: str) -> list[str]:
 
 @cache
 def commands() -> dict[str, set[str]]:
-    """All commands, as ``tiny train``, with their options."""
+    """All commands with their options."""
     group = typer.main.get_command(app)
     found: dict[str, set[str]] = {}
 
@@ -312,7 +312,7 @@ def test_every_command_is_mentioned_on_a_page_that_is_not_generated() -> None:
         spans = [name for code in code_of(page.read_text(encoding="utf-8")) for name, _ in COMMAND.findall(code)]
         lines = [" ".join(words[:2]) for block in blocks_of(page) for words in block.commands()]
         mentioned |= {*spans, *lines, *(text.split()[0] for text in (*spans, *lines) if text)}
-    assert [name for name in commands() if name not in ("", "tiny", "push") and name not in mentioned] == []
+    assert [name for name in commands() if name not in ("", "push") and name not in mentioned] == []
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ import typer
 from redqueen import __version__
 from redqueen.commands import completion
 from redqueen.commands.ending import run_to_exit
-from redqueen.commands.tiny import tiny
 
 app = typer.Typer(
     name="redqueen",
@@ -21,7 +20,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(tiny, name="tiny")
 
 RunDir = Annotated[Path, typer.Argument(help="A run directory, as `redqueen train` made it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
-from lesson_check import drawn_lessons, is_proposal
 from scripted import BASIC, Scripted
 
+from recipes.embedded_base.lessons import LESSONS
 from redqueen.commands.tasks import judge_again, question_text
 from redqueen.config import Config, parse_config
-from redqueen.domains.compact import ASK, BOS, EOS
+from redqueen.domains.compact import ASK, BOS, EOS, NEW
 from redqueen.domains.logic.deduction import solve as solve_puzzle
 from redqueen.domains.logic.language import read_puzzle, write_answer
 from redqueen.domains.proofs.calculus import write_proof
@@ -42,8 +43,10 @@ class Pupil:
     """Proposes what lessons propose, and every fifth time nothing; solves every other time with the right answer."""
 
     def __init__(self, name: str) -> None:
-        lessons = [lesson for lesson in drawn_lessons(DOMAINS[name], 300, "played") if is_proposal(lesson)]
-        self.proposals = [lesson.completions[0][-1][0].removesuffix(EOS) for lesson in lessons]
+        rng = Random("played")
+        branches = [lesson.completions[0] for _ in range(300) for lesson in LESSONS[name](rng)]
+        proposing = [branch for branch in branches if any(text.startswith(NEW) for text, _ in branch)]
+        self.proposals = [branch[-1][0].removesuffix(EOS) for branch in proposing]
         self.num_written = 0
         self.name = name
 

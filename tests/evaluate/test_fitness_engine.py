@@ -3,6 +3,7 @@
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from recipes.embedded_base.tokenizer import build_tokenizer
 from redqueen.domains.code.suite import load_suite
 from redqueen.domains.compact import EOS
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
@@ -10,7 +11,6 @@ from redqueen.evaluate.fitness_suite import Score, score
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.policy.torch_sampler import TorchSampler
-from redqueen.tiny.tokenizer import build_tokenizer
 from redqueen.verify import Verifier
 
 NUM_TOKENS = 8

@@ -7,6 +7,7 @@ from math import isnan
 import pytest
 from transformers import PreTrainedTokenizerFast
 
+from recipes.embedded_base.tokenizer import build_tokenizer
 from redqueen.domains.code.grading import grade_literal
 from redqueen.domains.code.kinds import ABDUCTION, CODE, DEDUCTION, INDUCTION
 from redqueen.domains.code.suite import Function, build_items
@@ -15,7 +16,6 @@ from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import DOMAINS
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.nouns import Completion, Grade, Request, Task
-from redqueen.tiny.tokenizer import build_tokenizer
 from redqueen.verify import Verifier
 from redqueen.verify.programs import Rules
 

@@ -1,7 +1,6 @@
 """Exercises that nobody has looked at: none of the suite, none that a run posed, and right."""
 
 import json
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,8 @@ from pathlib import Path
 import pytest
 from task_run import TASKS, write_task_run
 
-from redqueen.domains.maths.exercises import is_held_out
+from experiments.fresh_exercises import fresh_exercises, main, posed
+from recipes.embedded_base.exercises import is_held_out
 from redqueen.domains.maths.language import normal_form
 from redqueen.domains.maths.suite import load_suite
 from redqueen.errors import UserError
@@ -20,10 +20,6 @@ from redqueen.journal import Journal, MatchRecord, TaskRecord
 from redqueen.nouns import Match
 from redqueen.propose.task_memory import Pressure
 from redqueen.run.store import JOURNAL
-
-sys.path.append(str(Path(__file__).parents[2] / "experiments"))
-
-from fresh_exercises import fresh_exercises, main, posed
 
 KINDS = ("maths_formal", "maths_word")
 

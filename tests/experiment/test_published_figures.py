@@ -44,7 +44,7 @@ def test_the_arms_are_compared_as_the_statistics_say() -> None:
 
 @pytest.mark.parametrize("page", [SCRIPT[name] for name in ("README", "FAQ", "RESULTS", "LOG")])
 def test_the_size_of_the_embedded_base_stands_where_its_scores_do(page: str) -> None:
-    with safe_open(ROOT / "src/redqueen/tiny/base/model.safetensors", "np") as weights:
+    with safe_open(ROOT / "src/redqueen/embedded_base/model.safetensors", "np") as weights:
         sizes = [weights.get_slice(name).get_shape() for name in weights.keys()]  # noqa: SIM118
     total = sum(size[0] * (size[1] if len(size) > 1 else 1) for size in sizes)
     assert f"{total / 1e6:.1f} million" in plain(page)

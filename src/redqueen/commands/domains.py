@@ -30,11 +30,11 @@ def domains_table() -> str:
 
 
 def _row(name: str, source: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name, "from": source, "kinds": [], "items": 0, "lessons": False, "error": ""}
+    row: dict[str, Any] = {"name": name, "from": source, "kinds": [], "items": 0, "error": ""}
     try:
         domain = open_domain(name)
         items = domain.suite()
     except Exception as error:  # of another package, whatever it raises
         return row | {"error": str(error)}
     kinds = [{"name": kind.name, "title": kind.shown.title, "formats": sorted(kind.words)} for kind in domain.kinds]
-    return row | {"kinds": kinds, "items": len(items), "lessons": domain.lessons is not None}
+    return row | {"kinds": kinds, "items": len(items)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from random import Random
 
 from redqueen.config import Config, VerifyConfig
 from redqueen.nouns import Candidate, Grade, Rejection, Task
@@ -118,17 +117,6 @@ class TaskKind:
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """One prompt in the compact format, and completions of it that the embedded base is taught.
-
-    A completion is a run of (text, weight of its tokens in the loss); text of weight 0 is shown and not taught.
-    """
-
-    prompt: str
-    completions: tuple[tuple[tuple[str, float], ...], ...]
-
-
-@dataclass(frozen=True)
 class Item:
     """One held-out task. ``stratum`` is "suite/level"; items of one ``cluster`` stand and fall together."""
 
@@ -176,9 +164,8 @@ class Domain:
 
     ``suite`` loads the frozen items of external fitness; ``read_task`` reads a task of a line of ``redqueen grade``
     (ValueError says what is wrong with it); ``refuse`` raises UserError for a config, with the name of a prompt format,
-    under which no task of the domain could be valid. ``lessons`` writes what the embedded base is taught of the domain
-    about one freshly drawn problem, every choice from the generator it is given (None: nothing). ``examples`` are what
-    a buffer begins with instead of the seed where proposals go on from whole examples.
+    under which no task of the domain could be valid. ``examples`` are what a buffer begins with instead of the seed
+    where proposals go on from whole examples.
     """
 
     name: str
@@ -187,7 +174,6 @@ class Domain:
     suite: Callable[[], list[Item]] = field(default=list)
     read_task: Callable[[str, str, Mapping[str, object]], Task] = plain_task
     refuse: Callable[[Config, str, Mapping[str, int]], None] = lambda config, format_name, num_proposals: None
-    lessons: Callable[[Random], list[Lesson]] | None = None
     examples: tuple[Task, ...] = ()
 
 

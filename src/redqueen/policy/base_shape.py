@@ -74,7 +74,7 @@ def _cached(name: str) -> Path | None:
 
 def embedded_folder() -> Path:
     """Return the folder of the shipped weights and tokenizer (Hugging Face format)."""
-    return Path(__file__).parent.parent / "tiny" / "base"
+    return Path(__file__).parent.parent / "embedded_base"
 
 
 def model_source(name: str) -> str:

@@ -4,12 +4,9 @@ import sys
 from types import FrameType
 
 import pytest
-from lesson_check import COMPACT, drawn_lessons, is_proposal
 
 from redqueen.config import parse_config
-from redqueen.domains.compact import EOS, IN
 from redqueen.domains.logic.deduction import solve
-from redqueen.domains.logic.kinds import LOGIC, PUZZLE
 from redqueen.domains.logic.language import read_puzzle
 from redqueen.domains.logic.mending import held_to
 from redqueen.domains.prompt_format import choose_format
@@ -40,13 +37,6 @@ def test_what_needs_more_than_that_is_left_as_it_is():
         ("A = 1, B = 2", "no puzzle"),
     ):
         assert held_to(plan, text) == text
-
-
-def test_what_lessons_write_is_left_as_it_is():
-    for lesson in drawn_lessons(LOGIC, 60, "mending"):
-        if is_proposal(lesson):
-            text = lesson.completions[0][-1][0].removesuffix(EOS)
-            assert COMPACT.parse_proposal(PUZZLE.name, text, None).code == text.split(IN)[1]
 
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXY"

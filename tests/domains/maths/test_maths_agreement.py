@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
+from recipes.embedded_base.exercises import LEVELS
+from recipes.embedded_base.word_problems import draw_words
 from redqueen.domains.maths.agreement import disagreement
 from redqueen.domains.maths.asked import miscounted, wanted_unknown
-from redqueen.domains.maths.exercises import LEVELS
 from redqueen.domains.maths.language import parse
-from redqueen.domains.maths.word_problems import draw_words
 
 AGREE = (
     ("A train travels at 60 km per hour for 3 hours. How far does it go in km?", "60*3"),

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from redqueen.domains.maths.exercises import FAMILIES, LEVELS
+from recipes.embedded_base.exercises import FAMILIES, LEVELS
+from recipes.embedded_base.word_problems import draw_words
 from redqueen.domains.maths.solver import solve
-from redqueen.domains.maths.word_problems import draw_words
 
 TRUTHS = {
     "3*(17 - 5) % 7": "1",

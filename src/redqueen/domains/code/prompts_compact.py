@@ -26,7 +26,7 @@ ANSWER, NEW = dict(zip(KINDS, ASKED[:3], strict=True)), dict(zip(KINDS, ASKED[3:
 """The marks that ask for an answer to a task of a kind, and for a new task."""
 
 MOST_INPUTS = 10
-"""Inputs of a ``code_f`` proposal, as the embedded base was taught to write them (``redqueen.tiny.problems``)."""
+"""Inputs of a ``code_f`` proposal, as the embedded base was taught to write them."""
 
 MAX_MESSAGE_CHARS = 80
 """A longer message is left out of the prompt: the embedded base reads hints, not prose, and a teacher must not be

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 from redqueen.config import Config
 from redqueen.domains.domain import Domain, Shown, TaskKind, task_with_truth
@@ -13,10 +14,11 @@ from redqueen.domains.frozen import load_frozen
 from redqueen.domains.logic import measures, prompts_chat, prompts_compact
 from redqueen.domains.logic.checking import check_puzzle, grade_assignment, is_solution, read_values
 from redqueen.domains.logic.language import read_puzzle
-from redqueen.domains.logic.lessons import SEED_ANSWER, SEED_PUZZLE, lessons
-from redqueen.domains.logic.suite import SUITES
 from redqueen.errors import UserError, how_to_install
 from redqueen.nouns import Task
+
+SUITES = Path(__file__).parent / "suites"
+SEED_PUZZLE, SEED_ANSWER = "order A B\nA < B", "A = 1, B = 2"
 
 PUZZLE = TaskKind(
     name=prompts_compact.KIND,
@@ -66,7 +68,7 @@ def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
 
 def _domain(name: str, kind: TaskKind) -> Domain:
     seed = Task("seed", "seed", "", kind.name, SEED_PUZZLE, ("",), (SEED_ANSWER,))
-    return Domain(name, (kind,), seed, lambda: load_frozen(SUITES, kind.name), read_task, refuse, lessons)
+    return Domain(name, (kind,), seed, lambda: load_frozen(SUITES, kind.name), read_task, refuse)
 
 
 LOGIC, MINIMAL_LOGIC = _domain("logic", PUZZLE), _domain("logic_minimal", MINIMAL)

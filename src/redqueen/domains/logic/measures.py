@@ -13,7 +13,6 @@ _FEATURES = {
     "+": "sum", "-": "sum", "*": "product", "%": "remainder", "abs": "distance", "or": "or", "and": "and", "not": "not",
     "<": "order", ">": "order", "<=": "order", ">=": "order",
 }  # fmt: skip
-_LEVELS = (3, 6, 9)
 
 
 @lru_cache(maxsize=4096)
@@ -25,13 +24,6 @@ def effort(text: str) -> Counts:
     except TooHardError:
         solver.counts.conflicts += 1
     return solver.counts
-
-
-def level(text: str) -> int:
-    """Return the difficulty, 1 to 4: deductions in steps of three, a decision counts as three deductions."""
-    counts = effort(text)
-    work = counts.deductions + 3 * counts.decisions
-    return 1 + sum(work > most for most in _LEVELS)
 
 
 def measure(task: Task) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""One text for puzzles that are the same but for names and the order of clues, and which puzzles are held out.
+"""One text for puzzles that are equal up to names and the order of clues.
 
 Names are coloured by the clues that they stand in, a few rounds of it, and renamed in the order of their colours. Names
 that no colour tells apart keep the order of the first line, so two writings of a very symmetric puzzle may stay apart.
@@ -6,12 +6,8 @@ that no colour tells apart keep the order of the first line, so two writings of 
 
 from __future__ import annotations
 
-import hashlib
-
 from redqueen.domains.logic.language import Node, Puzzle, first_line, write_clue
 
-HELD_OUT_SHARE = 16
-"""One puzzle in so many is held out of every lesson, by the digest of its normal form (ours)."""
 _ROUNDS = 2
 _SWAPPED = {">": "<", ">=": "<="}
 _SYMMETRIC = {"=", "!=", "+", "*", "and", "or"}
@@ -39,12 +35,6 @@ def normal_form(puzzle: Puzzle) -> str:
     renamed = Puzzle(puzzle.sort, names, puzzle.low, puzzle.high, ())
     texts = sorted(write_clue(renamed, _sorted(_placed(clue, place))) for clue in clues)
     return "\n".join((first_line(renamed), *texts))
-
-
-def is_held_out(puzzle: Puzzle) -> bool:
-    """Tell whether a puzzle belongs to the share that no lesson shows: the frozen suite is drawn from it alone."""
-    digest = hashlib.sha256(normal_form(puzzle).encode()).digest()
-    return digest[0] % HELD_OUT_SHARE == 0
 
 
 def _upright(node: Node) -> Node:

@@ -10,13 +10,6 @@ from redqueen.domains.proofs.normal import normal_form
 from redqueen.domains.proofs.search import search
 from redqueen.nouns import Task
 
-MAX_LEVEL = 4
-
-
-def level(num_steps: int) -> int:
-    """Return the difficulty, 1 to 4: the steps of the shortest proof that is known, four standing for more."""
-    return min(num_steps, MAX_LEVEL)
-
 
 def measure(task: Task) -> dict[str, float]:
     """Return what the search did, whether it found a proof, and how long lemma and proof are."""
