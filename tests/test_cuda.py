@@ -16,7 +16,7 @@ from tiny_models import CONFIGS, tiny_model
 from redqueen.config import LearnConfig
 from redqueen.journal import Journal, diff
 from redqueen.learn.batches import by_member
-from redqueen.learn.sums import add_by_member
+from redqueen.learn.loss import add_by_member
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.nouns import Completion, Request, Rollout
 from redqueen.policy import torch_sampler

@@ -11,9 +11,8 @@ from redqueen.errors import UserError
 from redqueen.match.rating import STANDARD
 from redqueen.nouns import Individual, Rating, Task
 from redqueen.population.hall_of_fame import HallOfFame, admit
-from redqueen.propose.archive import TaskArchive
-from redqueen.propose.buffer import TaskBuffer, task_key
-from redqueen.propose.task_memory import TaskMemory, remember
+from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
+from redqueen.propose.curriculum import TaskMemory, remember
 from redqueen.state import State, initial_state, state_from_plain, state_to_plain
 
 

@@ -18,8 +18,7 @@ from redqueen.domains.prompt_format import PromptFormat, choose_format, end_toke
 from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
-from redqueen.learn.torch_learner import TorchLearner
-from redqueen.learn.torch_store import TorchStore
+from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.nouns import ShardEvent
 from redqueen.policy.bank import AdapterBank
@@ -37,7 +36,7 @@ from redqueen.policy.memory import (
 )
 from redqueen.policy.protocols import AdapterStore, Learner, Sampler
 from redqueen.policy.torch_sampler import TorchSampler
-from redqueen.propose.content_filter import ContentFilter, load_content_filter
+from redqueen.propose.filters import ContentFilter, load_content_filter
 from redqueen.remote.fleet import open_fleet
 from redqueen.remote.sampler import RemoteSampler
 from redqueen.timing import Report, unheard

@@ -13,25 +13,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from redqueen.engine import Engine
-from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students, prober_of
-from redqueen.learn.credit import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
+from redqueen.evolve.selection import internal_fitness
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
+from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.schedule import tunings
 from redqueen.match.pairing import pair, with_hall_of_fame
 from redqueen.nouns import Birth, Individual, Match, Rejection, Task, UpdateStats
 from redqueen.population.hall_of_fame import Entry, opponents
-from redqueen.propose import proposing, task_memory
-from redqueen.propose.content_filter import check_allowed
-from redqueen.propose.duplicates import reject_duplicates
-from redqueen.propose.held_out import reject_held_out
+from redqueen.propose import curriculum, proposing
+from redqueen.propose.curriculum import Pressure
+from redqueen.propose.filters import check_allowed, reject_duplicates, reject_held_out, reject_too_long
 from redqueen.propose.proposing import Proposal
-from redqueen.propose.task_memory import Pressure
-from redqueen.propose.too_long import reject_too_long
 from redqueen.solve import solving
-from redqueen.solve.games import Game, add_latest_payoffs, rated, rated_by_domain, score_games
-from redqueen.solve.solving import Answered, Sampled, grade
+from redqueen.solve.solving import (
+    Answered,
+    Game,
+    Sampled,
+    add_latest_payoffs,
+    grade,
+    rated,
+    rated_by_domain,
+    score_games,
+)
 from redqueen.state import State
 from redqueen.streams import Streams
 from redqueen.timing import Clock
@@ -195,7 +200,7 @@ def learn(
     marked broken until a later update of it is finite, or it is replaced.
     """
     tasks, solved = valid(judged), solve_fracs(answered)
-    pressures = task_memory.pressures(state.memory, tasks, solved)
+    pressures = curriculum.pressures(state.memory, tasks, solved)
     config = engine.config.learn
     credit = assign_credit(proposals, judged, answered, config, pressures, state.baselines)
     living = {i.slot: i.id for i in state.individuals}
@@ -216,7 +221,7 @@ def learn(
         buffer=state.buffer.add(tasks),
         scores=add_latest_payoffs(state.scores, living.values(), games, window),
         rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, answered), window),
-        memory=task_memory.remember(state.memory, tasks, solved),
+        memory=curriculum.remember(state.memory, tasks, solved),
         archive=state.archive.add(tasks, solved, state.step + 1),
         answers=state.answers.add(answered, streams),
         baselines=credit.baselines,

@@ -19,7 +19,7 @@ from redqueen.domains.compact import MARKS
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, end_tokens
 from redqueen.domains.registry import grade
 from redqueen.errors import UserError
-from redqueen.learn.reward import student_reward
+from redqueen.learn.rewards import student_reward
 from redqueen.nouns import Task
 from redqueen.verify import Verifier, well_formed
 from redqueen.verify.opening import open_verifier

@@ -12,16 +12,14 @@ from redqueen.config import Config
 from redqueen.domains.prompt_format import choose_format
 from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError, first_fault
-from redqueen.evolve.fitness import Evidence
-from redqueen.evolve.genes import founder_genes
+from redqueen.evolve.selection import Evidence, founder_genes
 from redqueen.learn.answers import MAX_ANSWERS, AnswerArchive
-from redqueen.learn.baselines import Baselines
+from redqueen.learn.rewards import Baselines
 from redqueen.match.rating import RatingSystem
 from redqueen.nouns import Individual
 from redqueen.population.hall_of_fame import HallOfFame
-from redqueen.propose.archive import TaskArchive
-from redqueen.propose.buffer import TaskBuffer, task_key
-from redqueen.propose.task_memory import Names, TaskMemory, keep_only
+from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
+from redqueen.propose.curriculum import Names, TaskMemory, keep_only
 from redqueen.streams import Streams
 
 

@@ -22,8 +22,7 @@ from redqueen.report.task_list import TaskFilter, find_tasks, read_task, task_te
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
-from redqueen.solve.games import rated, rated_by_domain, score_games
-from redqueen.solve.solving import Answered
+from redqueen.solve.solving import Answered, rated, rated_by_domain, score_games
 
 MIXED = {"code": 0.6, "maths": 0.4}
 OTHER_PACKAGE = """

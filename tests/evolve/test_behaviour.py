@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from redqueen.evolve.behaviour import proposing_distances, solving_distances
+from redqueen.evolve.health import proposing_distances, solving_distances
 
 
 def test_students_differ_by_what_they_solve() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from redqueen.config import EvolveConfig
-from redqueen.evolve.fitness import Evidence, age_protected, by_late_mean, internal_fitness
+from redqueen.evolve.selection import Evidence, age_protected, by_late_mean, internal_fitness
 from redqueen.nouns import Individual, Rating
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from redqueen.evolve.genes import founder_genes, mutated
+from redqueen.evolve.selection import founder_genes, mutated
 from redqueen.nouns import Genes
 
 

@@ -5,10 +5,8 @@ import math
 import numpy as np
 
 from redqueen.config import EvolveConfig
-from redqueen.evolve.fitness import Evidence, internal_fitness
 from redqueen.evolve.probe import Look
-from redqueen.evolve.replacement import choose_leaving
-from redqueen.evolve.selection import select_parents
+from redqueen.evolve.selection import Evidence, choose_leaving, internal_fitness, select_parents
 from redqueen.match.rating import STANDARD, decide
 from redqueen.nouns import Individual, Rating, Task
 

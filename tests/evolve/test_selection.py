@@ -5,8 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from redqueen.evolve.replacement import choose_leaving, num_leaving
-from redqueen.evolve.selection import select_parents
+from redqueen.evolve.selection import choose_leaving, num_leaving, select_parents
 
 FITNESS = [3.0, 9.0, -1.0, 5.0]
 

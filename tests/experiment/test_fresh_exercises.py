@@ -18,7 +18,7 @@ from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import TaskQuestion
 from redqueen.journal import Journal, MatchRecord, TaskRecord
 from redqueen.nouns import Match
-from redqueen.propose.task_memory import Pressure
+from redqueen.propose.curriculum import Pressure
 from redqueen.run.store import JOURNAL
 
 KINDS = ("maths_formal", "maths_word")

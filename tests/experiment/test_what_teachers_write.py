@@ -10,7 +10,7 @@ from task_run import DOUBLE, TASKS, write_task_run
 
 from redqueen.journal import AttemptRecord, Journal, MatchRecord, TaskRecord
 from redqueen.nouns import Attempt, Grade, Match, Outcome
-from redqueen.propose.task_memory import Pressure
+from redqueen.propose.curriculum import Pressure
 from redqueen.run.store import JOURNAL
 
 sys.path.append(str(Path(__file__).parents[2] / "experiments"))

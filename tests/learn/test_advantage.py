@@ -5,7 +5,7 @@ import math
 import pytest
 
 from redqueen.errors import UserError
-from redqueen.learn.advantage import ESTIMATORS, advantages
+from redqueen.learn.advantages import ESTIMATORS, advantages
 
 REWARDS = [[1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, -1.0]]
 KINDS = ["code_o", "code_i"]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from redqueen.learn.baselines import Baselines
+from redqueen.learn.rewards import Baselines
 
 
 def arrays(**groups: list[float]) -> dict[str, np.ndarray]:

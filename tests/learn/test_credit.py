@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from redqueen.config import LearnConfig
-from redqueen.learn.credit import Credit, assign_credit, solve_fracs
+from redqueen.learn.rewards import Credit, assign_credit, solve_fracs
 from redqueen.nouns import Attempt, Candidate, Completion, Grade, Individual, Outcome, Rating, Rejection, Task
 from redqueen.propose.proposing import Proposal
 from redqueen.solve.solving import Answered

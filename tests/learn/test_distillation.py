@@ -7,8 +7,7 @@ from tiny_models import tiny_bank
 from redqueen.config import DistillConfig, LearnConfig
 from redqueen.learn.batches import by_member
 from redqueen.learn.distillation import Distilled, Example, fine_tune, rate_at
-from redqueen.learn.torch_learner import TorchLearner
-from redqueen.learn.torch_store import TorchStore
+from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.nouns import Completion, Rollout, Tuning
 from redqueen.policy.bank import AdapterBank
 from redqueen.population.genotype import flattened

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from redqueen.learn.drawn import drawn_logprobs
+from redqueen.learn.loss import drawn_logprobs
 
 GENERATOR = torch.Generator().manual_seed(0)
 LOGITS = torch.randn(7, 50, generator=GENERATOR) * 4.0

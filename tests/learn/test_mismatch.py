@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from redqueen.learn.mismatch import MismatchSums
+from redqueen.learn.loss import MismatchSums
 
 
 def test_the_figures_of_each_member_are_those_computed_by_hand() -> None:

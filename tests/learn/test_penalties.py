@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from redqueen.learn.penalties import divergence
+from redqueen.learn.loss import divergence
 
 
 def logs(*rows: tuple[float, ...]) -> torch.Tensor:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from redqueen.learn.policy_loss import clipped_surrogate, truncated_weights
+from redqueen.learn.loss import clipped_surrogate, truncated_weights
 
 
 def test_the_loss_is_the_smaller_of_the_free_and_the_clipped_gain() -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from redqueen.config import LearnConfig
-from redqueen.learn.reward import pressed_reward, student_reward, teacher_reward
+from redqueen.learn.rewards import pressed_reward, student_reward, teacher_reward
 from redqueen.nouns import Grade
-from redqueen.propose.task_memory import Pressure
+from redqueen.propose.curriculum import Pressure
 from redqueen.verify import well_formed
 
 

@@ -9,8 +9,7 @@ from scripted import config_of
 from tiny_models import tiny_bank
 
 from redqueen.errors import UserError
-from redqueen.learn.torch_learner import TorchLearner
-from redqueen.learn.torch_store import TorchStore
+from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.nouns import Completion, Rollout
 from redqueen.population.peft import read_adapter
 

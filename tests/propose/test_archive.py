@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from redqueen.nouns import Task
-from redqueen.propose.archive import Archived, TaskArchive, draw_of_all_ages
+from redqueen.propose.buffer import Archived, TaskArchive, draw_of_all_ages
 
 
 def task(name: str, kind: str = "code_o") -> Task:

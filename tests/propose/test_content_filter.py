@@ -9,7 +9,7 @@ from redqueen.config import ProposeConfig, VerifyConfig
 from redqueen.domains.registry import check
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.propose.content_filter import ContentFilter, check_allowed, load_content_filter, refuse
+from redqueen.propose.filters import ContentFilter, check_allowed, load_content_filter, refuse
 from redqueen.verify import Verifier
 
 

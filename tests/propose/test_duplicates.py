@@ -3,7 +3,7 @@
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.buffer import TaskBuffer, task_key
-from redqueen.propose.duplicates import reject_duplicates
+from redqueen.propose.filters import reject_duplicates
 
 DOUBLE = "def f(x):\n    return x * 2\n"
 RENAMED = "def f(n):\n    return n * 2\n"

@@ -4,7 +4,7 @@ import pytest
 
 from redqueen.domains.registry import DOMAINS
 from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.propose.held_out import reject_held_out
+from redqueen.propose.filters import reject_held_out
 
 
 def reasons(*tasks: Task) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from redqueen.domains.code.behaviour_class import behaviour_class, size_class
 from redqueen.nouns import Task
-from redqueen.propose.task_memory import (
+from redqueen.propose.curriculum import (
     PRIOR_TASKS,
     TaskMemory,
     keep_only,

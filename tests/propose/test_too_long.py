@@ -8,7 +8,7 @@ from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.policy.base_shape import embedded_folder
 from redqueen.policy.memory import TextLimits, fit_limits
-from redqueen.propose.too_long import reject_too_long
+from redqueen.propose.filters import reject_too_long
 
 
 def judged(limit: int, *verdicts: Task | Rejection) -> list[Task | Rejection]:

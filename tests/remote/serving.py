@@ -16,8 +16,7 @@ from transformers import AutoModelForCausalLM
 
 from redqueen.config import LearnConfig
 from redqueen.config.sampler import SamplerConfig
-from redqueen.learn.torch_learner import TorchLearner
-from redqueen.learn.torch_store import TorchStore
+from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze
 from redqueen.remote.canary import Probe

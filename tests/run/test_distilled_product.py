@@ -18,8 +18,7 @@ from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
 from redqueen.journal.records import DISTILLED, SHARE
 from redqueen.learn.distillation import examples_of
-from redqueen.learn.torch_learner import TorchLearner
-from redqueen.learn.torch_store import FACTORS
+from redqueen.learn.torch_learner import FACTORS, TorchLearner
 from redqueen.policy.base_shape import model_source
 from redqueen.population.peft import read_adapter
 from redqueen.propose.buffer import task_key

@@ -11,7 +11,7 @@ from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
 from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
-from redqueen.learn.torch_store import FACTORS
+from redqueen.learn.torch_learner import FACTORS
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.reporting import Reporter
 from redqueen.run.store import JOURNAL

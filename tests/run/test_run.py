@@ -19,7 +19,7 @@ from redqueen.domains.registry import num_proposals
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff
 from redqueen.journal.write import Row
-from redqueen.learn.advantage import advantages
+from redqueen.learn.advantages import advantages
 from redqueen.match.rating import STANDARD, decide
 from redqueen.nouns import Rating
 from redqueen.policy.base import settle_precision

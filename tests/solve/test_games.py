@@ -1,7 +1,7 @@
 """What games leave behind: ratings and the latest payoffs."""
 
 from redqueen.nouns import Match
-from redqueen.solve.games import Game, add_latest_payoffs
+from redqueen.solve.solving import Game, add_latest_payoffs
 
 
 def test_only_the_latest_payoffs_are_kept_and_a_teachers_is_the_complement() -> None:

@@ -15,8 +15,7 @@ from torch import Tensor
 from redqueen.config import Config
 from redqueen.domains.registry import open_domain
 from redqueen.engine import LoadedBase, build_adapters, load_frozen, set_up_torch
-from redqueen.learn.torch_learner import TorchLearner
-from redqueen.learn.torch_store import TorchStore
+from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
 from redqueen.policy.memory import TextLimits
 from redqueen.policy.protocols import Sampler

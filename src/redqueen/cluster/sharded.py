@@ -20,7 +20,7 @@ from redqueen.cluster.shard import PROPOSER, SOLVER, About, Part
 from redqueen.config import Config
 from redqueen.engine import Adapters, LoadAdapters, load_adapters, load_tokenizer
 from redqueen.errors import UserError, how_to_install
-from redqueen.learn.torch_store import FACTORS, MOMENTS
+from redqueen.learn.torch_learner import FACTORS, MOMENTS
 from redqueen.nouns import BASE_SLOT, Completion, Request
 from redqueen.policy.bank import check_shape
 from redqueen.population.genotype import Genotype, flattened

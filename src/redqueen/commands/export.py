@@ -16,7 +16,7 @@ from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.files import making_folder, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.records import DISTILLED
-from redqueen.learn.torch_store import FACTORS
+from redqueen.learn.torch_learner import FACTORS
 from redqueen.nouns import Individual
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze

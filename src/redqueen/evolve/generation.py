@@ -14,10 +14,8 @@ import torch
 
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
-from redqueen.evolve.genes import founder_genes, mutated
 from redqueen.evolve.operators import apply, find, tuned
-from redqueen.evolve.replacement import choose_leaving
-from redqueen.evolve.selection import fittest_first, select_parents
+from redqueen.evolve.selection import choose_leaving, fittest_first, founder_genes, mutated, select_parents
 from redqueen.match.rating import STANDARD, RatingSystem
 from redqueen.nouns import Birth, Individual, Rating
 from redqueen.policy.protocols import AdapterStore

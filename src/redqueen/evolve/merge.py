@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import balanced, cut, joint, revived
+from redqueen.evolve.spectrum import Names, balanced, cut, joint, map_stacks, revived
 from redqueen.population.genotype import Factors, Genotype, clone, on_cpu, same_shape
 
 MERGED = "merged"

@@ -15,8 +15,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from redqueen.evolve.layers import Names, map_stacks
-from redqueen.evolve.spectrum import balanced, revived, spectrum
+from redqueen.evolve.spectrum import Names, balanced, map_stacks, revived, spectrum
 from redqueen.evolve.variation import Breeding, NotNegative, Share, Variation, normal_like
 from redqueen.population.genotype import Factors, Genotype
 

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from redqueen.errors import UserError, first_fault
 from redqueen.evolve import crossover as cross
-from redqueen.evolve import crossover_entries as entries
 from redqueen.evolve import mutation as mutate
 from redqueen.evolve.variation import Breeding, Variation
 from redqueen.population.genotype import (
@@ -90,7 +89,7 @@ _LIST = (
         "X1", "DARE", "crossover", num_parents=2,
         formula="drop entries with p, rescale by 1 / (1 - p), mean of the parents, cut to rank r",
         ground="paper; mean from re-implementations; coordinates ours",
-        apply=entries.dare, constants=entries.DareConstants(),
+        apply=cross.dare, constants=cross.DareConstants(),
     ),
     Operator(
         "X2", "layer-wise", "crossover", num_parents=2,
@@ -120,13 +119,13 @@ _LIST = (
         "X6", "TIES", "crossover", num_parents=2,
         formula="trim to the largest 20 %, elect signs, mean of the agreeing entries",
         ground="paper names it; Yadav et al. 2023; coordinates ours",
-        apply=entries.ties, constants=entries.TiesConstants(),
+        apply=cross.ties, constants=cross.TiesConstants(),
     ),
     Operator(
         "X7", "DELLA", "crossover", num_parents=2,
         formula="drop by magnitude rank, rescale, elect signs, mean of the agreeing entries",
         ground="paper names it; Deep et al. 2024; numbers and coordinates ours",
-        apply=entries.della, constants=entries.DellaConstants(),
+        apply=cross.della, constants=cross.DellaConstants(),
     ),
     Operator(
         "X8", "SLERP", "crossover", num_parents=2,
@@ -138,7 +137,7 @@ _LIST = (
         "X9", "Fisher", "crossover", num_parents=2,
         formula="sum w x^3 / sum w x^2, entry by entry: importance is the squared entry",
         ground="paper names it; Matena and Raffel 2022; importance and coordinates ours",
-        apply=entries.fisher, constants=entries.FisherConstants(),
+        apply=cross.fisher, constants=cross.FisherConstants(),
     ),
     Operator(
         "copy_parent", "copy of parent 1", "control", num_parents=1,

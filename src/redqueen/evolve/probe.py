@@ -20,7 +20,7 @@ from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner
 from redqueen.nouns import Individual, Request, Task
 from redqueen.policy.protocols import Sampler
-from redqueen.propose.archive import TaskArchive, draw_of_all_ages
+from redqueen.propose.buffer import TaskArchive, draw_of_all_ages
 from redqueen.solve.solving import Sampled, grade
 from redqueen.streams import Streams
 

@@ -1,11 +1,94 @@
-"""Parent selection: who breeds. Truncation, tournament, rank-weighted."""
+"""Selection: fitness, who leaves (survivor selection), who breeds (parent selection), and inherited genes.
+
+Fitness is relative: it changes as the opponents change. Scores on held-out suites are never read here. In a role of one
+nobody is replaced for its fitness; from two on at least one leaves and one stays. A broken member (its last update was
+not finite) leaves first. Genes are factors on a member's learning rate and temperature: a founder's is g^z with z
+standard normal, a child's its first parent's times g or 1/g (population-based training, Jaderberg et al. 2017; which
+genes, and g: ours).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, median
 from typing import Literal
 
 import numpy as np
+
+from redqueen.config import EvolveConfig
+from redqueen.match.rating import STANDARD, RatingSystem
+from redqueen.nouns import Genes, Individual
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of members, by id: payoffs of late games and mean rewards of late steps, in order of time, and the
+    share of the latest probe that a student solved."""
+
+    payoffs: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    rewards: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    probes: Mapping[str, float] = field(default_factory=dict)
+
+
+def internal_fitness(
+    individuals: Sequence[Individual],
+    evidence: Evidence,
+    step: int,
+    config: EvolveConfig,
+    rating: RatingSystem = STANDARD,
+) -> dict[str, float]:
+    """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` tells their ages.
+
+    Where a probe is asked for and nobody was probed (evolution is off, there is nothing to ask) students have their
+    rating.
+    """
+    fitness: dict[str, float] = {}
+    for role in dict.fromkeys(member.role for member in individuals):
+        members = [member for member in individuals if member.role == role]
+        asks = config.fitness == "probe" and role != "teacher"
+        if config.fitness == "rating" or (asks and not evidence.probes):
+            values = {member.id: rating.fitness(member.rating) for member in members}
+        elif asks:
+            values = by_late_mean(
+                {m.id: (evidence.probes[m.id],) if m.id in evidence.probes else () for m in members}, 1
+            )
+        else:
+            late = evidence.payoffs if config.fitness == "payoff" else evidence.rewards
+            values = by_late_mean({m.id: late.get(m.id, ()) for m in members}, config.payoff_window)
+        fitness |= age_protected(values, members, step, config.protected_steps)
+    return fitness
+
+
+def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[str, float]:
+    """Fitness by id: the mean of the last ``num_kept`` >= 1 numbers, given in order of time.
+
+    A payoff is in [0, 1]: a student's solve rate, a teacher's 1 - s. A reward is in [-1, 1]. A member without any
+    number gets the mean of the others (0.5 when no member has any). Unlike a rating it does not ask who the opponent
+    was. Ground: ours.
+    """
+    if num_kept < 1:
+        raise ValueError("the window must hold at least one number")
+    means = {name: fmean(values[-num_kept:]) for name, values in series.items() if values}
+    unknown = fmean(means.values()) if means else 0.5
+    return {name: means.get(name, unknown) for name in series}
+
+
+def age_protected(
+    fitness: Mapping[str, float], individuals: Sequence[Individual], step: int, min_age_steps: int
+) -> dict[str, float]:
+    """Lift every individual younger than ``min_age_steps`` at least to the median of the grown-ups' fitness.
+
+    A reset rating starts at mu - 3 sigma = 0, below almost everybody, so without a shelter a child may leave before it
+    has been measured. Without an older member there is no median, and no fitness changes. Ground: ours.
+    """
+    young = {member.id for member in individuals if step - member.born_step < min_age_steps}
+    grown = [value for name, value in fitness.items() if name not in young]
+    if not grown:
+        return dict(fitness)
+    floor = median(grown)
+    return {name: max(value, floor) if name in young else value for name, value in fitness.items()}
+
 
 Selection = Literal["truncation", "tournament", "rank"]
 
@@ -42,3 +125,56 @@ def select_parents(
 def fittest_first(fitness: Sequence[float]) -> list[int]:
     """Indices from the fittest to the least fit; equals keep their order, NaN counts as the worst."""
     return sorted(range(len(fitness)), key=lambda i: (np.isnan(fitness[i]), -fitness[i]))
+
+
+Replacement = Literal["worst_fraction", "steady_state"]
+
+
+def num_leaving(num_members: int, replaced_frac: float) -> int:
+    """How many of a role leave: the fraction rounded down, at least 1 of 2 or more, never all; 0 for a fraction 0."""
+    if not 0 <= replaced_frac <= 1:
+        raise ValueError("replaced_frac must be in [0, 1]")
+    if num_members < 2 or replaced_frac == 0:
+        return 0
+    return min(max(1, int(replaced_frac * num_members + 1e-9)), num_members - 1)
+
+
+def choose_leaving(
+    rule: Replacement,
+    fitness: Sequence[float],
+    replaced_frac: float = 0.25,
+    broken: Collection[int] = (),
+    num_elite: int = 1,
+) -> list[int]:
+    """The indices of those who leave, the broken first.
+
+    ``worst_fraction``: the least fit fraction (paper: 25 %). ``steady_state``: only the least fit one.
+    The fittest ``num_elite`` stay under either rule.
+    """
+    quota = num_leaving(len(fitness), replaced_frac)
+    if rule == "steady_state":
+        quota = min(quota, 1)
+    leaving = sorted(broken)
+    sound = [i for i in fittest_first(fitness) if i not in leaving]
+    candidates = sound[max(1, num_elite) :]
+    num_more = min(max(0, quota - len(leaving)), len(candidates))
+    return leaving + candidates[len(candidates) - num_more :][::-1]
+
+
+SMALLEST, LARGEST = 0.1, 10.0
+"""Bounds of a factor: what drifts further is no tuning (ours)."""
+
+
+def founder_genes(enabled: Sequence[str], factor: float, rng: np.random.Generator) -> Genes:
+    """Return a founder's genes; those that are not enabled are 1."""
+    return replace(Genes(), **{name: _bounded(factor ** float(rng.normal())) for name in enabled})
+
+
+def mutated(genes: Genes, enabled: Sequence[str], factor: float, rng: np.random.Generator) -> Genes:
+    """Return a child's genes."""
+    steps = {name: factor if rng.random() < 0.5 else 1.0 / factor for name in enabled}
+    return replace(genes, **{name: _bounded(getattr(genes, name) * step) for name, step in steps.items()})
+
+
+def _bounded(value: float) -> float:
+    return min(LARGEST, max(SMALLEST, value))

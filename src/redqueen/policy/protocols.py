@@ -2,7 +2,7 @@
 
 Whatever stands behind a seam may be another object, process or machine: a seam is asked for records, genotypes and
 tensors, and never for a handle. A member is named by its slot. Today all stand in one process of torch
-(``learn/torch_store.py``); the protocols are as small as the next owners need:
+(``learn/torch_learner.py``); the protocols are as small as the next owners need:
 
 - shards of the population, each in an actor: every call but ``update`` names the slots it is about and may be repeated
   after a lost answer without harm; factors are pulled by ``genotype``; ``state_dict`` after a step is the backup.

@@ -1,10 +1,111 @@
-"""What the teachers set, as a step's metrics: mean measures of the valid tasks, and the coverage so far."""
+"""What was posed: classes and sizes of tasks, the pressures that read them, and the metrics of coverage."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
 
+from pydantic import PlainSerializer
+
+from redqueen.domains.registry import kind_of
 from redqueen.journal.records import MEASURES
+from redqueen.nouns import Task
+
+FORGOTTEN_WEIGHT = 1e-3
+"""A count that has decayed below this is dropped, so that the memory stays small."""
+
+PRIOR_TASKS = 8.0
+"""A size's mean solve rate is drawn to its kind's as if by this many tasks, so that few tasks say little."""
+
+
+Names = Annotated[frozenset[str], PlainSerializer(sorted)]
+"""A set of names; a checkpoint holds them in order, so that equal states give equal files."""
+
+
+@dataclass(frozen=True)
+class TaskMemory:
+    """``by_teacher[teacher][class]`` is a decayed count of tasks; ``ever`` all classes seen; ``sizes[size]`` a decayed
+    (sum of solve rates, number of tasks), also under each kind's name. A step keeps ``decay_frac`` in (0, 1]."""
+
+    decay_frac: float = 0.95
+    by_teacher: dict[str, dict[str, float]] = field(default_factory=dict)
+    ever: Names = field(default_factory=frozenset)
+    sizes: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """One task against what was posed before; each measure lies in [0, 1].
+
+    ``novelty``: 1 shared among the step's tasks of a class never seen before, 0 for a known class. ``crowd_frac``: the
+    class's share of all recent tasks, this step's included. ``size_hardness``: how much less than others of its kind
+    recent tasks of this size were solved, and at most what this task was missed: hardness that size alone explains.
+    """
+
+    behaviour_class: str
+    novelty: float
+    crowd_frac: float
+    size_hardness: float
+
+
+def remember(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str, float]) -> TaskMemory:
+    """Return the memory after one step: everything decays once, then the step's tasks are added.
+
+    ``solve_fracs`` are the solve rates by task id; a task without one (all attempts lost) adds to no size.
+    """
+    keep = memory.decay_frac
+    by_teacher = {t: _decayed(classes, keep) for t, classes in memory.by_teacher.items()}
+    sizes = {s: (total * keep, n * keep) for s, (total, n) in memory.sizes.items() if n * keep >= FORGOTTEN_WEIGHT}
+    for task in tasks:
+        own, name = by_teacher.setdefault(task.teacher, {}), kind_of(task).behaviour_class(task)
+        own[name] = own.get(name, 0.0) + 1.0
+        if task.id in solve_fracs:
+            for size in (task.kind, kind_of(task).size_class(task)):
+                total, n = sizes.get(size, (0.0, 0.0))
+                sizes[size] = (total + solve_fracs[task.id], n + 1.0)
+    return TaskMemory(keep, by_teacher, memory.ever | {kind_of(task).behaviour_class(task) for task in tasks}, sizes)
+
+
+def keep_only(memory: TaskMemory, teachers: Iterable[str]) -> TaskMemory:
+    """Drop the counts of teachers that have left, so that the memory stays small; what was ever seen stays."""
+    known = set(teachers)
+    by_teacher = {name: classes for name, classes in memory.by_teacher.items() if name in known}
+    return TaskMemory(memory.decay_frac, by_teacher, memory.ever, memory.sizes)
+
+
+def pressures(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str, float]) -> dict[str, Pressure]:
+    """Return the measures of one step's tasks by task id, against the memory as it was before the step."""
+    classes = {task.id: kind_of(task).behaviour_class(task) for task in tasks}
+    of_step = Counter(classes.values())
+    recent = Counter(of_step)
+    for counts in memory.by_teacher.values():
+        recent.update({name: count * memory.decay_frac for name, count in counts.items()})
+    total = sum(recent.values())
+    result = {}
+    for task in tasks:
+        name = classes[task.id]
+        novelty = 0.0 if name in memory.ever else 1.0 / of_step[name]
+        missed = 1.0 - solve_fracs.get(task.id, 1.0)
+        hardness = min(missed, _size_hardness(memory, task))
+        result[task.id] = Pressure(name, novelty, recent[name] / total, hardness)
+    return result
+
+
+def _decayed(counts: Mapping[str, float], keep: float) -> dict[str, float]:
+    return {name: count * keep for name, count in counts.items() if count * keep >= FORGOTTEN_WEIGHT}
+
+
+def _size_hardness(memory: TaskMemory, task: Task) -> float:
+    """How far the (shrunken) mean solve rate of tasks of this size lies below that of the kind; 0 without any."""
+    total, n = memory.sizes.get(task.kind, (0.0, 0.0))
+    if n == 0:
+        return 0.0
+    of_kind = total / n
+    own_total, own_n = memory.sizes.get(kind_of(task).size_class(task), (0.0, 0.0))
+    return max(0.0, of_kind - (own_total + PRIOR_TASKS * of_kind) / (own_n + PRIOR_TASKS))
+
 
 STRUCTURE = {
     "curriculum/ast_depth": "ast_depth",

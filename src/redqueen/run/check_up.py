@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redqueen.evolve import health
-from redqueen.evolve.behaviour import proposing_distances, solving_distances
+from redqueen.evolve.health import proposing_distances, solving_distances
 from redqueen.journal import Journal
 from redqueen.journal.write import Row
 from redqueen.nouns import Individual, Role

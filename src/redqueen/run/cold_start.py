@@ -17,9 +17,8 @@ from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.nouns import BASE_SLOT, Individual, Rejection, Task
 from redqueen.policy.protocols import Sampler
-from redqueen.propose.content_filter import check_allowed
+from redqueen.propose.filters import check_allowed, reject_too_long
 from redqueen.propose.proposing import propose
-from redqueen.propose.too_long import reject_too_long
 from redqueen.solve.solving import grade, solve
 from redqueen.state import State
 from redqueen.streams import Streams

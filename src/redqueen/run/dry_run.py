@@ -20,7 +20,7 @@ def plan_text(fitted: Fitted) -> str:
 def refuse_what_cannot_start(config: Config) -> None:
     """Raise UserError for what the engine would refuse before it loads a model."""
     from redqueen.domains.prompt_format import choose_format
-    from redqueen.propose.content_filter import load_content_filter
+    from redqueen.propose.filters import load_content_filter
 
     if config.evolve.constants:
         from redqueen.evolve.generation import check_constants  # imports torch

@@ -23,8 +23,7 @@ from redqueen.journal import EvaluationRecord
 from redqueen.journal.records import CHOSEN, DISTILLED, PRODUCT, SHARE
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.nouns import Individual, Task
-from redqueen.propose.archive import draw_of_all_ages
-from redqueen.propose.buffer import task_key
+from redqueen.propose.buffer import draw_of_all_ages, task_key
 from redqueen.state import State
 from redqueen.streams import Streams
 

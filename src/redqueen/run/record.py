@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from redqueen.domains.registry import domain_of, kind_of
 from redqueen.engine import Engine
-from redqueen.evolve.fitness import internal_fitness
 from redqueen.evolve.health import warnings
+from redqueen.evolve.selection import internal_fitness
 from redqueen.journal import AttemptRecord, CandidateRecord, Journal, MatchRecord, StepWriter, TaskRecord
 from redqueen.loop import StepReport
 from redqueen.nouns import Individual, Rejection, Task

@@ -8,10 +8,8 @@ from redqueen.config import ProposeConfig
 from redqueen.domains.registry import open_domain
 from redqueen.engine import Engine
 from redqueen.nouns import Individual, Rejection, Task
-from redqueen.propose.content_filter import REASON, check_allowed
-from redqueen.propose.held_out import reject_held_out
+from redqueen.propose.filters import REASON, check_allowed, reject_held_out, reject_too_long
 from redqueen.propose.proposing import propose
-from redqueen.propose.too_long import reject_too_long
 from redqueen.state import State
 from redqueen.streams import Streams
 

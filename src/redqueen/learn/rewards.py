@@ -1,10 +1,14 @@
-"""Phase 5, first half: outcomes become rewards, rewards become advantages, and both become rollouts for the learner.
+"""Rewards, running baselines and credit: outcomes become rewards, advantages, and rollouts for the learner.
 
-Plain arithmetic on records: nothing here knows a tensor of the model.
+The running baseline of a teacher: with m and q the running means of its rewards r of one kind and of their squares,
+a proposal's advantage is (r - m) / s, where s^2 is the mean over the kinds of the step of q - m^2, or of the step's own
+variance where that is larger. Afterwards m <- d m + (1 - d) mean(r), and q likewise; a kind that a teacher has not
+written before starts with this step's own. Source: REINFORCE with a moving baseline (Williams 1992); by kind: ours.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +18,90 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redqueen.config import LearnConfig
-from redqueen.learn.advantage import advantages
-from redqueen.learn.baselines import Baselines
-from redqueen.learn.reward import pressed_reward, student_reward, teacher_reward
-from redqueen.nouns import Rejection, Rollout, Task
+from redqueen.learn.advantages import SMALLEST_STD, advantages
+from redqueen.nouns import Grade, Rejection, Rollout, Task
+from redqueen.propose.curriculum import Pressure
 from redqueen.propose.proposing import Proposal
-from redqueen.propose.task_memory import Pressure
 from redqueen.solve.solving import Answered
 from redqueen.verify import well_formed
+
+INVALID_REWARD = -1.0
+CORRECT_REWARD = 1.0
+WRONG_REWARD = -0.5
+UNPARSABLE_REWARD = -1.0
+
+
+def teacher_reward(solve_frac: float | None, unsolved_reward: float = 0.0, certain_reward: float = 0.0) -> float:
+    """Return a teacher's reward for one proposal.
+
+    ``solve_frac`` in [0, 1] is the share of the opponents' attempts that were right; None: the proposal was invalid.
+    ``unsolved_reward`` and ``certain_reward`` are paid at 0 and at 1 (the paper: 0 and 0; AZR's code: -0.5).
+    """
+    if solve_frac is None:
+        return INVALID_REWARD
+    if solve_frac <= 0:
+        return unsolved_reward
+    if solve_frac >= 1:
+        return certain_reward
+    return 1.0 - solve_frac
+
+
+def pressed_reward(reward: float, solve_frac: float, pressure: Pressure, config: LearnConfig) -> float:
+    """Return a valid task's reward under the counter-pressures that the config switches on (all ours, off by default).
+
+    For a task solved at least once (``solve_frac`` > 0), a new class adds ``novelty_bonus``, and hardness that
+    size alone explains is not rewarded. Unsolved tasks get neither: otherwise impossible tasks would pay. A crowded
+    class always costs. Never less than for an invalid proposal.
+    """
+    if solve_frac > 0:
+        reward += config.novelty_bonus * pressure.novelty - config.size_guard_frac * pressure.size_hardness
+    return max(INVALID_REWARD, reward - config.crowding_penalty * pressure.crowd_frac)
+
+
+def student_reward(grade: Grade, well_formed: bool) -> float:
+    """Return a student's reward for one graded attempt (never ask for a lost one)."""
+    if grade.correct:
+        return CORRECT_REWARD
+    return WRONG_REWARD if well_formed else UNPARSABLE_REWARD
+
+
+Moments = tuple[float, float]
+"""Running means of rewards and of their squares."""
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """``by_teacher[teacher][kind]``: the running moments."""
+
+    by_teacher: dict[str, dict[str, Moments]] = field(default_factory=dict)
+
+    def advantages(self, teacher: str, groups: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+        """Return the advantages of one teacher's rewards by kind, each group of at least one."""
+        moments = {kind: self._moments(teacher, kind, group) for kind, group in groups.items()}
+        variance = fmean(max(q - m * m, float(groups[kind].var())) for kind, (m, q) in moments.items())
+        if variance < SMALLEST_STD**2:
+            return {kind: np.zeros_like(group) for kind, group in groups.items()}
+        return {kind: (group - moments[kind][0]) / math.sqrt(variance) for kind, group in groups.items()}
+
+    def updated(self, teacher: str, groups: Mapping[str, NDArray[np.float64]], keep_frac: float) -> Baselines:
+        """Return the baselines after one teacher's step."""
+        own = dict(self.by_teacher.get(teacher, {}))
+        for kind, group in groups.items():
+            m, q = self._moments(teacher, kind, group)
+            own[kind] = (
+                keep_frac * m + (1 - keep_frac) * float(group.mean()),
+                keep_frac * q + (1 - keep_frac) * float((group**2).mean()),
+            )
+        return Baselines({**self.by_teacher, teacher: own})
+
+    def keep_only(self, teachers: Iterable[str]) -> Baselines:
+        """Drop those of teachers that have left."""
+        known = set(teachers)
+        return Baselines({name: kinds for name, kinds in self.by_teacher.items() if name in known})
+
+    def _moments(self, teacher: str, kind: str, group: NDArray[np.float64]) -> Moments:
+        known = self.by_teacher.get(teacher, {}).get(kind)
+        return known or (float(group.mean()), float((group**2).mean()))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,177 @@
+"""Filters of proposals: content rules, duplicates, items of held-out suites, and tasks that are too long."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from redqueen.config import ProposeConfig, VerifyConfig
+from redqueen.domains.domain import Item
+from redqueen.domains.own_code import import_named
+from redqueen.domains.prompt_format import PromptFormat
+from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, kind_of
+from redqueen.errors import UserError
+from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.propose.buffer import task_key
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Hook = Callable[[Candidate], "str | None"]
+"""Says why a proposal is refused, or None when it may be asked."""
+
+REASON = "policy"
+
+
+@dataclass(frozen=True)
+class ContentFilter:
+    """Compiled rules and the hook with its name; without either, nothing is refused."""
+
+    rules: tuple[re.Pattern[str], ...] = ()
+    hook: Hook | None = None
+    hook_name: str = ""
+
+
+def load_content_filter(config: ProposeConfig) -> ContentFilter:
+    """Compile the rules and import the hook. Raises UserError for a rule that is no regular expression or a hook that
+    is not there."""
+    rules = []
+    for rule in config.policy_rules:
+        try:
+            rules.append(re.compile(rule))
+        except re.error as error:
+            raise UserError(
+                f"propose.policy_rules: {rule!r} is no regular expression ({error}); correct or remove it"
+            ) from None
+    return ContentFilter(tuple(rules), _import_hook(config.policy_hook), config.policy_hook)
+
+
+def refuse(candidates: Sequence[Candidate], content_filter: ContentFilter) -> list[Rejection | None]:
+    """Return a rejection for each candidate that the filter forbids, None for the others.
+
+    What could not be parsed is left to the verifier. Raises UserError when the hook fails: a filter that does not
+    work must not let anything pass.
+    """
+    return [None if candidate.error else _refusal(candidate, content_filter) for candidate in candidates]
+
+
+def check_allowed(
+    candidates: Sequence[Candidate], content_filter: ContentFilter, verifier: JobRunner, terms: VerifyConfig
+) -> list[Task | Rejection]:
+    """Return a task or a rejection for each candidate; what the filter refuses is never run."""
+    refused = refuse(candidates, content_filter)
+    allowed = [candidate for candidate, refusal in zip(candidates, refused, strict=True) if refusal is None]
+    checked = iter(check(allowed, verifier, terms))
+    return [refusal or next(checked) for refusal in refused]
+
+
+def _refusal(candidate: Candidate, content_filter: ContentFilter) -> Rejection | None:
+    asked = "\n".join((candidate.code, *candidate.inputs, candidate.message))
+    for rule in content_filter.rules:
+        if rule.search(asked):
+            return Rejection(candidate, REASON, f"matches the rule {rule.pattern}")
+    if content_filter.hook is None:
+        return None
+    try:
+        why = content_filter.hook(candidate)
+    except Exception as error:  # it may run any code of the user
+        raise UserError(
+            f"propose.policy_hook {content_filter.hook_name} failed on the proposal {candidate.id} "
+            f"({type(error).__name__}: {error}); correct it, then resume the run"
+        ) from error
+    return Rejection(candidate, REASON, str(why)) if why else None
+
+
+def _import_hook(name: str) -> Hook | None:
+    if not name:
+        return None
+    try:
+        hook = import_named(name)
+    except Exception as error:  # importing runs the user's code
+        raise UserError(
+            f"propose.policy_hook {name!r} cannot be imported ({error}); write it as module:function, importable here"
+        ) from None
+    if not callable(hook):
+        raise UserError(f"propose.policy_hook {name!r} is no function; name one that takes a Candidate")
+    return hook  # type: ignore[no-any-return]
+
+
+def reject_duplicates(
+    candidates: Sequence[Candidate], judged: Sequence[Task | Rejection], asked: Iterable[str]
+) -> list[Task | Rejection]:
+    """Turn repeated tasks into rejections with the reason ``duplicate``; the first of equal ones stays.
+
+    ``asked`` are the keys of earlier tasks (``TaskBuffer.asked``).
+    """
+    seen = set(asked)
+    result: list[Task | Rejection] = []
+    for candidate, verdict in zip(candidates, judged, strict=True):
+        if isinstance(verdict, Task):
+            key = task_key(verdict)
+            if key in seen:
+                verdict = Rejection(candidate, "duplicate", "the same program and inputs were asked before")
+            else:
+                seen.add(key)
+        result.append(verdict)
+    return result
+
+
+def reject_held_out(candidates: Sequence[Candidate], judged: Sequence[Task | Rejection]) -> list[Task | Rejection]:
+    """Turn tasks about what an item of the frozen suite is about into rejections with the reason ``held-out``.
+
+    Whatever the kind and the inputs: of a program in the suite nothing is asked. Raises UserError when a suite cannot
+    be read.
+    """
+    result: list[Task | Rejection] = []
+    for candidate, verdict in zip(candidates, judged, strict=True):
+        if isinstance(verdict, Task) and kind_of(verdict).normal_form(verdict) in _forms(domain_of(verdict.kind).suite):
+            verdict = Rejection(candidate, "held-out", "an item of the frozen suite is about the same")
+        result.append(verdict)
+    return result
+
+
+@cache
+def _forms(suite: Callable[[], list[Item]]) -> frozenset[str]:
+    return frozenset(kind_of(item.task).normal_form(item.task) for item in frozen_items(suite))
+
+
+def reject_too_long(
+    candidates: Sequence[Candidate],
+    judged: Sequence[Task | Rejection],
+    prompt_format: PromptFormat,
+    tokenizer: PreTrainedTokenizerBase,
+    max_prompt_tokens: int,
+) -> list[Task | Rejection]:
+    """Turn tasks with a solving prompt of more than ``max_prompt_tokens`` into rejections with reason ``too-long``, and
+    those whose prompt shows another program into rejections with reason ``unshowable``.
+    """
+    result: list[Task | Rejection] = []
+    for candidate, verdict in zip(candidates, judged, strict=True):
+        if isinstance(verdict, Task):
+            prompt = prompt_format.solve(verdict)
+            num_tokens = len(prompt_format.encode(tokenizer, prompt))
+            shown = prompt_format.frame.spelled(tokenizer, verdict.code)
+            if _is_another(verdict.code, shown) and (shown in prompt or verdict.code.strip("\n") in prompt):
+                verdict = Rejection(candidate, "unshowable", "a mark of the prompt in a raw string or an f-string")
+            elif num_tokens > max_prompt_tokens:
+                verdict = Rejection(candidate, "too-long", f"its prompt has {num_tokens} tokens")
+        result.append(verdict)
+    return result
+
+
+def _is_another(code: str, shown: str) -> bool:
+    """Tell whether a program is another one as it is shown. A text that is no program is none."""
+    if shown == code.strip("\n"):
+        return False
+    try:
+        before = ast.dump(ast.parse(code))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    try:
+        return ast.dump(ast.parse(shown)) != before
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
