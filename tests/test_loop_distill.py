@@ -27,7 +27,7 @@ def table() -> Iterator[Table]:
 def distilling(**changes: dict[str, object]) -> Config:
     sections: dict[str, dict[str, object]] = {
         "run": {"product": "distilled", "num_threads": 1, "num_steps": 100, "device": "cpu"},
-        "distill": {"restart_every_steps": 2, "batch_size": 4, "learning_rate": 1e-2, "warmup_updates": 0},
+        "distill": {"every_steps": 2, "batch_size": 4, "learning_rate": 1e-2, "warmup_updates": 0},
     }
     return config_of(**{name: {**sections.get(name, {}), **changes.get(name, {})} for name in {**sections, **changes}})
 

@@ -238,7 +238,7 @@ def distill(
     Without answers the students stay as they are. Not in the last step: the run's product is distilled after it.
     """
     config = engine.config.distill
-    if is_last or not config.restart_every_steps or state.step % config.restart_every_steps:
+    if is_last or not config.every_steps or state.step % config.every_steps:
         return state, None
     [slot] = engine.config.slots.distilled
     examples = examples_of(state.answers.by_task.values(), engine.prompt_format, engine.tokenizer)

@@ -52,6 +52,13 @@ def test_an_earlier_run_goes_on_only_where_its_removed_field_had_no_effect(field
         parse_recorded(old(field, another(REMOVED[field].neutral)), "config.json", to_go_on=True)
 
 
+def test_a_renamed_field_is_refused_with_its_new_name_and_read_in_an_earlier_run() -> None:
+    earlier = {"run": {"product": "distilled"}, "distill": {"restart_every_steps": 7}}
+    with pytest.raises(UserError, match=r"my\.toml: distill\.restart_every_steps is called every_steps now"):
+        parse_config(earlier, "my.toml")
+    assert parse_recorded(earlier, "config.json").distill.every_steps == 7
+
+
 @pytest.mark.parametrize(("field", "value"), VALUES)
 def test_a_removed_value_is_refused_and_an_earlier_run_is_read_with_the_default(field: str, value: str) -> None:
     section, name = field.split(".")

@@ -23,7 +23,7 @@ OPTIONS = (
     "run.checkpoint_every_steps=1",
     "run.num_checkpoints_kept=9",
     "distill.batch_size=2",
-    "distill.restart_every_steps=2",
+    "distill.every_steps=2",
     "learn.train_students=false",
     "evolve.enabled=false",
     "evaluate.control=false",
@@ -84,8 +84,8 @@ def test_a_stop_before_a_distillation_drops_the_step_and_a_stop_in_it_lets_the_s
 
 
 def test_without_a_place_for_the_adapter_or_a_second_role_the_config_is_refused() -> None:
-    with pytest.raises(UserError, match="restart_every_steps needs"):
-        load_config(QUICK, ["distill.restart_every_steps=2"])
+    with pytest.raises(UserError, match="every_steps needs"):
+        load_config(QUICK, ["distill.every_steps=2"])
     single = ["population.single=true", "population.num_teachers=1", "population.num_students=1"]
     with pytest.raises(UserError, match="would forget how to propose"):
         load_config(QUICK, [*OPTIONS, *single])

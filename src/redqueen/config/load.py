@@ -63,11 +63,11 @@ class Config(Section):
         elite, most = self.evolve.num_elite, max(self.population.num_teachers, self.population.num_students)
         if self.evolve.enabled and elite > 1 and elite >= most:
             raise ValueError(f"evolve.num_elite is {elite} of at most {most} in a role: nobody could leave, lower it")
-        if self.distill.restart_every_steps and self.run.product != "distilled":
-            raise ValueError('distill.restart_every_steps needs run.product = "distilled": set that, or it to 0')
-        if self.distill.restart_every_steps and self.population.single:
+        if self.distill.every_steps and self.run.product != "distilled":
+            raise ValueError('distill.every_steps needs run.product = "distilled": set that, or it to 0')
+        if self.distill.every_steps and self.population.single:
             raise ValueError(
-                "distill.restart_every_steps needs two roles: a single agent would forget how to propose, set it to 0"
+                "distill.every_steps needs two roles: a single agent would forget how to propose, set it to 0"
             )
         return self
 

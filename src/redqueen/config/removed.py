@@ -53,6 +53,9 @@ REMOVED: dict[str, Removed] = {
 }
 """By ``section.field``."""
 
+RENAMED = {"distill.restart_every_steps": "every_steps"}
+"""The name that ``section.field`` has now within its section."""
+
 REMOVED_VALUES: dict[str, dict[str, str]] = {
     "evolve.replacement": {"crowding": NEVER_SHOWN},
     "evolve.genes": {"entropy_weight": "learn.entropy_weight was removed"},
@@ -62,6 +65,8 @@ REMOVED_VALUES: dict[str, dict[str, str]] = {
 
 def why_removed(field: str, value: object = None) -> str:
     """Return a clause on the removal of ``section.field``, or of its ``value``; "" where neither was removed."""
+    if field in RENAMED:
+        return f"{field} is called {RENAMED[field]} now"
     if field in REMOVED:
         return f"{field} was removed ({REMOVED[field].reason}): leave it out"
     if isinstance(value, str) and value in REMOVED_VALUES.get(field, {}):
@@ -72,7 +77,7 @@ def why_removed(field: str, value: object = None) -> str:
 def without_removed(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return an earlier run's plain config without what was removed, and what of it had an effect, as clauses.
 
-    A field with a removed value is left out, so that it has its default.
+    A field with a removed value is left out, so that it has its default; a renamed one has its new name.
     """
     kept: dict[str, Any] = {}
     effects: list[str] = []
@@ -87,6 +92,8 @@ def without_removed(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             if field in REMOVED:
                 if value != REMOVED[field].neutral:
                     effects.append(f"{field} = {value!r} ({REMOVED[field].reason})")
+            elif field in RENAMED:
+                kept[section][RENAMED[field]] = value
             elif gone := [one for one in entries if why_removed(field, one)]:
                 effects.append(f"{field} = {gone[0]!r} ({REMOVED_VALUES[field][gone[0]]})")
                 if isinstance(value, list | tuple):
