@@ -99,3 +99,19 @@ def test_the_product_is_chosen_by_tasks_that_no_candidate_was_distilled_from(tab
     used = {key for key, answer in state.answers.by_task.items() if answer.step <= 2}
     assert asked and not used & {task_key(task) for task in asked}
     assert {task.id.split("-")[0] for task in asked} == {"3"}
+
+
+@pytest.mark.parametrize(
+    ("learn", "genes", "bred"), [(False, [], {"T"}), (True, [], {"S", "T"}), (False, ["temperature"], {"S", "T"})]
+)
+def test_students_that_are_all_one_adapter_are_neither_bred_nor_probed(
+    table: Table, learn: bool, genes: list[str], bred: set[str]
+) -> None:
+    rules = {"enabled": True, "every_steps": 2, "replaced_frac": 0.5, "fitness": "probe", "genes": genes}
+    config = distilling(learn={"train_students": learn}, evolve=rules)
+    state, engine = table.sit(config, Teacher(), half)
+    engine = replace(engine, sampler=lambda temperature: engine.solver)
+    for _ in range(2):
+        state, report = play_step(state, engine, Clock())
+    assert {birth.replaced[0] for birth in report.births} == bred
+    assert bool(report.figures) == bool(state.probes) == ("S" in bred)

@@ -254,13 +254,15 @@ def distill(
 def evolve(state: State, engine: Engine, streams: Streams, is_last: bool) -> tuple[State, Evolved]:
     """Phase 7, every k steps: the fittest enter the hall of fame; children take the slots of the weakest.
 
-    Not in the last step: a child born then would be evaluated before it has learned.
+    Not in the last step: a child born then would be evaluated before it has learned. Students that are all one
+    distilled adapter are neither probed nor replaced.
     """
-    config = engine.config.evolve
+    config, clones = engine.config.evolve, engine.config.students_are_clones
     if is_last or state.step % config.every_steps:
         return state, Evolved()
     prober = prober_of(engine, engine.config, streams)
-    probe = probe_students(state.archive, state.students, prober, config, streams.rng("probe"))
+    probed = () if clones else state.students
+    probe = probe_students(state.archive, probed, prober, config, streams.rng("probe"))
     state = replace(state, archive=state.archive.looked_at(probe.solve_fracs()), probes=probe.means())
     fitness = internal_fitness(state.individuals, state.evidence, state.step, config, engine.rating)
     hall, admitted = admit_fittest(
@@ -269,7 +271,7 @@ def evolve(state: State, engine: Engine, streams: Streams, is_last: bool) -> tup
     newborns: list[Newborn] = []
     for role in ("teacher", "student", "both"):
         members = [i for i in state.individuals if i.role == role]
-        if members and config.enabled:
+        if members and config.enabled and not (clones and role == "student"):
             newborns += replace_weakest(
                 members,
                 fitness=fitness,

@@ -107,6 +107,11 @@ class Config(Section):
         return self.run.product == "distilled"
 
     @property
+    def students_are_clones(self) -> bool:
+        """Whether all students are one adapter all the time: reset to the distilled one, and not trained between."""
+        return self.distill.every_steps > 0 and not (self.learn.train_students or "temperature" in self.evolve.genes)
+
+    @property
     def slots(self) -> Slots:
         """Where each sort of adapter lies in the bank."""
         return Slots.of(self.population.num_members, self.num_hall_places, self.keeps_answers)
