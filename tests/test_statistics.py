@@ -11,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redqueen.statistics import (
-    Interval,
     bootstrap_difference,
     bootstrap_mean,
     difference,
     least_p,
     mean_interval,
-    non_overlapping,
     pass_at_k,
     percentile_interval,
     permutation_p,
@@ -138,14 +136,6 @@ def test_a_paired_difference_ignores_how_hard_the_items_are() -> None:
 def test_a_paired_difference_needs_pairs() -> None:
     with pytest.raises(ValueError, match="equal shapes"):
         bootstrap_difference([1.0], [1.0, 2.0], rng())
-
-
-def test_intervals_that_touch_overlap() -> None:
-    assert non_overlapping(Interval(0.1, 0.2), Interval(0.3, 0.4))
-    assert non_overlapping(Interval(0.3, 0.4), Interval(0.1, 0.2))
-    assert not non_overlapping(Interval(0.1, 0.3), Interval(0.3, 0.4))
-    assert not non_overlapping(Interval(0.0, 1.0), Interval(0.3, 0.4))
-    assert not non_overlapping(Interval(float("nan"), float("nan")), Interval(0.3, 0.4))
 
 
 # pass@k: the share of all choices of k attempts that hold a right one

@@ -20,15 +20,16 @@ sys.path.insert(0, str(Path(__file__).parent / "report"))
 from synthetic_run import build_run
 from task_run import write_task_run
 
-from redqueen.dashboard.app import create_app
+from redqueen.commands.tasks import list_text, task_text
 from redqueen.display import HIDDEN_CATEGORIES
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
 from redqueen.journal.connection import Patience
 from redqueen.journal.records import RunRecord
-from redqueen.report.html import write_report
+from redqueen.report.pages import write_report
+from redqueen.report.site import create_app
 from redqueen.report.table_file import write_table
-from redqueen.report.task_list import TaskFilter, find_tasks, list_text, read_task, task_text
+from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.lifecycle import resume
 from redqueen.run.store import JOURNAL, RunLock
 
@@ -79,7 +80,7 @@ def look_everywhere(folder: Path, aside: Path) -> list[str]:
 def test_a_prepared_run_is_told_and_hides_no_other_and_nothing_in_its_folder_changes(
     kind: str, honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redqueen.dashboard.pages.PAGE_QUERY_S", 1.0)
+    monkeypatch.setattr("redqueen.report.runs.PAGE_QUERY_S", 1.0)
     monkeypatch.setattr(Patience.__init__, "__defaults__", (1.0, float("inf"), 0.0))
     runs, aside = tmp_path / "runs", tmp_path / "aside"
     aside.mkdir()
@@ -311,7 +312,7 @@ def test_a_config_that_is_no_plain_file_is_refused_without_waiting(content: str,
 def test_a_folder_of_many_entries_and_of_links_is_found_in_bounded_time(
     honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from redqueen.dashboard import find
+    from redqueen.report import runs as find
 
     shutil.copytree(honest, tmp_path / "a")
     (tmp_path / "z").symlink_to("/")

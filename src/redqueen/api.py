@@ -112,7 +112,7 @@ def resume(
 
 
 def _played(folder: Path, to_its_end: bool) -> Run:
-    from redqueen.report.html import write_report
+    from redqueen.report.pages import write_report
     from redqueen.run.store import REPORT
 
     if not to_its_end:

@@ -170,7 +170,9 @@ def tasks(
     min_solved: MinSolved = None,
     max_solved: MaxSolved = None,
     min_depth: Annotated[int | None, typer.Option(help="Least depth of the program's syntax tree.")] = None,
-    contains: Annotated[str, typer.Option(help="Only programs that contain this text.")] = "",
+    contains: Annotated[
+        str, typer.Option(help="Only tasks with this text in program, message, inputs or outputs, in any case.")
+    ] = "",
     limit: Annotated[int, typer.Option(help="Show this many, newest first; 0: all.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -258,7 +260,7 @@ def dashboard(
     port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; 0: any free one.")] = 8470,
 ) -> None:
     """Serve live pages of the runs in a folder, on this machine only, until Ctrl-C."""
-    from redqueen.dashboard.serve import serve
+    from redqueen.report.serve import serve
 
     serve(runs_dir, port)
 

@@ -185,11 +185,6 @@ def bootstrap_difference(
     return bootstrap_mean(first - second, rng, clusters, num_resamples, confidence, strata)
 
 
-def non_overlapping(a: Interval, b: Interval) -> bool:
-    """Tell whether two intervals share no point (False when either is nan)."""
-    return a.high < b.low or b.high < a.low
-
-
 # Over runs ---------------------------------------------------------------------------------------------------------
 
 

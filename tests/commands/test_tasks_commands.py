@@ -11,12 +11,12 @@ import pytest
 from command_line import redqueen
 from task_run import ANSWERS, HOSTILE, TASKS, write_task_run
 
-from redqueen.commands.tasks import play, question_text
+from redqueen.commands.tasks import list_text, play, question_text, task_text
 from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.report.table_file import write_table
-from redqueen.report.task_list import TaskFilter, find_tasks, list_text, read_task, task_text
+from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.store import JOURNAL
 
 IDS = [task.id for task in TASKS]

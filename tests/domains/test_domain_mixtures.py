@@ -9,7 +9,7 @@ import pytest
 from scripted import BASIC, Scripted, Teacher, half
 
 from redqueen.commands.domains import domain_rows, domains_table
-from redqueen.commands.tasks import judge_again
+from redqueen.commands.tasks import judge_again, task_text
 from redqueen.config import Config, ProposeConfig, parse_config
 from redqueen.domains.compact import new
 from redqueen.domains.registry import DOMAINS, apportioned, num_proposals, open_domain
@@ -18,7 +18,7 @@ from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.match.rating import STANDARD
 from redqueen.nouns import Attempt, Grade, Individual, Match, Outcome, Rating, Task
-from redqueen.report.task_list import TaskFilter, find_tasks, read_task, task_text
+from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import start
 from redqueen.run.store import CHECKPOINTS, JOURNAL

@@ -9,7 +9,7 @@ import pytest
 from scripted import BASIC, Scripted
 
 from recipes.embedded_base.lessons import LESSONS
-from redqueen.commands.tasks import judge_again, question_text
+from redqueen.commands.tasks import judge_again, question_text, task_text
 from redqueen.config import Config, parse_config
 from redqueen.domains.compact import ASK, BOS, EOS, NEW
 from redqueen.domains.logic.deduction import solve as solve_puzzle
@@ -19,8 +19,8 @@ from redqueen.domains.proofs.search import search
 from redqueen.domains.registry import DOMAINS
 from redqueen.engine import Adapters, load_adapters
 from redqueen.journal import Journal
-from redqueen.report.html import write_report
-from redqueen.report.task_list import TaskFilter, find_tasks, read_task, task_text
+from redqueen.report.pages import write_report
+from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.lifecycle import start
 from redqueen.run.store import JOURNAL
 

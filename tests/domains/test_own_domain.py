@@ -13,14 +13,14 @@ from scripted import BASIC, Scripted
 from starlette.testclient import TestClient
 
 from redqueen.commands.examinees import open_examination
-from redqueen.commands.tasks import judge_again, question_text
+from redqueen.commands.tasks import judge_again, question_text, task_text
 from redqueen.config import Config, parse_config
-from redqueen.dashboard.app import create_app
 from redqueen.domains.registry import DOMAINS
 from redqueen.engine import Adapters, load_adapters
 from redqueen.journal import Journal
-from redqueen.report.html import write_report
-from redqueen.report.task_list import TaskFilter, find_tasks, read_task, task_text
+from redqueen.report.pages import write_report
+from redqueen.report.site import create_app
+from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.lifecycle import start
 from redqueen.run.store import JOURNAL
 

@@ -9,10 +9,10 @@ from synthetic_run import build_run
 
 from redqueen.config import LearnConfig
 from redqueen.journal import Journal, RunRecord
+from redqueen.report.compare import arm_names, arm_rows, comparison_section, labels_of, setting_rows
 from redqueen.report.figure import Figure, lines_of, running_mean
-from redqueen.report.population_figures import MAX_MATRIX_SIDE
-from redqueen.report.sections import sections_of
-from redqueen.report.side_by_side import arm_names, arm_rows, comparison_section, setting_rows
+from redqueen.report.figures import MAX_MATRIX_SIDE, sections_of
+from redqueen.report.lineage import founder_shares, lineage_of, num_lasting
 from redqueen.report.view import read_run
 from redqueen.run.store import JOURNAL
 
@@ -27,19 +27,15 @@ def part(figure: Figure, name: str) -> dict[str, Any]:
 
 def test_a_population_has_every_figure(population_dir: Path) -> None:
     race = {"solve-rate", "validity", "ratings-teacher", "ratings-student", "matchups"}
-    curriculum = {"ast-depth", "cyclomatic", "lines", "variables", "coverage", "unique"}
-    fitness = {"fitness-time", "fitness-members", "fitness-kinds", "fitness-strata"}
+    curriculum = {"ast-depth", "cyclomatic", "lines", "variables", "coverage"}
+    fitness = {"fitness-time", "fitness-kinds"}
     behaviour = {"entropy", "lengths", "thought", "rewards", "rejections"}
-    assert set(figures_of(population_dir)) == race | curriculum | fitness | behaviour | {
-        "lineage",
-        "phase-times",
-        "gradients",
-    }
+    assert set(figures_of(population_dir)) == race | curriculum | fitness | behaviour | {"phase-times", "gradients"}
 
 
 def test_the_single_arm_has_no_ratings_no_matchups_no_lineage(single_dir: Path) -> None:
     shown = set(figures_of(single_dir))
-    assert not shown & {"ratings-teacher", "ratings-student", "matchups", "lineage"}
+    assert not shown & {"ratings-teacher", "ratings-student", "matchups"} and lineage_of(read_run(single_dir)) is None
     assert {"solve-rate", "validity", "ast-depth", "fitness-time", "entropy"} <= shown
 
 
@@ -87,25 +83,6 @@ def test_the_matchup_matrix_holds_solve_rates_weighted_by_tasks(population_dir: 
     assert cell[2] == pytest.approx(rows[0]["rate"]) and cell[3] == rows[0]["num"]
 
 
-def test_the_lineage_has_every_life_and_a_link_to_every_parent(population_dir: Path) -> None:
-    view = read_run(population_dir)
-    chart = figures_of(population_dir)["lineage"].chart
-    assert chart["rows"] == ["T1", "T2", "T3", "T4", "S1", "S2", "S3", "S4"]
-    assert len(chart["lives"]) == 8 + len(view.births)
-    assert len(chart["links"]) == sum(len(parents) for _, parents in view.births)
-    for row, _ in view.births:
-        gone = next(life for life in chart["lives"] if life["id"] == row["replaced"])
-        child = next(life for life in chart["lives"] if life["id"] == row["child"])
-        assert gone["end"] == child["start"] == row["step"] and gone["row"] == child["row"] and not gone["alive"]
-
-
-def test_members_are_compared_with_the_base_in_both_modes(population_dir: Path) -> None:
-    chart = figures_of(population_dir)["fitness-members"].chart
-    assert chart["categories"][0] == "base" and len(chart["categories"]) == 5
-    assert [series["name"] for series in chart["series"]] == ["sampled", "greedy"]
-    assert all(low <= mean <= high for series in chart["series"] for mean, low, high in series["values"])
-
-
 def test_rejections_are_all_counted(population_dir: Path) -> None:
     chart = figures_of(population_dir)["rejections"].chart
     with Journal.open(population_dir / JOURNAL, read_only=True) as journal:
@@ -144,17 +121,22 @@ def test_runs_side_by_side_share_a_colour_by_arm_and_differ_in_dash(
     solve = next(figure for figure in section.figures if figure.id == "compare-solve-rate")
     looks = [(series["name"], series["color"], series["dash"]) for series in solve.chart["series"]]
     assert looks == [("population-seed0", 0, 0), ("seed1", 0, 1), ("single-seed0", 1, 0)]
-    end = next(figure for figure in section.figures if figure.id == "compare-fitness-end")
-    assert end.chart["categories"] == ["population-seed0", "seed1", "single-seed0"]
 
 
 def test_the_spread_over_runs_of_an_arm_is_their_range(population_dir: Path, single_dir: Path, tmp_path: Path) -> None:
     views = [read_run(run) for run in (population_dir, build_run(tmp_path / "seed1", 12, rng_seed=1), single_dir)]
-    rows = {(row.measure, row.arm): row for row in arm_rows(views)}
-    row = rows["change against the base, sampled", "4T+4S"]
-    assert row.num_runs == 2 and row.lowest < row.mean < row.highest
-    assert row.mean == pytest.approx((row.lowest + row.highest) / 2)
-    assert rows["change against the base, sampled", "single"].num_runs == 1
+    rows = {(row[0], row[1]): row[2:] for row in arm_rows(views)}
+    num, *spread = rows["change against the base, sampled", "4T+4S"]
+    mean, lowest, highest = map(float, spread)
+    assert num == "2" and lowest < mean < highest and mean == pytest.approx((lowest + highest) / 2, abs=0.01)
+    assert rows["change against the base, sampled", "single"][0::2] == ["1", "–"]
+
+
+def test_runs_of_one_name_are_told_apart_by_as_many_folders_above_as_it_takes(tmp_path: Path) -> None:
+    one, other, third = (tmp_path / name for name in ("x/code/seed0", "y/code/seed0", "y/seed1"))
+    assert labels_of([one, other, third]) == ["x/code/seed0", "y/code/seed0", "seed1"]
+    assert labels_of([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
+    assert labels_of([tmp_path / "a", tmp_path / "a"]) == ["a", "a"]
 
 
 def record(rng_seed: int, arm: str = "4T+4S", **settings: object) -> RunRecord:
@@ -186,3 +168,42 @@ def test_the_settings_in_which_runs_differ_are_listed_with_their_values(tmp_path
     views = [replace(view, run=record(0)), replace(view, run=record(0, match__rule="uniform", evolve__newer=3))]
     assert setting_rows(views) == [["match.rule", '"pfsp"', '"uniform"'], ["evolve.newer", "–", "3"]]
     assert setting_rows(views[:1] * 2) == []
+
+
+# The lineage ---------------------------------------------------------------------------------------------------------
+
+# Founders S0..S3. Step 10: S0 leaves, S0.10 = M1(S3). Step 20: S1 leaves, S1.20 = X3(S0.10, S2).
+# Step 30: S0.10 leaves, S0.30 = M1(S1.20). Living: S0.30, S1.20, S2, S3.
+FAMILY: list[tuple[dict[str, Any], list[str]]] = [
+    ({"child": "S0.10", "operator": "M1"}, ["S3"]),
+    ({"child": "S1.20", "operator": "X3"}, ["S0.10", "S2"]),
+    ({"child": "S0.30", "operator": "M1"}, ["S1.20"]),
+]
+LIVING = ["S0.30", "S1.20", "S2", "S3"]
+
+
+def test_founders_shares_add_up_and_two_parents_count_half_each() -> None:
+    # S0.30 and S1.20 are half S3 and half S2; S2 and S3 are themselves.
+    assert founder_shares(FAMILY, LIVING) == pytest.approx({"S3": 0.5, "S2": 0.5})
+    restart = ({"child": "S2.40", "operator": "founder"}, [])
+    assert founder_shares([*FAMILY, restart], ["S2.40"]) == {"S2.40": 1.0}
+
+
+def test_an_operator_is_judged_by_the_children_that_last() -> None:
+    assert num_lasting(FAMILY, LIVING) == {"M1": 2, "X3": 1}
+    assert num_lasting(FAMILY, ["S2", "S3"]) == {"M1": 0, "X3": 0}
+
+
+def test_the_lineage_has_every_life_and_a_link_to_every_parent(population_dir: Path) -> None:
+    view = read_run(population_dir)
+    found = lineage_of(view)
+    assert found is not None
+    chart = found.section.figures[0].chart
+    assert chart["rows"] == ["T1", "T2", "T3", "T4", "S1", "S2", "S3", "S4"]
+    assert len(chart["lives"]) == 8 + len(view.births)
+    assert len(chart["links"]) == sum(len(parents) for _, parents in view.births)
+    for row, _ in view.births:
+        gone = next(life for life in chart["lives"] if life["id"] == row["replaced"])
+        child = next(life for life in chart["lives"] if life["id"] == row["child"])
+        assert gone["end"] == child["start"] == row["step"] and gone["row"] == child["row"] and not gone["alive"]
+    assert len(found.births) == found.num_births == len(view.births)

@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 from redqueen.commands.export import export_member
 from redqueen.commands.train import play_to_report
 from redqueen.config import load_config
-from redqueen.dashboard.app import create_app
 from redqueen.errors import UserError
+from redqueen.report.site import create_app
 from redqueen.report.summary import summary
 from redqueen.run.lifecycle import resume, start
 
@@ -35,5 +35,5 @@ def test_a_run_without_a_valid_task_ends_red_without_a_product_and_with_exit_cod
     page = (run / "report.html").read_text()
     assert 'class="standing nothing"' in page and "Nothing was learned: none of 10 proposals was valid" in page
     with TestClient(create_app(run.parent), base_url="http://127.0.0.1:8470") as client:
-        assert '<span class="tag nothing learned">nothing learned</span>' in client.get("/").text
+        assert '<span class="tag nothing-learned">nothing learned</span>' in client.get("/").text
         assert 'class="standing nothing"' in client.get("/run/run").text

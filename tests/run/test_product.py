@@ -18,7 +18,7 @@ from redqueen.journal import Journal
 from redqueen.journal.records import CHOSEN, DISTILLED, SHARE
 from redqueen.nouns import Individual, Rating
 from redqueen.population.peft import read_adapter
-from redqueen.report.stretches import ends
+from redqueen.report.series import ends
 from redqueen.report.summary import product_name, summary
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.product import candidates, preferred

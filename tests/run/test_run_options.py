@@ -7,7 +7,7 @@ import pytest
 from cut_run import check_it_goes_on_as_if_never_cut, play
 
 from redqueen.journal import Journal
-from redqueen.report.html import write_report
+from redqueen.report.pages import write_report
 
 OPTIONS = (
     "run.num_steps=6",

@@ -9,7 +9,7 @@ import typer
 
 from redqueen.errors import UserError
 from redqueen.journal import diff as compare
-from redqueen.report.html import write_report
+from redqueen.report.pages import write_report
 from redqueen.report.summary import summary
 from redqueen.report.table_file import write_table
 from redqueen.run.store import JOURNAL, REPORT

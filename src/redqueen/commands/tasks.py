@@ -13,16 +13,22 @@ import typer
 
 from redqueen.config import Config, parse_recorded
 from redqueen.display import visible
-from redqueen.domains.registry import check, grade, kind_of
+from redqueen.domains.registry import check, grade, kind_of, shown_as
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.read import as_task
 from redqueen.journal.write import Row
 from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.report.task_list import TaskFilter, find_tasks, list_text, read_task, task_text
+from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.store import JOURNAL
 from redqueen.verify import Verifier
 from redqueen.verify.opening import open_verifier
+
+MAX_TEXT_CHARS = 2000
+"""Longest piece of a model's text on the screen; ``--json`` and the journal have all of it."""
+
+MAX_LINE_CHARS = 60
+"""Longest first line of a program in the list."""
 
 
 def list_tasks(run_dir: Path, wanted: TaskFilter, as_json: bool) -> None:
@@ -48,6 +54,80 @@ def show_task(run_dir: Path, task: str, judge: bool, as_json: bool, allow_weak: 
         print("\njudged again:", "; ".join(again.differences) or f"the same for all {again.num_judged} answers")
     if again.differences:
         raise typer.Exit(1)
+
+
+def list_text(rows: Sequence[Row]) -> str:
+    """Return the tasks as a table of plain lines, safe for a terminal."""
+    head = ["task", "step", "kind", "teacher", "student", "solved", "depth", "program"]
+    cells = [
+        [
+            visible(str(row["id"]), 40, one_line=True),
+            str(row["step"]),
+            str(row["kind"]),
+            visible(str(row["teacher"]), 20, one_line=True),
+            visible(str(row["student"]), 20, one_line=True),
+            f"{row['num_correct']}/{row['num_attempts']}",
+            "" if row["ast_depth"] is None else str(row["ast_depth"]),
+            visible(str(row["code"]).strip()[:MAX_LINE_CHARS], one_line=True),
+        ]
+        for row in rows
+    ]
+    widths = [max(len(line[i]) for line in (head, *cells)) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in (head, *cells)
+    )
+
+
+def task_text(row: Row) -> str:
+    """Return a task with its proposal and all attempts as text, safe for a terminal."""
+    lines = [
+        f"task {visible(str(row['id']), one_line=True)}: {row['kind']}, step {row['step']}, "
+        f"by {_name(row['teacher'])} for {_name(row['student'])}, solved {row['num_correct']}/{row['num_attempts']}"
+    ]
+    if row["message"]:
+        lines.append(f"message: {_text(row['message'])}")
+    lines += ["", _text(row["code"]).rstrip(), ""]
+    for at, (given, result) in enumerate(zip(row["inputs"], row["outputs"], strict=True)):
+        hidden = "  (hidden from the student)" if 0 < row["num_shown"] <= at else ""
+        lines.append(f"{shown_as(row['kind']).pair.format(_text(given), _text(result))}{hidden}")
+    if row["proposal"] is not None:
+        proposal = row["proposal"]
+        lines += ["", f"the teacher wrote ({proposal['num_tokens']} tokens, reward {_number(proposal['reward'])}):"]
+        lines.append(_indented(proposal["text"]))
+    for at, attempt in enumerate(row["attempts"], start=1):
+        lines += ["", _attempt_head(at, attempt)]
+        if attempt["thought"]:
+            lines += ["  thought:", _indented(attempt["thought"])]
+        text = attempt["text"] if attempt["answer"] is None else attempt["answer"]
+        lines += ["  could not be read:" if attempt["answer"] is None else "  answer:", _indented(text)]
+    return "\n".join(lines)
+
+
+def _attempt_head(at: int, attempt: Row) -> str:
+    result = "lost" if attempt["lost"] else "right" if attempt["correct"] else "wrong"
+    verdict = "" if attempt["verdict"] == "ok" else f", {visible(attempt['verdict'], one_line=True)}"
+    detail = f" ({visible(attempt['detail'], 200, one_line=True)})" if attempt["detail"] else ""
+    return (
+        f"attempt {at} by {_name(attempt['student'])}: {result}{verdict}{detail}, "
+        f"reward {_number(attempt['reward'])}, {attempt['num_tokens']} tokens"
+    )
+
+
+def _name(name: object) -> str:
+    return visible(str(name), 40, one_line=True)
+
+
+def _text(text: str) -> str:
+    return visible(text, MAX_TEXT_CHARS)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in _text(text).rstrip().split("\n"))
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3g}"
 
 
 @dataclass(frozen=True)

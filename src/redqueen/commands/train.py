@@ -71,7 +71,7 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     Leaves with exit code 1 when no task of the run was ever valid, with 130 when it was stopped before its end.
     """
     from redqueen.journal import Journal, read
-    from redqueen.report.html import write_report
+    from redqueen.report.pages import write_report
     from redqueen.run.continuation import how_to_go_on
     from redqueen.run.ending import NOTHING_VALID, is_nothing_valid, spent_so_far
     from redqueen.run.store import JOURNAL, REPORT, load_run_config

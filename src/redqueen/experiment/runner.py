@@ -26,7 +26,7 @@ from redqueen.experiment.plan import Experiment, Planned
 from redqueen.files import read_plain
 from redqueen.fitting import fit_to_base
 from redqueen.journal import Journal, read
-from redqueen.report.html import write_report
+from redqueen.report.pages import write_report
 from redqueen.run.activity import SECONDS_BETWEEN_LINES
 from redqueen.run.ending import is_over, spent_so_far
 from redqueen.run.interruption import ask_to_stop

@@ -1,4 +1,4 @@
-"""A figure as data: what ``assets/report.js`` draws, with the words that stand beside it.
+"""A figure as data: what ``assets/page.js`` draws, with the words that stand beside it.
 
 ``chart`` is plain JSON with a ``type``:
 
@@ -25,6 +25,8 @@ from redqueen.report.metrics import SHARE, describe
 
 Chart = dict[str, Any]
 Line = dict[str, Any]
+LineSpec = tuple[str, Series, int | str, int]
+"""Label, series, colour, dash."""
 
 NUM_COLORS = 8
 SMOOTH_FROM_STEPS = 30
@@ -86,9 +88,7 @@ def smoothing_note(longest: int, with_raw: bool = True) -> str:
     return f" {'Thick: mean' if with_raw else 'Mean'} over the {2 * REACH_STEPS + 1} steps around{thin}."
 
 
-def metric_figure(
-    figure_id: str, title: str, lines: Sequence[tuple[str, Series, int | str, int]], name: str, text: str = ""
-) -> Figure | None:
+def metric_figure(figure_id: str, title: str, lines: Sequence[LineSpec], name: str, text: str = "") -> Figure | None:
     """Return a lines figure of metrics with the unit and (without ``text``) the explanation of the metric ``name``.
 
     ``lines`` are tuples of a label, a series, a colour and a dash; the first is drawn with its single steps. None when

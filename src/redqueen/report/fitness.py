@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal
 
 from redqueen.journal.records import ALL, BASE, CHANGE, CONTROL, GAIN, PRODUCT, STUDENTS
 from redqueen.journal.write import Row
 from redqueen.report.view import RunView
-from redqueen.statistics import Interval, non_overlapping
 
 Verdict = Literal["better", "worse", "unclear"]
+Standing = Verdict | Literal["mixed", "unmeasured", "nothing"]
+"""What all comparisons of a run say together; ``nothing``: no proposal was valid, so nothing was learned."""
+
+MARKS: dict[Standing, str] = {
+    "better": "▲", "worse": "▼", "unclear": "≈", "mixed": "◆", "unmeasured": "○", "nothing": "✗",
+}  # fmt: skip
+"""A shape for each, so that none is told by its colour alone."""
+
 MODES = ("sampled", "greedy")
 
 
@@ -21,10 +29,6 @@ class Score:
     mean: float
     low: float
     high: float
-
-    @property
-    def interval(self) -> Interval:
-        return Interval(self.low, self.high)
 
     def __str__(self) -> str:
         return f"{100 * self.mean:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
@@ -43,7 +47,6 @@ class Comparison:
     suite: str
     mode: str
     step: int
-    num_items: int
     base: Score
     members: Score
     change: Score | None
@@ -61,11 +64,6 @@ class Comparison:
         apart = Score(0.0, self.members.low - self.base.high, self.members.high - self.base.low)
         return verdict_of(apart if self.change is None else self.change)
 
-    @property
-    def overlapping(self) -> bool:
-        """Whether the two separate intervals overlap."""
-        return not non_overlapping(self.base.interval, self.members.interval)
-
 
 def solvers(view: RunView) -> list[Row]:
     """Return the members who solve: students, or the one adapter that plays both roles."""
@@ -80,13 +78,13 @@ def solvers_word(view: RunView) -> str:
 def comparisons(view: RunView) -> list[Comparison]:
     """Return the aggregate comparison of the last evaluation for every suite and mode that has a base and members."""
     found = []
-    for suite in sorted({row["suite"] for row in view.evaluations}):
+    for suite in view.suites:
+        step = last_evaluated_step(view, suite)
         for mode in MODES:
-            base, step = base_score(view, suite, ALL, ALL, mode), last_evaluated_step(view, suite)
-            members = None if step is None else mean_score(view, step, suite, ALL, ALL, mode)
+            base, members = latest_score(view, BASE, suite, mode), mean_score(view, step, suite, mode)
             if base is not None and members is not None and step is not None:
-                change = member_score(view, step, CHANGE, suite, mode)
-                found.append(Comparison(suite, mode, step, _num_items(view, suite, mode), base, members, change))
+                change = score_at(view, step, CHANGE, suite, mode)
+                found.append(Comparison(suite, mode, step, base, members, change))
     return found
 
 
@@ -94,7 +92,7 @@ def outcomes(view: RunView) -> list[Comparison]:
     """Return what the run came to, by suite and mode: its product against the better of base and control; of a run
     without a product the members against the base."""
     found: list[Comparison] = []
-    for suite in sorted({row["suite"] for row in view.evaluations}):
+    for suite in view.suites:
         step = last_evaluated_step(view, suite)
         for mode in MODES:
             product = product_score(view, suite, mode)
@@ -104,70 +102,60 @@ def outcomes(view: RunView) -> list[Comparison]:
             best, against = base, BASE
             if control is not None and control.mean > base.mean:
                 best, against = control, CONTROL
-            gain = member_score(view, view.last_step, GAIN, suite, mode)
-            num_items = _num_items(view, suite, mode)
-            found.append(Comparison(suite, mode, step, num_items, best, product, gain, "product", against))
+            gain = score_at(view, view.last_step, GAIN, suite, mode)
+            found.append(Comparison(suite, mode, step, best, product, gain, "product", against))
     return found or comparisons(view)
 
 
 def last_evaluated_step(view: RunView, suite: str) -> int | None:
     """Return the last step after which members (not only the base) were scored on the suite."""
-    return max(
-        (row["step"] for row in view.evaluations if row["suite"] == suite and row["individual"] not in (BASE, CONTROL)),
-        default=None,
-    )
+    return max(evaluated_steps(view, suite), default=None)
+
+
+def evaluated_steps(view: RunView, suite: str) -> list[int]:
+    """Return the steps after which members were scored on the suite, in order."""
+    rows = (row for row in view.evaluations if row["suite"] == suite and row["individual"] not in (BASE, CONTROL))
+    return sorted({row["step"] for row in rows})
 
 
 def product_score(view: RunView, suite: str, mode: str) -> Score | None:
     """Return the aggregate score of the product that was chosen after the run's last step; a run that has gone on from
     an earlier end has none."""
-    return member_score(view, view.last_step, PRODUCT, suite, mode)
+    return score_at(view, view.last_step, PRODUCT, suite, mode)
 
 
-def latest_score(view: RunView, individual: str, suite: str, mode: str) -> Score | None:
-    """Return the aggregate score of anybody at the last evaluation that has one."""
-    rows = [row for row in _part(view, suite, ALL, ALL, mode) if row["individual"] == individual]
+def latest_score(view: RunView, individual: str, suite: str, mode: str, kind: str = ALL) -> Score | None:
+    """Return the score of a member, the base or the control at the last evaluation that has one."""
+    rows = [row for row in _part(view, suite, mode, kind) if row["individual"] == individual]
     return _score(rows[-1]) if rows else None
 
 
-def base_score(view: RunView, suite: str, stratum: str, kind: str, mode: str) -> Score | None:
-    """Return the base model's latest score on this part of the suite."""
-    rows = [row for row in _part(view, suite, stratum, kind, mode) if row["individual"] == BASE]
-    return _score(rows[-1]) if rows else None
-
-
-def mean_score(view: RunView, step: int, suite: str, stratum: str, kind: str, mode: str) -> Score | None:
+def mean_score(view: RunView, step: int | None, suite: str, mode: str, kind: str = ALL) -> Score | None:
     """Return the mean over the solving members after ``step``.
 
     The journal's own row for the mean is taken when it is there, for its interval knows that the members answered the
     same items. Without it the members' means, lows and highs are averaged: an interval that is right if their errors
     go together entirely, and too wide otherwise.
     """
-    rows = [row for row in _part(view, suite, stratum, kind, mode) if row["step"] == step]
+    rows = [row for row in _part(view, suite, mode, kind) if row["step"] == step]
     whole = [_score(row) for row in rows if row["individual"] == STUDENTS]
-    members = {member["id"] for member in solvers(view)}
-    scores = [score for row in rows if row["individual"] in members and (score := _score(row)) is not None]
     if whole:
         return whole[0]
+    members = {member["id"] for member in solvers(view)}
+    scores = [score for row in rows if row["individual"] in members and (score := _score(row)) is not None]
     if not scores:
         return None
-    return Score(
-        *(sum(values) / len(scores) for values in zip(*((s.mean, s.low, s.high) for s in scores), strict=True))
-    )
+    return Score(*map(fmean, zip(*((s.mean, s.low, s.high) for s in scores), strict=True)))
 
 
-def member_score(view: RunView, step: int, member: str, suite: str, mode: str) -> Score | None:
-    """Return one member's (or ``change``'s) aggregate score after ``step``."""
-    rows = [r for r in _part(view, suite, ALL, ALL, mode) if r["step"] == step and r["individual"] == member]
+def score_at(view: RunView, step: int, name: str, suite: str, mode: str) -> Score | None:
+    """Return the aggregate score of a member, or of ``change``, ``gain`` or ``product``, after ``step``."""
+    rows = [row for row in _part(view, suite, mode, ALL) if row["step"] == step and row["individual"] == name]
     return _score(rows[0]) if rows else None
 
 
-def _part(view: RunView, suite: str, stratum: str, kind: str, mode: str) -> list[Row]:
-    return view.scores.get((suite, stratum, kind, mode), [])
-
-
-def _num_items(view: RunView, suite: str, mode: str) -> int:
-    return max((row["num_items"] for row in _part(view, suite, ALL, ALL, mode)), default=0)
+def _part(view: RunView, suite: str, mode: str, kind: str) -> list[Row]:
+    return view.scores.get((suite, mode, kind), [])
 
 
 def _score(row: Row) -> Score | None:

@@ -1,6 +1,6 @@
-"""The lineage: who descends from whom, read from the births of a run.
+"""The lineage of a run as a figure and tables: who descends from whom, read from its births.
 
-Ids are unique in a run, so a birth is found by its child. Whoever has no birth among ``births`` is a founder.
+Ids are unique in a run, so a birth is found by its child; a member without a birth is a founder.
 """
 
 from __future__ import annotations
@@ -9,120 +9,189 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from redqueen.nouns import Birth
+from redqueen.display import NOTHING
+from redqueen.journal.values import json_of
+from redqueen.journal.write import Row
+from redqueen.report.figure import Figure, Section
+from redqueen.report.view import RunView
 
-MAX_INDENT = 60
-"""Deepest indentation of the family tree as text."""
+Births = Sequence[tuple[Row, list[str]]]
+"""Rows of the table ``birth`` in their order, each with its parents; a child without parents was reset to the base."""
+
+MAX_BIRTHS = 240
+"""The figure and the table of births show at most this many, the latest."""
+
+MAX_FOUNDERS = 12
+"""So many founders of a role are named."""
 
 MAX_MIXED = 20_000_000
 """Most shares that are mixed: a run of 10,000 births has some 200,000."""
 
+FEW_ROWS, MAX_ROWS = 12, 40
+"""The figure has a row for each of so few slots, and of a larger population at most this many rows."""
+
 
 @dataclass(frozen=True)
-class OperatorRecord:
-    """The record of an operator: children born, those among present members and their ancestors, their mean change.
+class Lineage:
+    """All that a page shows of a lineage: a figure, and the rows of three tables whose heads stand below."""
 
-    ``num_lasting`` counts children that are present or have a present descendant; ``mean_relative_change`` is the mean
-    of
-    |child - parent| / |parent| in dW.
-    """
-
+    section: Section
+    operators: list[list[str]]
+    founders: list[list[str]]
+    births: list[list[str]]
     num_births: int
-    num_lasting: int
-    mean_relative_change: float
 
 
-def ancestors(births: Sequence[Birth], name: str) -> set[str]:
-    """Every individual that ``name`` descends from, without itself."""
-    parents_of = {birth.child: birth.parents for birth in births}
-    found: set[str] = set()
-    waiting = list(parents_of.get(name, ()))
-    while waiting:
-        parent = waiting.pop()
-        if parent not in found:
-            found.add(parent)
-            waiting.extend(parents_of.get(parent, ()))
-    return found
+OPERATORS_HEAD = ("operator", "births", "lasting", "mean change")
+FOUNDERS_HEAD = ("founder", "role", "share")
+BIRTHS_HEAD = ("child", "step", "replaced", "operator", "parents", "change", "constants")
 
 
-def generations(births: Sequence[Birth]) -> dict[str, int]:
-    """How many births lie between each child and its farthest founder; a founder is not in it."""
-    depth: dict[str, int] = {}
-    for birth in sorted(births, key=lambda b: b.step):
-        depth[birth.child] = 1 + max((depth.get(parent, 0) for parent in birth.parents), default=-1)
-    return depth
+def lineage_of(view: RunView) -> Lineage | None:
+    """Return the lineage of a run, None when nothing was born."""
+    if not view.births:
+        return None
+    text = (
+        "Every member from birth to replacement, from left to right, in its slot of the population. A circle is a "
+        "child of mutation, a diamond one of crossover, a triangle a plain copy; thin lines come from its parents."
+    )
+    return Lineage(
+        section=Section("evolution", "Who descends from whom", text, (lineage_figure(view),)),
+        operators=_operator_table(view),
+        founders=_founder_table(view),
+        births=[_birth_row(*birth) for birth in view.births[-MAX_BIRTHS:][::-1]],
+        num_births=len(view.births),
+    )
 
 
-def founder_shares(births: Sequence[Birth], living: Iterable[str]) -> dict[str, float]:
-    """Each founder's share in the ancestry of present members, adding up to 1; two parents count half each.
+def lineage_figure(view: RunView) -> Figure:
+    """Return the members that lived at the latest births, each in its slot, and lines from parents to children.
+
+    Of a population with many slots, those without births share one row, and so do slots beyond the ``MAX_ROWS`` that
+    saw a birth last.
+    """
+    births = view.births[-MAX_BIRTHS:]
+    first = births[0][0]["step"] if len(births) < len(view.births) else 0
+    there = [m for m in view.individuals if m["left_step"] is None or m["left_step"] >= first]
+    slot_of, names = {member["id"]: member["slot"] for member in there}, view.slot_names
+    apart = _slots_apart(slot_of, births)
+    rows = [name for slot, name in sorted(names.items()) if slot in apart]
+    num_together = len(names) - len(rows)
+    if num_together:
+        rows.append(f"{num_together} more")
+    row_of = {name: rows.index(names[slot]) if slot in apart else len(apart) for name, slot in slot_of.items()}
+    parents_of = {row["child"]: parents for row, parents in births}
+    lives = [
+        {
+            "id": member["id"],
+            "row": row_of[member["id"]],
+            "start": member["born_step"],
+            "end": member["left_step"] if member["left_step"] is not None else view.last_step,
+            "alive": member["left_step"] is None,
+            "operator": member["operator"],
+            "parents": parents_of.get(member["id"], []),
+        }
+        for member in there
+        if member["slot"] in apart
+    ]
+    if num_together:
+        whole = {"id": rows[-1], "row": len(apart), "start": 0, "end": view.last_step, "alive": True}
+        lives.append({**whole, "operator": "founder", "parents": []})
+    links = [
+        {"step": row["step"], "start": row_of[parent], "end": row_of[row["child"]]}
+        for row, parents in births
+        for parent in parents
+        if parent in row_of and row_of[row["child"]] < len(apart)
+    ]
+    text = "Steps from left to right, slots of the population from top to bottom."
+    if len(births) < len(view.births):
+        text += f" Of {len(view.births):,} births the latest {len(births)} are drawn."
+    if num_together:
+        text += f" The last row stands for {num_together} slots, most or all of them without births."
+    chart = {"type": "lineage", "rows": rows, "lives": lives, "links": links}
+    return Figure("lineage", "Lineage", "step", text, chart, tall=len(rows) > 6, wide=True)
+
+
+def _slots_apart(slot_of: dict[str, int], births: Births) -> set[int]:
+    """Return the slots that have a row of their own in the figure."""
+    slots = set(slot_of.values())
+    if len(slots) <= FEW_ROWS:
+        return slots
+    born = dict.fromkeys(slot_of[row["child"]] for row, _ in reversed(births))
+    return set(list(born)[:MAX_ROWS])
+
+
+def founder_shares(births: Births, living: Iterable[str]) -> dict[str, float]:
+    """Return each founder's share in the ancestry of present members, adding up to 1; two parents count half each.
 
     One founder at 1.0 is a population that descends from a single individual: what the others knew is gone. Raises
     ValueError for births that would take hours, as only a prepared file has them.
     """
-    born = {birth.child for birth in births}
-    named = {parent for birth in births for parent in birth.parents}
-    if len(named - born) * sum(len(birth.parents) for birth in births) > MAX_MIXED:
+    born = {row["child"] for row, _ in births}
+    named = {parent for _, parents in births for parent in parents}
+    if len(named - born) * sum(len(parents) for _, parents in births) > MAX_MIXED:
         raise ValueError("more founders and births than any run has")
     shares: dict[str, dict[str, float]] = {}
-
-    def ancestry(name: str) -> dict[str, float]:
-        return shares.get(name, {name: 1.0})
-
-    for birth in sorted(births, key=lambda b: b.step):
+    for row, parents in births:
         mixed: dict[str, float] = {}
-        for parent in birth.parents:
-            for founder, share in ancestry(parent).items():
-                mixed[founder] = mixed.get(founder, 0.0) + share / len(birth.parents)
-        shares[birth.child] = mixed or {birth.child: 1.0}
+        for parent in parents:
+            for founder, share in shares.get(parent, {parent: 1.0}).items():
+                mixed[founder] = mixed.get(founder, 0.0) + share / len(parents)
+        shares[row["child"]] = mixed or {row["child"]: 1.0}
     total: dict[str, float] = {}
     names = list(living)
     for name in names:
-        for founder, share in ancestry(name).items():
+        for founder, share in shares.get(name, {name: 1.0}).items():
             total[founder] = total.get(founder, 0.0) + share / len(names)
     return total
 
 
-def operator_records(births: Sequence[Birth], living: Iterable[str]) -> dict[str, OperatorRecord]:
-    """By operator: births, how many of them last, and how far the children stood from their first parent."""
-    parents_of = {birth.child: birth.parents for birth in births}
+def num_lasting(births: Births, living: Iterable[str]) -> dict[str, int]:
+    """Return, by operator, how many of its children are present or have a present descendant."""
+    parents_of = {row["child"]: parents for row, parents in births}
     lasting, waiting = set[str](), list(living)
     while waiting:
         name = waiting.pop()
         if name not in lasting:
             lasting.add(name)
             waiting.extend(parents_of.get(name, ()))
-    records = {}
-    for operator in sorted({birth.operator for birth in births}):
-        own = [birth for birth in births if birth.operator == operator]
-        change = fmean(birth.relative_change for birth in own)
-        records[operator] = OperatorRecord(len(own), sum(birth.child in lasting for birth in own), change)
-    return records
+    counts = dict.fromkeys(sorted({row["operator"] for row, _ in births}), 0)
+    for row, _ in births:
+        counts[row["operator"]] += row["child"] in lasting
+    return counts
 
 
-def tree_lines(births: Sequence[Birth], founders: Sequence[str], living: Iterable[str]) -> list[str]:
-    """The family tree as text: each child under its first parent, with step, operator, second parent; ``*``: present.
+def _operator_table(view: RunView) -> list[list[str]]:
+    """Return one row for each operator: its name, births, how many last, and how far its children were moved."""
+    rows = []
+    for operator, lasting in num_lasting(view.births, view.living).items():
+        changes = [row["relative_change"] or 0.0 for row, _ in view.births if row["operator"] == operator]
+        rows.append([operator, str(len(changes)), str(lasting), f"{100 * fmean(changes):.1f} %"])
+    return rows
 
-    A founder born in the run (its slot was reset to the base) has no parent and gets a root of its own. Everybody
-    stands once, and no deeper than ``MAX_INDENT``: births from a file may run in a circle.
+
+def _founder_table(view: RunView) -> list[list[str]]:
+    """Return one row for each role and founder with descendants: its share in the ancestry of that role.
+
+    Of a role's founders those with the ``MAX_FOUNDERS`` largest shares, and a row for the others together.
     """
-    alive, told = set(living), set[str]()
-    children: dict[str, list[Birth]] = {}
-    roots = list(founders)
-    for birth in sorted(births, key=lambda b: b.step):
-        if birth.parents:
-            children.setdefault(birth.parents[0], []).append(birth)
-        else:
-            roots.append(birth.child)
-    lines: list[str] = []
-    waiting = [(root, 0, "") for root in reversed(roots)]
-    while waiting:
-        name, depth, story = waiting.pop()
-        if name in told:
-            continue
-        told.add(name)
-        lines.append(f"{'  ' * min(depth, MAX_INDENT)}{name}{' *' if name in alive else ''}{story}")
-        for birth in reversed(children.get(name, [])):
-            others = f" with {', '.join(birth.parents[1:])}" if len(birth.parents) > 1 else ""
-            story = f"  step {birth.step}, {birth.operator}{others}, changed {birth.relative_change:.0%}"
-            waiting.append((birth.child, depth + 1, story))
-    return lines
+    slots, rows = {m["id"]: m["slot"] for m in view.individuals}, []
+    for role in ("teacher", "student", "both"):
+        living = [m["id"] for m in view.individuals if m["left_step"] is None and m["role"] == role]
+        shares = founder_shares(view.births, living) if living else {}
+        ranked = sorted(shares.items(), key=lambda item: (-item[1], slots.get(item[0], -1)))
+        rows += [[founder, role, f"{100 * share:.0f} %"] for founder, share in ranked[:MAX_FOUNDERS]]
+        rest = [share for _, share in ranked[MAX_FOUNDERS:]]
+        if rest:
+            rows.append([f"{len(rest)} others together", role, f"{100 * sum(rest):.0f} %"])
+    return rows
+
+
+def _birth_row(row: Row, parents: list[str]) -> list[str]:
+    constants = ", ".join(f"{name} {value:.3g}" for name, value in json_of(row, "constants").items())
+    change, layers = NOTHING, json_of(row, "layer_changes").values()
+    if row["relative_change"] is not None:
+        span = f" (layers {100 * min(layers):.0f} to {100 * max(layers):.0f} %)" if layers else ""
+        change = f"{100 * row['relative_change']:.1f} %{span}"
+    names = " and ".join(parents)
+    return [row["child"], str(row["step"]), row["replaced"], row["operator"], names, change, constants or NOTHING]

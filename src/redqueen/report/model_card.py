@@ -8,12 +8,11 @@ from pathlib import Path
 
 from redqueen import __version__
 from redqueen.display import literal, markdown_table
-from redqueen.journal import Journal, read
 from redqueen.journal.records import ALL, BASE, CONTROL, DISTILLED, PRODUCT
 from redqueen.journal.write import Row
 from redqueen.policy.base_shape import EMBEDDED_ID, OWN_BASE, BaseIdentity
 from redqueen.report.summary import product_name
-from redqueen.run.store import JOURNAL
+from redqueen.report.view import read_run
 
 MAX_ANCESTORS = 40
 
@@ -40,20 +39,14 @@ def model_card(
     ``sources`` are the members whose mean it is, where it is no member itself. Its code holds wherever the folder is
     moved. Ids and names are shown literally; nothing in the card was written by a model.
     """
-    with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
-        run = read.run_record(journal)
-        members = {row["id"]: row for row in read.individuals(journal)}
-        is_product = product_name(read.metric_series(journal), step) == member
-        shown = member if member in members or not is_product else PRODUCT
-        births = {row["child"]: (row, parents) for row, parents in read.births(journal)}
-        ratings = [r for r in read.ratings(journal) if r["individual"] == member and r["step"] <= step]
-        scores = [
-            row
-            for row in read.evaluations(journal)
-            if row["individual"] in (shown, BASE, CONTROL)
-            and row["stratum"] == row["kind"] == ALL
-            and row["step"] <= step
-        ]
+    view = read_run(run_dir)
+    run, members = view.run, {row["id"]: row for row in view.individuals}
+    is_product = product_name(view.metrics, step) == member
+    shown = (member if member in members or not is_product else PRODUCT, BASE, CONTROL)
+    births = {row["child"]: (row, parents) for row, parents in view.births}
+    ratings = [row for row in view.ratings if row["individual"] == member and row["step"] <= step]
+    own = [row for row in view.evaluations if row["individual"] in shown and row["step"] <= step]
+    scores = [row for row in own if row["stratum"] == row["kind"] == ALL]
     roles = {"teacher": "a teacher", "student": "a student", "both": "a teacher and student"}
     of_all = "a student of the right answers" if member == DISTILLED else "a mean in delta space"
     role = roles[members[member]["role"]] if member in members else f"{of_all} of {', '.join(sources)}"

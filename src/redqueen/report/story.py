@@ -1,4 +1,4 @@
-"""What happened in a run, in plain sentences computed from its journal, and never more than the data say."""
+"""What a run came to: one picture, one sentence, and a paragraph, computed from its journal alone."""
 
 from __future__ import annotations
 
@@ -6,8 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from redqueen.report.fitness import Comparison, comparisons, outcomes
-from redqueen.report.stretches import WINDOW_STEPS, ends, rolling
+from redqueen.journal.records import BASE, CONTROL, PRODUCT
+from redqueen.report.figure import Figure
+from redqueen.report.fitness import (
+    MARKS,
+    MODES,
+    Comparison,
+    Score,
+    Standing,
+    comparisons,
+    last_evaluated_step,
+    latest_score,
+    mean_score,
+    outcomes,
+    product_score,
+    solvers_word,
+)
+from redqueen.report.fitness_figures import UNIT, dots
+from redqueen.report.series import WINDOW_STEPS, ends, rolling
 from redqueen.report.view import RunView
 
 SOLVE_LOW_FRAC, SOLVE_HIGH_FRAC = 0.1, 0.9
@@ -23,15 +39,24 @@ ENTROPY_LOW_FRAC = 0.1
 """Teachers' entropy that falls below this share of what it was at the start is gone."""
 
 
-_AGAINST = {"base": "the base model", "control": "the control"}
+_AGAINST = {BASE: "the base model", CONTROL: "the control"}
 
 
 @dataclass(frozen=True)
 class Story:
-    """``headline`` is one short sentence, ``sentences`` the paragraph below it."""
+    """``headline`` is one short sentence, ``summary`` the headline with the scores that ``figure`` shows (None when
+    nothing was measured), and ``sentences`` the paragraph below."""
 
+    standing: Standing
     headline: str
+    summary: str
+    figure: Figure | None
     sentences: tuple[str, ...]
+
+    @property
+    def mark(self) -> str:
+        """The shape of the standing."""
+        return MARKS[self.standing]
 
 
 def tell(view: RunView) -> Story:
@@ -40,12 +65,66 @@ def tell(view: RunView) -> Story:
     found, signs = outcomes(view), signs_of_collapse(view)
     members = [one for one in comparisons(view) if one not in found]
     told = [_fitness_sentence(view, comparison) for comparison in (*found, *members)]
-    told += [_solve_sentence(view), _validity_sentence(view), _curriculum_sentence(view)]
-    told += [_evolution_sentence(view), _health_sentence(view)]
+    told += [_solve_sentence(view), _curriculum_sentence(view), _evolution_sentence(view)]
     if not found:
         told.insert(0, "External fitness was not measured, so nothing is known about progress outside the game.")
     told.append(_collapse_sentence(view, signs))
-    return Story(_headline(view, found, signs), tuple(sentence for sentence in told if sentence))
+    headline, entries = _headline(view, found, signs), {} if view.is_nothing_valid else _entries(view)
+    summary = f"{headline}{_scores_in_words(entries)}."
+    return Story(
+        _standing(view, found), headline, summary, _figure(entries), tuple(sentence for sentence in told if sentence)
+    )
+
+
+def _standing(view: RunView, found: Sequence[Comparison]) -> Standing:
+    verdicts = {comparison.verdict for comparison in found}
+    if view.is_nothing_valid:
+        return "nothing"
+    if not verdicts:
+        return "unmeasured"
+    if len(verdicts) == 1:
+        return verdicts.pop()
+    return "mixed" if "worse" in verdicts else "better"
+
+
+Entries = dict[str, list[Score | None]]
+"""Scores of base, control, members and product, one for each mode of ``MODES`` (None: not measured in it)."""
+
+
+def _entries(view: RunView) -> Entries:
+    """Return the scores on the suite's last evaluation (of the first suite by name, when there are several)."""
+    suite = next(iter(view.suites), "")
+    step = last_evaluated_step(view, suite)
+    found: Entries = {
+        BASE: [latest_score(view, BASE, suite, mode) for mode in MODES],
+        CONTROL: [latest_score(view, CONTROL, suite, mode) for mode in MODES],
+        solvers_word(view): [None if step is None else mean_score(view, step, suite, mode) for mode in MODES],
+        PRODUCT: [product_score(view, suite, mode) for mode in MODES],
+    }
+    return {name: scores for name, scores in found.items() if any(scores)}
+
+
+def _scores_in_words(entries: Entries) -> str:
+    if not entries:
+        return ""
+    at = max(range(len(MODES)), key=lambda index: sum(scores[index] is not None for scores in entries.values()))
+    told = [f"{name} {100 * score.mean:.1f} %" for name, scores in entries.items() if (score := scores[at]) is not None]
+    how = {"sampled": "sampled", "greedy": "answering greedily"}[MODES[at]]
+    return f": right answers on the frozen suite, {how}: {', '.join(told)}"
+
+
+def _figure(entries: Entries) -> Figure | None:
+    series = [
+        dots(mode, mode, [scores[at] for scores in entries.values()])
+        for at, mode in enumerate(MODES)
+        if any(scores[at] for scores in entries.values())
+    ]
+    if not series:
+        return None
+    text = "Shares of right answers at the last evaluation, with 95 % intervals over the items."
+    return Figure(
+        "card", "Where the run stands", UNIT, text, {"type": "dots", "categories": [*entries], "series": series}
+    )
 
 
 def signs_of_collapse(view: RunView) -> list[str]:
@@ -115,12 +194,10 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
         who = "The product"
     how = "sampled" if comparison.mode == "sampled" else "answering greedily"
     claim = {"better": "better", "worse": "worse", "unclear": "no change can be claimed"}[comparison.verdict]
-    overlap = f"the 95 % intervals in brackets {'' if comparison.overlapping else 'do not '}overlap"
-    if comparison.change is None:
-        why = f", for {overlap}"
-    else:
+    why = ", by the 95 % intervals in brackets"
+    if comparison.change is not None:
         mean, low, high = (100 * x for x in (comparison.change.mean, comparison.change.low, comparison.change.high))
-        why = f". Paired item by item the change is {mean:+.1f} points ({low:+.1f} to {high:+.1f}); {overlap}"
+        why = f". Paired item by item the change is {mean:+.1f} points ({low:+.1f} to {high:+.1f})"
     return (
         f"{who}, {how}, solves {comparison.members} of the frozen suite {comparison.suite!r} after step "
         f"{comparison.step}, {_AGAINST[comparison.against]} {comparison.base}: {claim}{why}."
@@ -138,18 +215,8 @@ def _solve_sentence(view: RunView) -> str:
     )
 
 
-def _validity_sentence(view: RunView) -> str:
-    values = view.values("propose/valid_frac")
-    if not values:
-        return ""
-    return (
-        f"Of the teachers' proposals {100 * sum(values) / len(values):.0f} % were valid in the mean over the steps, "
-        f"{100 * min(values):.0f} % in the lowest step."
-    )
-
-
 def _curriculum_sentence(view: RunView) -> str:
-    points = [point for point in view.curriculum if point.kind == "all"]
+    points = [point for point in view.curriculum if point["kind"] == "all"]
     parts = []
     for title, attribute in (
         ("depth of the syntax tree", "ast_depth"),
@@ -157,14 +224,14 @@ def _curriculum_sentence(view: RunView) -> str:
         ("lines", "num_lines"),
         ("variables", "num_variables"),
     ):
-        first, last = ends([(point.step, getattr(point, attribute)) for point in points], view.last_step).values()
+        first, last = ends([(point["step"], point[attribute]) for point in points], view.last_step).values()
         if first is not None and last is not None and len(points) > 1:
             parts.append(f"{title} {first:.1f} to {last:.1f}")
     if not parts:
         return ""
     return (
         f"From the first to the last tenth of the steps the tasks' programs went: {', '.join(parts)}; "
-        f"{points[-1].coverage:,} distinct tasks were posed in all."
+        f"{points[-1]['coverage']:,} distinct tasks were posed in all."
     )
 
 
@@ -180,19 +247,6 @@ def _evolution_sentence(view: RunView) -> str:
     return f"{len(view.births) - restarted} members were replaced by children{named}.{anew}"
 
 
-def _health_sentence(view: RunView) -> str:
-    if not view.health:
-        return ""
-    warned = [row for row in view.health if row["warnings"]]
-    if not warned:
-        return f"No check-up of the {len(view.health)} generations gave a warning."
-    last, num_warned = warned[-1], len(warned)
-    num = len(view.health)
-    return (
-        f"{num_warned} of {num} check-ups gave warnings, the last at step {last['step']}: {' '.join(last['warnings'])}"
-    )
-
-
 def _collapse_sentence(view: RunView, signs: Sequence[str]) -> str:
     if signs:
         return "Signs of collapse: " + "; ".join(signs) + "."
@@ -206,9 +260,9 @@ def _collapse_sentence(view: RunView, signs: Sequence[str]) -> str:
 
 
 def _new_frac_at_the_end(view: RunView) -> float | None:
-    points = [point for point in view.curriculum if point.kind == "all"][-WINDOW_STEPS - 1 :]
-    num_tasks = sum(point.num_tasks for point in points[1:])
-    num_new = sum(after.coverage - before.coverage for before, after in pairwise(points))
+    points = [point for point in view.curriculum if point["kind"] == "all"][-WINDOW_STEPS - 1 :]
+    num_tasks = sum(point["num_tasks"] for point in points[1:])
+    num_new = sum(after["coverage"] - before["coverage"] for before, after in pairwise(points))
     return num_new / num_tasks if num_tasks else None
 
 

@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-from redqueen.journal import Journal, read
-from redqueen.journal.connection import Patience
+from redqueen.journal import Journal
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, BASE, CHOSEN, CONTROL, GAIN, NO_MEMBERS, PRODUCT
-from redqueen.journal.values import naming_contradictions
-from redqueen.journal.write import Row
-from redqueen.report.stretches import ends
+from redqueen.report.series import ends
+from redqueen.report.view import RunView, read_run
 from redqueen.run.store import JOURNAL
 
 MODES = ("greedy", "sampled")
 
 
-def summary(run_dir: Path, patience: Patience | None = None) -> dict[str, Any]:
+def summary(run_dir: Path) -> dict[str, Any]:
     """Return one object of a run: what ``docs/runs.md`` lists. What is not known is null; shares are 0 to 1.
 
-    Raises UserError when there is no journal, or when its rows are none that a run writes.
+    Raises UserError when there is no journal or no step in it, or when its rows are none that a run writes.
     """
-    with (
-        naming_contradictions(run_dir),
-        Journal.open(Path(run_dir) / JOURNAL, read_only=True, patience=patience) as journal,
-    ):
-        run, metrics, rows = read.run_record(journal), read.metric_series(journal), read.evaluations(journal)
-        steps = read.last_step(journal) or 0
-        scores = [row for row in rows if (row["stratum"], row["kind"]) == (ALL, ALL)]
-        members = [row for row in scores if row["individual"] not in NO_MEMBERS]
-        last = max((row["step"] for row in members), default=None)
-        names = dict.fromkeys(row["individual"] for row in members if row["step"] == last)
-        product = product_name(metrics, steps)
-        return {
-            "name": run.name,
-            "arm": run.arm,
-            "seed": run.rng_seed,
-            "steps": steps,
-            "seconds": read.step_seconds(journal),
-            "tokens": read.tokens_sampled(journal),
-            "base": _scores(scores, BASE),
-            "control": _scores(scores, CONTROL),
-            "product": {"name": product, **_scores(scores, PRODUCT)} if product else None,
-            "gain": _scores(scores, GAIN) if product else None,
-            "members": {name: _scores(scores, name) for name in names},
-            "valid_frac": ends(metrics.get("propose/valid_frac", []), steps),
-            "solve_rate": ends(metrics.get("solve/rate", []), steps),
-            "new_frac": ends(_new_fracs(journal), steps),
-        }
+    view = read_run(run_dir)
+    steps, product = view.last_step, product_name(view.metrics, view.last_step)
+    members = [row for row in view.evaluations if row["individual"] not in NO_MEMBERS]
+    last = max((row["step"] for row in members), default=None)
+    names = dict.fromkeys(row["individual"] for row in members if row["step"] == last)
+    return {
+        "name": view.run.name,
+        "arm": view.run.arm,
+        "seed": view.run.rng_seed,
+        "steps": steps,
+        "seconds": view.step_seconds,
+        "tokens": view.tokens,
+        "base": _scores(view, BASE),
+        "control": _scores(view, CONTROL),
+        "product": {"name": product, **_scores(view, PRODUCT)} if product else None,
+        "gain": _scores(view, GAIN) if product else None,
+        "members": {name: _scores(view, name) for name in names},
+        "valid_frac": ends(view.series("propose/valid_frac"), steps),
+        "solve_rate": ends(view.series("solve/rate"), steps),
+        "new_frac": ends(_new_fracs(view), steps),
+    }
 
 
 def product_name(metrics: dict[str, Series], step: int) -> str | None:
@@ -67,20 +58,20 @@ def has_distilled(run_dir: Path, step: int) -> bool:
     return bool(found[0][0])
 
 
-def _scores(scores: Sequence[Row], name: str) -> dict[str, dict[str, float | None] | None]:
+def _scores(view: RunView, name: str) -> dict[str, dict[str, float | None] | None]:
     """Return an individual's latest aggregate score by mode: mean and 95 % interval; null where it has none."""
     found: dict[str, dict[str, float | None] | None] = dict.fromkeys(MODES)
-    for row in scores:
-        if row["individual"] == name:
+    for row in view.evaluations:
+        if row["individual"] == name and row["stratum"] == row["kind"] == ALL:
             found[row["mode"]] = {"mean": row["mean_frac"], "low": row["low_frac"], "high": row["high_frac"]}
     return found
 
 
-def _new_fracs(journal: Journal) -> Series:
+def _new_fracs(view: RunView) -> Series:
     """Return the share of each step's tasks whose behaviour no earlier task had."""
-    seen: set[str] = set()
-    by_step: dict[int, list[float]] = {}
-    for step, behaviour in journal.tuples("SELECT step, behaviour FROM task ORDER BY seq"):
-        by_step.setdefault(step, []).append(float(behaviour not in seen))
-        seen.add(behaviour)
-    return [(step, fmean(new)) for step, new in by_step.items()]
+    points = [{"coverage": 0}, *(point for point in view.curriculum if point["kind"] == ALL)]
+    return [
+        (point["step"], (point["coverage"] - before["coverage"]) / point["num_tasks"])
+        for before, point in pairwise(points)
+        if point["num_tasks"]
+    ]

@@ -1,37 +1,39 @@
-"""Tasks in the terminal: which there are, and one of them with everything that was done about it."""
+"""Tasks of a run: which there are, and one of them with everything that was done about it.
+
+Values always go in as parameters; the SQL text is put together from this file's own pieces alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Literal
 
 from redqueen.display import visible
-from redqueen.domains.registry import in_order, kinds, shown_as
+from redqueen.domains.registry import in_order, kinds
 from redqueen.errors import UserError, command
 from redqueen.journal import Journal
 from redqueen.journal.read import TASK_COLUMNS, with_pairs
+from redqueen.journal.steps import SqlValue
 from redqueen.journal.write import Row
 from redqueen.run.store import JOURNAL
 
-MAX_TEXT_CHARS = 2000
-"""Longest piece of a model's text on the screen; ``--json`` and the journal have all of it."""
-
-MAX_LINE_CHARS = 60
-"""Longest first line of a program in the list."""
+PAGE_TASKS, PREVIEW_CHARS = 25, 600
+"""A page of the dashboard lists so many tasks, and so much of their programs."""
 
 COLUMNS = (
     "seq", "step", *TASK_COLUMNS, "ast_depth", "cyclomatic", "num_lines", "num_attempts", "num_correct",
 )  # fmt: skip
 
 
-BY_STUDENT = "instr(',' || replace(student, ' ', '') || ',', ',' || ? || ',') > 0"
-"""Condition on a task's student in SQL: under ``all_pairs`` the column is a list with commas."""
-
-
 @dataclass(frozen=True)
 class TaskFilter:
-    """Which tasks are meant; None and "": no condition. Solve rates are shares (0..1) of judged attempts."""
+    """Which tasks are meant; None and "": no condition. Solve rates are shares (0..1) of judged attempts.
+
+    ``contains`` is a text in the program, message, inputs or outputs, whatever its case; ``limit`` 0: all.
+    """
 
     kind: str = ""
     step: int | None = None
@@ -42,6 +44,35 @@ class TaskFilter:
     min_depth: int | None = None
     contains: str = ""
     limit: int = 20
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The conditions that are set, as the parameters of an address."""
+        return {k: str(v) for k, v in asdict(self).items() if v not in (None, "") and k in FIELDS}
+
+    def condition(self) -> tuple[str, list[SqlValue]]:
+        """Return the condition in SQL, and its values."""
+        pattern = "%" + re.sub(r"([\\%_])", r"\\\1", self.contains) + "%"
+        conditions: list[tuple[str, SqlValue]] = [
+            ("kind = ?", self.kind or None),
+            ("step = ?", self.step),
+            ("teacher = ?", self.teacher or None),
+            # under all_pairs a task's student is a list with commas
+            ("instr(',' || replace(student, ' ', '') || ',', ',' || ? || ',') > 0", self.student or None),
+            ("num_attempts > 0 AND num_correct >= ? * num_attempts", self.min_solved),
+            ("num_attempts > 0 AND num_correct <= ? * num_attempts", self.max_solved),
+            ("ast_depth >= ?", self.min_depth),
+            (
+                "code || '\n' || message || '\n' || inputs || '\n' || outputs LIKE ? ESCAPE '\\'",
+                pattern if self.contains else None,
+            ),
+        ]
+        used = [(text, value) for text, value in conditions if value is not None]
+        return " AND ".join(f"({text})" for text, _ in used) or "1", [value for _, value in used]
+
+
+FIELDS = tuple(field.name for field in fields(TaskFilter) if field.name != "limit")
+"""The fields of the dashboard's form."""
 
 
 def find_tasks(run_dir: Path, wanted: TaskFilter) -> list[Row]:
@@ -54,116 +85,106 @@ def find_tasks(run_dir: Path, wanted: TaskFilter) -> list[Row]:
             raise UserError(f"{flag} {share}: give a share of the attempts from 0 to 1")
     if wanted.limit < 0:
         raise UserError(f"--limit {wanted.limit}: give the number of tasks to show, or 0 for all")
-    conditions: list[tuple[str, str | int | float | None]] = [
-        ("kind = ?", wanted.kind or None),
-        ("step = ?", wanted.step),
-        ("teacher = ?", wanted.teacher or None),
-        (BY_STUDENT, wanted.student or None),
-        ("num_attempts > 0 AND num_correct >= ? * num_attempts", wanted.min_solved),
-        ("num_attempts > 0 AND num_correct <= ? * num_attempts", wanted.max_solved),
-        ("ast_depth >= ?", wanted.min_depth),
-        ("instr(code, ?) > 0", wanted.contains or None),
-    ]
-    used = [(text, value) for text, value in conditions if value is not None]
-    where = " AND ".join(f"({text})" for text, _ in used) or "1"
+    where, values = wanted.condition()
     sql = f"SELECT {', '.join(COLUMNS)} FROM task WHERE {where} ORDER BY seq DESC LIMIT ?"
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         present = in_order([*kinds(), *(row["kind"] for row in journal.query("SELECT DISTINCT kind FROM task"))])
         if wanted.kind and wanted.kind not in present:
             raise UserError(f"--kind {wanted.kind} is unknown: choose one of {', '.join(present)}")
-        return [with_pairs(row) for row in journal.query(sql, [*(value for _, value in used), wanted.limit or -1])]
+        return [with_pairs(row) for row in journal.query(sql, [*values, wanted.limit or -1])]
 
 
 def read_task(run_dir: Path, task_id: str) -> Row:
-    """Return one task with ``proposal`` (the teacher's text, reward, advantage) and ``attempts``, all plain values.
+    """Return one task as :func:`task_with_attempts` does.
 
     Raises UserError when there is no such task: then it names the reason of the rejection if it was proposed at all.
     """
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
-        found = journal.query(f"SELECT {', '.join(COLUMNS)} FROM task WHERE id = ?", [task_id])
-        fields = "text, verdict, detail, reward, advantage, num_tokens"
-        proposal = journal.query(f"SELECT {fields} FROM candidate WHERE id = ?", [task_id])
-        if not found:
-            shown = visible(task_id, 80, one_line=True)
-            why = f" (it was proposed, and rejected: {visible(proposal[0]['verdict'])})" if proposal else ""
-            raise UserError(f"--task {shown} is no task of {run_dir}{why}: `{command('tasks', run_dir)}` lists them")
-        attempts = journal.query(
-            "SELECT student, text, answer, thought, verdict, detail, correct, lost, reward, advantage, num_tokens "
-            "FROM attempt WHERE task = ? ORDER BY seq",
-            [found[0]["seq"]],
-        )
-    return with_pairs(found[0]) | {"proposal": proposal[0] if proposal else None, "attempts": attempts}
+        found = task_with_attempts(journal, "id", task_id)
+        rejected = journal.query("SELECT verdict FROM candidate WHERE id = ?", [task_id])
+    if found is None:
+        shown = visible(task_id, 80, one_line=True)
+        why = f" (it was proposed, and rejected: {visible(rejected[0]['verdict'])})" if rejected else ""
+        raise UserError(f"--task {shown} is no task of {run_dir}{why}: `{command('tasks', run_dir)}` lists them")
+    return found
 
 
-def list_text(rows: Sequence[Row]) -> str:
-    """Return the tasks as a table of plain lines, safe for a terminal."""
-    head = ["task", "step", "kind", "teacher", "student", "solved", "depth", "program"]
-    cells = [
-        [
-            visible(str(row["id"]), 40, one_line=True),
-            str(row["step"]),
-            str(row["kind"]),
-            visible(str(row["teacher"]), 20, one_line=True),
-            visible(str(row["student"]), 20, one_line=True),
-            f"{row['num_correct']}/{row['num_attempts']}",
-            "" if row["ast_depth"] is None else str(row["ast_depth"]),
-            visible(str(row["code"]).strip()[:MAX_LINE_CHARS], one_line=True),
-        ]
-        for row in rows
-    ]
-    widths = [max(len(line[i]) for line in (head, *cells)) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in (head, *cells)
+def task_with_attempts(journal: Journal, column: Literal["id", "seq"], value: str | int) -> Row | None:
+    """Return the task whose ``column`` has this value, None without one, with ``proposal`` (the teacher's text, reward,
+    advantage) and ``attempts``, all plain values."""
+    found = journal.query(f"SELECT {', '.join(COLUMNS)} FROM task WHERE {column} = ?", [value])
+    if not found:
+        return None
+    task, names = with_pairs(found[0]), "text, verdict, detail, reward, advantage, num_tokens"
+    proposal = journal.query(f"SELECT {names} FROM candidate WHERE id = ?", [task["id"]])
+    attempts = journal.query(
+        f"SELECT student, answer, thought, correct, lost, {names} FROM attempt WHERE task = ? ORDER BY seq",
+        [task["seq"]],
+    )
+    return task | {"proposal": proposal[0] if proposal else None, "attempts": attempts}
+
+
+# On the dashboard --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TaskPage:
+    """A page of the list. ``num_found`` is None after a search, where counting would mean reading every task."""
+
+    tasks: list[Row]
+    num_found: int | None
+    next_after: int | None
+
+
+NEIGHBOURS = "SELECT (SELECT max(seq) FROM task WHERE seq < ?), (SELECT min(seq) FROM task WHERE seq > ?)"
+"""The tasks before and after one."""
+
+
+def read_form(asked: Mapping[str, str], present: Collection[str]) -> TaskFilter:
+    """Return the filter of a form's fields; ``present`` are the kinds there are. Raises UserError that names a field
+    that cannot be meant."""
+    text = {name: asked.get(name, "").strip()[:200] for name in FIELDS}
+    if text["kind"] and text["kind"] not in present:
+        raise UserError(f"The kind is unknown; choose one of {', '.join(present)}.")
+    return TaskFilter(
+        kind=text["kind"],
+        step=whole_number("step", text["step"]),
+        teacher=text["teacher"],
+        student=text["student"],
+        min_solved=_share("min_solved", text["min_solved"]),
+        max_solved=_share("max_solved", text["max_solved"]),
+        min_depth=whole_number("min_depth", text["min_depth"]),
+        contains=text["contains"],
+        limit=PAGE_TASKS,
     )
 
 
-def task_text(row: Row) -> str:
-    """Return a task with its proposal and all attempts as text, safe for a terminal."""
-    lines = [
-        f"task {visible(str(row['id']), one_line=True)}: {row['kind']}, step {row['step']}, "
-        f"by {_name(row['teacher'])} for {_name(row['student'])}, solved {row['num_correct']}/{row['num_attempts']}"
-    ]
-    if row["message"]:
-        lines.append(f"message: {_text(row['message'])}")
-    lines += ["", _text(row["code"]).rstrip(), ""]
-    for at, (given, result) in enumerate(zip(row["inputs"], row["outputs"], strict=True)):
-        hidden = "  (hidden from the student)" if 0 < row["num_shown"] <= at else ""
-        lines.append(f"{shown_as(row['kind']).pair.format(_text(given), _text(result))}{hidden}")
-    if row["proposal"] is not None:
-        proposal = row["proposal"]
-        lines += ["", f"the teacher wrote ({proposal['num_tokens']} tokens, reward {_number(proposal['reward'])}):"]
-        lines.append(_indented(proposal["text"]))
-    for at, attempt in enumerate(row["attempts"], start=1):
-        lines += ["", _attempt_head(at, attempt)]
-        if attempt["thought"]:
-            lines += ["  thought:", _indented(attempt["thought"])]
-        text = attempt["text"] if attempt["answer"] is None else attempt["answer"]
-        lines += ["  could not be read:" if attempt["answer"] is None else "  answer:", _indented(text)]
-    return "\n".join(lines)
+def whole_number(name: str, text: str) -> int | None:
+    """Return the number in a field, None when it is empty. Raises UserError for anything else."""
+    if text and not re.fullmatch("[0-9]{1,12}", text):
+        raise UserError(f"{name}: give a whole number, for instance 12, or leave the field empty.")
+    return int(text) if text else None
 
 
-def _attempt_head(at: int, attempt: Row) -> str:
-    result = "lost" if attempt["lost"] else "right" if attempt["correct"] else "wrong"
-    verdict = "" if attempt["verdict"] == "ok" else f", {visible(attempt['verdict'], one_line=True)}"
-    detail = f" ({visible(attempt['detail'], 200, one_line=True)})" if attempt["detail"] else ""
-    return (
-        f"attempt {at} by {_name(attempt['student'])}: {result}{verdict}{detail}, "
-        f"reward {_number(attempt['reward'])}, {attempt['num_tokens']} tokens"
+def _share(name: str, text: str) -> float | None:
+    if text and not re.fullmatch(r"0|1|[01]?\.[0-9]{1,6}", text):
+        raise UserError(f"{name}: give a share from 0 to 1, for instance 0.5, or leave the field empty.")
+    return float(text) if text else None
+
+
+def task_page(journal: Journal, wanted: TaskFilter, after: int | None) -> TaskPage:
+    """Return one page of the tasks that are wanted, paged by key: the next page begins after the last one's ``seq``."""
+    where, values = wanted.condition()
+    num_found = None
+    if not wanted.contains:
+        num_found = journal.tuples(f"SELECT count(*) FROM task WHERE {where}", values)[0][0]
+    if after is not None:
+        where, values = f"{where} AND seq < ?", [*values, after]
+    rows = journal.query(
+        f"SELECT seq, step, teacher, student, kind, substr(code, 1, {PREVIEW_CHARS}) AS code, "
+        f"length(code) AS num_chars, cyclomatic, ast_depth, num_lines, num_attempts, num_correct "
+        f"FROM task WHERE {where} ORDER BY seq DESC LIMIT {PAGE_TASKS + 1}",
+        values,
     )
-
-
-def _name(name: object) -> str:
-    return visible(str(name), 40, one_line=True)
-
-
-def _text(text: str) -> str:
-    return visible(text, MAX_TEXT_CHARS)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in _text(text).rstrip().split("\n"))
-
-
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3g}"
+    tasks = rows[:PAGE_TASKS]
+    return TaskPage(tasks, num_found, tasks[-1]["seq"] if len(rows) > PAGE_TASKS else None)

@@ -1,21 +1,27 @@
-"""What the report knows of one run, read from its journal once: plain values, nothing computed twice."""
+"""What report and dashboard know of one run, read from its journal once."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+from redqueen.domains.registry import in_order
 from redqueen.errors import UserError
 from redqueen.journal import Journal, RunRecord, read
 from redqueen.journal.connection import Patience
 from redqueen.journal.read import Series
+from redqueen.journal.records import ALL
 from redqueen.journal.values import naming_contradictions
 from redqueen.journal.write import Row
-from redqueen.report.curriculum import CurriculumStep, curriculum_steps
+from redqueen.report.series import known_mean, mean_series, point_of, sum_series
 from redqueen.run.store import JOURNAL
+
+NO_TASK: Row = {"num_tasks": 0, "ast_depth": None, "cyclomatic": None, "num_lines": None, "num_variables": None}
 
 NUM_EXAMPLE_ATTEMPTS = 3
 """Attempts shown with an example task."""
@@ -31,7 +37,11 @@ class Example:
 
 @dataclass(frozen=True)
 class RunView:
-    """One run. Rows are those of the journal's tables (see ``redqueen.journal.schema``)."""
+    """One run. Rows are those of the journal's tables (see ``redqueen.journal.schema``).
+
+    ``curriculum`` has a row for every ``step`` of each ``kind``, ``all`` first: ``num_tasks``, the mean measures of its
+    valid tasks (None without one), and ``coverage``, the distinct tasks so far.
+    """
 
     label: str
     run: RunRecord
@@ -39,6 +49,7 @@ class RunView:
     metrics: dict[str, Series]
     timings: dict[str, Series]
     step_seconds: float
+    tokens: int
     individuals: list[Row]
     births: list[tuple[Row, list[str]]]
     ratings: list[Row]
@@ -46,7 +57,7 @@ class RunView:
     meetings: list[Row]
     evaluations: list[Row]
     rejections: list[Row]
-    curriculum: list[CurriculumStep]
+    curriculum: list[Row]
     first_examples: list[Example]
     last_examples: list[Example]
     rejected_examples: list[Row]
@@ -69,12 +80,28 @@ class RunView:
         """Whether one adapter plays both roles: no ratings, no matches between members."""
         return any(member["role"] == "both" for member in self.individuals)
 
+    @property
+    def living(self) -> list[str]:
+        """The members that are there at the last step."""
+        return [member["id"] for member in self.individuals if member["left_step"] is None]
+
+    @property
+    def slot_names(self) -> dict[int, str]:
+        """The name of each slot of the bank: its founder's, for children take slots over."""
+        return {member["slot"]: member["id"] for member in reversed(self.individuals)}
+
+    @property
+    def suites(self) -> list[str]:
+        """The names of the suites that it was measured on."""
+        return sorted({row["suite"] for row in self.evaluations})
+
     @cached_property
-    def scores(self) -> dict[tuple[str, str, str, str], list[Row]]:
-        """The evaluations by suite, stratum, kind and mode."""
-        found: dict[tuple[str, str, str, str], list[Row]] = defaultdict(list)
+    def scores(self) -> dict[tuple[str, str, str], list[Row]]:
+        """The evaluations on all strata by suite, mode and kind."""
+        found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
         for row in self.evaluations:
-            found[row["suite"], row["stratum"], row["kind"], row["mode"]].append(row)
+            if row["stratum"] == ALL:
+                found[row["suite"], row["mode"], row["kind"]].append(row)
         return dict(found)
 
     def series(self, name: str) -> Series:
@@ -113,6 +140,7 @@ def _view(journal: Journal, steps: list[int], label: str) -> RunView:
         metrics=read.metric_series(journal),
         timings=read.timing_series(journal),
         step_seconds=read.step_seconds(journal),
+        tokens=read.tokens_sampled(journal),
         individuals=read.individuals(journal),
         births=read.births(journal),
         ratings=read.ratings(journal),
@@ -120,7 +148,7 @@ def _view(journal: Journal, steps: list[int], label: str) -> RunView:
         meetings=read.meetings(journal),
         evaluations=read.evaluations(journal),
         rejections=read.rejections(journal),
-        curriculum=curriculum_steps(journal),
+        curriculum=_curriculum(journal),
         first_examples=_examples(journal, with_tasks[0]) if with_tasks else [],
         last_examples=_examples(journal, with_tasks[-1]) if len(with_tasks) > 1 else [],
         rejected_examples=_rejected_examples(journal),
@@ -134,8 +162,8 @@ def _examples(journal: Journal, step: int) -> list[Example]:
     chosen: dict[str, Row] = {}
     for task in sorted(tasks, key=lambda task: (abs(_solve_frac(task) - 0.5), task["seq"])):
         chosen.setdefault(task["kind"], task)
-    in_order = sorted(chosen.values(), key=lambda task: task["seq"])
-    return [Example(task, _telling(read.attempts_of_task(journal, task["seq"]))) for task in in_order]
+    ordered = sorted(chosen.values(), key=lambda task: task["seq"])
+    return [Example(read.with_pairs(task), _telling(read.attempts_of_task(journal, task["seq"]))) for task in ordered]
 
 
 def _solve_frac(task: Row) -> float:
@@ -160,3 +188,71 @@ def _rejected_examples(journal: Journal) -> list[Row]:
         "WHERE verdict != 'ok' GROUP BY verdict ORDER BY num DESC, verdict LIMIT 3) r ON r.seq = c.seq "
         "ORDER BY r.num DESC, c.verdict"
     )
+
+
+def _curriculum(journal: Journal) -> list[Row]:
+    present = {row["kind"] for row in journal.query("SELECT DISTINCT kind FROM task")}
+    steps = [row["step"] for row in journal.query("SELECT step FROM step WHERE step > 0 ORDER BY step")]
+    points = []
+    for kind in ("all", *in_order(present)):
+        wanted, values = ("1", ()) if kind == "all" else ("kind = ?", (kind,))
+        means = journal.query(
+            "SELECT step, count(*) AS num_tasks, avg(ast_depth) AS ast_depth, avg(cyclomatic) AS cyclomatic, "
+            f"avg(num_lines) AS num_lines, avg(num_variables) AS num_variables FROM task WHERE {wanted} GROUP BY step",
+            values,
+        )
+        firsts = journal.tuples(
+            "SELECT first, count(*) FROM "
+            f"(SELECT min(step) AS first FROM task WHERE {wanted} GROUP BY behaviour) GROUP BY first",
+            values,
+        )
+        mean_of, num_new, coverage = {row["step"]: row for row in means}, dict(firsts), 0
+        for step in steps:
+            coverage += num_new.get(step, 0)
+            points.append(NO_TASK | mean_of.get(step, {}) | {"step": step, "kind": kind, "coverage": coverage})
+    return points
+
+
+def thinned(view: RunView, size: int) -> RunView:
+    """Return the view for figures with one point for each ``size`` steps; step 0 has one of its own.
+
+    Metrics, the curriculum and check-ups become means, times and rejections (drawn as bars) sums; of the ratings those
+    at the points' ends stay.
+    """
+    if size == 1:
+        return view
+    last = view.last_step
+    ends = {size * point_of(step, size) for step in view.steps} | {last}
+    rejected: dict[tuple[int, str], int] = defaultdict(int)
+    for row in view.rejections:
+        rejected[min(size * point_of(row["step"], size), last), row["reason"]] += row["num"]
+    return replace(
+        view,
+        steps=[step for step in view.steps if step in ends],
+        metrics={name: mean_series(series, size) for name, series in view.metrics.items()},
+        timings={phase: sum_series(series, size, last) for phase, series in view.timings.items()},
+        ratings=[row for row in view.ratings if row["step"] in ends],
+        rejections=[{"step": step, "reason": reason, "num": num} for (step, reason), num in rejected.items()],
+        curriculum=_joined(view.curriculum, size),
+        health=_joined(view.health, size),
+    )
+
+
+JOINED: dict[str, Callable[[list[Any]], Any]] = {
+    "step": lambda steps: steps[-1],
+    "kind": lambda kinds: kinds[-1],
+    "num_tasks": sum,
+    "coverage": lambda counts: counts[-1],
+    "warnings": lambda lists: list(chain.from_iterable(lists)),
+}
+"""What a point has of a column's values, where it is not their mean."""
+
+
+def _joined(rows: list[Row], size: int) -> list[Row]:
+    groups: dict[tuple[object, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.get("kind"), point_of(row["step"], size)].append(row)
+    return [
+        {name: JOINED.get(name, known_mean)([row[name] for row in group]) for name in group[0]}
+        for group in groups.values()
+    ]

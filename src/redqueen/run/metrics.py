@@ -1,4 +1,4 @@
-"""The numbers of a step: what ``report/metrics.py`` explains, computed from the step's report."""
+"""The numbers of a step: what ``report/assets/metrics.tsv`` explains, computed from the step's report."""
 
 from __future__ import annotations
 

@@ -1,0 +1,197 @@
+"""Several runs compared: the same figure with one line a run, and a table with the spread over runs."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+
+from redqueen.display import NOTHING, number
+from redqueen.journal.read import Series
+from redqueen.journal.records import RunRecord
+from redqueen.propose.curriculum import STRUCTURE
+from redqueen.report.figure import NUM_COLORS, Chart, Figure, Section, line, lines_of, smoothing_note
+from redqueen.report.fitness import MODES, comparisons
+from redqueen.report.fitness_figures import UNIT, mean_line
+from redqueen.report.metrics import SHARE, describe
+from redqueen.report.series import ends
+from redqueen.report.view import RunView
+
+TEXT = (
+    "Runs of one arm share a colour and differ in their dashes; runs that were set differently are different arms. "
+    "What differs between two runs of the same arm is the noise that a difference between arms has to beat."
+)
+MAX_SETTINGS = 200
+"""Longest table of what two configs differ in."""
+
+COMPARED = (
+    "solve/rate",
+    "propose/valid_frac",
+    "curriculum/ast_depth",
+    "curriculum/cyclomatic",
+    "curriculum/lines",
+    "curriculum/variables",
+    "curriculum/coverage",
+    "propose/entropy",
+    "solve/entropy",
+    "solve/tokens_mean",
+    "solve/thought_frac",
+)
+CURRICULUM_ATTRIBUTES = {**STRUCTURE, "curriculum/coverage": "coverage"}
+
+
+ARMS_HEAD = ("measure", "arm", "runs", "mean of runs", "lowest run", "highest run")
+
+
+def labels_of(run_dirs: Sequence[Path]) -> list[str]:
+    """Return the names of the runs' folders, with as many names above as tell runs of one name apart.
+
+    One folder that is given twice has the same label twice.
+    """
+    paths = [path.resolve() for path in run_dirs]
+    return [_label(path, set(paths) - {path}) for path in paths]
+
+
+def _label(path: Path, others: set[Path]) -> str:
+    depth = 1
+    while any(path.parts[-depth:] == other.parts[-depth:] for other in others):
+        depth += 1
+    return str(Path(*path.parts[-depth:]))
+
+
+def comparison_section(views: Sequence[RunView]) -> Section:
+    """Return the section that lays the runs over each other."""
+    looks = _looks(views)
+    figures: list[Figure | None] = [_fitness_over_time(views, looks, mode) for mode in MODES]
+    figures += [_overlay(views, looks, name) for name in COMPARED]
+    return Section("compare", "Compared", TEXT, tuple(figure for figure in figures if figure is not None))
+
+
+def setting_rows(views: Sequence[RunView]) -> list[list[str]]:
+    """Return a row for each setting in which the runs differ: its name, then its value in each run as JSON.
+
+    A setting that a run does not have is ``–``. At most ``MAX_SETTINGS`` rows.
+    """
+    flat = [dict(_flat(view.run.config)) for view in views]
+    names = list(dict.fromkeys(name for settings in flat for name in settings))
+    rows = [[name, *(settings.get(name, NOTHING) for settings in flat)] for name in names]
+    return [row for row in rows if len(set(row[1:])) > 1][:MAX_SETTINGS]
+
+
+def _flat(config: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the settings of nested sections by their dotted names, in their order; values as JSON."""
+    if isinstance(config, Mapping) and config:
+        for name, value in config.items():
+            yield from _flat(value, f"{prefix}.{name}" if prefix else str(name))
+    else:
+        yield prefix, json.dumps(config, ensure_ascii=False, default=str)
+
+
+def arm_rows(views: Sequence[RunView]) -> list[list[str]]:
+    """Return, arm by arm, external fitness and the last tenth's means: measure, arm, number of runs, their mean, and
+    the lowest and the highest of them, which a single run does not have."""
+    measures: list[tuple[str, Callable[[RunView], float | None]]] = []
+    for mode in MODES:
+        measures.append((f"external fitness, {mode}", partial(_fitness, mode=mode, less_base=False)))
+        measures.append((f"change against the base, {mode}", partial(_fitness, mode=mode, less_base=True)))
+    for name in COMPARED:
+        measures.append((f"{describe(name).title}, last tenth", partial(_last_tenth, name=name)))
+    by_arm: dict[str, list[RunView]] = defaultdict(list)
+    for view, arm in zip(views, arm_names([view.run for view in views]), strict=True):
+        by_arm[arm].append(view)
+    rows = []
+    for measure, value_of in measures:
+        for arm, runs in by_arm.items():
+            values = [value for view in runs if (value := value_of(view)) is not None]
+            if values:
+                spread = [number(min(values)), number(max(values))] if len(values) > 1 else [NOTHING, NOTHING]
+                rows.append([measure, arm, str(len(values)), number(fmean(values)), *spread])
+    return rows
+
+
+def arm_names(runs: Sequence[RunRecord]) -> list[str]:
+    """Return the name of each run's arm: ``4T+4S``, and what sets it apart from runs of that name set otherwise.
+
+    A setting is named where its value is not that of most such arms: ``4T+4S, evolve.enabled = false``. Of ``run``
+    only the number of steps counts, and settings that one of the runs does not know (an older one) do not.
+    """
+    names = [run.arm for run in runs]
+    for arm in dict.fromkeys(names):
+        own = [at for at, run in enumerate(runs) if run.arm == arm]
+        settings = [_settings(runs[at].config) for at in own]
+        known = [name for name in settings[0] if all(name in one for one in settings)]
+        ways = [tuple(one[name] for name in known) for one in settings]
+        distinct = list(dict.fromkeys(ways))
+        for at, way in zip(own, ways, strict=True):
+            for place, name in enumerate(known):
+                num_alike = sum(other[place] == way[place] for other in distinct)
+                if 2 * num_alike <= len(distinct):
+                    names[at] += f", {name} = {way[place].strip(chr(34))}"
+    return names
+
+
+def _settings(config: Mapping[str, object]) -> dict[str, str]:
+    """Return the settings of a config that make an arm, by their dotted names."""
+    flat = {name: value for name, value in _flat(config) if "." in name}
+    return {name: value for name, value in flat.items() if not name.startswith("run.") or name == "run.num_steps"}
+
+
+def series_of(view: RunView, name: str) -> Series:
+    """Return a metric over the steps; the curriculum's are computed from the task rows."""
+    attribute = CURRICULUM_ATTRIBUTES.get(name)
+    if attribute is None:
+        return view.series(name)
+    return [(point["step"], point[attribute]) for point in view.curriculum if point["kind"] == "all"]
+
+
+def _looks(views: Sequence[RunView]) -> list[tuple[int, int]]:
+    """Return a colour and a dash for each run: one colour an arm, one dash a run of the arm."""
+    names = arm_names([view.run for view in views])
+    arms = list(dict.fromkeys(names))
+    seen: dict[str, int] = defaultdict(int)
+    looks = []
+    for name in names:
+        looks.append((arms.index(name) % NUM_COLORS, seen[name] % 4))
+        seen[name] += 1
+    return looks
+
+
+def _overlay(views: Sequence[RunView], looks: Sequence[tuple[int, int]], name: str) -> Figure | None:
+    metric, drawn, longest = describe(name), [], 0
+    for view, (color, dash) in zip(views, looks, strict=True):
+        series = series_of(view, name)
+        if any(value is not None for _, value in series):
+            smooth = name != "curriculum/coverage"
+            longest = max(longest, len(series)) if smooth else longest
+            drawn += (
+                lines_of(view.label, series, color, dash, False) if smooth else [line(view.label, series, color, dash)]
+            )
+    if not drawn:
+        return None
+    chart: Chart = {"type": "lines", "series": drawn} | ({"low": 0, "high": 1} if metric.unit == SHARE else {})
+    text = metric.explanation + smoothing_note(longest, with_raw=False)
+    return Figure(f"compare-{name.replace('/', '-')}", metric.title, metric.unit, text, chart)
+
+
+def _fitness_over_time(views: Sequence[RunView], looks: Sequence[tuple[int, int]], mode: str) -> Figure | None:
+    drawn = [
+        mean_line(view, suite, mode, color, dash, view.label)
+        for view, (color, dash) in zip(views, looks, strict=True)
+        for suite in view.suites[:1]
+    ]
+    series = [part for part in drawn if part is not None]
+    text = f"Mean over the members that solve ({mode}) with its 95 % interval over the items as a band."
+    chart = {"type": "lines", "series": series}
+    return Figure(f"compare-fitness-{mode}", f"External fitness, {mode}", UNIT, text, chart) if series else None
+
+
+def _last_tenth(view: RunView, name: str) -> float | None:
+    return ends(series_of(view, name), view.last_step)["last"]
+
+
+def _fitness(view: RunView, mode: str, less_base: bool) -> float | None:
+    found = (c.members.mean - (c.base.mean if less_base else 0.0) for c in comparisons(view) if c.mode == mode)
+    return next(found, None)

@@ -1,0 +1,326 @@
+"""The figures of one run, section by section: the race, its health, the curriculum, fitness, behaviour, cost."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from redqueen.domains.registry import in_order, kinds
+from redqueen.journal.read import Series
+from redqueen.journal.write import Row
+from redqueen.propose.curriculum import STRUCTURE
+from redqueen.report.figure import NUM_COLORS, Figure, Line, LineSpec, Section, line, metric_figure
+from redqueen.report.fitness_figures import fitness_figures
+from redqueen.report.metrics import PHASES, SHARE, describe
+from redqueen.report.view import RunView
+
+NUM_REASONS_SHOWN = 7
+"""Reasons of rejection with a colour of their own; the rest is drawn together."""
+
+MAX_MATRIX_SIDE = 24
+"""The match-up matrix shows at most this many members of each role, the latest born."""
+
+
+def sections_of(view: RunView) -> list[Section]:
+    """Return the sections of one run but for its lineage, without figures or sections that it has no data for."""
+    race = [
+        _by_kind(view, "solve-rate", "Solve rate", "solve/rate"),
+        _by_kind(view, "validity", "Validity of proposals", "propose/valid_frac"),
+        *(_ratings(view, role) for role in ("teacher", "student")),
+        _matchups(view),
+    ]
+    behaviour = [_pair(view, *drawn) for drawn in BEHAVIOUR]
+    sections = [
+        _section("race", "The race", RACE_TEXT if not view.is_single else SINGLE_TEXT, race),
+        _section("health", "Health of the co-evolution", HEALTH_TEXT, [_health(view, *drawn) for drawn in HEALTH]),
+        _section("curriculum", "The curriculum", CURRICULUM_TEXT, _curriculum(view)),
+        _section("fitness", "External fitness", FITNESS_TEXT, fitness_figures(view)),
+        _section("behaviour", "How they write", BEHAVIOUR_TEXT, [*behaviour, _rejections(view)]),
+        _section("cost", "Where the time goes", COST_TEXT, [_phase_times(view), _pair(view, *GRADIENTS)]),
+    ]
+    return [section for section in sections if section.figures]
+
+
+RACE_TEXT = (
+    "Teachers and students are two sub-populations that compete. Their ratings come from the same matches, so they are "
+    "zero-sum against each other: what one side wins the other side loses, and both cannot rise. A flat rating can "
+    "hide progress on both sides; progress is read from external fitness, not from here."
+)
+SINGLE_TEXT = (
+    "One adapter plays both roles. It has no opponent and is never rated; solve rate and validity show how well "
+    "each role does."
+)
+HEALTH_TEXT = (
+    "Five failure modes of co-evolution, measured once a generation. None of them shows in a reward: both sides can "
+    "earn high rewards while nothing is learned."
+)
+CURRICULUM_TEXT = (
+    "What the teachers set. The measures are taken from the programs of valid tasks; in induction the program is given "
+    "to the teacher, so that only the inputs are the teacher's own. More complex is not the same as more useful."
+)
+FITNESS_TEXT = (
+    "Scores on a frozen held-out suite that is never trained or selected on. Dots are means, bars 95 % intervals over "
+    "items. A change is claimed where the change paired item by item has an interval without 0. They tell the spread "
+    "over items, not over training seeds: for that, compare several runs."
+)
+BEHAVIOUR_TEXT = "How the members write: entropy, length, and what the verifier rejected."
+COST_TEXT = "Wall-clock time of each phase, and how large the updates were."
+
+Drawn = tuple[str, str, int, int]
+"""Label, metric or column, colour, dash."""
+
+TEACHERS, STUDENTS = (1, 0), (0, 1)
+"""Colour and dash of each side."""
+
+BEHAVIOUR: tuple[tuple[str, str, str, str, tuple[Drawn, ...]], ...] = (
+    (
+        "entropy",
+        "Entropy",
+        "propose/entropy",
+        "How undecided the members are about the next token, mean over what they wrote. Near 0 they write one thing "
+        "over and over.",
+        (("teachers", "propose/entropy", *TEACHERS), ("students", "solve/entropy", *STUDENTS)),
+    ),
+    (
+        "lengths",
+        "Length of what they write",
+        "solve/tokens_mean",
+        "Mean number of tokens of a proposal and of an attempt.",
+        (("proposals", "propose/tokens_mean", *TEACHERS), ("attempts", "solve/tokens_mean", *STUDENTS)),
+    ),
+    (
+        "thought",
+        "Thinking first, and unreadable answers",
+        "solve/thought_frac",
+        "Share of attempts in which the student wrote down its thinking before the answer, and share from which no "
+        "answer could be read.",
+        (("thought first", "solve/thought_frac", 0, 0), ("unparsable", "solve/unparsable_frac", 3, 1)),
+    ),
+    (
+        "rewards",
+        "Rewards",
+        "reward/teacher_mean",
+        "Teachers: -1 for an invalid proposal, else one minus the solve rate. Where no attempt was right they have the "
+        "config's unsolved_reward, where all were its certain_reward (0 by default); its novelty_bonus, "
+        "crowding_penalty and size_guard_frac come on top. Students: 1 for a right answer, -0.5 for a wrong one, -1 "
+        "for none. In an even race neither needs to rise.",
+        (("teachers", "reward/teacher_mean", *TEACHERS), ("students", "reward/student_mean", *STUDENTS)),
+    ),
+)
+"""Id, title, the metric whose unit it has, what it shows, and its lines."""
+
+GRADIENTS = (
+    "gradients",
+    "Size of the gradients",
+    "learn/student/grad_norm",
+    "Length of the gradient before clipping, mean over the members of a side that were trained in the step.",
+    (("teachers", "learn/teacher/grad_norm", *TEACHERS), ("students", "learn/student/grad_norm", *STUDENTS)),
+)
+
+HEALTH: tuple[tuple[str, str, str, tuple[Drawn, ...]], ...] = (
+    (
+        "disengagement",
+        "Disengagement",
+        "Share of tasks that every attempt solved, and that none did: students learn nothing from either.",
+        (("solved by all", "won_frac", 0, 0), ("solved by none", "lost_frac", 3, 1)),
+    ),
+    (
+        "diversity",
+        "Diversity",
+        "Adapters: mean distance of dW, 1 as for independent ones, 0 for copies. Behaviour: how much two members "
+        "differ in what they solve, or in the classes of task they write.",
+        (
+            ("teachers' adapters", "teacher_weight_diversity", 1, 0),
+            ("students' adapters", "student_weight_diversity", 0, 0),
+            ("teachers' behaviour", "teacher_behaviour_diversity", 1, 1),
+            ("students' behaviour", "student_behaviour_diversity", 0, 1),
+        ),
+    ),
+    (
+        "cycling",
+        "Cycling",
+        "Share of who beats whom that no ladder of strength explains, and share of comparisons in which two students "
+        "disagree about which of two teachers is the harder.",
+        (("off the ladder", "residual_frac", 4, 0), ("reversed", "reversal_frac", 5, 1)),
+    ),
+    (
+        "forgetting",
+        "Forgetting",
+        "How much of its earlier score against frozen past members the population has lost; gains do not hide it.",
+        (("lost score", "forgetting_frac", 3, 0),),
+    ),
+)
+"""Id, title, what it shows, and its lines: columns of the journal's table ``health``, one point a generation."""
+
+
+def _section(section_id: str, title: str, text: str, figures: Iterable[Figure | None]) -> Section:
+    return Section(section_id, title, text, tuple(figure for figure in figures if figure is not None))
+
+
+def _by_kind(view: RunView, figure_id: str, title: str, name: str) -> Figure | None:
+    found = {metric.removeprefix(f"{name}/"): metric for metric in view.metrics if metric.startswith(f"{name}/")}
+    of_kinds = _kind_lines({kind: view.series(metric) for kind, metric in found.items()})
+    figure = metric_figure(figure_id, title, [("all kinds", view.series(name), "ink", 0), *of_kinds], name)
+    if figure is not None and name == "solve/rate":
+        figure.chart["guides"] = [{"value": 0.1, "name": "too hard below"}, {"value": 0.9, "name": "too easy above"}]
+    return figure
+
+
+def _ratings(view: RunView, role: str) -> Figure | None:
+    """Return the ratings of a role: a line for each slot, or of many slots the best, the middle and the worst."""
+    of_member: dict[str, list[Row]] = defaultdict(list)
+    for row in view.ratings:
+        of_member[row["individual"]].append(row)
+    names, slots = view.slot_names, defaultdict[str, list[list[Row]]](list)
+    for member in view.individuals:
+        if member["role"] == role and of_member[member["id"]]:
+            slots[names[member["slot"]]].append(of_member[member["id"]])
+    if not slots:
+        return None
+    text = f"Gaussian skill rating (mu) of the {role}s after each step. "
+    if len(slots) <= NUM_COLORS:
+        series = _lines_by_slot(slots)
+        text += "Each line is a slot of the population; it breaks where a child takes the slot over. The band is one "
+        text += "sigma to either side: how unsure the rating is of itself."
+    else:
+        series = _summary_lines(slots)
+        text += "Best, middle and worst member; the band reaches from the worst to the best."
+    chart = {"type": "lines", "series": series}
+    return Figure(f"ratings-{role}", f"Ratings of the {role}s", "rating points", text, chart)
+
+
+def _lines_by_slot(slots: Mapping[str, list[list[Row]]]) -> list[Line]:
+    series = []
+    for at, (slot, holders) in enumerate(slots.items()):
+        points: Series = []
+        bands = []
+        for ratings in holders:
+            if points:
+                points.append((ratings[0]["step"], None))
+            points += [(row["step"], row["mu"]) for row in ratings]
+            bands.append([[row["step"], row["mu"] - row["sigma"], row["mu"] + row["sigma"]] for row in ratings])
+        series.append({**line(slot, points, at, at % 4), "bands": bands})
+    return series
+
+
+def _summary_lines(slots: Mapping[str, list[list[Row]]]) -> list[Line]:
+    by_step: dict[int, list[float]] = defaultdict(list)
+    for row in (row for holders in slots.values() for ratings in holders for row in ratings):
+        by_step[row["step"]].append(row["mu"])
+    steps = sorted(by_step)
+    band = [[step, min(by_step[step]), max(by_step[step])] for step in steps]
+    middle = {**line("middle", [(step, median(by_step[step])) for step in steps], 0), "bands": [band]}
+    best = line("best", [(step, max(by_step[step])) for step in steps], 2, 1)
+    return [middle, best, line("worst", [(step, min(by_step[step])) for step in steps], 1, 2)]
+
+
+def _matchups(view: RunView) -> Figure | None:
+    """Return the match-up matrix: how much of each teacher's tasks each student solved."""
+    rows = [row for row in view.meetings if row["teacher"] != row["student"]]
+    order = {member["id"]: at for at, member in enumerate(view.individuals)}
+    teachers = sorted({row["teacher"] for row in rows}, key=lambda name: order.get(name, -1))
+    students = sorted({row["student"] for row in rows}, key=lambda name: order.get(name, -1))
+    if not rows:
+        return None
+    text = (
+        "Share of each teacher's valid tasks that each student solved, over all their matches; empty: never played. "
+        "Dark rows are hard teachers, bright columns strong students."
+    )
+    if len(teachers) > MAX_MATRIX_SIDE or len(students) > MAX_MATRIX_SIDE:
+        text += f" Only the {MAX_MATRIX_SIDE} latest born of each role are shown."
+        teachers, students = teachers[-MAX_MATRIX_SIDE:], students[-MAX_MATRIX_SIDE:]
+    cells = [
+        [students.index(row["student"]), teachers.index(row["teacher"]), row["solve_frac"], row["num_tasks"]]
+        for row in rows
+        if row["student"] in students and row["teacher"] in teachers and row["solve_frac"] is not None
+    ]
+    chart = {"type": "heat", "rows": teachers, "columns": students, "cells": cells}
+    return Figure("matchups", "Who beats whom", "solve rate (0 to 1)", text, chart, tall=len(teachers) > 8)
+
+
+def _curriculum(view: RunView) -> list[Figure | None]:
+    figures = [
+        metric_figure(_figure_id(name), describe(name).title, _curriculum_lines(view, column), name)
+        for name, column in STRUCTURE.items()
+    ]
+    return [*figures, _coverage(view)]
+
+
+def _figure_id(metric: str) -> str:
+    return metric.partition("/")[2].replace("_", "-")
+
+
+def _curriculum_lines(view: RunView, attribute: str) -> list[LineSpec]:
+    series: dict[str, Series] = defaultdict(list)
+    for point in view.curriculum:
+        series[point["kind"]].append((point["step"], point[attribute]))
+    every = ("all kinds", series.pop("all", []), "ink", 0)
+    return [every, *_kind_lines(series)]
+
+
+def _kind_lines(series: Mapping[str, Series]) -> list[LineSpec]:
+    """A line for each kind that has a series, coloured by its place among all kinds that are known here."""
+    order = in_order([*kinds(), *series])
+    return [(kind, series[kind], at % NUM_COLORS, 1 + at % 3) for at, kind in enumerate(order) if kind in series]
+
+
+def _coverage(view: RunView) -> Figure | None:
+    """Return the coverage, which counts up and so is never smoothed."""
+    metric = describe("curriculum/coverage")
+    drawn = [line(name, series, color, dash) for name, series, color, dash in _curriculum_lines(view, "coverage")]
+    if not view.curriculum:
+        return None
+    text = metric.explanation + " A line that flattens means that the teachers repeat themselves."
+    return Figure("coverage", metric.title, metric.unit, text, {"type": "lines", "series": drawn})
+
+
+def _pair(view: RunView, figure_id: str, title: str, name: str, text: str, drawn: Sequence[Drawn]) -> Figure | None:
+    lines = [(label, view.series(metric), color, dash) for label, metric, color, dash in drawn]
+    return metric_figure(figure_id, title, lines, name, text)
+
+
+def _health(view: RunView, figure_id: str, title: str, text: str, drawn: Sequence[Drawn]) -> Figure | None:
+    lines = [
+        line(label, [(row["step"], row[column]) for row in view.health], color, dash)
+        for label, column, color, dash in drawn
+        if any(row[column] is not None for row in view.health)
+    ]
+    chart = {"type": "lines", "series": lines, "low": 0}
+    return Figure(f"health-{figure_id}", title, SHARE, text, chart) if lines else None
+
+
+def _rejections(view: RunView) -> Figure | None:
+    totals: Counter[str] = Counter()
+    for row in view.rejections:
+        totals[row["reason"]] += row["num"]
+    if not totals:
+        return None
+    named = [reason for reason, _ in totals.most_common(NUM_REASONS_SHOWN)]
+    counts: dict[str, Counter[int]] = defaultdict(Counter)
+    for row in view.rejections:
+        counts[row["reason"] if row["reason"] in named else "other reasons"][row["step"]] += row["num"]
+    steps = [step for step in view.steps if step > 0]
+    bars = [
+        line(reason, [(step, counts[reason][step]) for step in steps], at)
+        for at, reason in enumerate([*named, "other reasons"])
+        if reason in counts
+    ]
+    text = "Why the verifier turned proposals down, counted in every step; the most frequent reasons by name."
+    return Figure("rejections", "Rejected proposals", "proposals", text, {"type": "bars", "series": bars})
+
+
+def _phase_times(view: RunView) -> Figure | None:
+    phases = [phase for phase in PHASES if phase in view.timings]
+    phases += [phase for phase in view.timings if phase not in PHASES]
+    if not phases:
+        return None
+    series = [line(phase, view.timings[phase], at) for at, phase in enumerate(phases)]
+    total = {phase: sum(value or 0.0 for _, value in view.timings[phase]) for phase in phases}
+    slowest = max(phases, key=lambda phase: total[phase])
+    share = 100 * total[slowest] / max(sum(total.values()), 1e-9)
+    text = (
+        f"Seconds of wall clock in each phase; {sum(total.values()):,.0f} s in all, the largest "
+        f"share of them ({share:.0f} %) in {slowest!r}."
+    )
+    return Figure("phase-times", "Phase times", "seconds", text, {"type": "bars", "series": series})

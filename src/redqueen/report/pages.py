@@ -1,0 +1,199 @@
+"""Pages from templates, safe against what models wrote: the end report as one file, and what the dashboard shares.
+
+Everything that is not ours goes through the templates' escaping, or through ``script_json``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from redqueen import __version__
+from redqueen.display import number, script_json, shown, visible
+from redqueen.domains.registry import shown_as
+from redqueen.errors import UserError
+from redqueen.files import naming_another_file, write_whole
+from redqueen.journal.values import naming_contradictions
+from redqueen.report.compare import ARMS_HEAD, arm_rows, comparison_section, labels_of, setting_rows
+from redqueen.report.figure import Chart, Section
+from redqueen.report.figures import sections_of
+from redqueen.report.fitness import MARKS
+from redqueen.report.health import Health, health_of
+from redqueen.report.lineage import BIRTHS_HEAD, FOUNDERS_HEAD, OPERATORS_HEAD, Lineage, lineage_of
+from redqueen.report.series import steps_per_point
+from redqueen.report.story import Story, tell
+from redqueen.report.tables import MAX_MEMBERS, Tile, member_head, member_rows, tiles
+from redqueen.report.view import RunView, read_run, thinned
+from redqueen.run.store import refuse_own_file
+
+ASSETS = Path(__file__).parent / "assets"
+
+MAX_REPORT_CHARS, MAX_PAGE_CHARS, MAX_WHOLE_CHARS = 4000, 20_000, 100_000
+"""Longest piece of a model's text in the report and on a page of the dashboard, and longest config on both."""
+
+Charts = dict[str, Chart]
+"""What the figures of a page draw, by their ids on it."""
+
+HEADS = {"operators": OPERATORS_HEAD, "founders": FOUNDERS_HEAD, "births": BIRTHS_HEAD}
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """All that a page shows of one run. ``id`` begins the ids of its parts; a point of its figures stands for
+    ``steps_per_point`` steps."""
+
+    id: str
+    view: RunView
+    story: Story
+    health: Health
+    tiles: list[Tile]
+    sections: list[Section]
+    steps_per_point: int
+    member_head: list[str]
+    member_rows: list[list[str]]
+    num_left_out: int
+    lineage: Lineage | None
+    config_text: str
+
+    @property
+    def charts(self) -> Charts:
+        """The charts of its figures."""
+        sections = [*self.sections, *([self.lineage.section] if self.lineage else [])]
+        picture = {} if self.story.figure is None else {f"{self.id}-{self.story.figure.id}": self.story.figure.chart}
+        return picture | charts_of(self.id, sections)
+
+
+@dataclass(frozen=True)
+class ComparePage:
+    """All that a page shows of several runs together."""
+
+    section: Section
+    setting_head: list[str]
+    setting_rows: list[list[str]]
+    arms_head: Sequence[str]
+    arm_rows: list[list[str]]
+
+
+def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
+    """Write the report of one run, or of several compared, to ``out`` (an .html file) and return its path.
+
+    Raises UserError when a directory holds no run, when ``out`` cannot be written, or is a file that a run needs.
+    """
+    refuse_own_file(out)
+    if not run_dirs:
+        raise UserError("Name at least one run directory to report on.")
+    paths = [Path(run_dir).resolve() for run_dir in run_dirs]
+    with naming_contradictions(", ".join(map(str, run_dirs))):
+        views = [read_run(path, label) for path, label in zip(paths, labels_of(paths), strict=True)]
+        page = report_html(views)
+    with naming_another_file(f"the report to {out}"):
+        write_whole(Path(out), page)
+    return Path(out)
+
+
+def report_html(views: Sequence[RunView]) -> str:
+    """Return the report as one page that fetches nothing."""
+    comparison = compare_page(views) if len(views) > 1 else None
+    runs = [run_page(view, f"run-{at}", lineage_of(view)) for at, view in enumerate(views)]
+    charts = charts_of("all", [comparison.section] if comparison else [])
+    for page in runs:
+        charts |= page.charts
+    css, echarts, script = ((ASSETS / name).read_text("utf-8") for name in ("page.css", "echarts.min.js", "page.js"))
+    inline = {"policy": _policy((echarts, script), css), "css": Markup(css)}
+    inline |= {"echarts": Markup(echarts), "script": Markup(script)}
+    links = [(page.id, page.view.label) for page in runs]
+    if comparison is None:
+        parts = [("members", "Members"), ("examples", "Examples"), ("config", "How it was made")]
+        links = [*((section.id, section.title) for section in runs[0].sections), *parts]
+        links = [(f"run-0-{part}", name) for part, name in links]
+    return render(
+        environment(MAX_REPORT_CHARS),
+        "report.html.j2",
+        charts,
+        title=views[0].label if len(views) == 1 else f"{len(views)} runs compared",
+        inline=inline,
+        links=links,
+        comparison=comparison,
+        runs=runs,
+    )
+
+
+def run_page(view: RunView, page_id: str = "run", lineage: Lineage | None = None) -> RunPage:
+    """Return what a page shows of one run, with its lineage where it is given."""
+    size = steps_per_point(view.last_step)
+    return RunPage(
+        id=page_id,
+        view=view,
+        story=tell(view),
+        health=health_of(view),
+        tiles=tiles(view),
+        sections=sections_of(thinned(view, size)),
+        steps_per_point=size,
+        member_head=member_head(view),
+        member_rows=member_rows(view),
+        num_left_out=max(0, len(view.living) - MAX_MEMBERS),
+        lineage=lineage,
+        config_text=json.dumps(view.run.config, indent=2, sort_keys=True, ensure_ascii=False),
+    )
+
+
+def compare_page(views: Sequence[RunView]) -> ComparePage:
+    """Return what a page shows of several runs together."""
+    drawn = [thinned(view, steps_per_point(view.last_step)) for view in views]
+    return ComparePage(
+        section=comparison_section(drawn),
+        setting_head=["setting", *(view.label for view in views)],
+        setting_rows=setting_rows(views),
+        arms_head=ARMS_HEAD,
+        arm_rows=arm_rows(views),
+    )
+
+
+def charts_of(prefix: str, sections: Sequence[Section]) -> Charts:
+    """Return the charts of the sections' figures by their ids on the page."""
+    return {f"{prefix}-{figure.id}": figure.chart for section in sections for figure in section.figures}
+
+
+def environment(max_chars: int) -> Environment:
+    """Return the templates' environment; pieces of a model's text are cut to ``max_chars``."""
+    made = Environment(
+        loader=PackageLoader("redqueen.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=shown,
+    )
+    made.filters["visible"] = partial(visible, max_chars=max_chars)
+    made.filters["whole"] = partial(visible, max_chars=MAX_WHOLE_CHARS)
+    made.filters["word"] = partial(visible, max_chars=120, one_line=True)
+    made.filters["number"] = lambda value: number(value).replace("-", "−")
+    made.globals |= {"version": __version__, "marks": MARKS, "shown_as": shown_as, "heads": HEADS}
+    return made
+
+
+def render(templates: Environment, name: str, charts: Charts | None = None, **values: object) -> str:
+    """Return a page; the charts of its figures stand in it as JSON. ``inline`` and ``live`` are "" if not given."""
+    known = {"inline": "", "live": "", "has_charts": bool(charts), "charts": Markup(script_json(charts or {}))}
+    return templates.get_template(name).render(**known | values)
+
+
+def _policy(scripts: Sequence[str], css: str) -> str:
+    """Return the content security policy: nothing is fetched, and only our own scripts and style, by hash, count."""
+
+    def digest(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
+
+    allowed = " ".join(digest(script) for script in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {digest(css)}; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )

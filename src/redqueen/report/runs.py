@@ -1,0 +1,281 @@
+"""The runs in a folder: where they are, a line about each, whatever state it is in, and their views."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from pydantic import ValidationError
+
+from redqueen.config import RunConfig
+from redqueen.display import duration
+from redqueen.errors import UserError
+from redqueen.journal import Journal, read
+from redqueen.journal.connection import Patience
+from redqueen.journal.values import naming_contradictions
+from redqueen.locking import is_locked
+from redqueen.report.fitness import Score, Verdict, verdict_of
+from redqueen.report.view import RunView, read_run
+from redqueen.run.continuation import LENGTHS
+from redqueen.run.ending import Spent, is_nothing_valid, is_over, spent_so_far
+from redqueen.run.now import Now
+from redqueen.run.store import JOURNAL
+
+MAX_DEPTH = 3
+"""Runs are looked for this many folders down."""
+
+MAX_LOOKED_AT = 100_000
+"""Entries of folders that are looked at."""
+
+FRESH_S = 120.0
+"""Where the system cannot be asked who holds the lock: a journal younger than this counts as being written."""
+
+LAST_STEPS = 10
+"""The list's shares are means over this many last steps."""
+
+PAGE_QUERY_S, PAGE_RUN_S = 10.0, 30.0
+"""How long a page about one run waits: for one answer, and for all."""
+
+LIST_QUERY_S, LIST_RUN_S, LIST_S = 2.0, 3.0, 20.0
+"""How long the list of runs waits: for one answer, for one run, and for all of them."""
+
+MAX_KEPT = 6
+"""Views of this many runs are kept in memory."""
+
+NOTHING_LEARNED = "nothing learned"
+DOING = {
+    "match": "matching teachers with students",
+    "propose": "writing tasks",
+    "verify": "checking in the sandbox",
+    "solve": "solving",
+    "learn": "learning",
+    "evolve": "breeding",
+    "distill": "distilling the verified answers",
+    "evaluate": "measuring on the frozen suite",
+    "checkpoint": "saving",
+}
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """A run directory. ``id`` names it in addresses, ``label`` on the page: its path below the folder of runs."""
+
+    id: str
+    label: str
+    path: Path
+
+
+def find_runs(root: Path) -> dict[str, RunDir]:
+    """Return the runs in ``root`` by id, in the order of their names; ``root`` itself when it is a run.
+
+    Links are not followed: what lies elsewhere is not in the folder. Of a folder with very many entries only the first
+    ``MAX_LOOKED_AT`` are looked at. A "~" in a name is "~." in the id, and "~" alone joins the names of folders: none
+    that is walked into begins with a dot.
+    """
+    walk = _walk(root.resolve(), (), [MAX_LOOKED_AT])
+    found = [RunDir("~".join(part.replace("~", "~.") for part in parts), "/".join(parts), path) for parts, path in walk]
+    return {run.id: run for run in sorted(found, key=lambda run: run.label)}
+
+
+def _walk(folder: Path, parts: tuple[str, ...], left: list[int]) -> Iterator[tuple[tuple[str, ...], Path]]:
+    if os.path.lexists(folder / JOURNAL):
+        yield parts or (folder.name or "run",), folder
+    elif len(parts) < MAX_DEPTH:
+        for name in _folders_in(folder, left):
+            if name.isprintable():  # what an address can carry
+                yield from _walk(folder / name, (*parts, name), left)
+
+
+def _folders_in(folder: Path, left: list[int]) -> list[str]:
+    """Return the names of the folders in one. ``left``: how many entries may still be looked at, in all."""
+    names: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                left[0] -= 1
+                if left[0] < 0:
+                    break
+                if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                    names.append(entry.name)
+    except OSError:
+        return []  # a folder that may not be read holds nothing to show
+    return names
+
+
+def written_s_ago(run_dir: Path) -> float | None:
+    """Return the seconds since the journal or its log was last written to, None when it is gone."""
+    times = [at_s for at_s, *_ in _stats(run_dir) if at_s]
+    return max(0.0, time.time() - max(times)) if times else None
+
+
+def _stats(run_dir: Path) -> list[tuple[float, int, int]]:
+    """Return time, inode and size of the journal and its companion files; zeros where there is none."""
+    found = []
+    for ending in ("", "-journal", "-wal"):  # readers change the third companion file
+        try:
+            one = (run_dir / f"{JOURNAL}{ending}").lstat()
+            found.append((one.st_mtime, one.st_ino, one.st_size))
+        except OSError:
+            found.append((0.0, 0, 0))
+    return found
+
+
+def is_running(run_dir: Path) -> bool:
+    """Tell whether a process holds the run's lock. Asking takes no lock, so it blocks no writer."""
+    if not sys.platform.startswith("linux"):
+        ago = written_s_ago(run_dir)
+        return ago is not None and ago < FRESH_S
+    return is_locked(run_dir)
+
+
+def doing(now: Now | None) -> str:
+    """Return in words what a running run does, "" when nothing says so."""
+    if now is None:
+        return ""
+    counted = [f"{now.num_done:,} of {now.num_all:,}"] if now.num_all else []
+    since = f"for {duration(max(0.0, time.time() - now.since_s))}"
+    return ", ".join([f"step {now.step:,}: {DOING.get(now.phase, now.phase)}", *counted, since])
+
+
+def open_journal(run: RunDir, patience: Patience | None = None) -> Journal:
+    """Open a run's journal to read; nothing in its folder changes, and no page waits for it for long."""
+    return Journal.open(run.path / JOURNAL, read_only=True, patience=patience or Patience(PAGE_QUERY_S, PAGE_RUN_S))
+
+
+class Library:
+    """The runs' views, each read once for every state of its journal. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: OrderedDict[Path, tuple[object, RunView]] = OrderedDict()
+
+    def read(self, run: RunDir) -> RunView:
+        """Return the view of the run. Raises UserError when it cannot be read or has no step yet."""
+        state = _stats(run.path)
+        with self._lock:
+            kept = self._kept.get(run.path)
+        if kept is not None and kept[0] == state:
+            return kept[1]
+        view = read_run(run.path, run.label, Patience(PAGE_QUERY_S, PAGE_RUN_S))
+        with self._lock:
+            self._kept[run.path] = (state, view)
+            self._kept.move_to_end(run.path)
+            while len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        return view
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One run in the list: ``error`` says why it cannot be read, and then the rest is empty."""
+
+    run: RunDir
+    status: str
+    written_s_ago: float | None
+    error: str = ""
+    arm: str = ""
+    rng_seed: int = 0
+    last_step: int | None = None
+    num_tasks: int = 0
+    solve_frac: float | None = None
+    valid_frac: float | None = None
+    change: Score | None = None
+    mode: str = ""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the change of external fitness says, None without one."""
+        return None if self.change is None else verdict_of(self.change)
+
+
+class Listing:
+    """The list of runs. A journal that cannot be read becomes a line that says why, and hides no other.
+
+    A run that was too slow or damaged is not read again until its file changes; once the list has taken ``LIST_S``,
+    the remaining runs are named without being read, and are read at a later request.
+    """
+
+    def __init__(self) -> None:
+        self._failed: dict[Path, tuple[object, str]] = {}
+
+    def read(self, runs: Iterable[RunDir]) -> list[Overview]:
+        """Return a line for each run."""
+        began_s = time.monotonic()
+        lines = []
+        for run in runs:
+            state, ago = (_stats(run.path), is_running(run.path)), written_s_ago(run.path)
+            failed = self._failed.get(run.path)
+            if failed is not None and failed[0] == state:
+                lines.append(Overview(run, "unreadable", ago, error=failed[1]))
+            elif time.monotonic() - began_s > LIST_S:
+                lines.append(Overview(run, "unreadable", ago, error="Not read yet: others took long. Load this again."))
+            else:
+                try:
+                    patience = Patience(LIST_QUERY_S, LIST_RUN_S)
+                    with naming_contradictions(run.path), open_journal(run, patience) as journal:
+                        lines.append(_overview(run, journal, ago))
+                except UserError as error:
+                    self._failed[run.path] = (state, str(error))
+                    lines.append(Overview(run, "unreadable", ago, error=str(error)))
+        return lines
+
+
+def _overview(run: RunDir, journal: Journal, ago: float | None) -> Overview:
+    record, last = read.run_record(journal), read.last_step(journal)
+    scores = journal.query(
+        "SELECT mean_frac, low_frac, high_frac, mode FROM evaluation WHERE individual IN ('change', 'gain') "
+        "AND stratum = 'all' AND kind = 'all' AND step = (SELECT max(step) FROM evaluation) "
+        "ORDER BY individual DESC, mode DESC LIMIT 1"
+    )
+    status = status_of(run.path, journal, record.config, last)
+    known = [row for row in scores if None not in row.values() and status != NOTHING_LEARNED]
+    return Overview(
+        run=run,
+        status=status,
+        written_s_ago=ago,
+        arm=record.arm,
+        rng_seed=record.rng_seed,
+        last_step=last,
+        num_tasks=journal.tuples("SELECT coalesce(max(seq), 0) FROM task")[0][0],
+        solve_frac=_last_mean(journal, "solve/rate", last),
+        valid_frac=_last_mean(journal, "propose/valid_frac", last),
+        change=Score(known[0]["mean_frac"], known[0]["low_frac"], known[0]["high_frac"]) if known else None,
+        mode=known[0]["mode"] if known else "",
+    )
+
+
+def _last_mean(journal: Journal, name: str, last: int | None) -> float | None:
+    rows = journal.tuples("SELECT avg(value) FROM metric WHERE step > ? AND name = ?", ((last or 0) - LAST_STEPS, name))
+    value: float | None = rows[0][0]
+    return value
+
+
+def status_of(path: Path, journal: Journal, config: object, last_step: int | None) -> str:
+    """Return ``running``, ``finished`` (at its last step, or at its limit of tokens or seconds) or ``stopped``.
+
+    A finished run that never had a valid task is ``nothing learned`` instead.
+    """
+    if is_running(path):
+        return "running"
+    if last_step is None or not _is_over(journal, config, last_step):
+        return "stopped"
+    return NOTHING_LEARNED if is_nothing_valid(journal) else "finished"
+
+
+def _is_over(journal: Journal, config: object, last_step: int) -> bool:
+    section = config.get("run") if isinstance(config, dict) else None
+    lengths = {name: section[name] for name in LENGTHS if name in section} if isinstance(section, dict) else None
+    try:
+        run = RunConfig.model_validate(lengths)
+    except ValidationError:
+        return False
+    limited = run.max_tokens or run.max_seconds  # what was spent is a sum over all attempts
+    spent = spent_so_far(journal) if limited else Spent(0, 0.0)
+    newborns = bool(journal.query("SELECT 1 FROM birth WHERE step = ? LIMIT 1", (last_step,)))
+    return is_over(run, last_step, spent, newborns)

@@ -1,0 +1,82 @@
+"""Series over a run's steps: rolling means, means of the first and the last tenth, fewer points for a long run.
+
+A window is one of steps, whatever is defined in it: where a measure stops being defined, as the solve rate of a run
+that has no valid task any more, the last window has none, and not the mean of what was defined last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from redqueen.journal.read import Series
+
+WINDOW_STEPS = 10
+"""Collapse is judged on means over this many steps: single steps are noisy."""
+
+ENDS_FRAC = 0.1
+"""Share of the steps that count as the first, and as the last."""
+
+MAX_POINTS = 400
+"""Longest series of a figure; of a longer run a point stands for several steps."""
+
+Ends = dict[str, float | None]
+
+
+def known_mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are defined, None when none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def rolling(series: Series, steps: Sequence[int], num_steps: int = WINDOW_STEPS) -> list[float | None]:
+    """Return the mean of every window of ``num_steps`` of a run's ``steps`` from 1 on, of all when there are fewer;
+    None where nothing is defined in one."""
+    known = dict(series)
+    values = [known.get(step) for step in steps if step >= 1]
+    size = min(num_steps, len(values))
+    return [known_mean(values[at : at + size]) for at in range(len(values) - size + 1)] if values else []
+
+
+def ends(series: Series, steps: int, width: int | None = None) -> Ends:
+    """Return the means over the first and the last ``width`` of steps 1 to ``steps``, where defined; by default over a
+    tenth, rounded up."""
+    width = width or max(1, math.ceil(ENDS_FRAC * steps))
+    return {
+        "first": known_mean(value for step, value in series if 1 <= step <= width),
+        "last": known_mean(value for step, value in series if max(0, steps - width) < step),
+    }
+
+
+def steps_per_point(num_steps: int) -> int:
+    """Return how many steps one point of a figure stands for: 1 for a run of up to ``MAX_POINTS`` steps."""
+    return max(1, -(-num_steps // MAX_POINTS))
+
+
+def point_of(step: int, size: int) -> int:
+    """Return the number of a step's point: 0 for step 0, 1 for the steps 1 to ``size``, and so on."""
+    return -(-step // size)
+
+
+def mean_series(series: Series, size: int) -> Series:
+    """Return the mean of the defined values of each point's steps, at the last of them."""
+    return [(steps[-1], known_mean(values)) for steps, values in _points(series, size)]
+
+
+def sum_series(series: Series, size: int, last_step: int) -> Series:
+    """Return the sum over each point's steps, at the point's end, so that rare phases are at the same steps."""
+    return [
+        (min(size * point_of(steps[-1], size), last_step), sum(value or 0.0 for value in values))
+        for steps, values in _points(series, size)
+    ]
+
+
+def _points(series: Series, size: int) -> list[tuple[list[int], list[float | None]]]:
+    found: dict[int, tuple[list[int], list[float | None]]] = defaultdict(lambda: ([], []))
+    for step, value in series:
+        steps, values = found[point_of(step, size)]
+        steps.append(step)
+        values.append(value)
+    return [found[number] for number in sorted(found)]

@@ -1,0 +1,252 @@
+"""The dashboard's routes: each opens the journal, asks what the page shows, and renders it with escaping."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from redqueen.display import duration
+from redqueen.domains.registry import in_order, shown_as
+from redqueen.errors import UserError
+from redqueen.journal import read
+from redqueen.journal.values import naming_contradictions
+from redqueen.report.guard import Guard
+from redqueen.report.lineage import lineage_of
+from redqueen.report.members import MATCHES_HEAD, member_page
+from redqueen.report.pages import ASSETS, MAX_PAGE_CHARS, Charts, charts_of, compare_page, environment, render, run_page
+from redqueen.report.runs import Library, Listing, RunDir, doing, find_runs, is_running, open_journal, written_s_ago
+from redqueen.report.tables import MAX_MEMBERS, member_head, member_rows
+from redqueen.report.task_list import NEIGHBOURS, TaskFilter, read_form, task_page, task_with_attempts, whole_number
+from redqueen.run.now import read_now
+
+MAX_COMPARED = 6
+MAX_SEQ = 2**62
+REFRESH_S = 5
+LIVE_PARTS = ("run", "lineage", "members")
+"""The pages of a run that look for news while it goes on."""
+
+KINDS = {"page.css": "text/css", "page.js": "text/javascript", "echarts.min.js": "text/javascript"}
+"""The assets, and what they are."""
+
+
+def create_app(root: Path) -> Starlette:
+    """Return the application that serves the runs in ``root``; they are looked for anew with every request."""
+    site = Site(root)
+    pages = {
+        "": site.run,
+        "/lineage": site.lineage,
+        "/members": site.members,
+        "/member": site.member,
+        "/tasks": site.tasks,
+        "/task/{seq:int}": site.task,
+    }
+    return Starlette(
+        routes=[
+            Route("/", site.home),
+            Route("/compare", _naming_the_run(site.compare)),
+            *(Route(f"/run/{{run}}{path}", _naming_the_run(endpoint)) for path, endpoint in pages.items()),
+            Route("/assets/{name}", site.asset),
+        ],
+        middleware=[Middleware(Guard)],
+        exception_handlers={HTTPException: site.http_error, UserError: site.user_error},
+    )
+
+
+def _naming_the_run(endpoint: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """Return the endpoint with every contradiction of a journal told as a page."""
+
+    def answer(request: Request) -> Response:
+        with naming_contradictions(request.path_params.get("run", "one of the runs")):
+            return endpoint(request)
+
+    return answer
+
+
+class Site:
+    """The pages over one folder of runs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.library, self.listing = root, Library(), Listing()
+        self.assets = {name: (ASSETS / name).read_bytes() for name in KINDS}
+        self.templates = environment(MAX_PAGE_CHARS)
+        self.templates.filters["duration"] = duration
+        digests = {name: hashlib.sha256(text).hexdigest()[:16] for name, text in self.assets.items()}
+        self.templates.globals |= {"asset": lambda name: f"/assets/{name}?v={digests[name]}", "refresh_s": REFRESH_S}
+
+    # ---- pages -------------------------------------------------------------------------------------------------------
+    def home(self, request: Request) -> Response:
+        """List the runs."""
+        runs = self.listing.read(find_runs(self.root).values())
+        live = any(run.status == "running" for run in runs)
+        return self._page("home.html.j2", title="Runs", runs=runs, root=str(self.root), live=live)
+
+    def run(self, request: Request) -> Response:
+        """Show one run."""
+        run = self._run(request)
+        if early := self._before_step_1(run):
+            return early
+        page = run_page(self.library.read(run))
+        return self._run_page("run.html.j2", run, run.label, "run", page.charts, page=page)
+
+    def lineage(self, request: Request) -> Response:
+        """Show who descends from whom."""
+        run = self._run(request)
+        if early := self._before_step_1(run):
+            return early
+        view = self.library.read(run)
+        lineage = lineage_of(view)
+        charts = charts_of("run", [] if lineage is None else [lineage.section])
+        title = f"Lineage of {run.label}"
+        return self._run_page("lineage.html.j2", run, title, "lineage", charts, view=view, lineage=lineage)
+
+    def members(self, request: Request) -> Response:
+        """List all members that ever were, page by page; the last page for a number beyond it."""
+        run = self._run(request)
+        if early := self._before_step_1(run):
+            return early
+        view = self.library.read(run)
+        num_pages = max(1, -(-len(view.individuals) // MAX_MEMBERS))
+        number = min(max(1, whole_number("page", request.query_params.get("page", "")) or 1), num_pages)
+        return self._run_page(
+            "members.html.j2",
+            run,
+            f"Members of {run.label}",
+            "members",
+            num_members=len(view.individuals),
+            number=number,
+            num_pages=num_pages,
+            head=member_head(view, living_only=False),
+            rows=member_rows(view, skip=(number - 1) * MAX_MEMBERS, living_only=False),
+        )
+
+    def member(self, request: Request) -> Response:
+        """Show one member."""
+        run, name = self._run(request), request.query_params.get("id", "").partition("@")[0]  # S1@20 is a copy of S1
+        with open_journal(run) as journal:
+            page = member_page(journal, run.path, name)
+        if page is None:
+            raise HTTPException(404, "There is no such member in this run.")
+        title = f"{name} of {run.label}"
+        return self._run_page("member.html.j2", run, title, "members", page=page, head=MATCHES_HEAD)
+
+    def tasks(self, request: Request) -> Response:
+        """Browse the tasks of a run."""
+        run, asked = self._run(request), request.query_params
+        problem, wanted, after = "", TaskFilter(), None
+        with open_journal(run) as journal:
+            kinds = in_order(row["kind"] for row in journal.query("SELECT DISTINCT kind FROM task"))
+            try:
+                wanted, after = read_form(asked, kinds), whole_number("after", asked.get("after", ""))
+            except UserError as error:
+                problem = str(error)
+            found = task_page(journal, wanted, after)
+        following = "" if found.next_after is None else urlencode(wanted.asked | {"after": str(found.next_after)})
+        return self._run_page(
+            "tasks.html.j2",
+            run,
+            f"Tasks of {run.label}",
+            "tasks",
+            status=400 if problem else 200,
+            wanted=wanted,
+            after=after,
+            problem=problem,
+            found=found,
+            kinds={kind: shown_as(kind).title for kind in kinds},
+            next_query=following,
+            first_query=urlencode(wanted.asked),
+        )
+
+    def task(self, request: Request) -> Response:
+        """Show one task with every attempt at it."""
+        run, seq = self._run(request), min(request.path_params["seq"], MAX_SEQ)
+        with open_journal(run) as journal:
+            task = task_with_attempts(journal, "seq", seq)
+            [(before, after)] = journal.tuples(NEIGHBOURS, (seq, seq))
+        if task is None:
+            raise HTTPException(404, "There is no such task in this run.")
+        title = f"Task {task['id']} of {run.label}"
+        return self._run_page("task.html.j2", run, title, "tasks", task=task, before=before, after=after)
+
+    def compare(self, request: Request) -> Response:
+        """Compare several runs."""
+        known, ids = find_runs(self.root), list(dict.fromkeys(request.query_params.getlist("run")))
+        chosen = [known[name] for name in ids if name in known]
+        if len(chosen) < len(ids):
+            raise HTTPException(404, "One of the runs to compare is not in this folder any more.")
+        problem, page = "", None
+        if len(chosen) > MAX_COMPARED:
+            problem = f"Choose at most {MAX_COMPARED} runs: more lines cannot be told apart."
+        elif len(chosen) >= 2:
+            page = compare_page([self.library.read(run) for run in chosen])
+        return self._page(
+            "compare.html.j2",
+            charts_of("all", [page.section] if page else []),
+            status=400 if problem else 200,
+            title="Compare runs",
+            runs=list(known.values()),
+            chosen={run.id for run in chosen},
+            most=MAX_COMPARED,
+            problem=problem,
+            page=page,
+        )
+
+    # ---- other answers -----------------------------------------------------------------------------------------------
+    def asset(self, request: Request) -> Response:
+        """Return one of the package's own files; its address holds its digest, so it may be kept."""
+        name = request.path_params["name"]
+        if name not in KINDS:
+            raise HTTPException(404, "There is no such file.")
+        kept = {"Cache-Control": "max-age=31536000, immutable"}
+        return Response(self.assets[name], media_type=KINDS[name], headers=kept)
+
+    def http_error(self, request: Request, error: Exception) -> Response:
+        """Say in one sentence what is not there."""
+        assert isinstance(error, HTTPException)
+        return self._page("error.html.j2", status=error.status_code, title="Not found", text=error.detail)
+
+    def user_error(self, request: Request, error: Exception) -> Response:
+        """Say in one sentence what is wrong with a run or a request."""
+        return self._page("error.html.j2", status=409, title="This cannot be shown", text=str(error))
+
+    # ---- helpers -----------------------------------------------------------------------------------------------------
+    def _run(self, request: Request) -> RunDir:
+        run = find_runs(self.root).get(request.path_params["run"])
+        if run is None:
+            raise HTTPException(404, "There is no such run in this folder.")
+        return run
+
+    def _before_step_1(self, run: RunDir) -> Response | None:
+        """Return the page of a run whose journal has no step yet, None once it has one."""
+        with open_journal(run) as journal:
+            begun = read.last_step(journal) is not None
+        return None if begun else self._run_page("start.html.j2", run, run.label, "run")
+
+    def _run_page(
+        self, template: str, run: RunDir, title: str, part: str, charts: Charts | None = None, **values: Any
+    ) -> HTMLResponse:
+        """Return a page about one run; ``part`` is its name in the bar of the run's pages."""
+        live, ago = part in LIVE_PARTS and is_running(run.path), written_s_ago(run.path)
+        known: dict[str, Any] = {
+            "title": title,
+            "run": run,
+            "here": f"/run/{quote(run.id)}",
+            "part": part,
+            "live": live,
+            "written": "some time ago" if ago is None else f"{duration(ago)} ago",
+            "doing": doing(read_now(run.path)) if live else "",
+        }
+        return self._page(template, charts, **known | values)
+
+    def _page(self, template: str, charts: Charts | None = None, status: int = 200, **values: Any) -> HTMLResponse:
+        page = render(self.templates, template, charts, **values)
+        return HTMLResponse(page.encode("utf-8", "replace"), status)
