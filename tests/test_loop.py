@@ -16,7 +16,7 @@ from redqueen.engine import Engine
 from redqueen.loop import StepReport, play_step
 from redqueen.match.rating import STANDARD, Winner
 from redqueen.nouns import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
-from redqueen.run.metrics import step_metrics
+from redqueen.run.record import step_metrics
 from redqueen.solve.solving import Answered, score_games
 from redqueen.state import State
 from redqueen.timing import Clock

@@ -12,8 +12,7 @@ from redqueen.commands.train import resume as resume_command
 from redqueen.config import Config, load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
-from redqueen.run.continuation import how_to_go_on, keep_lengths, lengthened, rate_change, record_lengths
-from redqueen.run.ending import Spent
+from redqueen.run.continuation import Spent, how_to_go_on, keep_lengths, lengthened, rate_change, record_lengths
 from redqueen.run.lifecycle import resume
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
 

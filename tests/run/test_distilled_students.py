@@ -12,8 +12,8 @@ from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
 from redqueen.learn.torch_learner import FACTORS
+from redqueen.run.interruption import Reporter
 from redqueen.run.lifecycle import resume, start
-from redqueen.run.reporting import Reporter
 from redqueen.run.store import JOURNAL
 
 QUICK = Path(__file__).parents[1] / "quick.toml"

@@ -6,7 +6,7 @@ import pytest
 from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
 
 from redqueen.journal import Journal, read
-from redqueen.run.ending import spent_so_far
+from redqueen.run.continuation import spent_so_far
 
 OPTIONS = (
     "run.num_steps=5",

@@ -9,7 +9,7 @@ from redqueen.config import RunConfig, load_config
 from redqueen.journal import Journal, read
 from redqueen.nouns import Individual, Rating
 from redqueen.propose.buffer import TaskBuffer
-from redqueen.run.ending import Spent, is_over
+from redqueen.run.continuation import Spent, is_over
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import JOURNAL
 from redqueen.state import State

@@ -8,7 +8,7 @@ import pytest
 from redqueen.commands.examinees import open_examination
 from redqueen.commands.export import open_member
 from redqueen.errors import UserError
-from redqueen.run import same_base
+from redqueen.run import checkpoint as checkpoint_module
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import resume
 from redqueen.run.store import CHECKPOINTS
@@ -21,7 +21,7 @@ def test_a_checkpoint_names_the_weights_it_stands_on_and_is_refused_on_others(
     shutil.copytree(quick_run, folder)
     checkpoint = Checkpoint.latest_valid(folder / CHECKPOINTS)
     assert checkpoint is not None and len(checkpoint.state["embedded_base"]) == 64
-    monkeypatch.setattr(same_base, "weights_sha256", lambda folder: "0" * 64)
+    monkeypatch.setattr(checkpoint_module, "weights_sha256", lambda folder: "0" * 64)
     for use in (
         lambda: resume(folder),
         lambda: open_member(folder, "S1"),
@@ -32,4 +32,4 @@ def test_a_checkpoint_names_the_weights_it_stands_on_and_is_refused_on_others(
 
 
 def test_a_run_of_a_base_of_the_user_s_own_names_none() -> None:
-    assert same_base.named_base("owner/name") == {}
+    assert checkpoint_module.named_base("owner/name") == {}

@@ -11,7 +11,7 @@ from redqueen.config import ProposeConfig
 from redqueen.domains.code.kinds import CODE, IDENTITY
 from redqueen.domains.compact import IN
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.run.seeding import SEED_AUTHOR, grow_seed_buffer
+from redqueen.run.cold_start import SEED_AUTHOR, grow_seed_buffer
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,7 @@ from redqueen.nouns import BASE_SLOT
 from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
 from redqueen.population.peft import CONFIG_FILE, read_adapter
 from redqueen.report.summary import has_distilled
-from redqueen.run.checkpoint import Checkpoint
-from redqueen.run.same_base import refuse_other_base
+from redqueen.run.checkpoint import Checkpoint, refuse_other_base
 from redqueen.run.store import CHECKPOINTS, CONFIG, load_run_config
 from redqueen.state import state_from_plain
 from redqueen.timing import Report, unheard

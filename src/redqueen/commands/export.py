@@ -25,10 +25,9 @@ from redqueen.population.genotype import Genotype
 from redqueen.population.peft import plain_config, write_adapter
 from redqueen.report.model_card import model_card
 from redqueen.report.summary import has_distilled, product_name
-from redqueen.run.checkpoint import Checkpoint
-from redqueen.run.ending import NOTHING_VALID, is_nothing_valid
+from redqueen.run.checkpoint import Checkpoint, refuse_other_base
+from redqueen.run.continuation import NOTHING_VALID, is_nothing_valid
 from redqueen.run.product import candidates
-from redqueen.run.same_base import refuse_other_base
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
 from redqueen.state import State, state_from_plain
 

@@ -72,8 +72,7 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     """
     from redqueen.journal import Journal, read
     from redqueen.report.pages import write_report
-    from redqueen.run.continuation import how_to_go_on
-    from redqueen.run.ending import NOTHING_VALID, is_nothing_valid, spent_so_far
+    from redqueen.run.continuation import NOTHING_VALID, how_to_go_on, is_nothing_valid, spent_so_far
     from redqueen.run.store import JOURNAL, REPORT, load_run_config
 
     try:

@@ -22,8 +22,7 @@ from redqueen.journal.values import naming_contradictions
 from redqueen.locking import is_locked
 from redqueen.report.fitness import Score, Verdict, verdict_of
 from redqueen.report.view import RunView, read_run
-from redqueen.run.continuation import LENGTHS
-from redqueen.run.ending import Spent, is_nothing_valid, is_over, spent_so_far
+from redqueen.run.continuation import LENGTHS, Spent, is_nothing_valid, is_over, spent_so_far
 from redqueen.run.now import Now
 from redqueen.run.store import JOURNAL
 

@@ -3,6 +3,9 @@
 A checkpoint is a folder ``step-000120`` with ``tensors.safetensors``, ``state.json`` and ``manifest.json``; the
 manifest holds the schema version, the step, and size and SHA-256 of the other two. It is written under a hidden name,
 flushed to the disk and then renamed, so a folder with a checkpoint's name is complete unless the disk damaged it later.
+
+A checkpoint names the weights of the embedded base, which change with the package under one name, and is refused on
+others. Other bases are not named: reading tens of gigabytes for every checkpoint would cost too much.
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
 from redqueen.files import flush_to_disk, open_plain, read_plain
+from redqueen.policy.base_shape import embedded_folder, weights_sha256
 
 SCHEMA_VERSION = 2
 """Stored in the manifest; raised by one when the meaning of a checkpoint changes."""
@@ -268,3 +273,21 @@ def _naming_the_folder(folder: Path) -> Iterator[None]:
             f"Cannot use the checkpoint folder {folder}: {error}. Check that it is a writable folder on a disk with "
             "free space, then resume the run; earlier checkpoints are untouched."
         ) from error
+
+
+BASE = "embedded_base"
+"""In a checkpoint's state: the SHA-256 of the embedded base's weights."""
+
+
+def named_base(base: str) -> dict[str, str]:
+    """Return what a checkpoint says of ``model.base``."""
+    return {BASE: weights_sha256(embedded_folder())} if base == EMBEDDED else {}
+
+
+def refuse_other_base(checkpoint: Checkpoint, base: str, folder: Path) -> None:
+    """Raise UserError when the run in ``folder`` was played on an embedded base that this package does not have."""
+    if base == EMBEDDED and checkpoint.state.get(BASE) != weights_sha256(embedded_folder()):
+        raise UserError(
+            f"{folder} was played on another embedded base than this version of redqueen has, and its adapters mean "
+            "nothing on this one: use the version that played it; journal, report and dashboard are read as ever"
+        )

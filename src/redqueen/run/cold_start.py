@@ -1,4 +1,4 @@
-"""The cold-start check: before step 1, is there anything to learn from?
+"""What happens before step 1: prompts are checked to fit, the seed buffer grows, and the cold start is checked.
 
 A base of which no proposal is valid, or that solves nothing, gives every member the same reward, and a run of days says
 so only at its end. So the base writes a few proposals of each kind in the chosen format at the chosen temperature, and
@@ -10,18 +10,103 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from redqueen.config import Config, parse_config
+from redqueen.config import Config, ProposeConfig, parse_config
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.domains.registry import kinds, num_proposals
+from redqueen.domains.registry import domain_of, kinds, num_proposals, open_domain
 from redqueen.engine import Engine
 from redqueen.errors import UserError
+from redqueen.evaluate.external import Examiner
 from redqueen.nouns import BASE_SLOT, Individual, Rejection, Task
 from redqueen.policy.protocols import Sampler
-from redqueen.propose.filters import check_allowed, reject_too_long
+from redqueen.propose.filters import REASON, check_allowed, reject_held_out, reject_too_long
 from redqueen.propose.proposing import propose
 from redqueen.solve.solving import grade, solve
 from redqueen.state import State
 from redqueen.streams import Streams
+
+
+def check_prompts(engine: Engine) -> None:
+    """Write the shortest prompt of each sort and the suite's, and raise UserError when one cannot be asked.
+
+    Later prompts show references as far as there is room, so a run that passes here can always ask something.
+    """
+    limits, propose = engine.limits, engine.config.propose
+    for name in num_proposals(propose):
+        seed = domain_of(name).seed
+        given = seed if kinds()[name].needs_given else None
+        asked = _num_tokens(engine, engine.prompt_format.propose(name, (), given))
+        if asked > limits.propose_prompt_tokens:
+            raise _no_room(f"the prompt for a task of the kind {name}", asked, limits.propose_prompt_tokens, "propose")
+    items = Examiner.of(engine).items
+    longest = max((_num_tokens(engine, engine.prompt_format.solve(item.task)) for item in items), default=0)
+    room = limits.max_positions - limits.solve_new_tokens
+    if longest > room:
+        raise _no_room("the longest question of the held-out suite", longest, room, "solve")
+
+
+def _num_tokens(engine: Engine, prompt: str) -> int:
+    try:
+        return len(engine.prompt_format.encode(engine.tokenizer, prompt))
+    except Exception as error:  # a chat template is a program of the model's, and may fail in any way
+        raise UserError(
+            f"the tokenizer of model.base {engine.config.model.base} cannot write a prompt ({error}): mend its chat "
+            "template, or remove it to be asked without one"
+        ) from None
+
+
+def _no_room(what: str, num_tokens: int, room: int, section: str) -> UserError:
+    fields = f"{section}.max_new_tokens" + (" or raise propose.max_prompt_tokens" if section == "propose" else "")
+    return UserError(
+        f"{what} has {num_tokens:,} tokens, and there is room for {room:,}: lower {fields}, or choose a base with more "
+        "positions"
+    )
+
+
+SEED_AUTHOR = "seed"
+
+
+def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejection]]:
+    """Return the state with the base model's own valid tasks behind the seeds (AZR's idea; ours: how many).
+
+    Nothing is trained on them; they are what the first proposals are shown. Their author is ``seed``. What the policy
+    refused is returned beside it, for the journal.
+    """
+    config = engine.config.propose
+    num = config.num_seed_proposals
+    if num == 0:
+        return state, []
+    asked = [kind for name in config.domains for kind in open_domain(name).kinds if not kind.needs_given]
+    names = [kind.name for kind in asked if engine.prompt_format.name in kind.words]
+    if not names:
+        return state, []
+    wanted = ProposeConfig(
+        **{
+            **config.model_dump(),
+            "domains": tuple(config.domains),
+            "num_of_each_kind": 0,
+            "num_proposals": dict.fromkeys(names, num),
+        }
+    )
+    founder: Individual = replace(state.teachers[0], id=SEED_AUTHOR)
+    limits = engine.limits
+    proposals = propose(
+        [founder],
+        opponents={SEED_AUTHOR: ()},
+        buffer=state.buffer,
+        config=wanted,
+        sampler=engine.proposer,
+        prompt_format=engine.prompt_format,
+        tokenizer=engine.tokenizer,
+        streams=Streams(engine.config.run.rng_seed, 0),
+        max_prompt_tokens=limits.propose_prompt_tokens,
+    )
+    candidates = [p.candidate for p in proposals]
+    judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
+    judged = reject_held_out(candidates, judged)
+    judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limits.solve_prompt_tokens)
+    refused = [v for v in judged if isinstance(v, Rejection) and v.reason == REASON]
+    return replace(state, buffer=state.buffer.add(v for v in judged if isinstance(v, Task))), refused
+
 
 LEAST_FRAC = 0.1
 """Below this share of valid proposals, or of right attempts, a kind is warned of (ours)."""

@@ -1,4 +1,7 @@
-"""Interrupting a run: the first Ctrl-C (or SIGTERM) requests a stop after the phase, the second stops at once."""
+"""Interrupting a run: the first Ctrl-C (or SIGTERM) requests a stop after the phase, the second stops at once.
+
+``Reporter`` is passed into the engine: it shows how far the work is and raises ``Stopped``.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
+
+from redqueen.run.now import NowFile
+from redqueen.run.progress import LineProgress, LiveProgress
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NOTICE = b"\nstopping as soon as nothing is lost by it, with a checkpoint; once more stops at once\n"
@@ -85,3 +91,34 @@ def _noting_signals(request: StopRequest) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@dataclass
+class Reporter:
+    """Implements ``redqueen.timing.Report``: told between batches, it updates display and ``now``, and obeys a stop."""
+
+    progress: LineProgress | LiveProgress
+    stop_request: StopRequest = field(default_factory=StopRequest)
+    now: NowFile | None = None
+    """The file in the run directory that says what is done, once there is such a directory."""
+    _phase: str = ""
+
+    def enter(self, step: int, phase: str) -> None:
+        """A phase begins. Raises Stopped when a stop was asked for and the step can be dropped."""
+        self._phase = phase
+        self.stop_request.enter(phase)
+        self.progress.phase(step, phase)
+        if self.now is not None:
+            self.now.phase(step, phase)
+
+    def part(self, words: str) -> None:
+        """A part of the phase begins, such as "the students": its items are counted anew. May raise Stopped too."""
+        self.progress.part(words)
+        self.stop_request.between_batches(self._phase)
+
+    def __call__(self, done: int, total: int, tokens: int = 0) -> None:
+        """So much of the phase is done. Raises Stopped when a stop was asked for and the phase can be cut here."""
+        self.progress.work(done, total, tokens)
+        if self.now is not None:
+            self.now.count(done, total)
+        self.stop_request.between_batches(self._phase)

@@ -22,26 +22,27 @@ from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
 from redqueen.policy.base import settle_precision
-from redqueen.run.checkpoint import Checkpoint, put_back, remove_after
-from redqueen.run.cold_start import check_cold_start
+from redqueen.run.checkpoint import Checkpoint, named_base, put_back, refuse_other_base, remove_after
+from redqueen.run.cold_start import check_cold_start, check_prompts, grow_seed_buffer
 from redqueen.run.continuation import (
+    Spent,
+    is_end_owed,
+    is_limit_spent,
+    is_nothing_valid,
+    is_over,
     keep_lengths,
     lengthened,
     rate_change,
     record_lengths,
     refuse_older,
+    spent_so_far,
     write_lengths,
 )
-from redqueen.run.ending import Spent, is_end_owed, is_limit_spent, is_nothing_valid, is_over, spent_so_far
-from redqueen.run.interruption import Stopped, catching_signals
+from redqueen.run.interruption import Reporter, Stopped, catching_signals
 from redqueen.run.now import NowFile
-from redqueen.run.preflight import check_prompts
 from redqueen.run.product import choose_product, distill_product, probe_tasks
 from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
 from redqueen.run.record import record_health, record_ratings, record_step
-from redqueen.run.reporting import Reporter
-from redqueen.run.same_base import named_base, refuse_other_base
-from redqueen.run.seeding import grow_seed_buffer
 from redqueen.run.store import (
     CHECKPOINTS,
     JOURNAL,
