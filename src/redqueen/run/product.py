@@ -1,10 +1,10 @@
-"""The product of a run: one adapter, chosen or merged by internal evidence alone.
+"""The product of a run: one adapter, chosen on tasks of the run itself.
 
-At the end the students (of many, those with the highest ratings), and the mean of these in delta space, answer the same
-archived tasks of all ages; the one that solves most is the product, of equals the mean. With ``run.product`` distilled
-one more answers them, who has learned the right answers of all students to all other tasks
-(``learn/distillation.py``), and of equals it is that one. All evidence is from inside the run: no held-out suite is
-read, so the product's score on one is an honest score. Ground: ours.
+After the last step the candidates attempt the same archived tasks, and the one that solves most is the product. The
+candidates are the students (of many, those with the highest ratings), their mean in delta space and, with
+``run.product = "distilled"``, an adapter distilled from the verified answers to all other tasks. On a tie the distilled
+adapter is preferred, then the mean. No held-out suite is used, so the product's score on one is not inflated by the
+choice. Ours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from redqueen.streams import Streams
 
 @dataclass(frozen=True)
 class Product:
-    """Its ``name``, a student's, ``merged`` or ``distilled``; what each candidate solved; its external scores."""
+    """``name``: a student's, ``merged`` or ``distilled``; ``shares``: the share of tasks that each candidate solved."""
 
     name: str
     shares: dict[str, float]
@@ -93,8 +93,8 @@ def choose_product(
 ) -> Product | None:
     """Return the product of a run that ends with ``state``, by ``tasks``; None where the config wants none.
 
-    ``scores`` are the students' external ones, which the choice does not read: they are the product's when it is one of
-    them. Without tasks it is the mean, or the first student. ``distilled`` says that its slot has learned.
+    ``scores`` are the students' external ones. The choice does not use them; they are the product's if it is a student.
+    Without tasks the product is the mean, or the first student. ``distilled``: the result of ``distill_product``.
     """
     config = engine.config.run
     if config.product == "none":
@@ -115,18 +115,18 @@ def choose_product(
 
 
 def preferred(shares: Mapping[str, float]) -> str:
-    """Return who solves most; of equals the distilled adapter, then the mean, then the first. Of nobody: the mean."""
+    """Return the candidate that solves most; on a tie the distilled adapter, then the mean, then the first one."""
     order = [name for name in (DISTILLED, MERGED) if name in shares]
     return max([*order, *shares], key=lambda name: shares[name], default=MERGED)
 
 
 def distilled_member(config: Config, state: State) -> Individual:
-    """Return the adapter in the slot of the distilled one, as a student whom nobody has rated."""
+    """Return the distilled adapter as a student."""
     return Individual(DISTILLED, "student", config.slots.distilled[0], state.students[0].rating, state.step)
 
 
 def candidates(state: State, most: int) -> list[Individual]:
-    """Return who may become the product: whole students, at most ``most`` (0: all) of the highest rating, in order."""
+    """Return the students that may become the product: at most ``most`` (0: all), those with the highest ratings."""
     whole = [i for i in state.students if i.id not in state.broken] or list(state.students)
     best = {i.id for i in sorted(whole, key=lambda i: -i.rating.mu)[: most or None]}
     return [i for i in whole if i.id in best]
@@ -134,7 +134,7 @@ def candidates(state: State, most: int) -> list[Individual]:
 
 @contextmanager
 def merged_in_place(engine: Engine, students: Sequence[Individual]) -> Iterator[Individual]:
-    """Put the students' mean into the first one's slot for a while; afterwards everything is as it was, bit by bit."""
+    """Put the students' mean into the first one's slot within the context; restore all adapters exactly after it."""
     before = {name: tensor.detach().cpu().clone() for name, tensor in engine.store.state_dict().items()}
     slot = students[0].slot
     try:
