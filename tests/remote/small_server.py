@@ -180,6 +180,7 @@ class Handler(BaseHTTPRequestHandler):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     Handler.engine = Engine(sys.argv[1])
+    ThreadingHTTPServer.request_queue_size = 256  # more than a sampler asks at once: others the kernel would reset
     server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()
