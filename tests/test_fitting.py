@@ -138,6 +138,6 @@ def test_a_config_of_ones_own_on_the_embedded_base_is_told_of_the_papers_values(
         fitted.config.solve.max_new_tokens == 8096
         and "begin with a config that suits the embedded" in fitted.reasons[0]
     )
-    for name in ("smoke", "population", "maths", "logic", "proofs", "mixture"):
+    for name in ("smoke", "population", "maths", "logic", "mixture"):
         assert fit_to_base(load_config(Path(name))).reasons == ()
     assert "begin with a config" not in " ".join(fit_to_base(Config()).reasons)

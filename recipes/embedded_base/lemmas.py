@@ -10,9 +10,9 @@ import hashlib
 from dataclasses import dataclass
 from random import Random
 
-from redqueen.domains.proofs.calculus import RULES, Line, ProofError, Step, conclude, unfold
-from redqueen.domains.proofs.formulas import Formula, Lemma, letters, size
-from redqueen.domains.proofs.normal import normal_form
+from redqueen_proofs.calculus import RULES, Line, ProofError, Step, conclude, unfold
+from redqueen_proofs.formulas import Formula, Lemma, letters, size
+from redqueen_proofs.normal import normal_form
 
 THEOREM_FRAC = 0.2
 NUM_STEPS, STEP_WEIGHTS = (1, 2, 3, 4, 5), (2, 5, 6, 5, 3)

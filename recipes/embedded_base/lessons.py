@@ -21,8 +21,8 @@ from redqueen.domains.logic.kinds import SEED_ANSWER, SEED_PUZZLE
 from redqueen.domains.logic.language import write_answer, write_puzzle
 from redqueen.domains.maths.kinds import SEED
 from redqueen.domains.maths.prompts_compact import FORMAL, WORD, formal_reference, word_reference
-from redqueen.domains.proofs import prompts_compact as proof_prompts
-from redqueen.domains.proofs.calculus import write_proof
+from redqueen_proofs import prompts_compact as proof_prompts
+from redqueen_proofs.calculus import write_proof
 
 THINK_FRAC = 0.97
 """Share of answers that begin with a thought; the loss weight of the first token alone teaches it."""

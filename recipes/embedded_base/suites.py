@@ -23,10 +23,10 @@ from redqueen.domains.logic.language import write_answer, write_puzzle
 from redqueen.domains.logic.measures import effort
 from redqueen.domains.logic.measures import form_of as puzzle_form
 from redqueen.domains.maths.language import normal_form
-from redqueen.domains.proofs.calculus import write_proof
-from redqueen.domains.proofs.formulas import write_lemma
-from redqueen.domains.proofs.measures import form_of as lemma_form
-from redqueen.domains.proofs.search import search
+from redqueen_proofs.calculus import write_proof
+from redqueen_proofs.formulas import write_lemma
+from redqueen_proofs.measures import form_of as lemma_form
+from redqueen_proofs.search import search
 
 SEED, EXERCISES_SEED = "frozen suite/1", "maths/suite/1"
 LEVELS, TASKS_PER_LEVEL = (1, 2, 3, 4), 900

@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[2]
 EXPECTED = {
     "maths": {"maths_formal": 96, "maths_word": 96},
     "logic": {"logic_puzzle": 192},
-    "proofs": {"proof_lemma": 192},
     "mixture": {"code_o": 16, "code_i": 16, "code_f": 16, "maths_formal": 24, "maths_word": 24, "logic_puzzle": 48},
 }
 

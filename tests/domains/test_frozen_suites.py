@@ -17,7 +17,6 @@ DIGESTS = {
     "generated.jsonl": "5fccb2b784e52d9da526858dff3d0571ddacfaf56d30501db8d7b2b95f589a23",
     "puzzles.jsonl": "9b95a72101de8c50bdd45c13cf9ff42eee48691d24c667a6501e9ccea7d2db90",
     "exercises.jsonl": "4c6578e9d186ba9adde4768d27d63950668de091fffff78580dd2331f96cfb75",
-    "lemmas.jsonl": "7959049d7c9b663c78090dce48351cffe39fb0eb61dc9425afcd014e63c36851",
 }
 """SHA-256 of each suite's lines, unpacked."""
 

@@ -6,7 +6,6 @@ import pytest
 
 from redqueen.domains.logic import language as logic
 from redqueen.domains.maths import language as maths
-from redqueen.domains.proofs import formulas
 from redqueen.domains.registry import check
 from redqueen.nouns import Candidate, Rejection
 from redqueen.verify import Verifier, guard
@@ -18,14 +17,12 @@ def verifier() -> Iterator[Verifier]:
         yield running
 
 
-LEMMA = ",".join([">".join(["~" * 20 + "p"] * 5)] * 9) + "|-p"
 PUZZLE = "order A B C\nA<B\nB<C\n" + "\n".join(["A+B+C" + "+A+B+C" * 11 + ">0"] * 20)
 TEXTS = [
     ("maths_formal", "1234" + "+1234" * 79 + "5", maths.MAX_CHARS),
     ("maths_formal", "x where x=" + "1234+" * 77 + "12345", maths.MAX_CHARS),
     ("logic_puzzle", (PUZZLE + ("\nA" + "+A" * 78 + ">B") * 2).ljust(logic.MAX_CHARS), logic.MAX_CHARS),
     ("logic_minimal_puzzle", PUZZLE.ljust(logic.MAX_CHARS), logic.MAX_CHARS),
-    ("proof_lemma", LEMMA.replace("|-", "|-p>p>p>p>"), formulas.MAX_CHARS),
 ]
 
 

@@ -83,7 +83,7 @@ def test_the_embedded_suite_needs_no_file_and_reads_one_of_its_kind(tmp_path: Pa
 
 def test_the_suites_are_those_that_the_manual_lists() -> None:
     assert set(SUITES) == {
-        "mini", "maths", "logic", "logic_minimal", "proofs", "cruxeval-o", "cruxeval-i", "humaneval", "humaneval+",
+        "mini", "maths", "logic", "logic_minimal", "cruxeval-o", "cruxeval-i", "humaneval", "humaneval+",
         "mbpp+", "livecodebench", "aime24", "aime25", "amc23", "math500", "minerva", "gsm8k", "olympiadbench",
     }  # fmt: skip
 
@@ -162,7 +162,7 @@ def test_without_the_extra_a_suite_from_the_hub_names_the_remedy(suite: str) -> 
         load_questions(suite)
 
 
-@pytest.mark.parametrize("name", ["maths", "logic", "proofs"])
+@pytest.mark.parametrize("name", ["maths", "logic"])
 def test_a_domains_frozen_suite_is_asked_by_the_domains_name(name: str) -> None:
     questions = load_questions(name)
     items = DOMAINS[name].suite()

@@ -79,11 +79,11 @@ def counts(engine: Engine, max_items: int, **propose: object) -> Counter[str]:
 
 
 def test_of_a_mixture_each_domain_has_its_share_of_the_items_and_no_more_than_it_has(engine: Engine) -> None:
-    shares = {"code": 0.25, "maths": 0.25, "proofs": 0.5}
+    shares = {"code": 0.25, "maths": 0.25, "logic": 0.5}
     few = counts(engine, 240, domains=shares)  # 60, 60, 120, less what does not go evenly into strata
-    assert 54 <= few["code"] <= 60 and 54 <= few["maths"] <= 60 and 108 <= few["proof"] <= 120
-    most = counts(engine, 9000, domains=shares)  # half of them would be 4,500 lemmas
-    assert most["proof"] == 3600 and max(most["code"], most["maths"]) <= 2250
+    assert 54 <= few["code"] <= 60 and 54 <= few["maths"] <= 60 and 108 <= few["logic"] <= 120
+    most = counts(engine, 9000, domains=shares)  # half of them would be 4,500 puzzles
+    assert most["logic"] == 3600 and max(most["code"], most["maths"]) <= 2250
 
 
 def test_of_domains_without_shares_each_has_as_much_of_the_items_as_of_the_proposals(engine: Engine) -> None:
@@ -93,7 +93,7 @@ def test_of_domains_without_shares_each_has_as_much_of_the_items_as_of_the_propo
 
 
 def test_a_domain_whose_share_is_less_than_an_item_has_none(engine: Engine) -> None:
-    assert counts(engine, 3, domains={"code": 8, "maths": 1, "proofs": 1}).keys() == {"code"}
+    assert counts(engine, 3, domains={"code": 8, "maths": 1, "logic": 1}).keys() == {"code"}
     kinds = {"maths_formal": 0, "maths_word": 0}
     assert "maths" not in counts(engine, 60, domains=["code", "maths"], num_proposals=kinds)
 

@@ -15,13 +15,15 @@ from redqueen.domains.maths.language import normal_form
 from redqueen.domains.maths.solver import solve
 from redqueen.domains.maths.suite import load_suite
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.domains.proofs.calculus import read_proof, write_proof
-from redqueen.domains.proofs.formulas import follows, read_lemma, write_lemma
-from redqueen.domains.registry import DOMAINS, check, grade
+from redqueen.domains.registry import check, grade, open_domain
 from redqueen.nouns import Candidate, Task
 from redqueen.verify import Verifier
+from redqueen_proofs.calculus import read_proof, write_proof
+from redqueen_proofs.formulas import follows, read_lemma, write_lemma
 
 FORMAT = PromptFormat(FRAMES["compact"])
+DOMAIN_NAMES = {"proofs": "redqueen_proofs.kinds:PROOFS"}
+"""What a domain is called where its package is not installed."""
 
 
 def drawn(domain: str, num: int, seed: str = "lessons") -> tuple[list[Lesson], list[Lesson]]:
@@ -39,7 +41,7 @@ def texts(lesson: Lesson) -> list[str]:
 
 def as_tasks(domain: str, written: list[str], verifier: Verifier) -> list[Task]:
     """Read proposals as self-play does, and check them; all must be tasks."""
-    kind = DOMAINS[domain].kinds[0].name
+    kind = open_domain(DOMAIN_NAMES.get(domain, domain)).kinds[0].name
     candidates = []
     for number, text in enumerate(written):
         read = FORMAT.parse_proposal(kind, text, None)
@@ -69,7 +71,7 @@ def test_every_lesson_is_a_right_answer_or_a_valid_proposal_in_the_form_of_self_
         if domain == "proofs":
             tasks = [lemma_of(lesson) for lesson in solving]
         else:
-            ending = asked(DOMAINS[domain].kinds[0].name)
+            ending = asked(open_domain(DOMAIN_NAMES.get(domain, domain)).kinds[0].name)
             tasks = as_tasks(domain, [one.prompt.removeprefix(BOS).removesuffix(ending) for one in solving], verifier)
         pairs = []
         for lesson, task in zip(solving, tasks, strict=True):

@@ -7,8 +7,8 @@ import pytest
 from recipes.embedded_base.suites import draw_exercises, draw_lemmas, draw_puzzles
 from redqueen.domains.logic.kinds import LOGIC
 from redqueen.domains.maths.suite import SUITES
-from redqueen.domains.proofs.kinds import PROOFS
 from redqueen.domains.rows import frozen_files, rows_of_file
+from redqueen_proofs.kinds import PROOFS
 
 
 def test_the_suite_of_mathematics_is_drawn_again_line_by_line() -> None:

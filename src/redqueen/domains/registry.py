@@ -18,7 +18,6 @@ from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind, Words
 from redqueen.domains.logic.kinds import LOGIC, MINIMAL_LOGIC
 from redqueen.domains.maths.kinds import MATHS
 from redqueen.domains.own_code import import_named
-from redqueen.domains.proofs.kinds import PROOFS
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.guard import VERDICT, guarded_jobs
@@ -40,7 +39,6 @@ DOMAINS: dict[str, Domain] = {
     MATHS.name: MATHS,
     LOGIC.name: LOGIC,
     MINIMAL_LOGIC.name: MINIMAL_LOGIC,
-    PROOFS.name: PROOFS,
 }
 """The domains that are loaded, by the name that ``propose.domains`` has for them."""
 OWN = tuple(DOMAINS)
@@ -122,7 +120,7 @@ def open_domain(name: str) -> Domain:
         if not isinstance(found, Domain):
             known = ", ".join(dict.fromkeys([*DOMAINS, *points]))
             raise UserError(f"propose.domains: {name} is no domain; choose from {known}, or name yours as module:NAME")
-        taken = {kind.name for kind in found.kinds} & set(kinds())
+        taken = {kind.name for kind in found.kinds if kinds().get(kind.name, kind) is not kind}
         if taken:
             raise UserError(f"propose.domains: {name} has the kind {min(taken)}, which another domain has: rename it")
         DOMAINS[name] = found

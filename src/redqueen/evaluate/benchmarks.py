@@ -12,7 +12,7 @@ from redqueen.domains.code.suite import build_items, load_functions, load_suite
 from redqueen.domains.code.wide import GRADED_WIDE
 from redqueen.domains.domain import Domain, Item, TaskKind
 from redqueen.domains.maths.answer_form import final_answer
-from redqueen.domains.registry import DOMAINS, OWN, frozen_items, kind_of
+from redqueen.domains.registry import DOMAINS, OWN, entry_points, frozen_items, kind_of, open_domain
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
 from redqueen.errors import UserError
 from redqueen.evaluate.evalplus import extended_test, with_stand_in
@@ -44,16 +44,17 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
 
     Raises UserError for an unknown suite, a file that does not fit, or a dataset that cannot be had.
     """
-    if suite not in SUITES:
+    plugins = entry_points()
+    if suite not in (*SUITES, *plugins):
         named = f"--suite {suite} is unknown" if suite else "--suite is missing"
-        raise UserError(f"{named}: choose one of {', '.join(SUITES)}")
+        raise UserError(f"{named}: choose one of {', '.join((*SUITES, *plugins))}")
     if limit is not None and limit < 1:
         raise UserError(f"--limit {limit}: give a number of items of at least 1")
     if suite == MINI:
         return _mini(data)[:limit]
-    if suite in FROZEN and data is None:
-        return _asked(frozen_items(DOMAINS[suite].suite))[:limit]
-    benchmark = BENCHMARKS.get(suite) or Benchmark(_own(DOMAINS[suite]), repository="")
+    if suite not in BENCHMARKS and data is None:
+        return _asked(frozen_items(open_domain(suite).suite))[:limit]
+    benchmark = BENCHMARKS.get(suite) or Benchmark(_own(open_domain(suite)), repository="")
     if data is not None:
         rows = rows_of_file(data)
     else:

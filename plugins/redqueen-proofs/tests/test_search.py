@@ -3,13 +3,13 @@ from random import Random
 
 from recipes.embedded_base.lemmas import draw
 from recipes.embedded_base.suites import LEVELS, TASKS_PER_LEVEL
-from redqueen.domains.proofs.calculus import read_proof, unfold
-from redqueen.domains.proofs.database import verify_lines
-from redqueen.domains.proofs.formulas import read_lemma, write_lemma
-from redqueen.domains.proofs.kinds import LEMMA, PROOFS
-from redqueen.domains.proofs.measures import measure, size_of, sort_of
-from redqueen.domains.proofs.search import search
 from redqueen.nouns import Task
+from redqueen_proofs.calculus import read_proof, unfold
+from redqueen_proofs.database import verify_lines
+from redqueen_proofs.formulas import read_lemma, write_lemma
+from redqueen_proofs.kinds import LEMMA, PROOFS
+from redqueen_proofs.measures import measure, size_of, sort_of
+from redqueen_proofs.search import search
 
 
 def test_the_search_proves_nearly_all_that_is_drawn_and_each_of_its_proofs_verifies():

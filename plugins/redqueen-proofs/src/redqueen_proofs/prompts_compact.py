@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.compact import REF, asked, has_mark, new, without_marks
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.proofs.calculus import Line, ProofError, Step, conclude, read_proof, unfold
-from redqueen.domains.proofs.formulas import Formula, Lemma, LemmaError, read_formula, read_lemma, write_formula
 from redqueen.nouns import Task
+from redqueen_proofs.calculus import Line, ProofError, Step, conclude, read_proof, unfold
+from redqueen_proofs.formulas import Formula, Lemma, LemmaError, read_formula, read_lemma, write_formula
 
 KIND = "proof_lemma"
 MAX_STEPS_MENDED = 12

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from redqueen.domains.proofs.calculus import Step
-from redqueen.domains.proofs.formulas import Formula, Lemma, read_lemma, size
+from redqueen_proofs.calculus import Step
+from redqueen_proofs.formulas import Formula, Lemma, read_lemma, size
 
 MAX_SYMBOLS, MAX_PARTS, MAX_LINES, MAX_ROUNDS, MAX_TRIED = 120, 16, 500, 8, 40_000
 """Symbols of a lemma that is searched at all, its parts that implications are formed of, lines derived, rounds, and

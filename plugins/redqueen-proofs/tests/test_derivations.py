@@ -3,7 +3,7 @@
 import pytest
 
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.domains.proofs.kinds import LEMMA
+from redqueen_proofs.kinds import LEMMA
 
 
 def read(text: str) -> tuple[str, str]:

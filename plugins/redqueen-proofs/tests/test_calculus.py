@@ -1,7 +1,7 @@
 import pytest
 
-from redqueen.domains.proofs.calculus import RULES, ProofError, conclude, read_proof, unfold, write_proof
-from redqueen.domains.proofs.formulas import (
+from redqueen_proofs.calculus import RULES, ProofError, conclude, read_proof, unfold, write_proof
+from redqueen_proofs.formulas import (
     Lemma,
     LemmaError,
     follows,
@@ -10,7 +10,7 @@ from redqueen.domains.proofs.formulas import (
     write_formula,
     write_lemma,
 )
-from redqueen.domains.proofs.normal import normal_form
+from redqueen_proofs.normal import normal_form
 
 
 def formulas(lemma: str, proof: str) -> list[str]:

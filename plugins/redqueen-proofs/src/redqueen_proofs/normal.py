@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from redqueen.domains.proofs.formulas import Lemma, write_formula
+from redqueen_proofs.formulas import Lemma, write_formula
 
 
 def normal_form(lemma: Lemma) -> str:

@@ -3,11 +3,11 @@
 import pytest
 
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.domains.proofs.kinds import LEMMA
 from redqueen.domains.registry import check, grade
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify import Verifier
 from redqueen.verify.guard import faults
+from redqueen_proofs.kinds import LEMMA
 
 FALSE = [
     "|- p",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from redqueen.domains.proofs.calculus import read_proof
-from redqueen.domains.proofs.formulas import Formula, read_lemma, size
-from redqueen.domains.proofs.normal import normal_form
-from redqueen.domains.proofs.search import search
 from redqueen.nouns import Task
+from redqueen_proofs.calculus import read_proof
+from redqueen_proofs.formulas import Formula, read_lemma, size
+from redqueen_proofs.normal import normal_form
+from redqueen_proofs.search import search
 
 
 def measure(task: Task) -> dict[str, float]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import task_of
-from redqueen.domains.proofs.calculus import ProofError, Step, read_proof, unfold, write_proof
-from redqueen.domains.proofs.database import verify_lines
-from redqueen.domains.proofs.formulas import Lemma, LemmaError, follows, read_lemma, write_lemma
-from redqueen.domains.proofs.search import search
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.programs import Rules
+from redqueen_proofs.calculus import ProofError, Step, read_proof, unfold, write_proof
+from redqueen_proofs.database import verify_lines
+from redqueen_proofs.formulas import Lemma, LemmaError, follows, read_lemma, write_lemma
+from redqueen_proofs.search import search
 
 
 def check_lemma(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Task | Rejection:

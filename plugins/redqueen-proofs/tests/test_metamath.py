@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from recipes.embedded_base.lemmas import draw
-from redqueen.domains.proofs.calculus import read_proof, unfold
-from redqueen.domains.proofs.database import DERIVED, database_text, lemma_text, verify_lines
-from redqueen.domains.proofs.formulas import read_lemma
-from redqueen.domains.proofs.metamath import Database, MetamathError, verify
+from redqueen_proofs.calculus import read_proof, unfold
+from redqueen_proofs.database import DERIVED, database_text, lemma_text, verify_lines
+from redqueen_proofs.formulas import read_lemma
+from redqueen_proofs.metamath import Database, MetamathError, verify
 
 DATABASES = Path("/usr/share/metamath/databases")
 PROOF = re.compile(r"(?<=\s)([A-Za-z0-9._-]+)\s+\$p\s[^$]*\$=\s([^$]*)\$\.")

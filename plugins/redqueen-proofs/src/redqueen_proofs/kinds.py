@@ -7,11 +7,11 @@ from pathlib import Path
 
 from redqueen.domains.domain import Domain, Shown, TaskKind, plain_task
 from redqueen.domains.frozen import load_frozen
-from redqueen.domains.proofs import measures, prompts_chat, prompts_compact
-from redqueen.domains.proofs.calculus import read_proof
-from redqueen.domains.proofs.checking import check_lemma, fault, grade_proof
-from redqueen.domains.proofs.formulas import read_lemma
 from redqueen.nouns import Task
+from redqueen_proofs import measures, prompts_chat, prompts_compact
+from redqueen_proofs.calculus import read_proof
+from redqueen_proofs.checking import check_lemma, fault, grade_proof
+from redqueen_proofs.formulas import read_lemma
 
 SUITES = Path(__file__).parent / "suites"
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redqueen.domains.proofs.formulas import Formula, Lemma, read_formula, size
+from redqueen_proofs.formulas import Formula, Lemma, read_formula, size
 
 MAX_PROOF_CHARS, MAX_STEPS, MAX_SIZE, MAX_WORK = 2_000, 60, 200, 20_000
 """Longest proof, most steps, largest formula of a line, and comparisons in unifying a proof (ours)."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from string import ascii_lowercase
 
-from redqueen.domains.proofs.calculus import RULES, Line, ProofError, read_proof, unfold
-from redqueen.domains.proofs.formulas import Formula, Lemma
-from redqueen.domains.proofs.metamath import Database, MetamathError
+from redqueen_proofs.calculus import RULES, Line, ProofError, read_proof, unfold
+from redqueen_proofs.formulas import Formula, Lemma
+from redqueen_proofs.metamath import Database, MetamathError
 
 AXIOMS = ("ax1", "ax2", "ax3", "mp")
 DERIVED = {
