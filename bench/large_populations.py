@@ -42,7 +42,6 @@ def settings(num_members: int, options: argparse.Namespace) -> list[str]:
         "evolve.every_steps": options.generation,
         "evaluate.max_items": 4,
         "evaluate.max_members": 4,
-        "run.product_candidates": 4,
     }
     return [f"{name}={value}" for name, value in values.items()]
 

@@ -60,10 +60,14 @@ class Player:
         self.elsewhere: list[tuple[Genotype, dict[str, torch.Tensor]]] = []
         if way == "swapped":
             requests = [replace(request, slot=0) for request in requests]
-            self.elsewhere = [(self.bank.genotype(0), self.learner.moments(0)) for _ in range(num_members)]
+            self.elsewhere = [(self.bank.genotype(0), self._moments()) for _ in range(num_members)]
         self.batches = [requests] if way == "resident" else [requests[m::num_members] for m in range(num_members)]
         self.signs = tuple((-1.0) ** i for i in range(options.attempts))
         self.phases = phases
+
+    def _moments(self) -> dict[str, torch.Tensor]:
+        """Return a copy of the optimiser state of the one member in the bank."""
+        return {name: tensor.clone() for name, tensor in self.learner.state_dict().items()}
 
     def step(self) -> None:
         """Sample all prompts, then learn from all completions, batch by batch."""
@@ -77,11 +81,11 @@ class Player:
         for i, (requests, groups) in enumerate(zip(self.batches, answers, strict=True)):
             if self.elsewhere:
                 self.bank.load(0, self.elsewhere[i][0])
-                self.learner.set_moments(0, self.elsewhere[i][1])
+                self.learner.load_state(self.elsewhere[i][1])
             pairs = zip(requests, groups, strict=True)
             self.learner.update([Rollout(r.slot, r.prompt, tuple(g), self.signs) for r, g in pairs])
             if self.elsewhere:
-                self.elsewhere[i] = (self.bank.genotype(0), self.learner.moments(0))
+                self.elsewhere[i] = (self.bank.genotype(0), self._moments())
         self.phases.setdefault("sample", []).append(middle - start)
         self.phases.setdefault("learn", []).append(time.perf_counter() - middle)
 

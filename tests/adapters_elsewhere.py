@@ -45,8 +45,8 @@ class StoreElsewhere:
     def genotype(self, slot: int) -> Genotype:
         return self.pipe.ask("store", "genotype", slot)
 
-    def load(self, slot: int, genotype: Genotype, moments_from: int | None = None) -> None:
-        self.pipe.ask("store", "load", slot, genotype, moments_from)
+    def load(self, slot: int, genotype: Genotype) -> None:
+        self.pipe.ask("store", "load", slot, genotype)
 
     def copy(self, slot: int, into: int) -> None:
         self.pipe.ask("store", "copy", slot, into)

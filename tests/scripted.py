@@ -109,7 +109,7 @@ class Table:
         tokenizer = self.engine.tokenizer
         proposer, solver = Scripted(tokenizer, teach), Scripted(tokenizer, answer)
         check_constants(config.evolve, config.population.lora_rank)
-        rating, content_filter = GaussianRating(config.match), load_content_filter(config.propose)
+        rating, content_filter = GaussianRating(), load_content_filter(config.propose)
         seats = {"proposer": proposer, "solver": solver, "rating": rating, "content_filter": content_filter}
         return initial_state(config, rating), replace(self.engine, config=config, **seats)
 

@@ -97,7 +97,6 @@ def test_a_section_that_is_no_table_is_refused_by_name() -> None:
         ("propose", "temperature", 0.0, "greater than 0"),
         ("evolve", "replaced_frac", 1.0, "less than 1"),
         ("learn", "estimator", "ppo", "reinforce_pp_baseline"),
-        ("match", "draw_frac", -0.1, "greater than or equal to 0"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_the_field_its_range_and_what_was_given(

@@ -60,14 +60,14 @@ def test_by_the_probe_the_student_that_solves_less_of_it_leaves_whatever_it_solv
 
 def test_genes_differ_among_founders_are_inherited_with_a_step_and_reach_sampler_and_learner(table: Table) -> None:
     genes = ["learning_rate", "temperature"]
-    state, engine = sit(table, config_of(evolve={**EVOLVING, "genes": genes, "gene_factor": 1.5}), half)
+    state, engine = sit(table, config_of(evolve={**EVOLVING, "genes": genes}), half)
     founders = state.by_id()
     assert len({i.genes.learning_rate for i in founders.values()}) == 4
     state, reports = played(state, engine, 2)
     for birth in reports[1].births:
         child, parent = state.by_id()[birth.child].genes, founders[birth.parents[0]].genes
-        assert child.temperature / parent.temperature == pytest.approx(1.5, rel=1e-9) or (
-            parent.temperature / child.temperature == pytest.approx(1.5, rel=1e-9)
+        assert child.temperature / parent.temperature == pytest.approx(1.25, rel=1e-9) or (
+            parent.temperature / child.temperature == pytest.approx(1.25, rel=1e-9)
         )
     asked = {request.slot: request.temperature for request in engine.solver.requests}
     assert asked == {i.slot: i.genes.temperature for i in founders.values() if i.role == "student"}

@@ -205,11 +205,8 @@ def test_with_every_option_on_a_game_taken_up_from_its_checkpoint_ends_like_the_
             "operators": ["M4"],
             "constants": {"M4": {"mutation_std": 0.1}},
             "fitness": "payoff",
-            "payoff_window": 3,
             "protected_steps": 3,
-            "replacement": "steady_state",
             "child_rating": "inherit",
-            "child_moments": "inherit",
         },
     )
     teacher = Teacher()

@@ -120,7 +120,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
             news=adapters.news,
             prompt_format=prompt_format,
             verifier=verifier,
-            rating=GaussianRating(config.match),
+            rating=GaussianRating(),
             content_filter=content_filter,
         )
 

@@ -208,7 +208,7 @@ def learn(
     updates = engine.learner.update([r for r in credit.rollouts if r.slot in living], tuned)
 
     games = score_games(matches, judged, answered)
-    window = engine.config.evolve.payoff_window
+    window = engine.config.evolve.every_steps
     if engine.config.match.ratings == "per_domain":
         members = rated_by_domain(state.individuals, state.past, matches, judged, answered, engine.rating)
     else:

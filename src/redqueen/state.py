@@ -112,9 +112,8 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
         members = [Individual(f"T{i + 1}", "teacher", i, newcomer) for i in range(population.num_teachers)]
         first = population.num_teachers
         members += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
-    genes, factor = config.evolve.genes, config.evolve.gene_factor
     dice = Streams(config.run.rng_seed, 0).rng("genes")
-    members = [replace(member, genes=founder_genes(genes, factor, dice)) for member in members]
+    members = [replace(member, genes=founder_genes(config.evolve.genes, dice)) for member in members]
     shown = choose_format(config).shows_examples
     domains = [open_domain(name) for name in config.propose.domains]
     seeds = tuple(task for domain in domains for task in (shown and domain.examples) or (domain.seed,))

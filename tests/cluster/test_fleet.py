@@ -47,7 +47,7 @@ def play(adapters: Adapters) -> tuple[list[UpdateStats], dict[str, torch.Tensor]
     stats = []
     for step in range(2):
         stats += learn(adapters, step)
-        adapters.store.load(1, adapters.store.genotype(2), moments_from=2)
+        adapters.store.load(1, adapters.store.genotype(2))
         adapters.store.reset(2, rng_seed=7)
     return stats, {name: tensor.clone() for name, tensor in adapters.store.state_dict().items()}
 
@@ -59,7 +59,6 @@ def check_loss(config: Config, when: str, calls: Callable[[Fate], list[int]]) ->
     assert set(undisturbed.methods) == {
         "about",
         "genotype",
-        "moments",
         "load",
         "reset",
         "sample",

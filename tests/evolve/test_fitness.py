@@ -46,7 +46,7 @@ def test_the_config_says_what_selection_reads_and_each_role_is_measured_among_it
     people = [person("S0", 30, 2), person("S1", 28, 1, born_step=9), Individual("T0", "teacher", 1, Rating(50, 1))]
     scores = {"S0": (0.0, 1.0, 0.5), "T0": (0.25,)}
     assert internal_fitness(people, Evidence(scores), 10, EvolveConfig()) == {"S0": 24, "S1": 25, "T0": 47}
-    by_window = EvolveConfig(fitness="payoff", payoff_window=2)
+    by_window = EvolveConfig(fitness="payoff", every_steps=2)
     # S1 has not played: it gets the mean of the students, and the teacher has no part in that.
     assert internal_fitness(people, Evidence(scores), 10, by_window) == {"S0": 0.75, "S1": 0.75, "T0": 0.25}
     young = [*people[:1], person("S1", 10, 1, born_step=9), people[2]]
@@ -59,6 +59,6 @@ def test_by_reward_a_teacher_that_nobody_can_solve_is_weaker_than_one_that_teach
     # T1's tasks are solved by nobody: payoff 1, reward 0. T2's are solved half the time.
     evidence = Evidence({"T1": (1.0, 1.0), "T2": (0.5, 0.5)}, {"T1": (-1.0, 0.0, 0.0), "T2": (0.0, 0.5, 0.25)})
     by_payoff = internal_fitness(teachers, evidence, 10, EvolveConfig(fitness="payoff"))
-    by_reward = internal_fitness(teachers, evidence, 10, EvolveConfig(fitness="reward", payoff_window=2))
+    by_reward = internal_fitness(teachers, evidence, 10, EvolveConfig(fitness="reward", every_steps=2))
     assert by_payoff == {"T1": 1.0, "T2": 0.5}
     assert by_reward == {"T1": 0.0, "T2": 0.375}

@@ -121,7 +121,7 @@ def test_a_child_takes_role_and_slot_and_tells_where_it_comes_from() -> None:
 
 
 def test_founders_that_take_the_places_of_broken_members_have_genes_of_their_own() -> None:
-    genes = {"genes": ("learning_rate",), "gene_factor": 1.5}
+    genes = {"genes": ("learning_rate",)}
     one, other = (born(PlannedBirth("S0", (), "founder", seed), **genes)[0].individual.genes for seed in (1, 2))
     assert one.learning_rate != 1.0 != other.learning_rate != one.learning_rate
 
@@ -143,12 +143,6 @@ def test_a_childs_rating_is_reset_or_inherited_with_more_doubt() -> None:
 
 def test_an_inherited_doubt_is_never_more_than_a_newcomers() -> None:
     assert STANDARD.inherit([Rating(30, 8)]).sigma == pytest.approx(25 / 3)
-
-
-def test_the_optimisers_state_is_fresh_or_the_first_parents() -> None:
-    birth = PlannedBirth("S0", ("S3", "S2"), "X2", 0)
-    assert born(birth)[0].moments_from is None
-    assert born(birth, child_moments="inherit")[0].moments_from == "S3"
 
 
 def test_constants_from_the_config_reach_the_operator() -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from redqueen.config import EvolveConfig
-from redqueen.evolve.probe import Look
+from redqueen.evolve.probe import NUM_ATTEMPTS, Look
 from redqueen.evolve.selection import Evidence, choose_leaving, internal_fitness, select_parents
 from redqueen.match.rating import STANDARD, decide
 from redqueen.nouns import Individual, Rating, Task
@@ -89,11 +89,11 @@ class World:
         """Replace one; tell whether it was the truly worst."""
         self.learn()
         difficulties = self.difficulties(self.rules.probe_tasks)
-        shares = [self.solves(self.skills[m.id], difficulties, self.rules.probe_attempts) for m in self.members]
+        shares = [self.solves(self.skills[m.id], difficulties, NUM_ATTEMPTS) for m in self.members]
         look = Look(tuple(m.id for m in self.members), tasks(len(difficulties)), np.array(shares))
         fitness = internal_fitness(self.members, Evidence(probes=look.means()), step, self.rules)
         values = [fitness[m.id] for m in self.members]
-        (leaving,) = choose_leaving("worst_fraction", values)
+        (leaving,) = choose_leaving(values)
         worst = min(self.skills, key=lambda name: self.skills[name])
         was_worst = self.members[leaving].id == worst
         (parent,) = select_parents(

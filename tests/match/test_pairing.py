@@ -73,9 +73,7 @@ def test_uniform_does_not_look_at_the_ratings() -> None:
 
 
 def test_preference_is_the_share_of_draws_that_look_at_the_ratings() -> None:
-    certain = (
-        1.2815515655 * 2**0.5 * STANDARD.config.rating_beta
-    )  # a lead that wins nine games in ten, between known skills
+    certain = 1.2815515655 * 2**0.5 * STANDARD.beta  # a lead that wins nine games in ten, between known skills
     teacher, equal, better = Rating(25, 0), Rating(25, 0), Rating(25 + certain, 0)
     # Weights 0.25 and 0.09: chances 25/34 and 9/34, each 8/34 from a half.
     assert preference([teacher], [equal, better]) == pytest.approx(8 / 34)

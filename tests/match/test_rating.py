@@ -6,7 +6,6 @@ import math
 import pytest
 import trueskill
 
-from redqueen.config import MatchConfig
 from redqueen.match.rating import STANDARD, GaussianRating, decide
 from redqueen.nouns import Rating
 
@@ -18,7 +17,7 @@ BELIEFS = [(25.0, 25.0 / 3), (31.5, 2.0), (12.0, 6.5), (25.0, 0.9)]
 def test_the_update_equals_the_published_one_to_a_billionth(draw_frac: float, winner: str) -> None:
     # mpmath: the package's own erfc is only good to seven digits.
     oracle = trueskill.TrueSkill(draw_probability=draw_frac, backend="mpmath")
-    rating = GaussianRating(MatchConfig(draw_frac=draw_frac))
+    rating = GaussianRating(draw_frac=draw_frac)
     for (mu_t, sigma_t), (mu_s, sigma_s) in itertools.product(BELIEFS, BELIEFS):
         teacher, student = rating.update(Rating(mu_t, sigma_t), Rating(mu_s, sigma_s), winner)
         ranks = {"teacher": [0, 1], "student": [1, 0], "draw": [0, 0]}[winner]
@@ -38,7 +37,7 @@ def test_two_newcomers_move_to_the_numbers_everybody_knows() -> None:
 
 
 def test_a_draw_without_a_margin_pulls_unequal_skills_together() -> None:
-    rating = GaussianRating(MatchConfig(draw_frac=0.0, rating_tau=0.0))
+    rating = GaussianRating(draw_frac=0.0, tau=0.0)
     teacher, student = rating.update(Rating(30, 4), Rating(20, 4), "draw")
     # The margin is zero: v = -lead = -10 / c with c^2 = 32 + 2 * 625 / 36, so mu moves by 16 / c^2 * 10.
     step = 16 / (32 + 2 * 625 / 36) * 10
@@ -75,8 +74,3 @@ def test_a_teacher_without_a_valid_task_has_lost() -> None:
 def test_the_lower_confidence_bound_of_a_newcomer_is_zero() -> None:
     assert STANDARD.fitness(STANDARD.newcomer()) == pytest.approx(0.0)
     assert STANDARD.fitness(Rating(30, 2)) == 24
-
-
-def test_constants_outside_their_range_are_refused() -> None:
-    with pytest.raises(ValueError, match="draw_frac"):
-        MatchConfig(draw_frac=1.0)

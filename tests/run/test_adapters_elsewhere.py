@@ -19,7 +19,7 @@ CONFIG = config_of(
     propose={"num_code_o": 2, "num_code_i": 0, "num_code_f": 0, "max_new_tokens": 64, "num_seed_proposals": 1},
     solve={"num_attempts": 3, "max_new_tokens": 24},
     match={"hall_of_fame_frac": 0.5, "hall_of_fame_size": 2},
-    evolve={"enabled": True, "every_steps": 1, "child_moments": "inherit", "operators": ["M4", "X2"]},
+    evolve={"enabled": True, "every_steps": 1, "operators": ["M4", "X2"]},
     evaluate={"max_items": 3, "num_samples": 1},
     verify={"num_workers": 1, "accept_cpu_ms": 4000, "kill_cpu_ms": 8000},
 )

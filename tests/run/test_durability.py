@@ -250,9 +250,9 @@ def test_a_checkpoint_that_lacks_what_this_version_needs_is_refused(half_run: Pa
     folder = half_run / CHECKPOINTS
     found = Checkpoint.latest_valid(folder)
     assert found is not None
-    del found.state["state"]["payoff"]
+    del found.state["state"]["buffer"]
     Checkpoint.save(folder, found.step, found.tensors, found.state)
-    with pytest.raises(UserError, match=r"written by another version of redqueen .*payoff"):
+    with pytest.raises(UserError, match=r"written by another version of redqueen .*buffer"):
         resume(half_run)
     assert last_step(half_run) == 4
 
@@ -274,9 +274,9 @@ def test_a_journal_of_another_version_is_refused(half_run: Path) -> None:
 
 
 def test_milestones_stay_when_the_rolling_ones_go(tmp_path: Path) -> None:
-    for step in range(0, 12):
-        Checkpoint.save(tmp_path, step, {}, {"step": step}, num_kept=2, milestone_every=4)
-    assert [step for step, _ in list_checkpoints(tmp_path)] == [4, 8, 10, 11]
+    for step in (0, 99, 100, 101, 200, 201, 202):
+        Checkpoint.save(tmp_path, step, {}, {"step": step}, num_kept=2)
+    assert [step for step, _ in list_checkpoints(tmp_path)] == [100, 200, 201, 202]
 
 
 def test_plain_progress_is_what_a_pipe_gets(capsys: pytest.CaptureFixture[str]) -> None:

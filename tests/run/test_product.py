@@ -141,7 +141,7 @@ def test_who_solves_most_is_preferred_and_of_equals_the_distilled_one_then_the_m
 
 
 def test_of_many_students_as_many_are_scored_as_the_config_says_and_the_product_too(tmp_path: Path) -> None:
-    run = play(("evaluate.max_members=1", "run.product_candidates=1", "evaluate.every_steps=2"), tmp_path / "run")
+    run = play(("evaluate.max_members=1", "evaluate.every_steps=2"), tmp_path / "run")
     with Journal.open(run / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT DISTINCT step, individual FROM evaluation")
         product = journal.query("SELECT DISTINCT mode FROM evaluation WHERE individual = 'product'")

@@ -21,11 +21,8 @@ OPTIONS = (
     "learn.crowding_penalty=0.2",
     "learn.size_guard_frac=1.0",
     "evolve.fitness=payoff",
-    "evolve.payoff_window=3",
     "evolve.protected_steps=3",
-    "evolve.replacement=steady_state",
     "evolve.child_rating=inherit",
-    "evolve.child_moments=inherit",
     "evolve.constants={M1 = {mutation_std = 0.05}, M4 = {mutation_std = 0.05}}",
 )
 

@@ -115,14 +115,9 @@ class Shard:
         """Return a copy of a member's factors."""
         return self.store.genotype(self.local[slot])
 
-    def moments(self, slot: int) -> dict[str, Tensor]:
-        """Return a copy of a member's moments and step count; nothing when it was never stepped."""
-        return self.learner.moments(self.local[slot])
-
-    def load(self, slot: int, genotype: Genotype, moments: Mapping[str, Tensor]) -> None:
+    def load(self, slot: int, genotype: Genotype) -> None:
         """Put a new member into ``slot``. Raises UserError when it does not fit this population."""
-        self.store.bank.load(self.local[slot], genotype)
-        self.learner.set_moments(self.local[slot], moments)
+        self.store.load(self.local[slot], genotype)
 
     def reset(self, slot: int, rng_seed: int) -> None:
         """Make ``slot`` a founder."""

@@ -85,10 +85,9 @@ class ShardedStore:
         genotype: Genotype = self.fleet.ask_member(slot, "genotype")
         return genotype
 
-    def load(self, slot: int, genotype: Genotype, moments_from: int | None = None) -> None:
-        """Put a new member into ``slot``, with no moments or a copy of those of the member ``moments_from``."""
-        moments = {} if moments_from is None else self.fleet.ask_member(moments_from, "moments")
-        self.fleet.change_member(slot, "load", genotype, moments)
+    def load(self, slot: int, genotype: Genotype) -> None:
+        """Put a new member into ``slot``, with no moments."""
+        self.fleet.change_member(slot, "load", genotype)
 
     def copy(self, slot: int, into: int) -> None:
         """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""

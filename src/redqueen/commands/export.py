@@ -27,7 +27,7 @@ from redqueen.report.model_card import model_card
 from redqueen.report.summary import has_distilled, product_name
 from redqueen.run.checkpoint import Checkpoint, refuse_other_base
 from redqueen.run.continuation import NOTHING_VALID, is_nothing_valid
-from redqueen.run.product import candidates
+from redqueen.run.product import candidates, num_candidates
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
 from redqueen.state import State, state_from_plain
 
@@ -106,7 +106,7 @@ def open_member(run_dir: Path, member: str) -> Opened:
     model, _ = load_base(config.model.base)
     bank = build_bank(config, freeze(model, "cpu", "fp32"))
     bank.load_all(checkpoint.tensors[FACTORS])
-    sources = sources_of(name, state, None if member else config.run.product_candidates)
+    sources = sources_of(name, state, None if member else num_candidates(config))
     slots = distilled if name == DISTILLED else [one.slot for one in sources]
     genotype = mean_of([bank.genotype(slot) for slot in slots])
     ids = tuple(one.id for one in sources)

@@ -27,40 +27,25 @@ class EvolveConfig(Section):
     """Chance of crossover against mutation. Re-implementation: a fair coin."""
     selection: Literal["truncation", "tournament", "rank"] = "truncation"
     """Parent selection. Paper: the fittest survivors. The other rules are ours."""
-    tournament_size: int = Field(default=2, ge=1)
-    """Contestants of a tournament. Ours: the mildest."""
     fitness: Literal["rating", "payoff", "reward", "probe"] = "rating"
-    """What selection reads. Paper: the rating's lower confidence bound. The mean of late payoffs is ours, and so is the
-    mean of late rewards: a payoff counts a task that nobody solves as the teacher's win, its reward does not. Under
-    ``probe`` all students answer the same archived tasks, and teachers are judged by reward."""
+    """What selection reads. Paper: the rating's lower confidence bound. ``payoff`` and ``reward``, the means over the
+    last ``every_steps`` games or steps, are ours: a payoff counts a task that nobody solves as the teacher's win, its
+    reward does not. Under ``probe`` all students answer the same archived tasks, and teachers are judged by reward."""
     probe_tasks: int = Field(default=64, ge=1)
     """Archived tasks that all students answer at the end of a generation under ``fitness = "probe"``. Ours: a tenth of
     what they answer in a generation."""
-    probe_attempts: int = Field(default=2, ge=1)
-    """Attempts of each student at each task of a probe. Ours: more tasks say more than more attempts."""
-    archive_capacity: int = Field(default=512, ge=8)
-    """Tasks kept for probes and for the choice of the product, a uniform sample of all that were posed. Ours."""
-    payoff_window: int = Field(default=10, ge=1)
-    """Latest games in a member's mean payoff, latest steps in its mean reward. Ours: about a generation's."""
     protected_steps: int = Field(default=0, ge=0)
     """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours."""
-    replacement: Literal["worst_fraction", "steady_state"] = "worst_fraction"
-    """Who leaves. Paper: the least fit share. The least fit one: ours."""
     num_elite: int = Field(default=1, ge=1)
     """Fittest members of a role that stay under every rule. Ours: a generation must not lose the best."""
     genes: tuple[Literal["learning_rate", "temperature"], ...] = ()
     """Settings of which each member has a factor of its own, inherited and mutated. Ours: population-based training; a
     population can tune itself while it runs."""
-    gene_factor: float = Field(default=1.25, gt=1)
-    """How far a gene moves at a birth: times this or divided by it. Ours: as population-based training has it."""
     constants: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
     child_rating: Literal["reset", "inherit"] = "reset"
     """A newborn's rating; ``inherit``: the parents' mean mu, their sigma doubled but at most a newcomer's.
     Re-implementation: reset."""
-    child_moments: Literal["reset", "inherit"] = "reset"
-    """A newborn's optimiser state; ``inherit``: its first parent's. Ours: in delta space the factors are written anew,
-    so the parent's moments do not fit them."""
 
     @model_validator(mode="after")
     def _known_operators(self) -> EvolveConfig:

@@ -99,7 +99,7 @@ class Config(Section):
         evolve = self.evolve
         probed = evolve.fitness == "probe"
         read = probed or self.run.product in ("probe", "distilled")
-        return evolve.archive_capacity if read else 0
+        return 4 * self.run.product_tasks if read else 0  # at most a quarter of it chooses a distilled product
 
     @property
     def keeps_answers(self) -> bool:

@@ -17,17 +17,6 @@ class MatchConfig(Section):
     payoff matrix; both are ours."""
     pfsp_exponent: float = Field(default=1.0, ge=0)
     """Weight of a pair is (p (1 - p)) to this power. Re-implementation: 1."""
-    rating_mu: float = 25.0
-    """Mean of a newcomer's rating, in rating points. Paper: standard constant."""
-    rating_sigma: float = Field(default=25.0 / 3, gt=0)
-    """Standard deviation of a newcomer's rating. Paper: standard constant, 25/3."""
-    rating_beta: float = Field(default=25.0 / 6, gt=0)
-    """Spread of one performance. Paper: standard constant, 25/6."""
-    rating_tau: float = Field(default=25.0 / 300, ge=0)
-    """Drift of a skill between matches. Paper: standard constant, 25/300."""
-    draw_frac: float = Field(default=0.1, ge=0, lt=1)
-    """Probability of a draw between equals; it fixes the draw margin, which enters the update of wins too. Ours: the
-    rating system's usual value, no reader names one."""
     ratings: Literal["common", "per_domain"] = "common"
     """Whether a member has one rating, or one in each domain; then a match is a game in each, and selection and
     matchmaking read their mean. Ours: common; a mixture may hide that a member is strong in one domain alone."""

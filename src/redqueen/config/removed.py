@@ -17,6 +17,7 @@ class Removed(NamedTuple):
 
 
 NEVER_SHOWN = "no experiment has shown that it helps"
+CONSTANT = "it is a constant now, as no run changed it"
 
 REMOVED: dict[str, Removed] = {
     "learn.kl_to": Removed("base", "the divergence is measured from the base; references were never shown to help"),
@@ -45,6 +46,20 @@ REMOVED: dict[str, Removed] = {
     "evolve.migrate_every_steps": Removed(50, "evolve.num_islands was removed"),
     "match.payoff_decay_frac": Removed(0.95, "the matrix of payoffs was read by evolve.replacement = crowding alone"),
     "evolve.children_per_birth": Removed(1, NEVER_SHOWN),
+    "run.milestone_every_steps": Removed(100, "checkpoints at multiples of 100 steps are kept for good"),
+    "run.product_candidates": Removed(32, "it follows from how students learn"),
+    "match.rating_mu": Removed(25.0, CONSTANT),
+    "match.rating_sigma": Removed(25.0 / 3, CONSTANT),
+    "match.rating_beta": Removed(25.0 / 6, CONSTANT),
+    "match.rating_tau": Removed(25.0 / 300, CONSTANT),
+    "match.draw_frac": Removed(0.1, CONSTANT),
+    "evolve.tournament_size": Removed(2, CONSTANT),
+    "evolve.probe_attempts": Removed(2, CONSTANT),
+    "evolve.archive_capacity": Removed(512, "the archive has four places for each of run.product_tasks"),
+    "evolve.payoff_window": Removed(10, "payoffs and rewards are averaged over evolve.every_steps"),
+    "evolve.gene_factor": Removed(1.25, CONSTANT),
+    "evolve.replacement": Removed("worst_fraction", "a small evolve.replaced_frac replaces one member"),
+    "evolve.child_moments": Removed("reset", NEVER_SHOWN),
     "evolve.space": Removed("delta", "children depended on how an adapter is written, not on what it does"),
     "evolve.preserve_norm": Removed(False, NEVER_SHOWN),
     "sampler.load_s": Removed(60.0, "sampler.answer_s bounds the loading of an adapter too"),
@@ -57,7 +72,6 @@ RENAMED = {"distill.restart_every_steps": "every_steps"}
 """The name that ``section.field`` has now within its section."""
 
 REMOVED_VALUES: dict[str, dict[str, str]] = {
-    "evolve.replacement": {"crowding": NEVER_SHOWN},
     "evolve.genes": {"entropy_weight": "learn.entropy_weight was removed"},
 }
 """Values that a field no longer takes, with the reason, by ``section.field``; where it holds a list, entries of it."""

@@ -34,17 +34,11 @@ class RunConfig(Section):
     """Steps between checkpoints. Ours: one generation, what a crash may cost."""
     num_checkpoints_kept: int = Field(default=2, ge=1)
     """Newest checkpoints kept. Ours: one to fall back on when the newest is damaged."""
-    milestone_every_steps: int = Field(default=100, ge=0)
-    """Checkpoints at multiples of this many steps are kept for good; 0: none. Ours: members of earlier times can be
-    exported and played against; few, since each is as large as the whole population."""
     product: Literal["probe", "distilled", "merged", "none"] = "probe"
     """The one adapter that the run ends with: of the students and their mean in delta space the one that solves most of
     a probe of archived tasks; the same with a further candidate that is distilled from the right answers of all; always
     the mean; or none. Ours: a user wants one model, and the suite must not choose."""
     product_tasks: int = Field(default=256, ge=1)
     """Archived tasks of that probe. Ours: candidates are close to each other."""
-    product_candidates: int = Field(default=32, ge=0)
-    """Students that answer it: those with the highest means of their ratings; 0: all. Ours: five hundred students would
-    take as long as many steps."""
     tracker: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
     """Where metrics are sent beside the journal, which holds everything; each is an extra of the same name. Ours."""

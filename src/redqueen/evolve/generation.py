@@ -35,12 +35,11 @@ class PlannedBirth:
 
 @dataclass(frozen=True)
 class Newborn:
-    """The child as a member, its factors, its line in the lineage, and whose optimiser state it takes (None: fresh)."""
+    """The child as a member, its factors and its line in the lineage."""
 
     individual: Individual
     genotype: Genotype
     birth: Birth
-    moments_from: str | None
 
 
 def check_constants(config: EvolveConfig, lora_rank: int) -> None:
@@ -72,7 +71,7 @@ def plan(
     """
     values = [fitness[member.id] for member in individuals]
     broken_at = [i for i, member in enumerate(individuals) if member.id in broken]
-    leaving = choose_leaving(rules.replacement, values, rules.replaced_frac, broken_at, rules.num_elite)
+    leaving = choose_leaving(values, rules.replaced_frac, broken_at, rules.num_elite)
     survivors = [i for i in range(len(individuals)) if i not in leaving]
     births = []
     for i in leaving:
@@ -81,7 +80,7 @@ def plan(
         if survivors:
             pool = [values[s] for s in survivors]
             num_parents = find(operator).num_parents
-            chosen = select_parents(rules.selection, pool, num_parents, rng, rules.tournament_size)
+            chosen = select_parents(rules.selection, pool, num_parents, rng)
             parents = [survivors[c] for c in chosen]
         names = tuple(individuals[p].id for p in parents)
         births.append(PlannedBirth(individuals[i].id, names, operator, int(rng.integers(2**31))))
@@ -109,11 +108,11 @@ def breed(
     child = Individual(name, old.role, old.slot, rating.newcomer(), step, planned.parents, planned.operator)
     if rules.genes:
         dice = np.random.default_rng([planned.rng_seed, 1])
-        given = rules.genes, rules.gene_factor, dice
+        given = rules.genes, dice
         child = replace(child, genes=mutated(parents[0].genes, *given) if parents else founder_genes(*given))
     if not parents:
         rng = torch.Generator().manual_seed(planned.rng_seed)
-        return Newborn(child, fresh_like(genotypes[old.id], rng), birth, None)
+        return Newborn(child, fresh_like(genotypes[old.id], rng), birth)
     operator = tuned(find(planned.operator), rules.constants.get(planned.operator, {}))
     made = apply(
         operator,
@@ -133,7 +132,7 @@ def breed(
         relative_change=made.change.overall,
         layer_changes=made.change.per_layer,
     )
-    return Newborn(child, made.genotype, birth, parents[0].id if rules.child_moments == "inherit" else None)
+    return Newborn(child, made.genotype, birth)
 
 
 def _inherited(parents: Sequence[Individual], rating: RatingSystem) -> tuple[tuple[str, Rating], ...]:
@@ -166,8 +165,7 @@ def replace_weakest(
     genotypes = {name: store.genotype(known[name].slot) for name in needed}
     newborns = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
     for child in newborns:
-        moments_from = known[child.moments_from].slot if child.moments_from else None
-        store.load(child.individual.slot, child.genotype, moments_from)
+        store.load(child.individual.slot, child.genotype)
     return newborns
 
 

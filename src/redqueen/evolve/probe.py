@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
+NUM_ATTEMPTS = 2
+"""Attempts of each student at each task: more tasks say more than more attempts (ours)."""
+
+
 @dataclass(frozen=True)
 class Look:
     """What ``members`` solved of ``tasks``: ``shares`` (members, tasks) in [0, 1], NaN where all attempts were lost.
@@ -108,8 +112,8 @@ class Judges(Protocol):
 
 def prober_of(engine: Judges, config: Config, streams: Streams) -> Prober:
     """Return the prober of a run: members as they are judged, all at ``solve.temperature``, whatever their genes."""
-    sampler, attempts = engine.sampler(config.solve.temperature), config.evolve.probe_attempts
-    return Prober(sampler, engine.verifier, engine.prompt_format, engine.tokenizer, streams, attempts)
+    sampler = engine.sampler(config.solve.temperature)
+    return Prober(sampler, engine.verifier, engine.prompt_format, engine.tokenizer, streams, NUM_ATTEMPTS)
 
 
 def probe_students(

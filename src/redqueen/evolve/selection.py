@@ -55,7 +55,7 @@ def internal_fitness(
             )
         else:
             late = evidence.payoffs if config.fitness == "payoff" else evidence.rewards
-            values = by_late_mean({m.id: late.get(m.id, ()) for m in members}, config.payoff_window)
+            values = by_late_mean({m.id: late.get(m.id, ()) for m in members}, config.every_steps)
         fitness |= age_protected(values, members, step, config.protected_steps)
     return fitness
 
@@ -92,17 +92,17 @@ def age_protected(
 
 Selection = Literal["truncation", "tournament", "rank"]
 
+TOURNAMENT_SIZE = 2
+"""Contestants of a tournament: the mildest (ours)."""
 
-def select_parents(
-    rule: Selection,
-    fitness: Sequence[float],
-    num_parents: int,
-    rng: np.random.Generator,
-    tournament_size: int = 2,
-) -> list[int]:
+TOURNAMENT_SIZE = 2
+"""Contestants of a tournament: the mildest (ours)."""
+
+
+def select_parents(rule: Selection, fitness: Sequence[float], num_parents: int, rng: np.random.Generator) -> list[int]:
     """The indices of ``num_parents`` distinct parents, the fittest of them first.
 
-    ``truncation`` takes the fittest (paper). ``tournament`` takes the best of ``tournament_size`` drawn at random,
+    ``truncation`` takes the fittest (paper). ``tournament`` takes the best of two drawn at random,
     again for each parent among those left. ``rank`` draws with weight n for the best down to 1 for the worst
     (both ours). Raises ValueError for too few candidates.
     """
@@ -114,7 +114,7 @@ def select_parents(
     left, chosen = list(ranking), []
     for _ in range(num_parents):
         if rule == "tournament":
-            place = int(rng.choice(len(left), size=min(tournament_size, len(left)), replace=False).min())
+            place = int(rng.choice(len(left), size=min(TOURNAMENT_SIZE, len(left)), replace=False).min())
         else:
             weights = np.arange(len(left), 0, -1, dtype=np.float64)
             place = int(rng.choice(len(left), p=weights / weights.sum()))
@@ -127,9 +127,6 @@ def fittest_first(fitness: Sequence[float]) -> list[int]:
     return sorted(range(len(fitness)), key=lambda i: (np.isnan(fitness[i]), -fitness[i]))
 
 
-Replacement = Literal["worst_fraction", "steady_state"]
-
-
 def num_leaving(num_members: int, replaced_frac: float) -> int:
     """How many of a role leave: the fraction rounded down, at least 1 of 2 or more, never all; 0 for a fraction 0."""
     if not 0 <= replaced_frac <= 1:
@@ -140,20 +137,16 @@ def num_leaving(num_members: int, replaced_frac: float) -> int:
 
 
 def choose_leaving(
-    rule: Replacement,
     fitness: Sequence[float],
     replaced_frac: float = 0.25,
     broken: Collection[int] = (),
     num_elite: int = 1,
 ) -> list[int]:
-    """The indices of those who leave, the broken first.
+    """The indices of those who leave, the broken first, then the least fit fraction (paper: 25 %).
 
-    ``worst_fraction``: the least fit fraction (paper: 25 %). ``steady_state``: only the least fit one.
-    The fittest ``num_elite`` stay under either rule.
+    The fittest ``num_elite`` stay.
     """
     quota = num_leaving(len(fitness), replaced_frac)
-    if rule == "steady_state":
-        quota = min(quota, 1)
     leaving = sorted(broken)
     sound = [i for i in fittest_first(fitness) if i not in leaving]
     candidates = sound[max(1, num_elite) :]
@@ -161,18 +154,20 @@ def choose_leaving(
     return leaving + candidates[len(candidates) - num_more :][::-1]
 
 
+GENE_FACTOR = 1.25
+"""g, as population-based training has it."""
 SMALLEST, LARGEST = 0.1, 10.0
 """Bounds of a factor: what drifts further is no tuning (ours)."""
 
 
-def founder_genes(enabled: Sequence[str], factor: float, rng: np.random.Generator) -> Genes:
+def founder_genes(enabled: Sequence[str], rng: np.random.Generator) -> Genes:
     """Return a founder's genes; those that are not enabled are 1."""
-    return replace(Genes(), **{name: _bounded(factor ** float(rng.normal())) for name in enabled})
+    return replace(Genes(), **{name: _bounded(GENE_FACTOR ** float(rng.normal())) for name in enabled})
 
 
-def mutated(genes: Genes, enabled: Sequence[str], factor: float, rng: np.random.Generator) -> Genes:
+def mutated(genes: Genes, enabled: Sequence[str], rng: np.random.Generator) -> Genes:
     """Return a child's genes."""
-    steps = {name: factor if rng.random() < 0.5 else 1.0 / factor for name in enabled}
+    steps = {name: GENE_FACTOR if rng.random() < 0.5 else 1.0 / GENE_FACTOR for name in enabled}
     return replace(genes, **{name: _bounded(getattr(genes, name) * step) for name, step in steps.items()})
 
 

@@ -265,17 +265,6 @@ class TorchLearner:
         """Forget a member's moments and step count."""
         self.optimiser.state.pop(self.members[slot], None)
 
-    def moments(self, slot: int) -> dict[str, Tensor]:
-        """Return a copy of a member's moments and step count by name; nothing when it was never stepped."""
-        state = self.optimiser.state.get(self.members[slot], {})
-        return {name: value.detach().clone() for name, value in state.items()}
-
-    def set_moments(self, slot: int, moments: Mapping[str, Tensor]) -> None:
-        """Give a member moments and a step count; with none it has those of a newborn."""
-        self.reset(slot)
-        if moments:
-            self.optimiser.state[self.members[slot]] = {n: self._placed(n, v) for n, v in moments.items()}
-
     def _placed(self, name: str, value: Tensor) -> Tensor:
         # A fused AdamW on the CPU counts steps there; elsewhere the count is on the device.
         stays = name == "step" and self.base.device.type == "cpu"
@@ -323,10 +312,10 @@ class TorchStore:
         """Return a copy of a member's factors (fp32, on the CPU)."""
         return self.bank.genotype(slot)
 
-    def load(self, slot: int, genotype: Genotype, moments_from: int | None = None) -> None:
-        """Put a new member into ``slot``, with no moments or a copy of those of the member ``moments_from``."""
+    def load(self, slot: int, genotype: Genotype) -> None:
+        """Put a new member into ``slot``, with no moments."""
         self.bank.load(slot, genotype)
-        self.learner.set_moments(slot, {} if moments_from is None else self.learner.moments(moments_from))
+        self.learner.reset(slot)
 
     def copy(self, slot: int, into: int) -> None:
         """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""

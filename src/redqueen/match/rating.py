@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean
 from typing import Literal, Protocol
 
-from redqueen.config import MatchConfig
 from redqueen.nouns import Rating
 
 Winner = Literal["teacher", "student", "draw"]
@@ -55,20 +54,29 @@ class RatingSystem(Protocol):
 
 @dataclass(frozen=True)
 class GaussianRating:
-    """Implements ``RatingSystem``: a skill is a normal belief. Reads the config's ``rating_*`` and ``draw_frac``."""
+    """Implements ``RatingSystem``: a skill is a normal belief. The defaults are the published constants.
 
-    config: MatchConfig
+    ``mu``, ``sigma``: mean and standard deviation of a newcomer's rating, in rating points. ``beta``: spread of one
+    performance. ``tau``: drift of a skill between matches. ``draw_frac`` in [0, 1): probability of a draw between
+    equals, which fixes the draw margin (no reader of the paper names one; 0.1 is the rating system's usual value).
+    """
+
+    mu: float = 25.0
+    sigma: float = 25.0 / 3
+    beta: float = 25.0 / 6
+    tau: float = 25.0 / 300
+    draw_frac: float = 0.1
 
     def newcomer(self) -> Rating:
         """Return the rating of a member without any game."""
-        return Rating(self.config.rating_mu, self.config.rating_sigma)
+        return Rating(self.mu, self.sigma)
 
     def expected_win(self, student: Rating, teacher: Rating) -> float:
         """Return the student's expected win in [0, 1]. Ground: paper.
 
         p = Phi((mu_s - mu_t) / sqrt(sigma_s^2 + sigma_t^2 + 2 beta^2)).
         """
-        spread = math.sqrt(student.sigma**2 + teacher.sigma**2 + 2 * self.config.rating_beta**2)
+        spread = math.sqrt(student.sigma**2 + teacher.sigma**2 + 2 * self.beta**2)
         return _cdf((student.mu - teacher.mu) / spread)
 
     def update(self, teacher: Rating, student: Rating, winner: Winner) -> tuple[Rating, Rating]:
@@ -89,7 +97,7 @@ class GaussianRating:
     def inherit(self, parents: Sequence[Rating]) -> Rating:
         """Return the parents' mean mu and twice their root mean square sigma, at most a newcomer's. Ground: ours."""
         sigma = 2 * math.sqrt(fmean(rating.sigma**2 for rating in parents))
-        return Rating(fmean(rating.mu for rating in parents), min(sigma, self.config.rating_sigma))
+        return Rating(fmean(rating.mu for rating in parents), min(sigma, self.sigma))
 
     def pool(self, ratings: Sequence[Rating]) -> Rating:
         """Return the mean mu and the root mean square sigma. Ground: ours."""
@@ -97,19 +105,19 @@ class GaussianRating:
 
     def draw_margin(self) -> float:
         """Performances closer than this are a draw: Phi^-1((draw_frac + 1) / 2) sqrt(2) beta, in rating points."""
-        return _UNIT.inv_cdf((self.config.draw_frac + 1) / 2) * math.sqrt(2) * self.config.rating_beta
+        return _UNIT.inv_cdf((self.draw_frac + 1) / 2) * math.sqrt(2) * self.beta
 
     def _shift(self, first: Rating, second: Rating, drawn: bool) -> tuple[Rating, Rating]:
         """The update when ``first`` has won or, with ``drawn``, neither has."""
-        var_first = first.sigma**2 + self.config.rating_tau**2
-        var_second = second.sigma**2 + self.config.rating_tau**2
-        c = math.sqrt(var_first + var_second + 2 * self.config.rating_beta**2)
+        var_first = first.sigma**2 + self.tau**2
+        var_second = second.sigma**2 + self.tau**2
+        c = math.sqrt(var_first + var_second + 2 * self.beta**2)
         lead, margin = (first.mu - second.mu) / c, self.draw_margin() / c
         v, w = _draw_moments(lead, margin) if drawn else _win_moments(lead, margin)
         return _moved(first.mu, var_first, c, v, w), _moved(second.mu, var_second, c, -v, w)
 
 
-STANDARD = GaussianRating(MatchConfig())
+STANDARD = GaussianRating()
 """With the published standard constants."""
 
 

@@ -53,8 +53,8 @@ class AdapterStore(Protocol):
         """Return a copy of a member's factors (fp32, on the CPU)."""
         ...
 
-    def load(self, slot: int, genotype: Genotype, moments_from: int | None = None) -> None:
-        """Put a new member into ``slot``, with no moments or a copy of those of the member ``moments_from``.
+    def load(self, slot: int, genotype: Genotype) -> None:
+        """Put a new member into ``slot``, with no moments.
 
         Raises UserError when the genotype has not this population's modules, shapes or rank.
         """

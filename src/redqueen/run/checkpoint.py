@@ -30,6 +30,9 @@ from redqueen.errors import UserError
 from redqueen.files import flush_to_disk, open_plain, read_plain
 from redqueen.policy.base_shape import embedded_folder, weights_sha256
 
+MILESTONE_STEPS = 100
+"""Checkpoints of its multiples are kept for good, so that members of earlier times can be exported (ours)."""
+
 SCHEMA_VERSION = 2
 """Stored in the manifest; raised by one when the meaning of a checkpoint changes."""
 
@@ -66,11 +69,10 @@ class Checkpoint:
         tensors: Mapping[str, torch.Tensor],
         state: Mapping[str, Any],
         num_kept: int = 3,
-        milestone_every: int = 0,
     ) -> Path:
         """Write the checkpoint of ``step`` into ``folder``, delete all but the ``num_kept`` newest, return its path.
 
-        Those whose step is a multiple of ``milestone_every`` (0: none) stay as well.
+        Those whose step is a multiple of ``MILESTONE_STEPS`` stay as well.
 
         ``state`` must be plain: dicts with text keys, lists or tuples (which come back as lists), text, numbers,
         booleans, None; floats come back exactly. Raises TypeError when it is not, UserError when it cannot be written;
@@ -94,7 +96,7 @@ class Checkpoint:
             flush_to_disk(folder)
             _delete_leftovers(folder)
             for old, path in list_checkpoints(folder)[:-num_kept]:
-                if not milestone_every or old == 0 or old % milestone_every:
+                if old == 0 or old % MILESTONE_STEPS:
                     _delete(path)
         return final
 

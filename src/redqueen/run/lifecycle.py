@@ -22,7 +22,7 @@ from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
 from redqueen.policy.base import settle_precision
-from redqueen.run.checkpoint import Checkpoint, named_base, put_back, refuse_other_base, remove_after
+from redqueen.run.checkpoint import MILESTONE_STEPS, Checkpoint, named_base, put_back, refuse_other_base, remove_after
 from redqueen.run.cold_start import check_cold_start, check_prompts, grow_seed_buffer
 from redqueen.run.continuation import (
     Spent,
@@ -299,8 +299,7 @@ def _is_over(config: Config, state: State, spent: Spent) -> bool:
 
 
 def _checkpoint_due(config: Config, step: int) -> bool:
-    milestone = config.run.milestone_every_steps
-    return step % config.run.checkpoint_every_steps == 0 or (milestone > 0 and step % milestone == 0)
+    return step % config.run.checkpoint_every_steps == 0 or step % MILESTONE_STEPS == 0
 
 
 def _evaluation_due(config: Config, step: int) -> bool:
@@ -371,4 +370,4 @@ def _save(session: Session, state: State) -> None:
     if session.evaluation_owed:
         plain |= {"evaluation_owed": True}
     folder = session.folder / CHECKPOINTS
-    Checkpoint.save(folder, state.step, tensors, plain, run.num_checkpoints_kept, run.milestone_every_steps)
+    Checkpoint.save(folder, state.step, tensors, plain, run.num_checkpoints_kept)

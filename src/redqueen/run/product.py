@@ -27,6 +27,9 @@ from redqueen.propose.buffer import draw_of_all_ages, task_key
 from redqueen.state import State
 from redqueen.streams import Streams
 
+NUM_CANDIDATES = 32
+"""Ours: five hundred students would take as long as many steps."""
+
 
 @dataclass(frozen=True)
 class Product:
@@ -99,7 +102,7 @@ def choose_product(
     config = engine.config.run
     if config.product == "none":
         return None
-    students = candidates(state, config.product_candidates)
+    students = candidates(state, num_candidates(engine.config))
     prober = prober_of(engine, engine.config, Streams(config.rng_seed, state.step))
     taught = [distilled_member(engine.config, state)] if distilled and distilled.num_answers else []
     look = prober.look(tasks, [*taught, *students])
@@ -112,6 +115,11 @@ def choose_product(
     chosen = next(one for one in [*students, *taught] if not shares or one.id == preferred(shares))
     own = [score for score in scores if score.slots == (chosen.slot,)] or examiner.members([chosen])
     return Product(chosen.id, shares, own)
+
+
+def num_candidates(config: Config) -> int:
+    """Return how many students the product is chosen from, at most: those with the highest ratings."""
+    return 1 if config.students_are_clones else NUM_CANDIDATES
 
 
 def preferred(shares: Mapping[str, float]) -> str:

@@ -195,5 +195,5 @@ def test_reading_never_raises(text: str, kind: str) -> None:
 def test_a_buffer_begins_with_the_examples_where_they_are_shown_and_with_the_seed_elsewhere() -> None:
     few, chat = (parse_config({"model": {"base": "x", "prompt_format": name}}, "test") for name in ("fewshot", "chat"))
     assert choose_format(few).stops == (END,) and choose_format(chat).stops == ()
-    assert initial_state(few, GaussianRating(few.match)).buffer.tasks == SEEDS
-    assert len(initial_state(chat, GaussianRating(chat.match)).buffer.tasks) == 1
+    assert initial_state(few, GaussianRating()).buffer.tasks == SEEDS
+    assert len(initial_state(chat, GaussianRating()).buffer.tasks) == 1
