@@ -10,7 +10,7 @@ from redqueen.cluster.fleet import partition
 from redqueen.cluster.host import LocalHost
 from redqueen.cluster.sharded import sharded_adapters
 from redqueen.config import Config, DistillConfig, load_config
-from redqueen.config.slots import Slots
+from redqueen.config.load import Slots
 from redqueen.engine import load_adapters, set_up_torch
 from redqueen.learn.distillation import Example, fine_tune
 from redqueen.nouns import BASE_SLOT, Request, Rollout

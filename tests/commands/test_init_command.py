@@ -11,7 +11,7 @@ from tiny_models import CONFIGS
 
 from redqueen.commands.init import WIDTH, config_text
 from redqueen.config import Config, load_config
-from redqueen.config.presets import presets
+from redqueen.config.load import presets
 from redqueen.fitting import fit_to_base
 
 

@@ -15,7 +15,7 @@ from tiny_models import tiny_model
 from transformers import AutoModelForCausalLM
 
 from redqueen.config import LearnConfig
-from redqueen.config.sampler import SamplerConfig
+from redqueen.config.training import SamplerConfig
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import freeze

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from redqueen.config.sampler import SamplerConfig
+from redqueen.config.training import SamplerConfig
 from redqueen.errors import UserError
 from redqueen.remote.server import MAX_BYTES, Server, ServerLost
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from redqueen.cluster.host import Answer, Connection, Host, ShardLost
 from redqueen.config import Config
-from redqueen.config.slots import Slots
+from redqueen.config.load import Slots
 from redqueen.errors import UserError
 from redqueen.nouns import Rollout, ShardEvent, Tuning, UpdateStats
 

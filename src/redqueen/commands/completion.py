@@ -9,7 +9,7 @@ import typer
 
 def presets(incomplete: str) -> list[str]:
     """Return presets by name; where none begins so, the shell goes on with files."""
-    from redqueen.config.presets import presets as known
+    from redqueen.config.load import presets as known
 
     return _beginning(incomplete, known())
 

@@ -3,32 +3,101 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError, model_validator
 
-from redqueen.config.cluster import ClusterConfig
-from redqueen.config.distill import DistillConfig
-from redqueen.config.evaluate import EvaluateConfig
-from redqueen.config.evolve import EvolveConfig
-from redqueen.config.learn import LearnConfig
-from redqueen.config.match import MatchConfig
-from redqueen.config.model import ModelConfig
-from redqueen.config.population import PopulationConfig
-from redqueen.config.presets import did_you_mean, find_config
-from redqueen.config.propose import ProposeConfig
+from redqueen.config.episodes import (
+    MatchConfig,
+    ModelConfig,
+    PopulationConfig,
+    ProposeConfig,
+    RunConfig,
+    Section,
+    SolveConfig,
+    VerifyConfig,
+)
 from redqueen.config.removed import why_removed, without_removed
-from redqueen.config.run import RunConfig
-from redqueen.config.sampler import SamplerConfig
-from redqueen.config.section import Section
-from redqueen.config.slots import Slots
-from redqueen.config.solve import SolveConfig
-from redqueen.config.verify import VerifyConfig
+from redqueen.config.training import (
+    ClusterConfig,
+    DistillConfig,
+    EvaluateConfig,
+    EvolveConfig,
+    LearnConfig,
+    SamplerConfig,
+)
 from redqueen.errors import UserError, command
 from redqueen.files import apply_override, read_toml
 
 NO_SECTION = "there is no section"
+
+
+_FOLDERS = (Path(__file__).parents[1] / "presets", Path(__file__).parents[3] / "configs")
+"""Where they are in an installed package, and in a clone."""
+
+
+def presets() -> dict[str, Path]:
+    """Return the files of the presets by name."""
+    folder = next((folder for folder in _FOLDERS if folder.is_dir()), None)
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))} if folder else {}
+
+
+def find_config(config: Path) -> Path:
+    """Return the file that is meant by a path or by a preset's name; a file of that name goes first.
+
+    Raises UserError, naming the presets, when there is neither.
+    """
+    if config.is_file():
+        return config
+    known = presets()
+    if str(config) in known:
+        return known[str(config)]
+    if config.is_dir():
+        return config  # which reading it then says
+    meant = did_you_mean(config.stem, list(known))
+    raise UserError(
+        f"no config file at {config}, and no preset of that name{meant}: the presets are {', '.join(known) or 'none'}, "
+        "and `redqueen init > my.toml` writes a file of your own"
+    )
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """Return " (did you mean ...?)" with the known word that is nearest, or ""."""
+    near = get_close_matches(word, known, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Members first, so that their slots are the same in every run, then what a config adds; each may be empty.
+
+    ``hall``: frozen past members, teachers' first, then students'. ``distilled``: the slot of the distilled adapter.
+    """
+
+    members: range
+    hall: range
+    distilled: range
+
+    @staticmethod
+    def of(num_members: int, num_hall: int, distilled: bool) -> Slots:
+        """Lay them out one after the other."""
+        start = num_members + num_hall
+        return Slots(range(num_members), range(num_members, start), range(start, start + int(distilled)))
+
+    def shard_of(self, slot: int, num_shards: int) -> int:
+        """Return which of ``num_shards`` parts a slot is in: those of each sort in turn."""
+        for whole in (self.members, self.hall, self.distilled):
+            if slot in whole:
+                return whole.index(slot) % num_shards
+        raise IndexError(f"there is no slot {slot}")
+
+    @property
+    def num_adapters(self) -> int:
+        """Adapters in the bank."""
+        return self.distilled.stop
 
 
 class Config(Section):

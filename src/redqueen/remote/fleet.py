@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from redqueen.config import Config
-from redqueen.config.sampler import SamplerConfig
+from redqueen.config.training import SamplerConfig
 from redqueen.errors import UserError
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.memory import TextLimits

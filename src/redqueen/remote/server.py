@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from redqueen.config import Config
-from redqueen.config.sampler import SamplerConfig
+from redqueen.config.training import SamplerConfig
 from redqueen.display import visible
 from redqueen.errors import UserError, how_to_install
 from redqueen.policy.base_shape import model_source

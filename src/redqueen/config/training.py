@@ -1,0 +1,250 @@
+"""Sections of the config: how members learn, evolve and are distilled, evaluated, spread and sampled."""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from redqueen.config.episodes import Section
+
+
+class LearnConfig(Section):
+    """The policy-gradient step."""
+
+    estimator: Literal["reinforce_pp_baseline", "trr_pp", "grpo", "rloo"] = "reinforce_pp_baseline"
+    """How rewards become advantages. Paper: REINFORCE++ with a group baseline. ``trr_pp`` is AZR's."""
+    learning_rate: float = Field(default=2e-5, gt=0)
+    """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Steps over which the learning rate rises from 0 to its full size; 0: at once. Ours: moments of the first steps
+    rest on little."""
+    decay: Literal["constant", "linear", "cosine"] = "constant"
+    """How the learning rate falls between ``decay_from_step`` and ``decay_to_step``. Ours: readers name no schedule; a
+    constant one lost over 300 steps what it had taught."""
+    decay_from_step: int = Field(default=0, ge=0)
+    """The last step with the full learning rate. Ours."""
+    decay_to_step: int = Field(default=0, ge=0)
+    """The step from which on the learning rate stays at its floor; 0: the run's last. Ours: a run that ends by tokens
+    has to name it."""
+    decay_floor_frac: float = Field(default=0.05, ge=0, le=1)
+    """Share of the learning rate that is left at the end of the decay. Ours: a twentieth, so that nobody stands still
+    while its opponents move."""
+    teacher_rate_factor: float = Field(default=1.0, ge=0)
+    """Times the learning rate for teachers; the single agent takes 1. Ours: a teacher's step rests on fewer samples
+    than a student's, and AdamW makes it as large."""
+    student_rate_factor: float = Field(default=1.0, ge=0)
+    """Times the learning rate for students; the single agent takes 1. Ours: as above."""
+    proposal_weight: float = Field(default=1.0, gt=0)
+    """Times the advantages of proposals in the loss. Of the single agent it says how much a step is about proposing; a
+    lone teacher's AdamW hardly heeds it (see ``teacher_rate_factor``). Ours: one step serves both roles, and to write
+    short tasks is learned faster than to solve long ones."""
+    kl_weight: float = Field(default=0.0, ge=0)
+    """Weight of the divergence from the base in the loss, per nat and token; 0: none. Paper: none."""
+    teacher_baseline: Literal["group", "running"] = "group"
+    """What a teacher's reward is compared with: its proposals of the kind in this step, or a running mean of them over
+    its steps. Ours: a group that is wholly invalid has no gradient under the first, and nothing leads out of it."""
+    baseline_decay_frac: float = Field(default=0.9, ge=0, lt=1)
+    """Share of a running baseline kept each step. Ours: ten steps' memory."""
+    train_teachers: bool = True
+    """False freezes the proposing role. Ours: a control."""
+    train_students: bool = True
+    """False freezes the solving role. Ours: a control."""
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    """AdamW. Ours: the common default."""
+    beta2: float = Field(default=0.99, ge=0, lt=1)
+    """AdamW. Ours: runs of a few hundred steps want a shorter memory than 0.999."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    """AdamW. Ours: decay would pull an adapter back to the base for no stated reason."""
+    clip: float = Field(default=0.2, gt=0)
+    """Range of the importance ratio. AZR: 0.2. It never acts while ``old_logprobs`` is
+    ``recompute``: a batch is used once, by the weights that sampled it."""
+    old_logprobs: Literal["recompute", "sampler"] = "recompute"
+    """Whose log-probabilities count as those of the policy that sampled: ``recompute`` takes those of the training
+    pass itself, right where sampler and learner share the weights, since rounding then cannot clip anything;
+    ``sampler`` takes those that came with the samples, for a sampler elsewhere. Ours."""
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    """Gradient clipping, per member. Ours: one member's outlier does not slow the others."""
+    micro_batch_tokens: int = Field(default=8192, ge=64)
+    """Tokens of one forward and backward pass. Ours: affects speed and memory only."""
+    gradient_checkpointing: bool = False
+    """Trade time for memory on large models. Ours: a small base does not need it."""
+    unsolved_reward: float = Field(default=0.0, ge=-1, le=1)
+    """Teacher's reward when no attempt solved the task. Paper: 0 (AZR's code: -0.5)."""
+    certain_reward: float = Field(default=0.0, ge=-1, le=1)
+    """Teacher's reward when every attempt solved it. Paper: 1 - s = 0 (AZR's code: -0.5)."""
+    novelty_bonus: float = Field(default=0.0, ge=0, le=1)
+    """Added to a teacher's reward for a solved task of a class never seen before. Ours: a
+    counter-pressure, off, since the paper pays 1 - s alone."""
+    crowding_penalty: float = Field(default=0.0, ge=0, le=1)
+    """Times the share of a task's class among recent tasks, taken off the teacher's reward. Ours: as above."""
+    size_guard_frac: float = Field(default=0.0, ge=0, le=1)
+    """Share of the hardness explained by size alone that a teacher is not paid for. Ours: as above."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> LearnConfig:
+        if 0 < self.decay_to_step <= self.decay_from_step:
+            raise ValueError("decay_to_step must be above decay_from_step, or 0 for the run's last step")
+        return self
+
+
+OPERATORS = (*(f"M{i}" for i in range(1, 7)), *(f"X{i}" for i in range(1, 10)), "copy_parent", "linear_0_5")
+"""Ids of the evolutionary operators (``redqueen operators`` lists them); a test holds them to those of ``evolve``."""
+
+
+class EvolveConfig(Section):
+    """Replacement of the weakest by children bred in weight space."""
+
+    enabled: bool = True
+    """False: no replacement at all. Ours: the ablation that the paper lacks."""
+    every_steps: int = Field(default=10, ge=1)
+    """Steps between generations. Paper: 10."""
+    replaced_frac: float = Field(default=0.25, ge=0, lt=1)
+    """Share of each role replaced. Paper: 25 %."""
+    operators: tuple[str, ...] = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
+    """Enabled operators. Paper: these eight."""
+    crossover_frac: float = Field(default=0.5, ge=0, le=1)
+    """Chance of crossover against mutation. Re-implementation: a fair coin."""
+    selection: Literal["truncation", "tournament", "rank"] = "truncation"
+    """Parent selection. Paper: the fittest survivors. The other rules are ours."""
+    fitness: Literal["rating", "payoff", "reward", "probe"] = "rating"
+    """What selection reads. Paper: the rating's lower confidence bound. ``payoff`` and ``reward``, the means over the
+    last ``every_steps`` games or steps, are ours: a payoff counts a task that nobody solves as the teacher's win, its
+    reward does not. Under ``probe`` all students answer the same archived tasks, and teachers are judged by reward."""
+    probe_tasks: int = Field(default=64, ge=1)
+    """Archived tasks that all students answer at the end of a generation under ``fitness = "probe"``. Ours: a tenth of
+    what they answer in a generation."""
+    protected_steps: int = Field(default=0, ge=0)
+    """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours."""
+    num_elite: int = Field(default=1, ge=1)
+    """Fittest members of a role that stay under every rule. Ours: a generation must not lose the best."""
+    genes: tuple[Literal["learning_rate", "temperature"], ...] = ()
+    """Settings of which each member has a factor of its own, inherited and mutated. Ours: population-based training; a
+    population can tune itself while it runs."""
+    constants: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
+    child_rating: Literal["reset", "inherit"] = "reset"
+    """A newborn's rating; ``inherit``: the parents' mean mu, their sigma doubled but at most a newcomer's.
+    Re-implementation: reset."""
+
+    @model_validator(mode="after")
+    def _known_operators(self) -> EvolveConfig:
+        unknown = [name for name in self.operators if name not in OPERATORS]
+        if unknown:
+            raise ValueError(f"operators names {unknown[0]!r}, which is none; choose from {', '.join(OPERATORS)}")
+        if self.enabled and not self.operators:
+            raise ValueError("operators is empty: name at least one, or set enabled = false")
+        if 0 < self.protected_steps <= self.every_steps:
+            raise ValueError(
+                f"protected_steps must be above every_steps ({self.every_steps}), or 0: a newborn is as old as that "
+                "when the next generation is chosen, so a shorter shelter has no effect"
+            )
+        strange = [name for name in self.constants if name not in OPERATORS]
+        if strange:
+            raise ValueError(
+                f"constants names {strange[0]!r}, which is no operator; choose from {', '.join(OPERATORS)}"
+            )
+        return self
+
+
+class DistillConfig(Section):
+    """How a fresh adapter is fine-tuned on verified answers, for the students and for a distilled product."""
+
+    every_steps: int = Field(default=0, ge=0)
+    """Steps between distillations, each of which resets every student to an adapter fine-tuned on all verified answers
+    so far; 0: none. Ours: STaR and ReST-EM restart from the base in each round."""
+    num_epochs: int = Field(default=2, ge=1)
+    """Times that each answer is used. Ours: measured (experiments/RESULTS.md), with a LoRA of rank 16."""
+    batch_size: int = Field(default=48, ge=1)
+    """Answers of one update. Ours."""
+    learning_rate: float = Field(default=2e-3, gt=0)
+    """Highest learning rate; after the warm-up it falls linearly to zero. Ours: measured for the embedded base; larger
+    bases need a smaller one."""
+    warmup_updates: int = Field(default=20, ge=0)
+    """Updates over which the rate rises. Ours."""
+
+
+class EvaluateConfig(Section):
+    """External fitness on the frozen suite: reported, never selected on."""
+
+    every_steps: int = Field(default=0, ge=0)
+    """Steps between evaluations; 0: only before the first step and after the last. Ours: selection ignores it."""
+    num_samples: int = Field(default=2, ge=1)
+    """Sampled attempts an item; greedy takes one more. Ours: items are many, so few attempts each suffice."""
+    part: Literal["all", "development", "decision"] = "all"
+    """Items that are scored: all, the quarter on which settings may be tried, or the rest, on which nothing is tuned.
+    Ours: the split was made once, by a digest of the names of functions."""
+    control: bool = True
+    """Score once, before the first step, the bare base with every thought begun in the prompt, where the prompt format
+    has thoughts. Ours: what is reached by being told to think was not learned."""
+    max_items: int = Field(default=0, ge=0)
+    """Items scored, spread over the suite; 0: all. Ours."""
+    students: bool = True
+    """Score students at looks. False: the base, its control and the run's product alone. Ours."""
+    max_members: int = Field(default=0, ge=0)
+    """Students scored at a look, drawn anew each time; 0: all. Ours: the mean of five hundred is known from a few."""
+
+
+class ClusterConfig(Section):
+    """Shards of the population; ``redqueen train --cluster`` says on which machines they run."""
+
+    num_shards: int = Field(default=1, ge=1)
+    """Parts of the population, each with a base, sampler and learner of its own: slot i is in part i modulo this.
+    Ours: the result depends on it in the last bits, as other rows share a batch, and not on where the parts stand."""
+    verify: Literal["driver", "shard"] = "driver"
+    """Where proposals and answers are judged: on the driver's machine, or on those of the shards, each with a verifier
+    of ``verify.num_workers``. Ours: verdicts are the same, and one machine is enough until the driver's cores are not;
+    on the shards' machines the sandbox must hold too."""
+    silence_s: float = Field(default=120.0, gt=0)
+    """Seconds without progress after which a shard that was asked something counts as lost; loading the base may take
+    five times as long. Ours: far longer than one token of the largest batch or one batch of learning."""
+
+
+class SamplerConfig(Section):
+    """Who samples: this process, or servers of vLLM that are told each version of each adapter."""
+
+    kind: Literal["torch", "vllm"] = "torch"
+    """``torch``: the learner's own process and weights. ``vllm``: the servers at ``urls``. Ours: the first needs
+    nothing; servers are faster where a large base samples on GPUs of its own, as all large trainers do it."""
+    urls: tuple[str, ...] = Field(default=("http://127.0.0.1:8000",), min_length=1)
+    """Addresses of the servers, all with the run's base; requests are spread over them. Ours: vLLM's own port."""
+    adapter_folder: str = ""
+    """Folder in which adapters are written for the servers, which must see it under the same path; "": a temporary one
+    of this machine. Ours: servers on other machines need a shared disk."""
+    max_requests: int = Field(default=128, ge=1)
+    """Requests under way at each server. Ours: each is a prompt with all its samples, so the batch is some times as
+    large; the server queues what it has no room for."""
+    answer_s: float = Field(default=600.0, gt=0)
+    """Seconds in which a server must answer a request, or load an adapter; one that does not counts as lost. Ours: far
+    longer than the longest completions of a full batch; a server that hangs is alive, and must be found too."""
+    reconnect_s: float = Field(default=600.0, gt=0)
+    """Seconds that a run waits when no server is left, before it stops. Ours: a large base loads for minutes."""
+    importance_cap: float = Field(default=2.0, ge=1)
+    """Largest weight of a token in the loss, whose weight is p / q: its probability to the learner over that to the
+    server. Ours: truncated importance sampling, whose authors and most trainers cap at 2; 1 only ever weighs down."""
+    canary_tolerance: float = Field(default=0.2, gt=0)
+    """Mean difference in nats between a server's log-probabilities and the learner's own at which the run stops. Ours:
+    at temperature 0.7 two engines in bfloat16 differ by 0.12 on 30 layers under the canary's adapters, where a sort of
+    module that is missing counts for half as much again as this tolerance (and noise grows with their strength)."""
+
+    @field_validator("urls")
+    @classmethod
+    def _addresses(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            if not _is_address(url):
+                raise ValueError(
+                    f"{url!r} is not the address of a server: write it as http://127.0.0.1:8000, without /v1"
+                )
+        if len({url.rstrip("/") for url in urls}) < len(urls):
+            raise ValueError("an address is there twice: name each server once")
+        return urls
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0  # reading it checks its range
+    except ValueError:
+        return False
+    return bool(known) and not (parts.query or parts.fragment or parts.path.rstrip("/").endswith("/v1"))
