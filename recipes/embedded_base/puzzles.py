@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import permutations, product
 from random import Random
 
 from redqueen.domains.logic.deduction import compile_clue
 from redqueen.domains.logic.language import Node, Puzzle
-from redqueen.domains.logic.normal import normal_form
+from redqueen.domains.logic.measures import normal_form
 
 LETTERS = "ABCDEFGH"
 UNKNOWNS = "abcmnxyz"
@@ -141,7 +141,7 @@ def _deciding_clue(
 
 def _gather(rng: Random, frame: Puzzle) -> Drawn | None:
     frame = _with_places(frame)
-    left = frame.assignments()
+    left = assignments(frame)
     solution = rng.choice(left)
     clues: list[Node] = []
     everybody = list(range(len(solution)))
@@ -167,13 +167,21 @@ def _gather(rng: Random, frame: Puzzle) -> Drawn | None:
 
 def _without_needless(frame: Puzzle, clues: list[Node]) -> list[Node]:
     """Leave out clues that the others make needless."""
-    everything = frame.assignments()
+    everything = assignments(frame)
     kept = list(clues)
     for clue in clues:
         others = [compile_clue(other) for other in kept if other is not clue]
         if others and sum(all(is_true(values) for is_true in others) for values in everything) == 1:
             kept = [other for other in kept if other is not clue]
     return kept
+
+
+def assignments(puzzle: Puzzle) -> list[tuple[int, ...]]:
+    """Return everything that the first line of a small puzzle allows."""
+    if puzzle.sort == "order":
+        parts = product(*(permutations(puzzle.values) for _ in puzzle.groups))
+        return [tuple(value for part in several for value in part) for several in parts]
+    return list(product(puzzle.values, repeat=len(puzzle.names)))
 
 
 def _is_plain(clue: Node) -> bool:

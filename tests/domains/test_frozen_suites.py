@@ -23,6 +23,7 @@ DIGESTS = {
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
 def test_the_lines_of_a_suite_are_those_that_were_frozen(folder: Path) -> None:
+    assert {*frozen_files(folder), folder / "CHECKSUMS"} == {*folder.iterdir()}
     for path in frozen_files(folder):
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         assert hashlib.sha256(data).hexdigest() == DIGESTS[path.name.removesuffix(".gz")]

@@ -9,8 +9,7 @@ from redqueen.domains.logic.checking import grade_assignment
 from redqueen.domains.logic.deduction import Solver, TooHardError
 from redqueen.domains.logic.kinds import PUZZLE
 from redqueen.domains.logic.language import PuzzleError, read_puzzle, write_answer, write_puzzle
-from redqueen.domains.logic.measures import measure, size_of, sort_of
-from redqueen.domains.logic.normal import normal_form
+from redqueen.domains.logic.measures import measure, normal_form, size_of, sort_of
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Task
 from redqueen.verify.programs import Rules

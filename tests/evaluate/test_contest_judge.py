@@ -11,8 +11,8 @@ import pytest
 
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
-from redqueen.evaluate.contest_compare import same_output, same_value
 from redqueen.evaluate.judging import Judge
+from redqueen.evaluate.livecode import same_output, same_value
 from redqueen.evaluate.questions import ContestQuestion, Question
 from redqueen.verify.guard import faults
 

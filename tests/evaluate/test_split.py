@@ -4,7 +4,7 @@ import hashlib
 
 from redqueen.config import ProposeConfig
 from redqueen.domains.registry import load_suites
-from redqueen.evaluate.split import is_for_development, part_of
+from redqueen.evaluate.external import is_for_development, part_of
 
 ITEMS = load_suites(ProposeConfig(domains=("code",)))["code"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from redqueen.domains.code.behaviour_class import behaviour_class, size_class
+from redqueen.domains.code.measures import behaviour_class, size_class
 from redqueen.nouns import Task
 from redqueen.propose.curriculum import (
     PRIOR_TASKS,

@@ -12,7 +12,7 @@ from verify_data import honest_programs
 
 from redqueen.domains.maths.answer_form import comparable, final_answer, plain_form
 from redqueen.domains.registry import grade as grade_all
-from redqueen.evaluate.contest_compare import same_output
+from redqueen.evaluate.livecode import same_output
 from redqueen.nouns import Task
 from redqueen.verify import Program, Verifier, guard
 from redqueen.verify.calls import distinct_calls

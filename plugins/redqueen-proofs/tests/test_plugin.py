@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from redqueen.config import load_config
-from redqueen.domains.own_code import import_named
-from redqueen.domains.registry import GROUP, check, num_proposals
+from redqueen.domains.registry import GROUP, check, import_named, num_proposals
 from redqueen.domains.rows import frozen_files
 from redqueen.nouns import Candidate, Rejection
 from redqueen.propose.filters import reject_held_out

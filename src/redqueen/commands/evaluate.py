@@ -24,13 +24,12 @@ from redqueen.commands.examinees import Examination, open_examination
 from redqueen.domains.prompt_format import completion_text
 from redqueen.engine import Engine
 from redqueen.errors import UserError
-from redqueen.evaluate.asking import prompt_for, read_answer
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.external import EVALUATION_SEED
 from redqueen.evaluate.fitness_suite import request_seed
 from redqueen.evaluate.given_answers import summary_of
-from redqueen.evaluate.judging import Judge, JudgeSettings
-from redqueen.evaluate.questions import Question, clusters_of
+from redqueen.evaluate.judging import Judge
+from redqueen.evaluate.questions import Question, clusters_of, prompt_for, read_answer
 from redqueen.files import write_whole
 from redqueen.nouns import Completion, Grade, Request
 from redqueen.run.activity import showing
@@ -92,7 +91,7 @@ def evaluate(
         if path is not None:
             _refuse_unwritable(path)
         verify = examination.engine.config.verify
-        with Judge(JudgeSettings(verify.num_workers, verify.allow_weak)) as judge:
+        with Judge(verify.num_workers, verify.allow_weak) as judge:
             judge.grade([(questions[0], "")])  # a missing grader should be reported before any answer is sampled
             answers = examine(examination, questions, judge, num_samples, temperature, activity.begin)
     if path is not None:

@@ -5,8 +5,11 @@ A domain outside the package is named by where it stands, ``module:NAME`` in ``p
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import math
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import EntryPoint
@@ -17,7 +20,6 @@ from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind, Words
 from redqueen.domains.logic.kinds import LOGIC, MINIMAL_LOGIC
 from redqueen.domains.maths.kinds import MATHS
-from redqueen.domains.own_code import import_named
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.guard import VERDICT, guarded_jobs
@@ -125,6 +127,23 @@ def open_domain(name: str) -> Domain:
             raise UserError(f"propose.domains: {name} has the kind {min(taken)}, which another domain has: rename it")
         DOMAINS[name] = found
     return DOMAINS[name]
+
+
+def import_named(place: str) -> object:
+    """Import ``module:NAME`` and return the object; the module may be a file in the current folder.
+
+    This runs the user's code, so the caller must know that the config may be trusted.
+
+    The console script has its own folder on ``sys.path`` where ``python -m`` has the current one, so the current folder
+    is added, last: what is installed comes before it, and the sandbox finds a domain's own functions there as well.
+    Raises whatever the import raises.
+    """
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.append(here)
+    module, _, name = place.partition(":")
+    found: object = getattr(importlib.import_module(module), name)
+    return found
 
 
 def num_proposals(config: ProposeConfig) -> dict[str, int]:

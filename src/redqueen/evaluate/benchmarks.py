@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from redqueen.domains.code.grading import grade_wide_input, grade_wide_literal
 from redqueen.domains.code.kinds import ABDUCTION, CODE, DEDUCTION
 from redqueen.domains.code.suite import build_items, load_functions, load_suite
-from redqueen.domains.code.wide import GRADED_WIDE
-from redqueen.domains.domain import Domain, Item, TaskKind
+from redqueen.domains.domain import Domain, Grader, Item, TaskKind
 from redqueen.domains.maths.answer_form import final_answer
 from redqueen.domains.registry import DOMAINS, OWN, entry_points, frozen_items, kind_of, open_domain
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
@@ -111,7 +111,7 @@ def _own(domain: Domain) -> Callable[[Row, str], Question]:
     return read
 
 
-def _cruxeval(kind: TaskKind) -> Callable[[Row, str], Question]:
+def _cruxeval(kind: TaskKind, grade: Grader) -> Callable[[Row, str], Question]:
     def read(row: Row, name: str) -> Question:
         code, given, output = row.text("code"), row.text("input"), row.text("output")
         try:
@@ -119,7 +119,7 @@ def _cruxeval(kind: TaskKind) -> Callable[[Row, str], Question]:
         except LiteralError as error:
             raise UserError(f"{row.where}: the output is no plain literal ({error})") from None
         task = Task(name, "", "", kind.name, code, (given,), (value,))
-        return TaskQuestion(name, task, output if kind is DEDUCTION else given, GRADED_WIDE[kind.name])
+        return TaskQuestion(name, task, output if kind is DEDUCTION else given, grade)
 
     return read
 
@@ -179,8 +179,8 @@ def _maths(row: Row, name: str) -> Question:
 
 
 BENCHMARKS: dict[str, Benchmark] = {
-    "cruxeval-o": Benchmark(_cruxeval(DEDUCTION), "cruxeval-org/cruxeval"),
-    "cruxeval-i": Benchmark(_cruxeval(ABDUCTION), "cruxeval-org/cruxeval"),
+    "cruxeval-o": Benchmark(_cruxeval(DEDUCTION, grade_wide_literal), "cruxeval-org/cruxeval"),
+    "cruxeval-i": Benchmark(_cruxeval(ABDUCTION, grade_wide_input), "cruxeval-org/cruxeval"),
     "humaneval": Benchmark(_human_eval, "openai/openai_humaneval"),
     "humaneval+": Benchmark(_human_eval, "evalplus/humanevalplus"),
     "mbpp+": Benchmark(_mbpp, "evalplus/mbppplus"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -13,7 +15,6 @@ from redqueen.domains.prompt_format import thinking_first
 from redqueen.domains.registry import apportioned, load_suites, num_proposals, open_domain
 from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
-from redqueen.evaluate.split import part_of
 from redqueen.journal.records import ALL, CHANGE, GAIN, STUDENTS, EvaluationRecord
 from redqueen.nouns import BASE_SLOT, Individual
 from redqueen.streams import Streams
@@ -23,6 +24,11 @@ EVALUATION_SEED = 20_260_101
 """Sampling on the suite uses one seed at every step and in every run: one adapter in one slot draws the same again.
 Requests' seeds depend on the slot too, and what a draw gives on the prompt: sampled scores of two members, or of base
 and control, are draws of their own, and differ by chance even where the policies do not."""
+
+
+Part = Literal["all", "development", "decision"]
+DEVELOPMENT_FRAC = 0.25
+"""Share of the clusters of a suite that settings may be tried on; nothing is tuned on the rest (ours)."""
 
 
 @dataclass(frozen=True)
@@ -176,3 +182,14 @@ def _records(name: str, score_: Score) -> list[EvaluationRecord]:
         )
         for (stratum, kind), cell in score_.cells.items()
     ]
+
+
+def is_for_development(cluster: str) -> bool:
+    """Return whether a cluster (tasks made from one function) is for development, by a digest of its name alone."""
+    digest = hashlib.sha256(b"development split\0" + cluster.encode("utf-8", "backslashreplace")).digest()
+    return int.from_bytes(digest[:4], "big") < DEVELOPMENT_FRAC * 2**32
+
+
+def part_of(items: Sequence[Item], part: Part) -> list[Item]:
+    """Return the items of a part, in order."""
+    return [item for item in items if part == "all" or is_for_development(item.cluster) == (part == "development")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -25,19 +25,14 @@ SUITE_LIMITS = Limits(cpu_ms=2_000, accept_cpu_ms=2_000, wall_ms=20_000)
 """Limits of a program of CRUXEval or ``mini``: a benchmark is graded once, so time is no concern (ours)."""
 
 
-@dataclass(frozen=True)
-class JudgeSettings:
-    """``workers``: programs at a time. ``allow_weak``: see ``Verifier``."""
-
-    workers: int = 2
-    allow_weak: bool = False
-
-
 class Judge:
-    """Grades answers to any questions. Use it as a context manager; each grader starts when it is first needed."""
+    """Grades answers to any questions, ``workers`` programs at a time; ``allow_weak``: see ``Verifier``.
 
-    def __init__(self, settings: JudgeSettings | None = None) -> None:
-        self.settings = settings or JudgeSettings()
+    Use it as a context manager. Each grader starts when it is first needed.
+    """
+
+    def __init__(self, workers: int = 2, allow_weak: bool = False) -> None:
+        self.workers, self.allow_weak = workers, allow_weak
         self._open = ExitStack()
 
     def __enter__(self) -> Judge:
@@ -48,20 +43,19 @@ class Judge:
 
     @cached_property
     def _verifier(self) -> Verifier:
-        settings = self.settings
-        return self._open.enter_context(Verifier(settings.workers, SUITE_LIMITS, allow_weak=settings.allow_weak))
+        return self._open.enter_context(Verifier(self.workers, SUITE_LIMITS, allow_weak=self.allow_weak))
 
     @cached_property
     def _tester(self) -> UnitTester:
-        return self._open.enter_context(UnitTester(self.settings.workers, allow_weak=self.settings.allow_weak))
+        return self._open.enter_context(UnitTester(self.workers, allow_weak=self.allow_weak))
 
     @cached_property
     def _contest(self) -> ContestJudge:
-        return self._open.enter_context(ContestJudge(self.settings.workers, self.settings.allow_weak))
+        return self._open.enter_context(ContestJudge(self.workers, self.allow_weak))
 
     @cached_property
     def _maths(self) -> MathsJudge:
-        return self._open.enter_context(MathsJudge(self.settings.workers, self.settings.allow_weak))
+        return self._open.enter_context(MathsJudge(self.workers, self.allow_weak))
 
     def grade(self, pairs: Sequence[tuple[Question, str | None]]) -> list[Grade]:
         """Grade answers, in order; None is no answer at all. Equal pairs are graded once.

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import json
 import pickletools
+import re
 import zlib
 from collections.abc import Sequence
 
 from redqueen.domains.rows import Row
 from redqueen.errors import UserError
-from redqueen.evaluate.contest_compare import same_output, same_value
 from redqueen.evaluate.questions import Case, ContestQuestion
 from redqueen.nouns import Grade
 from redqueen.verify import Limits, Program, Result, Verifier
@@ -40,6 +40,12 @@ _MAX_TESTS_BYTES = 256 << 20
 TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
 AROUND_A_TEXT = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 """Steps of a pickle that is one text, in all protocols."""
+_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]{1,9}))?")
+_BLANKS = " \t\r\f\v"
+_WORDS = re.compile(rf"[^{_BLANKS}]+")
+
+Number = tuple[str, str, int]
+"""Sign, digits without zeros at either end, and the power of ten of the last of them; zero is ("", "", 0)."""
 
 _PROGRAM = """
 import builtins as _builtins, io as _io, os as _os, sys as _sys, types as _types
@@ -211,3 +217,43 @@ def _judge(question: ContestQuestion, case: Case, result: Result) -> Grade:
     if not isinstance(said, str):  # the program replaced the function around it
         return Grade(False, "bad-frame", "not what it printed")
     return Grade(same_output(said, case.expected), "ok")
+
+
+def same_value(said: object, expected: object) -> bool:
+    """Tell whether a returned value is what JSON wrote: tuples count as lists, numbers by value (LiveCodeBench)."""
+    if isinstance(said, list | tuple) and isinstance(expected, list):
+        return len(said) == len(expected) and all(same_value(a, b) for a, b in zip(said, expected, strict=True))
+    if isinstance(said, dict) and isinstance(expected, dict):
+        keyed = {str(key): value for key, value in said.items()}
+        if len(keyed) != len(said) or keyed.keys() != expected.keys():
+            return False
+        return all(same_value(keyed[key], expected[key]) for key in expected)
+    return said == expected
+
+
+def same_output(said: str, expected: str) -> bool:
+    """Tell whether two outputs agree line by line: the same text, or the same numbers (LiveCodeBench)."""
+    ours, theirs = (text.strip(_BLANKS + "\n").split("\n") for text in (said, expected))
+    return len(ours) == len(theirs) and all(map(_same_line, ours, theirs))
+
+
+def _same_line(said: str, expected: str) -> bool:
+    ours, theirs = said.strip(_BLANKS), expected.strip(_BLANKS)
+    if ours == theirs:
+        return True
+    numbers = [[number_of(word) for word in _WORDS.findall(line)] for line in (ours, theirs)]
+    return None not in numbers[0] and numbers[0] == numbers[1]
+
+
+def number_of(word: str) -> Number | None:
+    """Return the decimal number that a word is, or None."""
+    match = _NUMBER.fullmatch(word)
+    if match is None:
+        return None
+    sign, whole, part, only_part, exponent = match.groups()
+    part = only_part or part or ""
+    digits = ((whole or "") + part).lstrip("0")
+    kept = digits.rstrip("0")
+    if not kept:
+        return "", "", 0
+    return "-" if sign == "-" else "", kept, int(exponent or 0) - len(part) + len(digits) - len(kept)

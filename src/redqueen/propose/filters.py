@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from redqueen.config import ProposeConfig, VerifyConfig
 from redqueen.domains.domain import Item
-from redqueen.domains.own_code import import_named
 from redqueen.domains.prompt_format import PromptFormat
-from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, kind_of
+from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, import_named, kind_of
 from redqueen.errors import UserError
 from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.buffer import task_key

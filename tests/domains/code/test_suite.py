@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from redqueen.domains.code.suite import (
-    SUITES,
     build_items,
     load_functions,
     load_suite,
 )
-from redqueen.domains.rows import checksum, read_checksums
+from redqueen.domains.rows import checksum
 from redqueen.errors import UserError
 from redqueen.evaluate.external import subset
 
@@ -34,12 +33,6 @@ def write(folder: Path, *records: dict[str, object]) -> Path:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     (folder / "CHECKSUMS").write_text(f"{checksum(path)}  {path.name}\n", encoding="utf-8")
     return path
-
-
-def test_the_frozen_suites_have_not_changed() -> None:
-    frozen = read_checksums(SUITES)
-    assert sorted(frozen) == sorted(path.name for path in SUITES.glob("*.jsonl"))
-    assert {name: checksum(SUITES / name) for name in frozen} == frozen
 
 
 def test_a_function_gives_one_task_of_each_kind(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from types import FrameType
 import pytest
 
 from redqueen.config import parse_config
+from redqueen.domains.logic.checking import held_to
 from redqueen.domains.logic.deduction import solve
 from redqueen.domains.logic.language import read_puzzle
-from redqueen.domains.logic.mending import held_to
 from redqueen.domains.prompt_format import choose_format
 from redqueen.errors import UserError
 

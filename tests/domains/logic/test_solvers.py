@@ -6,14 +6,13 @@ from random import Random
 
 import pytest
 
-from recipes.embedded_base.puzzles import draw
+from recipes.embedded_base.puzzles import assignments, draw
 from recipes.embedded_base.suites import LEVELS, TASKS_PER_LEVEL, puzzle_level
 from redqueen.domains.logic.checking import is_solution
 from redqueen.domains.logic.deduction import MAX_WORK, Solver, TooHardError, compile_clue, solve, trace
 from redqueen.domains.logic.kinds import LOGIC, PUZZLE
 from redqueen.domains.logic.language import Puzzle, read_puzzle, write_answer, write_puzzle
-from redqueen.domains.logic.measures import effort, measure, size_of, sort_of
-from redqueen.domains.logic.normal import normal_form
+from redqueen.domains.logic.measures import effort, measure, normal_form, size_of, sort_of
 from redqueen.domains.logic.smt import judge
 from redqueen.nouns import Task
 
@@ -21,7 +20,7 @@ from redqueen.nouns import Task
 def enumerated(puzzle: Puzzle) -> list[tuple[int, ...]]:
     """Return all solutions by trying every assignment."""
     clues = [compile_clue(clue) for clue in puzzle.clues]
-    return [values for values in puzzle.assignments() if all(is_true(values) for is_true in clues)]
+    return [values for values in assignments(puzzle) if all(is_true(values) for is_true in clues)]
 
 
 def verdict(solutions: list[tuple[int, ...]]) -> str:

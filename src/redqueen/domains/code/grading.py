@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from redqueen.nouns import Grade, Task
 from redqueen.verify.literals import LiteralError, canonical, canonical_args
-from redqueen.verify.programs import Rules, confirm, make_job, run_once
+from redqueen.verify.programs import Rules, confirm, make_job, run_once, verify_program
+from redqueen.verify.records import Program
 from redqueen.verify.runs import Item, Job, Run
 
 MAX_ANSWERS_PER_CHILD = 64
@@ -121,3 +122,20 @@ def _grade_failed_program(run: Run) -> Grade:
     if run.verdict == "error" and any(item.text == "no entry function" for item in run.items):
         return Grade(False, "syntax", "no function f")
     return Grade(False, run.verdict, run.reason)
+
+
+def grade_wide_literal(task: Task, answer: str, rules: Rules) -> Grade:
+    """Grade a deduction as CRUXEval does: equal by type and value, and bytes are values too."""
+    try:
+        return Grade(canonical(answer, wide=True) == task.outputs[0], "ok")
+    except LiteralError as error:
+        return Grade(False, "unparsable", str(error))
+
+
+def grade_wide_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Grade]:
+    """Grade an abduction as CRUXEval does: any expression of literals is an input."""
+    result = yield from verify_program(Program(task.id, task.code, (answer,)), rules)
+    if result.verdict == "ok":
+        return Grade(result.outputs == task.outputs, "ok")
+    verdict = result.verdict if result.verdict in ("infra", "invalid-input") else "ok"
+    return Grade(False, verdict, f"{result.verdict} {result.detail}".strip(), lost=result.verdict == "infra")

@@ -8,11 +8,10 @@ from functools import lru_cache, partial
 
 from redqueen.config import Config
 from redqueen.domains.code import prompts_chat, prompts_compact, prompts_fewshot
-from redqueen.domains.code.behaviour_class import behaviour_class, size_class
 from redqueen.domains.code.checking import check_program
 from redqueen.domains.code.examples import SEEDS
 from redqueen.domains.code.grading import grade_input, grade_inputs, grade_literal, grade_program
-from redqueen.domains.code.measures import measure
+from redqueen.domains.code.measures import behaviour_class, measure, size_class
 from redqueen.domains.code.normalise import normalise
 from redqueen.domains.code.suite import load_suite
 from redqueen.domains.domain import Domain, Shown, TaskKind

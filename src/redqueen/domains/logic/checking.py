@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import task_of
-from redqueen.domains.logic.deduction import compile_clue
-from redqueen.domains.logic.language import Puzzle, PuzzleError, read_puzzle, write_puzzle
+from redqueen.domains.logic.deduction import MAX_WORK, TooHardError, compile_clue, solve
+from redqueen.domains.logic.language import Node, Puzzle, PuzzleError, read_puzzle, write_puzzle
 from redqueen.nouns import Candidate, Grade, Rejection, Task
 from redqueen.verify.pool import Jobs
 from redqueen.verify.programs import Rules, call_job, run_once
@@ -18,6 +19,8 @@ KILL_CPU_MS, ACCEPT_CPU_MS = 2_000, 1_000
 puzzle is a task once and too slow the next time."""
 MAX_ANSWER_CHARS = 450
 """A longer answer is not read (ours): twenty-five names of eight letters with numbers of four digits fit."""
+MAX_TOLD = 2
+"""Most names that are told (ours): of more, too little of the puzzle would be the teacher's."""
 _PART = re.compile(r"([A-Za-z]{1,8})\s*(?:=|is)\s*([0-9]{1,4}|knight|knave)", re.ASCII)
 _KNIGHTS = {"knight": "1", "knave": "0"}
 
@@ -95,3 +98,49 @@ def grade_assignment(task: Task, answer: str, rules: Rules) -> Grade:
     if not task.code.startswith("knights ") and _KNIGHTS.keys() & set(said.values()):
         return Grade(False, "ok", "nobody here is a knight or a knave")
     return Grade(_values(said) == read_values(task.outputs[0]), "ok")
+
+
+def held_to(plan: str, text: str) -> str:
+    """Return the puzzle corrected by the assignment ``plan`` that its teacher wrote first, or the text as it is.
+
+    Clues that are false of the assignment are dropped. Where other assignments fit the rest too, up to ``MAX_TOLD``
+    names are told outright. Never raises.
+    """
+    try:
+        puzzle, values = read_puzzle(text), read_values(plan)
+    except (PuzzleError, ValueError):
+        return text
+    if set(values) != set(puzzle.names):
+        return text
+    ordered = tuple(values[name] for name in puzzle.names)
+    kept = tuple(clue for clue in puzzle.clues if compile_clue(clue)(ordered))
+    if not kept or not _is_allowed(puzzle, ordered):
+        return text
+    mended, work_left = replace(puzzle, clues=kept), MAX_WORK
+    for _ in range(MAX_TOLD + 1):
+        try:
+            solved = solve(mended, work_left)
+        except TooHardError:
+            return text
+        found, work_left = solved.solutions, work_left - solved.counts.work
+        if len(found) < 2:
+            return write_puzzle(mended)
+        open_name = next(at for at, both in enumerate(zip(*found, strict=True)) if len(set(both)) > 1)
+        mended = replace(mended, clues=(*mended.clues, _told(puzzle, ordered, open_name)))
+    return text
+
+
+def _told(puzzle: Puzzle, ordered: tuple[int, ...], at: int) -> Node:
+    """Return the clue that tells one name's value."""
+    if puzzle.sort != "knights":
+        return ("=", ("var", at), ("num", ordered[at]))
+    # Whoever calls another his like tells that it is a knight, and whoever calls it unlike him, that it is a knave.
+    other = at - 1 if at else 1
+    relation = "=" if ordered[at] else "!="
+    return ("says", other, (relation, ("var", at), ("var", other)))
+
+
+def _is_allowed(puzzle: Puzzle, ordered: tuple[int, ...]) -> bool:
+    if not all(puzzle.low <= value <= puzzle.high for value in ordered):
+        return False
+    return all(len(set(ordered[start:end])) == end - start for start, end in puzzle.spans())

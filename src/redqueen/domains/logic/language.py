@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import permutations, product
 
 MAX_CHARS, MAX_NAMES, MAX_CLUES, MAX_NUMBER, MAX_RANGE, MAX_DEPTH = 2_000, 25, 24, 9_999, 100, 12
 """Longest text, most names, most clues, largest number that may be written, widest range, deepest nesting (ours)."""
@@ -66,13 +65,6 @@ class Puzzle:
             return []
         width = len(self.groups[0])
         return [(at, at + width) for at in range(0, len(self.names), width)]
-
-    def assignments(self) -> list[tuple[int, ...]]:
-        """Return everything that the first line allows; only small puzzles should be asked."""
-        if self.sort == "order":
-            parts = product(*(permutations(self.values) for _ in self.groups))
-            return [tuple(value for part in several for value in part) for several in parts]
-        return list(product(self.values, repeat=len(self.names)))
 
 
 def read_puzzle(text: str) -> Puzzle:

@@ -6,7 +6,7 @@
     propose    BOS REF assignment IN puzzle ... NEW logic_puzzle OUT  ->  assignment IN puzzle EOS
 
 A teacher writes the assignment that it has in mind first, so that each clue can be true of it, and is held to it (see
-``mending``); that it is the solution, and the only one, is not believed.
+``checking.held_to``); that it is the solution, and the only one, is not believed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.compact import IN, REF, asked, has_mark, new, without_marks
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.logic.mending import held_to
+from redqueen.domains.logic.checking import held_to
 from redqueen.nouns import Task
 
 KIND = "logic_puzzle"

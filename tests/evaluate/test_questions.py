@@ -4,9 +4,17 @@ import pytest
 
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.errors import UserError
-from redqueen.evaluate.asking import prompt_for, read_answer
 from redqueen.evaluate.judging import Judge
-from redqueen.evaluate.questions import Case, ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
+from redqueen.evaluate.questions import (
+    Case,
+    ContestQuestion,
+    FunctionQuestion,
+    MathsQuestion,
+    Question,
+    TaskQuestion,
+    prompt_for,
+    read_answer,
+)
 from redqueen.nouns import Task
 from redqueen.verify.unit_tests import UnitTest
 
