@@ -41,7 +41,6 @@ def settings(num_members: int, options: argparse.Namespace) -> list[str]:
         "learn.learning_rate": 1e-6,
         "evolve.every_steps": options.generation,
         "evaluate.max_items": 4,
-        "evaluate.max_members": 4,
     }
     return [f"{name}={value}" for name, value in values.items()]
 

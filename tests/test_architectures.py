@@ -25,7 +25,7 @@ PLAY = {
     "run": {"num_threads": 1, "device": "cpu"},
     "population": {"num_teachers": 2, "num_students": 2, "lora_rank": 2, "lora_alpha": 4.0},
     "propose": {"num_of_each_kind": 2, "num_references": 1, "num_seed_proposals": 2, "max_new_tokens": 96},
-    "verify": {"num_workers": 1, "accept_cpu_ms": 4000, "kill_cpu_ms": 8000, "num_inputs": 2, "num_shown": 1},
+    "verify": {"num_workers": 1, "accept_cpu_ms": 4000, "kill_cpu_ms": 8000, "num_inputs": 2},
     "solve": {"num_attempts": 2, "max_new_tokens": 64},
     "evolve": {"every_steps": 1},
 }

@@ -161,10 +161,6 @@ def test_a_kind_or_a_domain_that_is_not_there_is_refused_by_name(propose: dict[s
         num_proposals(parse_config({"propose": propose}, "test").propose)
 
 
-def test_showing_all_pairs_of_an_induction_task_is_refused() -> None:
-    assert "some pairs stay hidden" in refusal({"verify": {"num_inputs": 5, "num_shown": 5}})
-
-
 def test_accepting_programs_that_would_be_killed_is_refused() -> None:
     assert "accept_cpu_ms must not be above kill_cpu_ms" in refusal({"verify": {"accept_cpu_ms": 300}})
 

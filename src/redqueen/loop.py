@@ -164,8 +164,7 @@ def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[
     candidates = [proposal.candidate for proposal in proposals]
     judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
     judged = reject_held_out(candidates, judged)
-    if engine.config.propose.reject_duplicates:
-        judged = reject_duplicates(candidates, judged, state.buffer.asked)
+    judged = reject_duplicates(candidates, judged, state.buffer.asked)
     limit = engine.limits.solve_prompt_tokens
     return reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limit)
 

@@ -118,7 +118,7 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     domains = [open_domain(name) for name in config.propose.domains]
     seeds = tuple(task for domain in domains for task in (shown and domain.examples) or (domain.seed,))
     buffer = TaskBuffer(config.buffer_places, seeds, tuple(map(task_key, seeds)))  # a copy of one is no new task
-    memory = TaskMemory(config.propose.class_decay_frac)
+    memory = TaskMemory()
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)
     answers = AnswerArchive(MAX_ANSWERS if config.keeps_answers else 0)

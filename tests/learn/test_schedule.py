@@ -4,8 +4,7 @@ import pytest
 
 from redqueen.config import LearnConfig, parse_config
 from redqueen.errors import UserError
-from redqueen.learn.schedule import rate_frac, tunings
-from redqueen.nouns import Individual, Rating
+from redqueen.learn.schedule import rate_frac
 
 
 def fracs(steps: tuple[int, ...], num_steps: int = 120, **fields: object) -> list[float]:
@@ -38,16 +37,6 @@ def test_the_decay_may_end_before_the_run() -> None:
 
 def test_warm_up_and_decay_are_multiplied() -> None:
     assert fracs((5,), 10, warmup_steps=10, decay="linear", decay_floor_frac=0.0) == [0.25]
-
-
-def test_each_role_has_its_own_factor_and_the_single_agent_none() -> None:
-    members = [Individual(name, role, slot, Rating(25, 8)) for slot, (name, role) in enumerate(ROLES)]
-    config = LearnConfig(learning_rate=0.1, warmup_steps=2, teacher_rate_factor=0.5, student_rate_factor=2.0)
-    found = tunings(members, 1, config, num_steps=10)
-    assert {slot: t.learning_rate for slot, t in found.items()} == pytest.approx({0: 0.025, 1: 0.1, 2: 0.05})
-
-
-ROLES = (("T1", "teacher"), ("S1", "student"), ("A1", "both"))
 
 
 def test_a_decay_that_ends_before_it_begins_is_refused() -> None:

@@ -211,9 +211,10 @@ def test_a_member_with_nothing_to_learn_is_not_moved_by_its_momentum() -> None:
     assert stats.ok and stats.loss == 0.0 and stats.grad_norm == 0.0 and stats.num_tokens == 7
 
 
-def test_gradients_are_clipped_by_each_members_own_norm() -> None:
+def test_gradients_are_clipped_by_each_members_own_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redqueen.learn.torch_learner.BETAS", (0.0, 0.0))
     bank = tiny_bank()
-    learner = TorchLearner(bank, LearnConfig(max_grad_norm=1e-3, beta1=0.0, beta2=0.0))
+    learner = TorchLearner(bank, LearnConfig(max_grad_norm=1e-3))
     stats = learner.update(ROLLOUTS)
     state = learner.state_dict()
     for s in stats:

@@ -140,8 +140,10 @@ def test_who_solves_most_is_preferred_and_of_equals_the_distilled_one_then_the_m
     assert preferred({}) == MERGED
 
 
-def test_of_many_students_as_many_are_scored_as_the_config_says_and_the_product_too(tmp_path: Path) -> None:
-    run = play(("evaluate.max_members=1", "evaluate.every_steps=2"), tmp_path / "run")
+def test_of_many_students_a_few_are_scored_and_the_product_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redqueen.config.load.MOST_SCORED", 1)
+    monkeypatch.setattr("redqueen.run.product.NUM_CANDIDATES", 1)
+    run = play(("evaluate.every_steps=2",), tmp_path / "run")
     with Journal.open(run / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT DISTINCT step, individual FROM evaluation")
         product = journal.query("SELECT DISTINCT mode FROM evaluation WHERE individual = 'product'")

@@ -138,8 +138,8 @@ class Rejudged:
     differences: tuple[str, ...]
 
 
-MAX_CPU_MS, MAX_HASH_SEEDS = 10_000, 64
-"""Greatest limits that are taken over from a journal."""
+MAX_CPU_MS = 10_000
+"""Greatest limit that is taken over from a journal."""
 
 
 def journal_config(run_dir: Path, allow_weak: bool = False) -> Config:
@@ -151,10 +151,10 @@ def journal_config(run_dir: Path, allow_weak: bool = False) -> Config:
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         config = parse_recorded(dict(read.run_record(journal).config), f"the config in {run_dir / JOURNAL}")
     verify = config.verify
-    if verify.kill_cpu_ms > MAX_CPU_MS or verify.num_hash_seeds > MAX_HASH_SEEDS:
+    if verify.kill_cpu_ms > MAX_CPU_MS:
         raise UserError(
-            f"{run_dir / JOURNAL} asks for {verify.kill_cpu_ms:,} ms a program and {verify.num_hash_seeds} hash seeds; "
-            f"at most {MAX_CPU_MS:,} and {MAX_HASH_SEEDS} are taken over from a journal"
+            f"{run_dir / JOURNAL} asks for {verify.kill_cpu_ms:,} ms a program; at most {MAX_CPU_MS:,} are taken over "
+            "from a journal"
         )
     weak = verify.allow_weak and allow_weak
     return config.model_copy(update={"verify": verify.model_copy(update={"allow_weak": weak})})

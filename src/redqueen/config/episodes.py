@@ -154,9 +154,6 @@ class ProposeConfig(Section):
     """Longest proposal prompt, in tokens; references that do not fit are left out. AZR: 6144."""
     buffer_capacity: int = Field(default=1024, ge=8)
     """Tasks remembered for references; the oldest leave. Ours: AZR keeps the oldest, so later ones are not shown."""
-    buffer_per_teacher: bool = False
-    """Give the buffer ``buffer_capacity`` places for each teacher. Ours: otherwise four teachers turn it over four
-    times as fast as one, and everybody is shown what was written last."""
     num_seed_proposals: int = Field(default=16, ge=0)
     """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
     something to refer to beside the identity program; AZR grows a set too."""
@@ -172,12 +169,6 @@ class ProposeConfig(Section):
     """What references are drawn evenly over: the tasks of the buffer, newer ones rather, or its cells (tasks of one
     behaviour class and size) and within a cell so. Ours: over tasks, what is posed most is shown most and posed more,
     and programs shrink; quality-diversity searches draw over cells."""
-    reject_duplicates: bool = True
-    """Refuse a task whose program (up to names) and inputs are in the buffer or were proposed this step. Ours: without
-    it a teacher can repeat one program for ever."""
-    class_decay_frac: float = Field(default=0.95, gt=0, le=1)
-    """Share kept each step of the counts of what was posed (classes and sizes of tasks). Ours: teachers learn, so it
-    remembers tens of steps."""
     policy_rules: tuple[str, ...] = ()
     """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user's say."""
     policy_hook: str = ""
@@ -206,8 +197,6 @@ class VerifyConfig(Section):
 
     num_workers: int = Field(default=2, ge=1)
     """Sandboxed processes at a time. Ours: the cores of a small machine."""
-    num_hash_seeds: int = Field(default=2, ge=1)
-    """Hash seeds a program must agree under, 8 or more where sets appear. Ours: the fewest that can disagree."""
     accept_cpu_ms: int = Field(default=50, ge=1)
     """CPU time within which a proposed program must finish, in milliseconds. Ours: well under the kill limit, so that
     no program is valid once and killed the next time."""
@@ -215,18 +204,19 @@ class VerifyConfig(Section):
     """CPU time after which any program is killed, in milliseconds. Ours: what takes longer is no puzzle."""
     num_inputs: int = Field(default=10, ge=2)
     """Pairs of an induction task; the embedded base writes ten at most. AZR: 10."""
-    num_shown: int = Field(default=5, ge=1)
-    """Pairs of an induction task that the solver sees. AZR: the first half."""
     refuse_constant: bool = False
     """Refuse a proposal with one input whose program takes no other, or gives the same output for all others made from
     it. Ours: a program that ignores its input is always valid, and any input answers it."""
     allow_weak: bool = False
     """Run even where no system-call filter can be had. Ours: a hostile program could do harm."""
 
+    @property
+    def num_shown(self) -> int:
+        """Pairs of an induction task that the solver sees; the others stay hidden. AZR: half of ten."""
+        return min(5, self.num_inputs - 1)
+
     @model_validator(mode="after")
     def _some_hidden(self) -> VerifyConfig:
-        if self.num_shown >= self.num_inputs:
-            raise ValueError("num_shown must be below num_inputs: some pairs stay hidden")
         if self.accept_cpu_ms > self.kill_cpu_ms:
             raise ValueError("accept_cpu_ms must not be above kill_cpu_ms")
         return self

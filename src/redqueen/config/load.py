@@ -33,6 +33,8 @@ from redqueen.errors import UserError, command
 from redqueen.files import apply_override, read_toml
 
 NO_SECTION = "there is no section"
+MOST_SCORED = 32
+"""Students scored at an evaluation, drawn anew each time: the mean of five hundred is known from a few (ours)."""
 
 
 _FOLDERS = (Path(__file__).parents[1] / "presets", Path(__file__).parents[3] / "configs")
@@ -159,8 +161,7 @@ class Config(Section):
     @property
     def buffer_places(self) -> int:
         """Tasks that the buffer holds at most."""
-        teachers = self.population.num_teachers if self.propose.buffer_per_teacher else 1
-        return self.propose.buffer_capacity * teachers
+        return self.propose.buffer_capacity
 
     @property
     def archive_places(self) -> int:
@@ -195,7 +196,7 @@ class Config(Section):
         """Students that are scored at a look."""
         if not self.evaluate.students:
             return 0
-        return min(self.evaluate.max_members or self.population.num_students, self.population.num_students)
+        return 1 if self.students_are_clones else min(self.population.num_students, MOST_SCORED)
 
 
 def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:

@@ -31,32 +31,19 @@ class LearnConfig(Section):
     decay_floor_frac: float = Field(default=0.05, ge=0, le=1)
     """Share of the learning rate that is left at the end of the decay. Ours: a twentieth, so that nobody stands still
     while its opponents move."""
-    teacher_rate_factor: float = Field(default=1.0, ge=0)
-    """Times the learning rate for teachers; the single agent takes 1. Ours: a teacher's step rests on fewer samples
-    than a student's, and AdamW makes it as large."""
-    student_rate_factor: float = Field(default=1.0, ge=0)
-    """Times the learning rate for students; the single agent takes 1. Ours: as above."""
     proposal_weight: float = Field(default=1.0, gt=0)
     """Times the advantages of proposals in the loss. Of the single agent it says how much a step is about proposing; a
-    lone teacher's AdamW hardly heeds it (see ``teacher_rate_factor``). Ours: one step serves both roles, and to write
+    lone teacher's AdamW hardly heeds it. Ours: one step serves both roles, and to write
     short tasks is learned faster than to solve long ones."""
     kl_weight: float = Field(default=0.0, ge=0)
     """Weight of the divergence from the base in the loss, per nat and token; 0: none. Paper: none."""
     teacher_baseline: Literal["group", "running"] = "group"
     """What a teacher's reward is compared with: its proposals of the kind in this step, or a running mean of them over
     its steps. Ours: a group that is wholly invalid has no gradient under the first, and nothing leads out of it."""
-    baseline_decay_frac: float = Field(default=0.9, ge=0, lt=1)
-    """Share of a running baseline kept each step. Ours: ten steps' memory."""
     train_teachers: bool = True
     """False freezes the proposing role. Ours: a control."""
     train_students: bool = True
     """False freezes the solving role. Ours: a control."""
-    beta1: float = Field(default=0.9, ge=0, lt=1)
-    """AdamW. Ours: the common default."""
-    beta2: float = Field(default=0.99, ge=0, lt=1)
-    """AdamW. Ours: runs of a few hundred steps want a shorter memory than 0.999."""
-    weight_decay: float = Field(default=0.0, ge=0)
-    """AdamW. Ours: decay would pull an adapter back to the base for no stated reason."""
     clip: float = Field(default=0.2, gt=0)
     """Range of the importance ratio. AZR: 0.2. It never acts while ``old_logprobs`` is
     ``recompute``: a batch is used once, by the weights that sampled it."""
@@ -182,8 +169,6 @@ class EvaluateConfig(Section):
     """Items scored, spread over the suite; 0: all. Ours."""
     students: bool = True
     """Score students at looks. False: the base, its control and the run's product alone. Ours."""
-    max_members: int = Field(default=0, ge=0)
-    """Students scored at a look, drawn anew each time; 0: all. Ours: the mean of five hundred is known from a few."""
 
 
 class ClusterConfig(Section):

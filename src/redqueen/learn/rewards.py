@@ -30,6 +30,9 @@ CORRECT_REWARD = 1.0
 WRONG_REWARD = -0.5
 UNPARSABLE_REWARD = -1.0
 
+BASELINE_DECAY_FRAC = 0.9
+"""Share of a running baseline kept each step: ten steps' memory (ours)."""
+
 
 def teacher_reward(solve_frac: float | None, unsolved_reward: float = 0.0, certain_reward: float = 0.0) -> float:
     """Return a teacher's reward for one proposal.
@@ -211,7 +214,7 @@ def _proposal_advantages(
         earned = {kind: np.array([rewards[i] for i in indices], dtype=np.float64) for kind, indices in own.items()}
         if config.teacher_baseline == "running":
             estimated = baselines.advantages(teacher, earned)
-            baselines = baselines.updated(teacher, earned, config.baseline_decay_frac)
+            baselines = baselines.updated(teacher, earned, BASELINE_DECAY_FRAC)
         else:
             estimated = _within_groups(earned, config)
         for kind, indices in own.items():

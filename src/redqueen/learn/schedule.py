@@ -1,4 +1,4 @@
-"""The learning rate of each member at each step: warm-up times decay times the factors of its role and its genes.
+"""The learning rate of each member at each step: warm-up times decay times the factor of its genes.
 
 At step s of the run, counted from 1: warm-up is min(1, s / warmup_steps). Decay is 1 up to ``decay_from_step`` and the
 floor f from ``decay_to_step`` on; between them, with t the share of the way, linear 1 - (1 - f) t and cosine
@@ -28,11 +28,4 @@ def rate_frac(step: int, config: LearnConfig, num_steps: int) -> float:
 def tunings(individuals: Sequence[Individual], step: int, config: LearnConfig, num_steps: int) -> dict[int, Tuning]:
     """Return what each member is stepped with at ``step``, by slot."""
     rate = config.learning_rate * rate_frac(step, config, num_steps)
-    factors = {"teacher": config.teacher_rate_factor, "student": config.student_rate_factor, "both": 1.0}
-    return {
-        i.slot: Tuning(
-            rate * factors[i.role] * i.genes.learning_rate,
-            i.genes.temperature,
-        )
-        for i in individuals
-    }
+    return {i.slot: Tuning(rate * i.genes.learning_rate, i.genes.temperature) for i in individuals}

@@ -11,6 +11,9 @@ WEAK_REMEDY = (
     "verify.allow_weak = true (for `train`: --set verify.allow_weak=true; with a run folder: --allow-weak beside it)"
 )
 
+NUM_HASH_SEEDS = 2
+"""Hash seeds that a program must agree under, 8 or more where sets appear: the fewest that can disagree (ours)."""
+
 
 def open_verifier(config: Config, num_workers: int | None = None, report: Report = unheard) -> Verifier:
     """Start a verifier with the config's limits; ``num_workers`` instead of the config's when given.
@@ -21,7 +24,7 @@ def open_verifier(config: Config, num_workers: int | None = None, report: Report
     return Verifier(
         workers=num_workers or verify.num_workers,
         limits=Limits(cpu_ms=verify.kill_cpu_ms, accept_cpu_ms=verify.accept_cpu_ms),
-        num_seeds=verify.num_hash_seeds,
+        num_seeds=NUM_HASH_SEEDS,
         allow_weak=verify.allow_weak,
         weak_remedy=WEAK_REMEDY,
         report=report,

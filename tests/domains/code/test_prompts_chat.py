@@ -207,7 +207,7 @@ def test_a_decoded_completion_loses_its_end_token_and_no_other_mark(tokenizer: P
 
 
 def test_a_proposal_of_pairs_is_asked_for_as_many_inputs_as_the_verifier_wants() -> None:
-    three = PromptFormat(FRAMES["chat"], VerifyConfig(num_inputs=3, num_shown=1))
+    three = PromptFormat(FRAMES["chat"], VerifyConfig(num_inputs=3))
     prompt = three.propose("code_f", [], task("code_f"))
     assert "Choose 3 different inputs" in prompt and "write 3 ```input blocks" in prompt
     text = "".join(f"```input\n{i}, 1\n```\n" for i in range(5)) + "```message\nAdds.\n```"
