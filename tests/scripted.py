@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerBase
 
 from redqueen.config import Config, parse_config
 from redqueen.domains.code.prompts_compact import ANSWER
-from redqueen.domains.compact import BOS, IN, OUT
+from redqueen.domains.frames import BOS, IN, OUT
 from redqueen.engine import Engine, open_engine
 from redqueen.evolve.generation import check_constants
 from redqueen.loop import StepReport, play_step

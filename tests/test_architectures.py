@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFa
 
 from redqueen.config import Config, parse_config
 from redqueen.domains.code.examples import SEEDS
-from redqueen.domains.fewshot import END
+from redqueen.domains.frames import END
 from redqueen.engine import open_engine
 from redqueen.fitting import fit_to_base
 from redqueen.loop import play_step

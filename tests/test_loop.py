@@ -10,7 +10,7 @@ import torch
 from scripted import Reply, Table, Teacher, config_of, garbage, half, open_table, right, wrong
 
 from redqueen.domains.code.kinds import CODE
-from redqueen.domains.compact import IN
+from redqueen.domains.frames import IN
 from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
 from redqueen.loop import StepReport, play_step

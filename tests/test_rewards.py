@@ -13,7 +13,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 import redqueen
 from redqueen import rewards
 from redqueen.config import load_config
-from redqueen.domains.compact import BOS, END_THINK, THINK
+from redqueen.domains.frames import BOS, END_THINK, THINK
 from redqueen.engine import load_base
 from redqueen.nouns import Task
 from redqueen.rewards import program_reward_fn, reward_fn, task_rows

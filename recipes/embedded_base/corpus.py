@@ -22,7 +22,7 @@ from recipes.embedded_base.stages import STAGES, Stage
 from recipes.embedded_base.tokenizer import build_tokenizer, build_vocabulary, pieces_of
 from recipes.embedded_base.traces import instrument
 from redqueen.domains.code.prompts_compact import ANSWER, NEW
-from redqueen.domains.compact import BOS, END_THINK, EOS, IN, MARKS, MSG, OUT, REF, THINK
+from redqueen.domains.frames import BOS, END_THINK, EOS, IN, MARKS, MSG, OUT, REF, THINK
 
 INDUCTION_FRAC, HARD_INDUCTION_FRAC = 0.8, 0.4
 """Probability that a problem up to level 3, and above, is used for induction too."""

@@ -14,7 +14,7 @@ from string import ascii_letters
 from recipes.embedded_base import lemmas, puzzles
 from recipes.embedded_base.exercises import LEVELS, Exercise, draw
 from recipes.embedded_base.word_problems import draw_words
-from redqueen.domains.compact import BOS, END_THINK, EOS, IN, MSG, REF, THINK, asked, new
+from redqueen.domains.frames import BOS, END_THINK, EOS, IN, MSG, REF, THINK, asked, new
 from redqueen.domains.logic import prompts_compact as logic_prompts
 from redqueen.domains.logic.deduction import trace
 from redqueen.domains.logic.kinds import SEED_ANSWER, SEED_PUZZLE

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from redqueen.domains.compact import BOS, EOS, MARKS, PAD
+from redqueen.domains.frames import BOS, EOS, MARKS, PAD
 
 PIECES = (
     r"\n *",  # a line's end with the next line's indent

@@ -37,7 +37,7 @@ from recipes.embedded_base.stages import (
     build_model,
 )
 from redqueen.domains.code.suite import SUITES, load_functions
-from redqueen.domains.compact import MARKS
+from redqueen.domains.frames import MARKS
 from redqueen.domains.rows import frozen_files
 from redqueen.errors import UserError
 from redqueen.policy.base import choose_precision

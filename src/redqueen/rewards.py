@@ -14,8 +14,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from redqueen.config import Config
-from redqueen.domains.chat import bare, control_tokens
-from redqueen.domains.compact import MARKS
+from redqueen.domains.frames import MARKS, bare, control_tokens
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, end_tokens
 from redqueen.domains.registry import grade
 from redqueen.errors import UserError

@@ -11,7 +11,7 @@ from scripted import BASIC, Scripted, Teacher, half
 from redqueen.commands.domains import domain_rows, domains_table
 from redqueen.commands.tasks import judge_again, task_text
 from redqueen.config import Config, ProposeConfig, parse_config
-from redqueen.domains.compact import new
+from redqueen.domains.frames import new
 from redqueen.domains.registry import DOMAINS, apportioned, num_proposals, open_domain
 from redqueen.engine import Adapters, load_adapters
 from redqueen.errors import UserError

@@ -10,7 +10,7 @@ from scripted import BASIC, Scripted
 from recipes.embedded_base.lessons import LESSONS
 from redqueen.commands.tasks import judge_again, question_text, task_text
 from redqueen.config import Config, parse_config
-from redqueen.domains.compact import ASK, BOS, EOS, NEW
+from redqueen.domains.frames import ASK, BOS, EOS, NEW
 from redqueen.domains.logic.deduction import solve
 from redqueen.domains.logic.language import read_puzzle, write_answer
 from redqueen.engine import Adapters, load_adapters

@@ -5,7 +5,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from recipes.embedded_base.tokenizer import build_tokenizer
 from redqueen.domains.code.suite import load_suite
-from redqueen.domains.compact import EOS
+from redqueen.domains.frames import EOS
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.evaluate.fitness_suite import Score, score
 from redqueen.policy.bank import AdapterBank

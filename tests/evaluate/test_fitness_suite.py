@@ -11,7 +11,7 @@ from recipes.embedded_base.tokenizer import build_tokenizer
 from redqueen.domains.code.grading import grade_literal
 from redqueen.domains.code.kinds import ABDUCTION, CODE, DEDUCTION, INDUCTION
 from redqueen.domains.code.suite import Function, build_items
-from redqueen.domains.compact import END_THINK, EOS, THINK
+from redqueen.domains.frames import END_THINK, EOS, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import DOMAINS
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from redqueen.config import ProposeConfig
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.domains.code.prompts_compact import NEW
-from redqueen.domains.compact import IN, REF
+from redqueen.domains.frames import IN, REF
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Completion, Individual, Rating, Task
 from redqueen.policy.base_shape import embedded_folder

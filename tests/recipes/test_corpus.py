@@ -16,7 +16,7 @@ from recipes.embedded_base.stages import STAGES
 from recipes.embedded_base.traces import instrument, run
 from recipes.embedded_base.train import held_out_skeletons
 from redqueen.domains.code.prompts_compact import ANSWER, NEW
-from redqueen.domains.compact import BOS, END_THINK, EOS, IN, OUT, THINK, asked
+from redqueen.domains.frames import BOS, END_THINK, EOS, IN, OUT, THINK, asked
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Task
 from redqueen.policy.base_shape import embedded_folder

@@ -8,7 +8,7 @@ import pytest
 from recipes.embedded_base import exercises, lemmas, puzzles
 from recipes.embedded_base.lessons import LESSONS, THINK_FRAC, Lesson
 from recipes.embedded_base.tokenizer import pieces_of
-from redqueen.domains.compact import BOS, EOS, IN, MARKS, MSG, NEW, REF, THINK, asked, new
+from redqueen.domains.frames import BOS, EOS, IN, MARKS, MSG, NEW, REF, THINK, asked, new
 from redqueen.domains.logic.language import read_puzzle, write_puzzle
 from redqueen.domains.maths.kinds import FORMAL, WORD
 from redqueen.domains.maths.language import normal_form

@@ -11,7 +11,7 @@ from recipes.embedded_base import stages, train
 from recipes.embedded_base.stages import SHARPNESS, STAGES, build_model
 from recipes.embedded_base.tokenizer import build_tokenizer
 from recipes.embedded_base.train import Trainer, carried_rows, main
-from redqueen.domains.compact import MARKS
+from redqueen.domains.frames import MARKS
 from redqueen.engine import load_base
 from redqueen.errors import UserError
 from redqueen.policy.base_shape import embedded_folder

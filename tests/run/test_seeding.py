@@ -9,7 +9,7 @@ from scripted import Table, Teacher, config_of, garbage, open_table, wrong
 
 from redqueen.config import ProposeConfig
 from redqueen.domains.code.kinds import CODE, IDENTITY
-from redqueen.domains.compact import IN
+from redqueen.domains.frames import IN
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.run.cold_start import SEED_AUTHOR, grow_seed_buffer
 

@@ -6,7 +6,7 @@ import pytest
 from scripted import Scripted, half, right
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from redqueen.domains.compact import END_THINK, THINK
+from redqueen.domains.frames import END_THINK, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.nouns import Attempt, Grade, Individual, Outcome, Rating, Task
 from redqueen.policy.base_shape import embedded_folder

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from redqueen.config import EMBEDDED, Config, VerifyConfig
-from redqueen.domains.chat import ChatFrame
-from redqueen.domains.compact import THINK, CompactFrame
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.fewshot import FewshotFrame
+from redqueen.domains.frames import THINK, ChatFrame, CompactFrame, FewshotFrame
 from redqueen.domains.registry import refuse_unasked, words_of
 from redqueen.nouns import Completion, Task
 

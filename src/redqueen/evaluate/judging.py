@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from redqueen.domains.chat import bare
+from redqueen.domains.frames import bare
 from redqueen.domains.registry import grading, kind_of
 from redqueen.evaluate.livecode import ContestJudge
 from redqueen.evaluate.maths import MathsJudge

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from redqueen.domains.chat import THINK_FIRST, fence, last_answer, program_in, split_thought
 from redqueen.domains.domain import Grader
+from redqueen.domains.frames import THINK_FIRST, fence, last_answer, program_in, split_thought
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.errors import UserError
 from redqueen.nouns import Task

@@ -10,8 +10,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from redqueen.config import ModelConfig, VerifyConfig, parse_config
-from redqueen.domains.chat import fenced_blocks
 from redqueen.domains.code.suite import KINDS
+from redqueen.domains.frames import fenced_blocks
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, completion_text
 from redqueen.errors import UserError
 from redqueen.nouns import Completion, Task

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from redqueen.domains import compact
+from redqueen.domains import frames
 from redqueen.domains.code.prompts_compact import ANSWER, MAX_MESSAGE_CHARS, NEW
 from redqueen.domains.code.suite import KINDS
-from redqueen.domains.compact import BOS, END_THINK, IN, MARKS, MSG, OUT, REF, THINK
+from redqueen.domains.frames import BOS, END_THINK, IN, MARKS, MSG, OUT, REF, THINK
 from redqueen.domains.prompt_format import FRAMES, ParsedAnswer, ParsedProposal, PromptFormat
 from redqueen.nouns import Task
 from redqueen.policy.base_shape import embedded_folder
@@ -156,7 +156,7 @@ def test_a_mark_quoted_in_a_string_still_means_the_same_to_the_program() -> None
 
 
 def test_every_mark_of_a_code_prompt_is_one_token(tokenizer: PreTrainedTokenizerBase) -> None:
-    marks = [mark for mark in MARKS if mark not in (compact.ASK, compact.NEW)]
+    marks = [mark for mark in MARKS if mark not in (frames.ASK, frames.NEW)]
     assert [len(FORMAT.encode(tokenizer, mark)) for mark in marks] == [1] * len(marks)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from redqueen.config import VerifyConfig, parse_config
 from redqueen.domains.code.examples import EXAMPLES, SEEDS
 from redqueen.domains.code.suite import KINDS, load_suite
-from redqueen.domains.fewshot import END
+from redqueen.domains.frames import END
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
 from redqueen.domains.registry import check, grade, kinds
 from redqueen.match.rating import GaussianRating

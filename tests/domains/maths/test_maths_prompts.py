@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redqueen.config import parse_config
-from redqueen.domains.compact import BOS, IN, MARKS, asked
+from redqueen.domains.frames import BOS, IN, MARKS, asked
 from redqueen.domains.maths.kinds import FORMAL, MATHS, WORD
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
 from redqueen.nouns import Task

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from redqueen.config import VerifyConfig
-from redqueen.domains.chat import THINK_FIRST, fence, fenced_blocks, last_block, program_in
 from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block, program_in
 from redqueen.nouns import Task
 
 _RULES = """Rules for the program:

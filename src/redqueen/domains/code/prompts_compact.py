@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from redqueen.config import VerifyConfig
-from redqueen.domains.compact import ASKED, IN, MSG, OUT, REF, has_mark, without_marks
 from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.domains.frames import ASKED, IN, MSG, OUT, REF, has_mark, without_marks
 from redqueen.nouns import Task
 from redqueen.verify.calls import distinct_calls
 from redqueen.verify.literals import LiteralError, canonical_args

@@ -25,7 +25,7 @@ from functools import partial
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.examples import EXAMPLES, SEEDS, TRACES, Trace
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.fewshot import ANSWER, END, without_end
+from redqueen.domains.frames import ANSWER, END, without_end
 from redqueen.nouns import Task
 from redqueen.verify.literals import LiteralError, canonical_args
 

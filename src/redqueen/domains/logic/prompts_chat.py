@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redqueen.config import VerifyConfig
-from redqueen.domains.chat import THINK_FIRST, fence, fenced_blocks, last_block
 from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block
 from redqueen.nouns import Task
 
 LANGUAGE = """A puzzle is written in a small language. The first line says what is sought:

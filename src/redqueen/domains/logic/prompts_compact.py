@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redqueen.config import VerifyConfig
-from redqueen.domains.compact import IN, REF, asked, has_mark, new, without_marks
 from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.domains.frames import IN, REF, asked, has_mark, new, without_marks
 from redqueen.domains.logic.checking import held_to
 from redqueen.nouns import Task
 

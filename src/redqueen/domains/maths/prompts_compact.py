@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redqueen.config import VerifyConfig
-from redqueen.domains.compact import IN, MSG, REF, asked, has_mark, new, without_marks
 from redqueen.domains.domain import ParsedProposal, Words
+from redqueen.domains.frames import IN, MSG, REF, asked, has_mark, new, without_marks
 from redqueen.nouns import Task
 
 FORMAL, WORD = "maths_formal", "maths_word"
