@@ -83,7 +83,7 @@ def decode(bank: AdapterBank, prompt_tokens: int = 5, new_tokens: int = 40, step
 
     Raises when a tensor is on the wrong device or a step between two looks asks for a value.
     """
-    sampler = TorchSampler(bank, new_tokens, end_tokens=[2], temperature=0.7, top_p=0.9)
+    sampler = TorchSampler(bank, new_tokens, end_tokens=[2], temperature=0.7)
     slots = [*range(bank.num_members), -1]
     requests = [Request(slot, tuple(range(1, prompt_tokens + i)), 2, i) for i, slot in enumerate(slots)]
     queue = deque(sampler._jobs(requests))

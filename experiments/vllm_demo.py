@@ -191,7 +191,7 @@ def main() -> None:
     out = options.out or Path(tempfile.mkdtemp(prefix="redqueen-vllm-"))
     size = ["population.num_teachers=2", "population.num_students=2", "evaluate.max_items=120"]
     common = [f"run.num_steps={options.steps}", "run.product=none", *size, *options.set]
-    asked = [*common, "sampler.kind=vllm", "sampler.reconnect_s=900"]
+    asked = [*common, "sampler.kind=vllm"]
     out.mkdir(parents=True, exist_ok=True)
     served_runs = [(seed, out / f"vllm-{seed}") for seed in options.served_seeds]
     own_runs = [(seed, out / f"own-{seed}") for seed in options.seeds]

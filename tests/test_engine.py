@@ -8,20 +8,10 @@ import pytest
 from safetensors.torch import load_file, save_file
 from small_bases import small_base
 
-from redqueen.config import parse_config
-from redqueen.engine import load_adapters, load_base
+from redqueen.engine import load_base
 from redqueen.errors import UserError
-from redqueen.policy.torch_sampler import TorchSampler
 
 WEIGHTS = "model.safetensors"
-
-
-def test_a_sampler_that_judges_draws_from_the_nucleus_that_the_solver_draws_from() -> None:
-    nucleus = {"top_p": 0.9, "temperature": 0.7}
-    adapters = load_adapters(parse_config({"propose": nucleus, "solve": {**nucleus, "max_rows": 64}}, "test"))
-    judge = adapters.sampler(0.7)
-    assert isinstance(judge, TorchSampler) and isinstance(adapters.solver, TorchSampler)
-    assert judge.top_p == adapters.solver.top_p == 0.9
 
 
 @pytest.fixture

@@ -63,9 +63,9 @@ def test_a_small_base_gets_a_smaller_rank_shorter_texts_and_a_lower_temperature(
     assert (fitted.population.lora_rank, fitted.solve.max_rows) == (16, 64)
     for given, expected in (({}, 512), ({"prompt_format": "chat"}, 64)):
         assert fit_to_base(config_on(base, run={"device": "cuda"}, model=given)).config.solve.max_rows == expected
-    assert fitted.propose.max_new_tokens < 200 and fitted.propose.temperature == fitted.solve.temperature == 0.7
+    assert fitted.propose.max_new_tokens < 200 and fitted.solve.temperature == 0.7
     large = fit_to_base(config_on(folder(tmp_path / "large", BILLIONS))).config
-    assert (large.population.lora_rank, large.propose.temperature, large.learn.gradient_checkpointing) == (32, 1, True)
+    assert (large.population.lora_rank, large.solve.temperature, large.learn.gradient_checkpointing) == (32, 1, True)
     on_a_gpu = fit_to_base(config_on(tmp_path / "large", run={"device": "cuda"})).config
     assert on_a_gpu.solve == large.solve
 
@@ -76,7 +76,7 @@ def test_what_a_config_sets_is_never_changed(tmp_path: Path) -> None:
     )
     fitted = fit_to_base(asked)
     assert (fitted.config.population.lora_rank, fitted.config.population.lora_alpha) == (3, 6.0), "the paper's scale, 2"
-    assert fitted.config.propose.temperature == 1.0, "one policy, one temperature"
+    assert fitted.config.solve.temperature == 1.0, "one policy, one temperature"
     assert fitted.config.learn.clip == 0.3
     assert "population.lora_rank" not in fitted.reasons[-1] and "population.lora_alpha" in fitted.reasons[-1]
 

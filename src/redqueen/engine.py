@@ -45,6 +45,10 @@ from redqueen.verify.opening import open_verifier
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+IMPORTANCE_CAP = 2.0
+"""Largest weight p / q of a token in the loss, p its probability to the learner and q to the server. Ours: truncated
+importance sampling, whose authors and most trainers cap at 2."""
+
 
 class MakeSampler(Protocol):
     """Makes a sampler of the members; what is left out is as the solver has it."""
@@ -157,7 +161,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
     """Build bank, samplers and learner for these slots, which are numbered from 0 here."""
     base, tokenizer = loaded.base, loaded.tokenizer
     bank = build_bank(config, base, slots)
-    propose, solve, limits = config.propose, config.solve, fit_limits(config, base.max_positions)
+    solve, limits = config.solve, fit_limits(config, base.max_positions)
     pad_id, elsewhere = pad_token(tokenizer), config.sampler.kind == "vllm"
     num_lanes = config.run.num_lanes if base.device.type == "cpu" else 1
     learner = TorchLearner(
@@ -165,7 +169,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         config.learn,
         temperature=solve.temperature,
         pad_id=pad_id,
-        importance_cap=config.sampler.importance_cap if elsewhere else None,
+        importance_cap=IMPORTANCE_CAP if elsewhere else None,
         num_lanes=num_lanes,
         report=report,
     )
@@ -179,7 +183,6 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         temperature: float,
         max_new_tokens: int | None = None,
         stops: Sequence[str] | None = None,
-        top_p: float = solve.top_p,
     ) -> Sampler:
         made: Sampler
         length, strings = max_new_tokens or limits.solve_new_tokens, usual_stops if stops is None else stops
@@ -188,7 +191,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
             made = RemoteSampler(fleet, length, ends, temperature, strings, stopper, report)
         else:
             made = TorchSampler(
-                bank, length, ends, temperature, top_p, solve.max_rows,
+                bank, length, ends, temperature, solve.max_rows,
                 pad_id=pad_id, stopper=stopper, fused=fused, report=report,
                 prompt_cache_tokens=prompt_cache_tokens(config, limits),
             )  # fmt: skip
@@ -199,8 +202,8 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         tokenizer=tokenizer,
         limits=limits,
         store=store,
-        proposer=sampler(propose.temperature, limits.propose_new_tokens, top_p=propose.top_p),
-        solver=sampler(solve.temperature, top_p=solve.top_p),
+        proposer=sampler(solve.temperature, limits.propose_new_tokens),
+        solver=sampler(solve.temperature),
         sampler=sampler,
         learner=learner,
         close=fleet.close if fleet else lambda: None,

@@ -184,11 +184,11 @@ def _choose_format(config: Config, parameters: int | None) -> tuple[str, str]:
 
 
 def _temperature(config: Config, prompt_format: str, parameters: int | None) -> Defaults:
-    """Both roles are sampled at one temperature, so it is chosen only where neither is set."""
+    """Return the temperature for a small base, where none is set."""
     small = parameters is not None and parameters < CHAT_PARAMETERS and prompt_format.startswith("fewshot")
-    if not small or "temperature" in config.propose.model_fields_set | config.solve.model_fields_set:
+    if not small or "temperature" in config.solve.model_fields_set:
         return {}
-    return {"propose": {"temperature": SMALL_TEMPERATURE}, "solve": {"temperature": SMALL_TEMPERATURE}}
+    return {"solve": {"temperature": SMALL_TEMPERATURE}}
 
 
 def _num_parameters(name: str) -> int | None:

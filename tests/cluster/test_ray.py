@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def config() -> Config:
-    config = load_config(Path("configs/smoke.toml"), [*SMALL, "cluster.silence_s=20"])
+    config = load_config(Path("configs/smoke.toml"), SMALL)
     set_up_torch(config)
     return config
 

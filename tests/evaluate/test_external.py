@@ -61,7 +61,7 @@ def test_members_are_examined_at_the_temperature_they_play_at(engine: Engine) ->
         heats.append(temperature)
         return engine.sampler(temperature)
 
-    config = config_of(evaluate={"max_items": 3}, solve={"temperature": 0.7}, propose={"temperature": 0.7})
+    config = config_of(evaluate={"max_items": 3}, solve={"temperature": 0.7})
     Examiner.of(replace(engine, config=config, sampler=sampler)).base()
     assert heats == [0.7, 0.0]
 

@@ -20,23 +20,23 @@ def test_the_warm_up_rises_by_equal_parts_to_the_full_rate() -> None:
 
 
 def test_linear_decay_is_full_up_to_its_start_half_way_in_the_middle_and_at_the_floor_at_its_end() -> None:
-    got = fracs((1, 20, 70, 120, 200), decay="linear", decay_from_step=20, decay_floor_frac=0.1)
-    assert got == pytest.approx([1.0, 1.0, 0.1 + 0.9 * 0.5, 0.1, 0.1])
+    got = fracs((1, 20, 70, 120, 200), decay="linear", decay_from_step=20)
+    assert got == pytest.approx([1.0, 1.0, 0.05 + 0.95 * 0.5, 0.05, 0.05])
 
 
 def test_cosine_decay_is_slow_at_both_ends() -> None:
     # At a third of the way cos(pi / 3) = 1/2, so 3/4 of the height is left; at two thirds 1/4.
-    got = fracs((0, 40, 60, 80, 120), decay="cosine", decay_floor_frac=0.2)
-    assert got == pytest.approx([1.0, 0.2 + 0.8 * 0.75, 0.6, 0.2 + 0.8 * 0.25, 0.2])
+    got = fracs((0, 40, 60, 80, 120), decay="cosine")
+    assert got == pytest.approx([1.0, 0.05 + 0.95 * 0.75, 0.05 + 0.95 * 0.5, 0.05 + 0.95 * 0.25, 0.05])
 
 
 def test_the_decay_may_end_before_the_run() -> None:
-    got = fracs((50, 100, 101), decay="linear", decay_to_step=100, decay_floor_frac=0.0)
-    assert got == pytest.approx([0.5, 0.0, 0.0])
+    got = fracs((50, 100, 101), decay="linear", decay_to_step=100)
+    assert got == pytest.approx([0.525, 0.05, 0.05])
 
 
 def test_warm_up_and_decay_are_multiplied() -> None:
-    assert fracs((5,), 10, warmup_steps=10, decay="linear", decay_floor_frac=0.0) == [0.25]
+    assert fracs((5,), 10, warmup_steps=10, decay="linear") == [pytest.approx(0.5 * 0.525)]
 
 
 def test_a_decay_that_ends_before_it_begins_is_refused() -> None:

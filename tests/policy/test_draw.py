@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from redqueen.policy.decoding import draw, nucleus, uniforms
+from redqueen.policy.decoding import draw, uniforms
 
 CPU = torch.device("cpu")
 
@@ -28,7 +28,7 @@ def test_noise_is_uniform() -> None:
 
 def test_a_token_is_where_the_cumulative_distribution_passes_the_noise() -> None:
     logits = torch.log(torch.tensor([[0.2, 0.5, 0.3]])).repeat(4, 1)
-    tokens, logprobs, entropy = draw(logits, torch.tensor([0.0, 0.19, 0.21, 0.71]), 1.0, 1.0)
+    tokens, logprobs, entropy = draw(logits, torch.tensor([0.0, 0.19, 0.21, 0.71]), 1.0)
     assert tokens.tolist() == [0, 0, 1, 2]
     assert logprobs.exp().tolist() == pytest.approx([0.2, 0.2, 0.5, 0.3])
     assert entropy.tolist() == pytest.approx([1.02965] * 4, abs=1e-4)
@@ -36,20 +36,7 @@ def test_a_token_is_where_the_cumulative_distribution_passes_the_noise() -> None
 
 def test_temperature_flattens_and_zero_takes_the_most_likely() -> None:
     logits = torch.log(torch.tensor([[0.1, 0.9]]))
-    _, logprob, _ = draw(logits, torch.tensor([0.0]), 2.0, 1.0)
+    _, logprob, _ = draw(logits, torch.tensor([0.0]), 2.0)
     assert logprob.exp().item() == pytest.approx(0.25)  # sqrt(0.1) : sqrt(0.9) = 1 : 3
-    token, logprob, _ = draw(logits, torch.tensor([0.0]), 0.0, 1.0)
+    token, logprob, _ = draw(logits, torch.tensor([0.0]), 0.0)
     assert token.item() == 1 and logprob.exp().item() == pytest.approx(0.9)
-
-
-def test_the_nucleus_is_the_smallest_likely_set_that_reaches_top_p() -> None:
-    probs = torch.tensor([[0.1, 0.4, 0.2, 0.3]])
-    assert nucleus(probs, 0.69)[0].tolist() == pytest.approx([0.0, 0.4, 0.0, 0.3])
-    assert nucleus(probs, 0.71)[0].tolist() == pytest.approx([0.0, 0.4, 0.2, 0.3])
-
-
-def test_top_p_restricts_what_is_drawn_but_not_what_is_reported() -> None:
-    logits = torch.log(torch.tensor([[0.1, 0.4, 0.2, 0.3]])).repeat(2, 1)
-    tokens, logprobs, _ = draw(logits, torch.tensor([0.0, 0.99]), 1.0, 0.69)
-    assert tokens.tolist() == [1, 3]
-    assert logprobs.exp().tolist() == pytest.approx([0.4, 0.3])

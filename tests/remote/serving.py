@@ -6,9 +6,10 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from tiny_models import tiny_model
@@ -104,14 +105,16 @@ def learn(bank: AdapterBank, spread: float, seed: int) -> None:
 @contextmanager
 def opened(store: TorchStore, *servers: SmallServer, **settings: float) -> Iterator[Fleet]:
     """A fleet over servers, opened and closed again."""
-    options: dict = {"reconnect_s": 60.0, "canary_tolerance": 0.01} | settings
-    config = SamplerConfig(kind="vllm", urls=[server.url for server in servers], **options)
-    fleet = Fleet(config, Versions(store.bank, store, ""), Probe(store.bank, PROMPTS))
-    try:
+    options = {"reconnect_s": 60.0, "canary_tolerance": 0.01} | settings
+    config = SamplerConfig(kind="vllm", urls=[server.url for server in servers])
+    with ExitStack() as stack:
+        for name, value in options.items():
+            module = "fleet" if name in ("reconnect_s", "canary_tolerance") else "server"
+            stack.enter_context(patch(f"redqueen.remote.{module}.{name.upper()}", value))
+        fleet = Fleet(config, Versions(store.bank, store, ""), Probe(store.bank, PROMPTS))
+        stack.callback(fleet.close)
         fleet.open()
         yield fleet
-    finally:
-        fleet.close()
 
 
 def sampler(fleet: Fleet, **options: object) -> RemoteSampler:

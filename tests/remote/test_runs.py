@@ -28,7 +28,7 @@ sys.path.append(str(Path(__file__).parents[2] / "experiments"))
 import vllm_demo
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
-SHORT = ["evaluate.max_items=2", "evaluate.every_steps=0", "sampler.kind=vllm", "sampler.reconnect_s=900"]
+SHORT = ["evaluate.max_items=2", "evaluate.every_steps=0", "sampler.kind=vllm"]
 
 
 class Killable(Protocol):

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from unittest.mock import patch
 
 import pytest
 
@@ -39,9 +40,10 @@ def server_that(reply: Reply, answer_s: float = 0.5) -> Iterator[Server]:
 
     threading.Thread(target=serve, daemon=True).start()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server = Server(url, SamplerConfig(urls=[url], answer_s=answer_s), vocabulary=10)
+    server = Server(url, SamplerConfig(urls=[url]), vocabulary=10)
     try:
-        yield server
+        with patch("redqueen.remote.server.ANSWER_S", answer_s):
+            yield server
     finally:
         server.close()
         listening.close()

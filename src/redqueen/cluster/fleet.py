@@ -62,8 +62,7 @@ class Fleet:
             except ShardLost as lost:
                 self.close()
                 raise UserError(
-                    f"shard {index} cannot be opened ({lost}): lower cluster.num_shards, add machines, or raise "
-                    "cluster.silence_s"
+                    f"shard {index} cannot be opened ({lost}): lower cluster.num_shards or add machines"
                 ) from None
             self._record(index, "opened")
         self.shard_of = {slot: i for i, part in enumerate(slots) for slot in part}

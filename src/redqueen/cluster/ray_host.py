@@ -27,8 +27,10 @@ from redqueen.errors import UserError
 
 POLL_S = 0.5
 """Seconds between two questions about the progress of a shard that has not answered."""
+SILENCE_S = 120.0
+"""Seconds without progress after which a shard that was asked something counts as lost (ours)."""
 START_FACTOR = 5
-"""A shard may load its base for this many times ``cluster.silence_s``."""
+"""A shard may load its base for this many times ``SILENCE_S``."""
 
 
 class ShardActor:
@@ -76,7 +78,7 @@ class RayHost:
     """Implements ``Host`` on the Ray cluster at ``address`` (``auto``: the cluster that this machine is part of)."""
 
     def __init__(self, config: Config, address: str) -> None:
-        self.config, self.silence_s = config, config.cluster.silence_s
+        self.config, self.silence_s = config, SILENCE_S
         try:
             _check_port(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)

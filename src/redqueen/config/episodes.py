@@ -144,10 +144,6 @@ class ProposeConfig(Section):
     """Proposals drawn from one prompt. Ours: it is read once; more would narrow what references a step shows."""
     num_references: int = Field(default=6, ge=0)
     """Reference programs in a proposal prompt. AZR: 6."""
-    temperature: float = Field(default=1.0, gt=0)
-    """Sampling temperature. AZR: 1."""
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    """Nucleus of sampling. AZR: 1."""
     max_new_tokens: int = Field(default=8096, ge=1)
     """Longest proposal, in tokens; at most half of the base's positions. AZR: 8096."""
     max_prompt_tokens: int = Field(default=6144, ge=16)
@@ -228,9 +224,7 @@ class SolveConfig(Section):
     num_attempts: int = Field(default=8, ge=1)
     """Attempts at each task: the solve rate's sample and the training group. AZR: 8."""
     temperature: float = Field(default=1.0, gt=0)
-    """Sampling temperature. AZR: 1."""
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    """Nucleus of sampling. AZR: 1."""
+    """Sampling temperature of attempts and proposals: the learner knows one policy. AZR: 1."""
     max_new_tokens: int = Field(default=8096, ge=1)
     """Longest attempt, in tokens; at most half of the base's positions. AZR: 8096."""
     max_prompt_tokens: int = Field(default=6144, ge=16)

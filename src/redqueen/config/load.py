@@ -121,9 +121,6 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _something_to_propose(self) -> Config:
-        propose = self.propose
-        if (propose.temperature, propose.top_p) != (self.solve.temperature, self.solve.top_p):
-            raise ValueError("propose and solve must have equal temperature and top_p: the learner knows one policy")
         if self.population.single and self.match.hall_of_fame_frac > 0:
             raise ValueError("match.hall_of_fame_frac needs two roles: the single agent has no opponents, set it to 0")
         if self.cluster.num_shards > self.population.num_members:
@@ -144,11 +141,6 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _servers_can_sample_it(self) -> Config:
-        if self.sampler.kind == "vllm" and self.solve.top_p < 1:
-            raise ValueError(
-                "sampler.kind = vllm needs propose.top_p and solve.top_p 1: a server's log-probabilities are those "
-                "within the nucleus, and the learner's those of all tokens"
-            )
         if self.sampler.kind == "vllm" and self.cluster.num_shards > 1:
             raise ValueError("sampler.kind = vllm needs cluster.num_shards 1: a shard samples where it learns")
         return self

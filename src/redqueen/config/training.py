@@ -28,9 +28,6 @@ class LearnConfig(Section):
     decay_to_step: int = Field(default=0, ge=0)
     """The step from which on the learning rate stays at its floor; 0: the run's last. Ours: a run that ends by tokens
     has to name it."""
-    decay_floor_frac: float = Field(default=0.05, ge=0, le=1)
-    """Share of the learning rate that is left at the end of the decay. Ours: a twentieth, so that nobody stands still
-    while its opponents move."""
     proposal_weight: float = Field(default=1.0, gt=0)
     """Times the advantages of proposals in the loss. Of the single agent it says how much a step is about proposing; a
     lone teacher's AdamW hardly heeds it. Ours: one step serves both roles, and to write
@@ -181,9 +178,6 @@ class ClusterConfig(Section):
     """Where proposals and answers are judged: on the driver's machine, or on those of the shards, each with a verifier
     of ``verify.num_workers``. Ours: verdicts are the same, and one machine is enough until the driver's cores are not;
     on the shards' machines the sandbox must hold too."""
-    silence_s: float = Field(default=120.0, gt=0)
-    """Seconds without progress after which a shard that was asked something counts as lost; loading the base may take
-    five times as long. Ours: far longer than one token of the largest batch or one batch of learning."""
 
 
 class SamplerConfig(Section):
@@ -197,21 +191,6 @@ class SamplerConfig(Section):
     adapter_folder: str = ""
     """Folder in which adapters are written for the servers, which must see it under the same path; "": a temporary one
     of this machine. Ours: servers on other machines need a shared disk."""
-    max_requests: int = Field(default=128, ge=1)
-    """Requests under way at each server. Ours: each is a prompt with all its samples, so the batch is some times as
-    large; the server queues what it has no room for."""
-    answer_s: float = Field(default=600.0, gt=0)
-    """Seconds in which a server must answer a request, or load an adapter; one that does not counts as lost. Ours: far
-    longer than the longest completions of a full batch; a server that hangs is alive, and must be found too."""
-    reconnect_s: float = Field(default=600.0, gt=0)
-    """Seconds that a run waits when no server is left, before it stops. Ours: a large base loads for minutes."""
-    importance_cap: float = Field(default=2.0, ge=1)
-    """Largest weight of a token in the loss, whose weight is p / q: its probability to the learner over that to the
-    server. Ours: truncated importance sampling, whose authors and most trainers cap at 2; 1 only ever weighs down."""
-    canary_tolerance: float = Field(default=0.2, gt=0)
-    """Mean difference in nats between a server's log-probabilities and the learner's own at which the run stops. Ours:
-    at temperature 0.7 two engines in bfloat16 differ by 0.12 on 30 layers under the canary's adapters, where a sort of
-    module that is missing counts for half as much again as this tolerance (and noise grows with their strength)."""
 
     @field_validator("urls")
     @classmethod

@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from redqueen.config import LearnConfig
 from redqueen.nouns import Individual, Tuning
 
+FLOOR_FRAC = 0.05
+"""Share of the learning rate that is left at the end of a decay (ours): members still follow their opponents."""
+
 
 def rate_frac(step: int, config: LearnConfig, num_steps: int) -> float:
     """Return the share in [0, 1] of the learning rate that holds at ``step`` (from 1) of a run of ``num_steps``."""
@@ -22,7 +25,7 @@ def rate_frac(step: int, config: LearnConfig, num_steps: int) -> float:
     start, end = config.decay_from_step, config.decay_to_step or num_steps
     way = min(1.0, max(0.0, (step - start) / max(1, end - start)))
     left = 1.0 - way if config.decay == "linear" else (1.0 + math.cos(math.pi * way)) / 2.0
-    return warm * (config.decay_floor_frac + (1.0 - config.decay_floor_frac) * left)
+    return warm * (FLOOR_FRAC + (1.0 - FLOOR_FRAC) * left)
 
 
 def tunings(individuals: Sequence[Individual], step: int, config: LearnConfig, num_steps: int) -> dict[int, Tuning]:

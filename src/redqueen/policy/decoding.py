@@ -49,12 +49,12 @@ def uniforms(rng_seeds: list[int], samples: list[int], num_tokens: int, device: 
     return _shift_right(_mix(key[:, None] + steps), 40).to(torch.float32) * 2.0**-24
 
 
-def draw(logits: Tensor, noise: Tensor, temperature: float, top_p: float) -> tuple[Tensor, Tensor, Tensor]:
+def draw(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
     """Draw one token a row: (tokens int64, log-probabilities, entropies), each (rows,).
 
     ``logits`` (rows, vocabulary) fp32; ``noise`` (rows,) in [0, 1). Temperature 0 takes the most likely token and
     reports probabilities at temperature 1. Log-probabilities and entropies (nats) are those of the softmax at the
-    temperature; ``top_p`` < 1 restricts what is drawn, not what is reported, so that a learner can compute the same.
+    temperature.
     """
     logp = torch.log_softmax(logits if temperature in (0.0, 1.0) else logits / temperature, dim=-1)
     probs = logp.exp()
@@ -62,20 +62,11 @@ def draw(logits: Tensor, noise: Tensor, temperature: float, top_p: float) -> tup
     if temperature == 0.0:
         tokens = logits.argmax(dim=-1)
     else:
-        if top_p < 1.0:
-            probs = nucleus(probs, top_p)
         cumulative = probs.cumsum(dim=-1)
         # A product with a number below 1 stays below the total, so the token found always has a positive probability.
         threshold = noise[:, None] * cumulative[:, -1:]
         tokens = torch.searchsorted(cumulative, threshold, right=True)[:, 0].clamp_(max=logits.shape[-1] - 1)
     return tokens, logp.gather(1, tokens[:, None])[:, 0], entropy
-
-
-def nucleus(probs: Tensor, top_p: float) -> Tensor:
-    """Zero all but the smallest set of most likely tokens whose probability reaches ``top_p``, (rows, vocabulary)."""
-    ordered, index = probs.sort(dim=-1, descending=True, stable=True)
-    before = ordered.cumsum(dim=-1) - ordered
-    return torch.zeros_like(probs).scatter(1, index, ordered.masked_fill(before >= top_p, 0.0))
 
 
 class StopStrings:

@@ -47,7 +47,7 @@ class StepRoute:
 class TorchSampler:
     """Samples from the members of ``bank``.
 
-    ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``top_p`` in (0, 1], ``end_tokens`` end a
+    ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``end_tokens`` end a
     completion (and belong to it), and so do the strings of ``stopper``; ``max_rows`` are decoded at a time,
     ``prefill_tokens`` of prompts are read at a time, and ``prompt_cache_tokens`` kept (None: as many as rows want).
     ``cuda_graphs``: record decoding steps where the base is on a GPU.
@@ -60,7 +60,6 @@ class TorchSampler:
         max_new_tokens: int,
         end_tokens: Sequence[int],
         temperature: float = 1.0,
-        top_p: float = 1.0,
         max_rows: int = 512,
         prefill_tokens: int = 8192,
         pad_id: int = 0,
@@ -72,10 +71,10 @@ class TorchSampler:
     ) -> None:
         if max_new_tokens < 1 or max_rows < 1:
             raise UserError("max_new_tokens and max_rows must be at least 1")
-        if temperature < 0.0 or not 0.0 < top_p <= 1.0:
-            raise UserError("temperature must be at least 0 and top_p in (0, 1]")
+        if temperature < 0.0:
+            raise UserError("temperature must be at least 0")
         self.bank, self.base = bank, bank.base
-        self.max_new_tokens, self.temperature, self.top_p = max_new_tokens, temperature, top_p
+        self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.max_rows, self.prefill_tokens, self.pad_id = max_rows, prefill_tokens, pad_id
         self.prompt_cache_tokens = prompt_cache_tokens
         self.end_tokens = torch.tensor(sorted(set(end_tokens)), dtype=torch.int64, device=self.base.device)
@@ -218,7 +217,7 @@ class TorchSampler:
         noise = decoding.next_noise(rows)
         if self.tempered:
             logits = logits / (decoding.temperature if rows is None else decoding.temperature[rows])[:, None]
-        tokens, logprobs, entropy = draw(logits, noise, self.temperature, self.top_p)
+        tokens, logprobs, entropy = draw(logits, noise, self.temperature)
         decoding.append(rows, tokens, logprobs, entropy, (tokens[:, None] == self.end_tokens).any(dim=1))
 
     def _jobs(self, requests: Sequence[Request]) -> list[Job]:

@@ -34,6 +34,10 @@ T = TypeVar("T")
 
 CONNECT_S = 5.0
 """Seconds in which a connection is made, and in which the list of models arrives."""
+MAX_REQUESTS = 128
+"""Requests under way at each server (ours): each is a prompt with all its samples; the server queues the rest."""
+ANSWER_S = 600.0
+"""Seconds in which a server must answer a request or load an adapter; one that does not counts as lost (ours)."""
 MAX_BYTES = 2**20
 """Longest answer in bytes, but for completions (ours: a list of thousands of adapters has room)."""
 BYTES_A_TOKEN = 1024
@@ -95,12 +99,12 @@ class Server:
         key = os.environ.get(API_KEY)
         self.client = httpx.AsyncClient(
             base_url=self.url,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=config.max_requests),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=MAX_REQUESTS),
             headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
             timeout=httpx.Timeout(None, connect=CONNECT_S),
             trust_env=False,  # the user's own servers: no proxy between
         )
-        self.free = asyncio.Semaphore(config.max_requests)
+        self.free = asyncio.Semaphore(MAX_REQUESTS)
         self.loop = asyncio.new_event_loop()
         Thread(target=self.loop.run_forever, daemon=True).start()
 
@@ -115,7 +119,7 @@ class Server:
     def load(self, name: str, folder: Path) -> str:
         """Load the adapter in ``folder`` under ``name``; return why the server refuses it, or ""."""
         body = {"lora_name": name, "lora_path": str(folder)}
-        status, text = self._run(self._fetch("POST", LOAD, body, self.config.answer_s))
+        status, text = self._run(self._fetch("POST", LOAD, body, ANSWER_S))
         if status in (404, 405) and "detail" in _plain(text):
             raise UserError(
                 f"the server at {self.url} has no {LOAD}: start it with --enable-lora and "
@@ -126,7 +130,7 @@ class Server:
 
     def unload(self, name: str) -> None:
         """Forget an adapter; one that is not there is forgotten already."""
-        self._run(self._fetch("POST", UNLOAD, {"lora_name": name}, self.config.answer_s))
+        self._run(self._fetch("POST", UNLOAD, {"lora_name": name}, ANSWER_S))
 
     def begin(self, body: Mapping[str, Any]) -> Future[list[Sampled]]:
         """Begin a request for completions; cancel the future to give it up."""
@@ -136,7 +140,7 @@ class Server:
         """Return the ``n`` completions that ``body``, a request for completions, asks for."""
         asked = body["n"] * body["max_tokens"] * (1 + body["logprobs"])
         async with self.free:
-            answer = await self._fetch("POST", COMPLETE, body, self.config.answer_s, MAX_BYTES + asked * BYTES_A_TOKEN)
+            answer = await self._fetch("POST", COMPLETE, body, ANSWER_S, MAX_BYTES + asked * BYTES_A_TOKEN)
         told = self._checked(answer, COMPLETE)
         try:
             ordered = sorted(told["choices"], key=lambda choice: choice["index"])

@@ -188,7 +188,7 @@ def _longer_texts(engine: Engine) -> str:
 def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Callable[[str], None]) -> str:
     """Try other temperatures and formats; return the sentence that names the best."""
     config = engine.config
-    chosen = config.propose.temperature, engine.prompt_format.name
+    chosen = config.solve.temperature, engine.prompt_format.name
     say("trying other temperatures and prompt formats")
     asked = list(num_proposals(config.propose))
     shared = [name for name in FRAMES if all(name in kinds()[kind].words for kind in asked) and name != "compact"]
@@ -214,7 +214,7 @@ def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Calla
     temperature, name = setting
     return (
         f"{best} proposals are valid with model.prompt_format = {name} and temperature {temperature} (set "
-        "propose.temperature and solve.temperature)"
+        "solve.temperature)"
     )
 
 
