@@ -14,7 +14,7 @@ from redqueen.population.genotype import flattened
 from redqueen.streams import Streams
 
 EXAMPLES = [Example((3, 4, 5 + i), (6 + i, 7, 8)) for i in range(5)]
-CONFIG = DistillConfig(num_epochs=2, batch_size=2, learning_rate=1e-2, warmup_updates=0)
+CONFIG = DistillConfig(batch_size=2, learning_rate=1e-2, warmup_updates=0)
 
 
 def nats(bank: AdapterBank, slot: int, example: Example) -> torch.Tensor:

@@ -20,6 +20,8 @@ NEVER_SHOWN = "no experiment has shown that it helps"
 CONSTANT = "it is a constant now, as no run changed it"
 
 REMOVED: dict[str, Removed] = {
+    "evaluate.part": Removed("all", "all items are scored; a part is chosen by `redqueen evaluate --data`"),
+    "distill.num_epochs": Removed(2, CONSTANT),
     "learn.kl_to": Removed("base", "the divergence is measured from the base; references were never shown to help"),
     "learn.reference_every_steps": Removed(0, "references were removed"),
     "learn.reference_resets_moments": Removed(False, "references were removed"),

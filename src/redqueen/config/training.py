@@ -138,8 +138,6 @@ class DistillConfig(Section):
     every_steps: int = Field(default=0, ge=0)
     """Steps between distillations, each of which resets every student to an adapter fine-tuned on all verified answers
     so far; 0: none. Ours: STaR and ReST-EM restart from the base in each round."""
-    num_epochs: int = Field(default=2, ge=1)
-    """Times that each answer is used. Ours: measured (experiments/RESULTS.md), with a LoRA of rank 16."""
     batch_size: int = Field(default=48, ge=1)
     """Answers of one update. Ours."""
     learning_rate: float = Field(default=2e-3, gt=0)
@@ -156,9 +154,6 @@ class EvaluateConfig(Section):
     """Steps between evaluations; 0: only before the first step and after the last. Ours: selection ignores it."""
     num_samples: int = Field(default=2, ge=1)
     """Sampled attempts an item; greedy takes one more. Ours: items are many, so few attempts each suffice."""
-    part: Literal["all", "development", "decision"] = "all"
-    """Items that are scored: all, the quarter on which settings may be tried, or the rest, on which nothing is tuned.
-    Ours: the split was made once, by a digest of the names of functions."""
     control: bool = True
     """Score once, before the first step, the bare base with every thought begun in the prompt, where the prompt format
     has thoughts. Ours: what is reached by being told to think was not learned."""

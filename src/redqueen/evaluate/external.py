@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -26,11 +24,6 @@ Requests' seeds depend on the slot too, and what a draw gives on the prompt: sam
 and control, are draws of their own, and differ by chance even where the policies do not."""
 
 
-Part = Literal["all", "development", "decision"]
-DEVELOPMENT_FRAC = 0.25
-"""Share of the clusters of a suite that settings may be tried on; nothing is tuned on the rest (ours)."""
-
-
 @dataclass(frozen=True)
 class Examiner:
     """Scores members on a fixed list of items."""
@@ -43,7 +36,7 @@ class Examiner:
     def of(engine: Engine) -> Examiner:
         """Return the examiner that the config asks for."""
         config = engine.config.evaluate
-        suites = {name: part_of(own, config.part) for name, own in load_suites(engine.config.propose).items()}
+        suites = load_suites(engine.config.propose)
         if 0 < config.max_items < sum(map(len, suites.values())):
             suites = _shared_out(suites, config.max_items, engine.config.propose)
         return Examiner(engine, tuple(item for own in suites.values() for item in own), config.num_samples)
@@ -182,14 +175,3 @@ def _records(name: str, score_: Score) -> list[EvaluationRecord]:
         )
         for (stratum, kind), cell in score_.cells.items()
     ]
-
-
-def is_for_development(cluster: str) -> bool:
-    """Return whether a cluster (tasks made from one function) is for development, by a digest of its name alone."""
-    digest = hashlib.sha256(b"development split\0" + cluster.encode("utf-8", "backslashreplace")).digest()
-    return int.from_bytes(digest[:4], "big") < DEVELOPMENT_FRAC * 2**32
-
-
-def part_of(items: Sequence[Item], part: Part) -> list[Item]:
-    """Return the items of a part, in order."""
-    return [item for item in items if part == "all" or is_for_development(item.cluster) == (part == "development")]

@@ -1,9 +1,9 @@
 """Distillation: a fresh adapter is fine-tuned on the verified answers of all steps.
 
-The loss is the cross-entropy on the tokens of the answer. The answers are used in random order, ``distill.num_epochs``
-times, at a learning rate that rises over ``distill.warmup_updates`` and then falls linearly to zero. The adapter starts
-from the bare base each time, so errors do not accumulate. Log-probabilities are taken at the solver's temperature, as
-for the members; ``learn.kl_weight`` does not apply.
+The loss is the cross-entropy on the tokens of the answer. The answers are used in random order, ``NUM_EPOCHS`` times,
+at a learning rate that rises over ``distill.warmup_updates`` and then falls linearly to zero. The adapter starts from
+the bare base each time, so errors do not accumulate. Log-probabilities are taken at the solver's temperature, as for
+the members; ``learn.kl_weight`` does not apply.
 Source: rejection-sampling fine-tuning (Yuan et al. 2023), restarted from the base in each round as in STaR (Zelikman et
 al. 2022) and ReST-EM (Singh et al. 2023). For the students of a population: ours.
 """
@@ -23,6 +23,10 @@ from redqueen.streams import Streams
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+
+NUM_EPOCHS = 2
+"""Times that each answer is used. Ours: measured (experiments/RESULTS.md), with a LoRA of rank 16."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,8 @@ def fine_tune(
     store.reset(slot, streams.rng_seed)
     rng, rollouts = streams.rng("distill"), [_rollout(slot, one) for one in examples]
     num_batches = -(-len(rollouts) // config.batch_size)
-    num_updates, num_taken, nats = config.num_epochs * num_batches, 0, []
-    for epoch in range(config.num_epochs if rollouts else 0):
+    num_updates, num_taken, nats = NUM_EPOCHS * num_batches, 0, []
+    for epoch in range(NUM_EPOCHS if rollouts else 0):
         order, total = rng.permutation(len(rollouts)), 0.0
         for batch in range(num_batches):
             update = epoch * num_batches + batch
