@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 RUN_DIR ?= runs/maths-0
 NAME ?= verifier
 TEST_WORKERS ?= 2
+TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 
 .PHONY: setup run test test-slow lint reproduce-smoke smollm2 bench cluster-demo docs docs-serve dist check-dist clean
 
@@ -12,7 +13,7 @@ setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml constraints.txt plugins/redqueen-proofs/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,dashboard]" -e plugins/redqueen-proofs
 	touch $@
 
@@ -64,11 +65,15 @@ dist: $(VENV)/.ready
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 
+# The wheel with the pinned, the lowest and the newest releases (/dev/null: no constraints) of all that it needs but torch.
 check-dist: dist
-	rm -rf build/check && mkdir -p build
-	$(PYTHON) -m venv build/check
-	build/check/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
-	build/check/bin/python tests/check_wheel.py
+	mkdir -p build
+	for pins in constraints.txt constraints-lowest.txt /dev/null; do \
+		echo "check-dist: $$pins" && \
+		$(PYTHON) -m venv --clear build/check && \
+		build/check/bin/python -m pip install --quiet --disable-pip-version-check -c $$pins "$(TORCH)" dist/*.whl && \
+		build/check/bin/python tests/check_wheel.py || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

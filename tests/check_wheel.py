@@ -1,13 +1,15 @@
 """What an installed wheel must do by itself, far from any clone: run by the interpreter that it is installed for.
 
-``make check-dist`` runs it in an environment that has nothing but the wheel and its dependencies; the slow test
-``tests/test_dist.py`` in one that borrows the dependencies.
+``make check-dist`` runs it in environments that have nothing but the wheel and its dependencies, at pinned, lowest and
+newest releases; the slow test ``tests/test_dist.py`` in one that borrows the dependencies.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import requires, version
 from pathlib import Path
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -26,6 +28,8 @@ def redqueen(*words: str, cwd: Path) -> str:
 
 
 def main() -> None:
+    needed = [re.split(r"[^\w-]", line)[0] for line in requires("redqueen") or () if "extra ==" not in line]
+    print("python", sys.version.split()[0], *(f"{name} {version(name)}" for name in needed))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         where = "import redqueen, pathlib; print(pathlib.Path(redqueen.__file__).parent)"
@@ -37,6 +41,8 @@ def main() -> None:
         presets = {path.name for path in (package / "presets").glob("*.toml")}
         assert presets == {path.name for path in CONFIGS.glob("*.toml")}, presets
         assert redqueen("--version", cwd=folder).startswith("redqueen ")
+        for command in ((), ("train",), ("export",)):
+            assert "--help" in redqueen(*command, "--help", cwd=folder)
         assert "[population]" in redqueen("train", "smoke", "--dry-run", cwd=folder)
         (folder / "my.toml").write_text(redqueen("init", "smoke", cwd=folder))
         settings = [word for one in SMALL for word in ("--set", one)]

@@ -37,6 +37,15 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert PROJECT["version"] == __version__
 
 
+def test_the_lowest_releases_that_are_tried_are_the_lower_bounds() -> None:
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    tried = dict(line.split("==") for line in lines if not line.startswith("#"))
+    bounds = dict(re.split(r">=|,", name)[:2] for name in PROJECT["dependencies"])
+    assert {name: bound for name, bound in bounds.items() if name != "torch"} == {
+        name: pinned.removesuffix(".0") for name, pinned in tried.items()
+    }
+
+
 @pytest.mark.slow
 def test_the_wheel_carries_presets_types_and_the_embedded_base(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
