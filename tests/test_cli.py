@@ -4,6 +4,8 @@ import html
 import json
 import os
 import shutil
+from importlib.metadata import PackageNotFoundError, metadata, version
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import torch
 from command_line import redqueen, redqueen_afresh
 
 from redqueen import __version__
+from redqueen.commands.doctor import examine
 from redqueen.config import OPERATORS, Config
 
 QUICK = Path(__file__).parent / "quick.toml"
@@ -222,12 +225,38 @@ def test_a_report_can_be_written_anew(quick_run: Path, tmp_path: Path) -> None:
 
 
 def test_the_doctor_says_for_each_thing_whether_it_is_well() -> None:
+    extras = metadata("redqueen").get_all("Provides-Extra", [])
     code, out, _ = redqueen("doctor")
     lines = out.strip().splitlines()
     assert {line[:3] for line in lines} <= {"ok ", "BAD"}
     assert code == (1 if any(line.startswith("BAD") for line in lines) else 0)
-    for name in ("python", "torch", "embedded base", "sandbox"):
+    for name in ("python", "torch", "embedded base: sampled", "sandbox", *map("extra {}: ".format, extras)):
         assert any(f"  {name}" in line for line in lines)
+
+
+def test_the_doctor_names_the_command_for_an_extra_of_which_something_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def without_z3(name: str) -> str:
+        if name == "z3-solver":
+            raise PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr("redqueen.commands.doctor.version", without_z3)
+    lines = list(takewhile(lambda line: line[0] != "cores", examine()))
+    assert ("extra logic", "missing z3-solver: pip install 'redqueen[logic]'", True) in lines
+
+
+def test_the_doctor_fails_in_one_sentence_where_transformers_cannot_be_sampled_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def other_signature(*_: object) -> None:
+        raise TypeError("got an unexpected\nkeyword argument")
+
+    monkeypatch.setattr("redqueen.policy.attention.PrefixCache.store", other_signature)
+    code, out, _ = redqueen("doctor")
+    assert code == 1
+    assert "BAD  embedded base: sampling and learning failed (TypeError: got an unexpected keyword argument)" in out
 
 
 def test_all_operators_that_a_config_may_name_are_listed() -> None:

@@ -270,7 +270,7 @@ def doctor(
     as_json: AsJson = False,
     copy: Annotated[bool, typer.Option("--copy", help="Print one block to paste into a bug report.")] = False,
 ) -> None:
-    """Show what this machine offers: versions, cores, CUDA, the sandbox's protections, the embedded base."""
+    """Show what this machine offers: versions, extras, CUDA, the sandbox; sample and learn one token."""
     from redqueen.commands.doctor import doctor as command
 
     command(as_json, copy)

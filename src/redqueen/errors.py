@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from importlib.metadata import PackageNotFoundError, requires
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,16 +19,8 @@ def command(*words: object) -> str:
 
 
 def how_to_install(extra: str) -> str:
-    """Return the command that installs an extra: by its packages' own names, so that it works from a clone and a wheel.
-
-    (``redqueen[extra]`` would need redqueen itself where pip looks for packages.)
-    """
-    try:
-        lines = [line.partition(";") for line in requires("redqueen") or ()]
-    except PackageNotFoundError:  # only its source is on the path
-        lines = []
-    wanted = [name.strip() for name, _, marker in lines if re.search(rf"extra == ['\"]{extra}['\"]", marker)]
-    return "pip install " + (" ".join(f"'{name}'" for name in wanted) or f"-e '.[{extra}]' (in the clone)")
+    """Return the command that installs an extra of the redqueen that is installed already."""
+    return f"pip install 'redqueen[{extra}]'"
 
 
 def first_fault(error: ValidationError) -> str:

@@ -158,7 +158,7 @@ def test_a_limit_must_leave_something() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("datasets") is not None, reason="the package datasets is installed")
 @pytest.mark.parametrize("suite", sorted(BENCHMARKS))
 def test_without_the_extra_a_suite_from_the_hub_names_the_remedy(suite: str) -> None:
-    with pytest.raises(UserError, match=r"pip install 'datasets.*, or give a file .* by --data"):
+    with pytest.raises(UserError, match=r"pip install 'redqueen\[suites\]', or give a file .* by --data"):
         load_questions(suite)
 
 

@@ -71,7 +71,7 @@ def test_trackio_writes_into_its_own_folder_and_a_resumed_run_goes_on(
 def test_a_package_that_is_missing_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for name in trackers.PACKAGES:
-        with pytest.raises(UserError, match=rf"(?i)run.tracker is {name}, .*pip install '{name}"):
+        with pytest.raises(UserError, match=rf"(?i)run.tracker is {name}, .*pip install 'redqueen\[{name}\]'"):
             require_tracker(config(name))
     require_tracker(config("none"))
 

@@ -1,4 +1,4 @@
-"""``redqueen doctor``: what this machine offers, as lines of (name, value, whether it is as needed)."""
+"""``redqueen doctor``: what this machine offers and whether it can train, as lines of (name, value, is as needed)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import closing
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
 import torch
 import typer
+from packaging.requirements import Requirement
 
 from redqueen.commands.verify import protections
-from redqueen.errors import how_to_install
+from redqueen.config import load_config
+from redqueen.config.presets import presets
+from redqueen.engine import load_adapters
+from redqueen.errors import UserError, how_to_install
+from redqueen.fitting import fit_to_base
+from redqueen.nouns import Request, Rollout
 from redqueen.policy.base import multiplies_bf16
-from redqueen.policy.base_shape import embedded_folder
 
 Line = tuple[str, str, bool]
 
@@ -45,29 +51,66 @@ def doctor(as_json: bool, copy: bool = False) -> None:
 def examine() -> Iterator[Line]:
     """Yield one line for each thing a run depends on."""
     yield "python", platform.python_version(), True
-    for package in ("redqueen", "torch", "transformers", "safetensors", "numpy"):
-        try:
-            yield package, version(package), True
-        except PackageNotFoundError:
-            yield package, "not installed: install it with `make setup`", False
+    yield from _packages()
     yield "cores", str(os.cpu_count()), True
     bf16 = "the processor's own" if multiplies_bf16() else "none of the processor's own (bases run in fp32 on it)"
     yield "products in bfloat16", bf16, True
     yield "CUDA", torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU is used)", True
     free_gb = shutil.disk_usage(Path.cwd()).free / 1e9
     yield "free disk here", f"{free_gb:.1f} GB", free_gb > 1
-    weights = embedded_folder() / "model.safetensors"
-    size = f"{weights.stat().st_size / 1e6:.1f} MB" if weights.exists() else f"missing at {weights}: reinstall redqueen"
-    yield "embedded base", size, weights.exists()
-    yield "HTTP client for vLLM servers", _client(), True
+    yield _training()
     yield from _sandbox()
 
 
-def _client() -> str:
+def _packages() -> Iterator[Line]:
+    """Yield the packages that redqueen needs and its extras, as the metadata of the installed package names them."""
     try:
-        return f"httpx2 {version('httpx2')}"
+        yield "redqueen", version("redqueen"), True
     except PackageNotFoundError:
-        return f"not installed, needed for sampler.kind = vllm alone: {how_to_install('vllm')}"
+        yield "redqueen", "not installed: install it with `make setup`", False
+        return
+    plain: list[Requirement] = []
+    optional: dict[str, list[Requirement]] = {name: [] for name in metadata("redqueen").get_all("Provides-Extra", [])}
+    for need in map(Requirement, requires("redqueen") or ()):
+        extras = [name for name in optional if need.marker and need.marker.evaluate({"extra": name})]
+        for group in [optional[name] for name in extras] or [plain]:
+            group.append(need)
+    for need in plain:
+        found = _installed(need)
+        yield need.name, found or f"not installed at a release that is needed: pip install '{need}'", bool(found)
+    for extra, needs in optional.items():
+        missing = ", ".join(need.name for need in needs if not _installed(need))
+        yield f"extra {extra}", f"missing {missing}: {how_to_install(extra)}" if missing else "installed", True
+
+
+def _installed(need: Requirement) -> str:
+    """Return the installed release of a package where it satisfies ``need``, else an empty string."""
+    try:
+        found = version(need.name)
+    except PackageNotFoundError:
+        return ""
+    return found if need.specifier.contains(found, prereleases=True) else ""
+
+
+def _training() -> Line:
+    """Sample one token from a member on the embedded base and learn from it: what each step of a run does."""
+    name = "embedded base"
+    try:
+        with closing(load_adapters(fit_to_base(load_config(presets()["smoke"])).config)) as adapters:
+            prompt = tuple(adapters.tokenizer("def f(a):")["input_ids"])
+            [[sampled]] = adapters.sampler(1.0, 1, ()).sample([Request(0, prompt, 1, 0)])
+            [stats] = adapters.learner.update([Rollout(0, prompt, (sampled,), (1.0,))])
+    except UserError as error:
+        return name, str(error), False
+    except Exception as error:  # an incompatible release of a dependency may fail in any way
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        return (
+            name,
+            f"sampling and learning failed ({why}): install the releases that constraints.txt in the repository names",
+            False,
+        )
+    said = "sampled and learned one token" if stats.stepped else "the gradient of one token is not finite: report it"
+    return name, said, stats.stepped
 
 
 def _sandbox() -> Iterator[Line]:
