@@ -11,7 +11,7 @@ from scripted import Reply, Table, Teacher, config_of, half, open_table, right, 
 from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner
-from redqueen.evolve.merge import MERGED, mean_of
+from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.loop import play_step
 from redqueen.population.genotype import distance, norm
 from redqueen.run.product import choose_product, merged_in_place

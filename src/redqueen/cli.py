@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from redqueen import __version__
-from redqueen.commands import completion
 from redqueen.commands.ending import run_to_exit
 
 app = typer.Typer(
@@ -23,7 +22,7 @@ app = typer.Typer(
 
 RunDir = Annotated[Path, typer.Argument(help="A run directory, as `redqueen train` made it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Kind = Annotated[str, typer.Option(help="Only tasks of this kind.", autocompletion=completion.kinds)]
+Kind = Annotated[str, typer.Option(help="Only tasks of this kind.")]
 MinSolved = Annotated[float | None, typer.Option(help="Least share of right attempts, 0 to 1.")]
 MaxSolved = Annotated[float | None, typer.Option(help="Greatest share of right attempts, 0 to 1.")]
 Workers = Annotated[int, typer.Option(help="Programs at a time.")]
@@ -36,7 +35,7 @@ AllowWeak = Annotated[bool, typer.Option("--allow-weak", help="Run even without 
 Cluster = Annotated[str | None, typer.Option("--cluster", help="A Ray cluster for the shards: HOST:PORT, or auto.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", help="section.field=value; may be repeated.", autocompletion=completion.fields),
+    typer.Option("--set", help="section.field=value; may be repeated."),
 ]
 
 
@@ -75,9 +74,7 @@ def _options(
 
 @app.command()
 def train(
-    config: Annotated[
-        Path | None, typer.Argument(help="A TOML file, or a preset such as smoke.", autocompletion=completion.presets)
-    ] = None,
+    config: Annotated[Path | None, typer.Argument(help="A TOML file, or a preset such as smoke.")] = None,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Folder to make; default runs/NAME-SEED.")] = None,
     set_: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
@@ -91,9 +88,7 @@ def train(
 
 @app.command()
 def init(
-    preset: Annotated[
-        str, typer.Argument(help="Whose values; default: none's.", autocompletion=completion.presets)
-    ] = "",
+    preset: Annotated[str, typer.Argument(help="Whose values; default: none's.")] = "",
 ) -> None:
     """Print a config with every field explained: `redqueen init smoke > my.toml`."""
     from redqueen.commands.init import config_text
@@ -120,9 +115,7 @@ def report(
     run_dirs: Annotated[list[Path], typer.Argument(help="One run directory, or several to compare.")],
     out: Annotated[Path | None, typer.Option("--out", help="File to write; default: report.html in the first.")] = None,
     format_: Annotated[str, typer.Option("--format", help="Of a table: csv or parquet.")] = "",
-    table: Annotated[
-        str, typer.Option("--table", help="Write this table instead, e.g. task.", autocompletion=completion.tables)
-    ] = "",
+    table: Annotated[str, typer.Option("--table", help="Write this table instead, e.g. task.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Write the report of one or several runs, or export one table of their journals."""
@@ -226,7 +219,6 @@ def export(
         typer.Option(
             "--member",
             help="A member of the newest checkpoint, e.g. S1; default: the run's product.",
-            autocompletion=completion.members,
         ),
     ] = "",
     merge: Annotated[bool, typer.Option("--merge", help="Write a whole model, the adapter merged into it.")] = False,
@@ -238,20 +230,6 @@ def export(
     from redqueen.commands.export import export_member
 
     print(export_member(run_dir, member, out, merge, merged_students))
-
-
-@app.command()
-def push(
-    folder: Annotated[Path, typer.Argument(help="A folder that `redqueen export` made.")],
-    repo: Annotated[str, typer.Option("--repo", help="Where to: owner/name on the hub; created if it is missing.")],
-    private: Annotated[bool, typer.Option("--private", help="Make the repository private.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be sent, and stop.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Send an exported member to the Hugging Face hub (log in first: `hf auth login`, or set HF_TOKEN)."""
-    from redqueen.commands.push import push as command
-
-    command(folder, repo, private, dry_run, as_json)
 
 
 @app.command()
@@ -322,9 +300,7 @@ def operators(as_json: AsJson = False) -> None:
 
 @app.command()
 def breed(
-    operator: Annotated[
-        str, typer.Option(help="An id from `redqueen operators`.", autocompletion=completion.operators)
-    ],
+    operator: Annotated[str, typer.Option(help="An id from `redqueen operators`.")],
     parents: Annotated[list[Path], typer.Option(help="PEFT folders: repeat the flag for two parents.")],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
@@ -346,7 +322,6 @@ def evaluate(
         str,
         typer.Option(
             help="mini, maths, logic, humaneval... (an unknown one lists all).",
-            autocompletion=completion.suites,
         ),
     ] = "",
     data: Annotated[

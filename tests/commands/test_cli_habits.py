@@ -46,25 +46,6 @@ def test_the_shell_completes_commands_and_options() -> None:
     assert complete("redqueen replay --ju") == ["--judge"]
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("redqueen train smok", ["smoke"]),
-        ("redqueen init pop", ["population"]),
-        ("redqueen train --set run.num_s", ["run.num_steps="]),
-        ("redqueen breed --operator lin", ["linear_0_5"]),
-        ("redqueen evaluate base --suite human", ["humaneval", "humaneval+"]),
-        ("redqueen play RUN --kind code_f", ["code_f"]),
-        ("redqueen report RUN --table tas", ["task"]),
-        ("redqueen export RUN --member S", ["S1"]),
-        ("redqueen export nowhere --member S", []),
-    ],
-)
-def test_the_shell_completes_values(words: str, offered: list[str], tmp_path: Path) -> None:
-    folder = write_task_run(tmp_path / "small")
-    assert complete(words.replace("RUN", str(folder))) == offered
-
-
 def test_the_package_is_a_command_too() -> None:
     done = subprocess.run([sys.executable, "-m", "redqueen", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"redqueen {__version__}\n"

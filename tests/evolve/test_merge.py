@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from redqueen.evolve.merge import mean_of
+from redqueen.evolve.spectrum import mean_of
 from redqueen.population.genotype import Genotype
 
 SHAPES = {"layers.0.q": (7, 6), "layers.1.q": (7, 6), "layers.0.up": (9, 5)}

@@ -13,7 +13,7 @@ from cut_run import play
 from redqueen.commands.export import export_member, sources_of
 from redqueen.commands.report import report
 from redqueen.errors import UserError
-from redqueen.evolve.merge import MERGED, mean_of
+from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.journal import Journal
 from redqueen.journal.records import CHOSEN, DISTILLED, SHARE
 from redqueen.nouns import Individual, Rating

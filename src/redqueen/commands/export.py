@@ -12,7 +12,7 @@ import torch
 from redqueen.config import EMBEDDED, Config
 from redqueen.engine import build_bank, load_base
 from redqueen.errors import UserError, command
-from redqueen.evolve.merge import MERGED, mean_of
+from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.files import making_folder, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.records import DISTILLED

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from redqueen.domains.domain import Item
 from redqueen.errors import UserError, how_to_install
+from redqueen.nouns import Task
 
 LARGEST = 1e100
 """A number beyond is no field of an item (ours)."""
@@ -148,3 +150,15 @@ def _row(where: str, fields: object) -> Row:
     if not isinstance(fields, dict):
         raise UserError(f"{where}: expected an object with the fields of an item")
     return Row(where, fields)
+
+
+def load_frozen(folder: Path, kind: str) -> list[Item]:
+    """Load the suites that ``folder/CHECKSUMS`` lists: each line has ``id`` ("suite/name"), ``level``, ``code`` and
+    ``output``. Raises UserError when a file is missing, has changed, or cannot be read.
+    """
+    items: list[Item] = []
+    for row in (row for path in frozen_files(folder) for row in rows_of_file(path)):
+        item_id = row.text("id")
+        task = Task(item_id, "", "", kind, row.text("code"), ("",), (row.text("output"),))
+        items.append(Item(item_id, item_id, f"{item_id.split('/')[0]}/{row.text('level')}", kind, task))
+    return items

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from redqueen.population.genotype import Factors, Genotype, gram_of_rows
+from redqueen.population.genotype import Factors, Genotype, clone, gram_of_rows, on_cpu, same_shape
 
 MAX_STACK_NUMEL = 4_000_000
 """Entries of the larger factor in one stack; also fixes how random draws are laid out, so a seed depends on it."""
@@ -301,3 +301,28 @@ def _signs(parts: Sequence[Factors], u: Tensor) -> Tensor:
     weights = 0.5 + (index * 0.6180339887498949) % 1.0
     sums = torch.cat([weights.to(b.dtype) @ b for _, b in parts], dim=1).double()
     return torch.where((sums[:, None, :] @ u).squeeze(1) < 0, -1.0, 1.0).double()
+
+
+MERGED = "merged"
+"""The name of the students' mean, as a candidate for the run's product."""
+
+
+def mean_of(genotypes: Sequence[Genotype]) -> Genotype:
+    """Return the mean dW of one or more adapters, cut to their rank; of one its copy.
+
+    [B1 .. Bn] [A1; ..; An] / n is exact at rank n r and is cut by SVD. Source: WARP (Rame et al. 2024); the cut is ours.
+    Raises ValueError unless all have the same modules, rank and alpha.
+    """
+    if not genotypes or not all(same_shape(genotypes[0], other) for other in genotypes[1:]):
+        raise ValueError("a mean needs adapters of the same modules, shapes, rank and alpha")
+    if len(genotypes) == 1:
+        return clone(genotypes[0])
+    rng = torch.Generator().manual_seed(0)  # for the rows of dead components, which leave dW as it is
+
+    def change(names: Names, stacked: list[Factors]) -> Factors:
+        bases = joint(stacked)
+        core = torch.stack(bases.cores).mean(dim=0)
+        return revived(*balanced(cut(bases, core, stacked[0][0].shape[1])[0]), rng)
+
+    with torch.no_grad():
+        return map_stacks([on_cpu(genotype) for genotype in genotypes], change)

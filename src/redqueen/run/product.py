@@ -17,8 +17,8 @@ from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner, member_records
 from redqueen.evaluate.fitness_suite import Score
-from redqueen.evolve.merge import MERGED, mean_of
 from redqueen.evolve.probe import prober_of
+from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.journal import EvaluationRecord
 from redqueen.journal.records import CHOSEN, DISTILLED, PRODUCT, SHARE
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune

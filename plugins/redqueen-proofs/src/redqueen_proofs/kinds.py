@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from redqueen.domains.domain import Domain, Shown, TaskKind, plain_task
-from redqueen.domains.frozen import load_frozen
+from redqueen.domains.rows import load_frozen
 from redqueen.nouns import Task
 from redqueen_proofs import measures, prompts_chat, prompts_compact
 from redqueen_proofs.calculus import read_proof

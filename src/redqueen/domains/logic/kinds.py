@@ -10,10 +10,10 @@ from pathlib import Path
 
 from redqueen.config import Config
 from redqueen.domains.domain import Domain, Shown, TaskKind, task_with_truth
-from redqueen.domains.frozen import load_frozen
 from redqueen.domains.logic import measures, prompts_chat, prompts_compact
 from redqueen.domains.logic.checking import check_puzzle, grade_assignment, is_solution, read_values
 from redqueen.domains.logic.language import read_puzzle
+from redqueen.domains.rows import load_frozen
 from redqueen.errors import UserError, how_to_install
 from redqueen.nouns import Task
 
