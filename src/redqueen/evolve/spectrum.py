@@ -310,7 +310,7 @@ MERGED = "merged"
 def mean_of(genotypes: Sequence[Genotype]) -> Genotype:
     """Return the mean dW of one or more adapters, cut to their rank; of one its copy.
 
-    [B1 .. Bn] [A1; ..; An] / n is exact at rank n r and is cut by SVD. Source: WARP (Rame et al. 2024); the cut is ours.
+    [B1 .. Bn] [A1; ..; An] / n is exact at rank n r, then cut. Source: WARP (Rame et al. 2024); the cut is ours.
     Raises ValueError unless all have the same modules, rank and alpha.
     """
     if not genotypes or not all(same_shape(genotypes[0], other) for other in genotypes[1:]):
