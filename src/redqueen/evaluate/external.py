@@ -36,7 +36,7 @@ class Examiner:
     def of(engine: Engine) -> Examiner:
         """Return the examiner that the config asks for."""
         config = engine.config.evaluate
-        suites = load_suites(engine.config.propose)
+        suites = {name: list(own) for name, own in load_suites(engine.config.propose).items()}
         if 0 < config.max_items < sum(map(len, suites.values())):
             suites = _shared_out(suites, config.max_items, engine.config.propose)
         return Examiner(engine, tuple(item for own in suites.values() for item in own), config.num_samples)
