@@ -47,7 +47,7 @@ def code_of(card: Path) -> str:
 
 
 def test_siblings_of_one_run_breed_and_the_child_is_evaluated(siblings: list[Path], tmp_path: Path) -> None:
-    breed_folders("X2", siblings, "delta", 0, None, tmp_path / "child")
+    breed_folders("X2", siblings, 0, None, tmp_path / "child")
     child = read_adapter(tmp_path / "child")
     assert child.base_sha256 == weights_sha256(embedded_folder())
     with open_examination(str(tmp_path / "child"), SHORT) as examination:
@@ -74,12 +74,12 @@ def test_adapters_are_compared_by_the_weights_of_their_bases_and_not_by_names(
     renamed = shutil.copytree(siblings[1], tmp_path / "renamed")
     fields = json.loads((renamed / "adapter_config.json").read_text()) | {"base_model_name_or_path": "elsewhere/base"}
     (renamed / "adapter_config.json").write_text(json.dumps(fields))
-    breed_folders("X2", [siblings[0], renamed], "delta", 0, None, tmp_path / "child")
+    breed_folders("X2", [siblings[0], renamed], 0, None, tmp_path / "child")
     foreign = shutil.copytree(siblings[1], tmp_path / "foreign")
     tensors = load_file(foreign / WEIGHTS_FILE)
     save_file(tensors, foreign / WEIGHTS_FILE, metadata={"format": "pt", BASE_SHA256: "0" * 64})
     with pytest.raises(UserError, match=r"weights 000000000000\); only adapters of one base can be crossed"):
-        breed_folders("X2", [siblings[0], foreign], "delta", 0, None, tmp_path / "none")
+        breed_folders("X2", [siblings[0], foreign], 0, None, tmp_path / "none")
 
 
 def test_an_export_of_earlier_versions_breeds_by_the_base_that_lies_beside_it(
@@ -94,7 +94,7 @@ def test_an_export_of_earlier_versions_breeds_by_the_base_that_lies_beside_it(
         fields["base_model_name_or_path"] = f"exports/{sibling.name}/base"
         (folder / "adapter_config.json").write_text(json.dumps(fields))
         old.append(folder)
-    breed_folders("X2", old, "delta", 0, None, tmp_path / "child")
+    breed_folders("X2", old, 0, None, tmp_path / "child")
     assert read_adapter(tmp_path / "child").base_sha256 == weights_sha256(embedded_folder())
 
 

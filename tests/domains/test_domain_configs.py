@@ -7,7 +7,6 @@ import pytest
 from redqueen.config import load_config
 from redqueen.domains.prompt_format import choose_format
 from redqueen.domains.registry import num_proposals
-from redqueen.experiment.plan import load_experiment
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = {
@@ -24,9 +23,3 @@ def test_a_config_asks_for_whole_prompts_of_each_kind(name: str) -> None:
     assert wanted == EXPECTED[name]
     assert all(num % config.propose.num_per_prompt == 0 for num in wanted.values())
     assert choose_format(config).name == "compact"
-
-
-def test_the_arms_of_the_mixture_write_equally_many_proposals() -> None:
-    plan = load_experiment(ROOT / "experiments" / "mixture.toml")
-    asked = {run.arm: sum(num_proposals(run.config.propose).values()) for run in plan.runs}
-    assert len(asked) == 4 and set(asked.values()) == {144}

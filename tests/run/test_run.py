@@ -193,7 +193,7 @@ def test_external_fitness_is_written_for_the_base_first_and_for_the_students_at_
     assert {(e["step"], e["individual"]) for e in whole} == {
         (0, "base"),
         (0, "control"),
-        *((STEPS[-1], name) for name in (*last, "students", "change", "product")),
+        *((STEPS[-1], name) for name in (*last, "students", "change", "product", "gain")),
     }
     assert {e["mode"] for e in whole} == {"sampled", "greedy"}
     assert {e["num_items"] for e in whole} == {12}

@@ -76,9 +76,9 @@ def test_every_generation_has_its_check_up(journal: Journal) -> None:
         assert row["student_weight_diversity"] is None or row["student_weight_diversity"] >= 0
 
 
-def test_the_report_shows_the_check_ups_and_the_family_tree(run: Path, tmp_path: Path) -> None:
+def test_the_report_shows_the_check_ups(run: Path, tmp_path: Path) -> None:
     page = write_report([run], tmp_path / "report.html").read_text()
-    assert "Health of the co-evolution" in page and "Family tree" in page
+    assert "Health of the co-evolution" in page
 
 
 @pytest.mark.parametrize("step", [pytest.param(2, marks=pytest.mark.slow), 4])

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from redqueen.commands.verify import protections
 from redqueen.config import load_config
-from redqueen.config.presets import presets
+from redqueen.config.load import presets
 from redqueen.engine import load_adapters
 from redqueen.errors import UserError, how_to_install
 from redqueen.fitting import fit_to_base

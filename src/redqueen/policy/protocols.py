@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Protocol
 
 from redqueen.nouns import Completion, Request, Rollout, Tuning, UpdateStats
-from redqueen.population.genotype import Genotype
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from redqueen.population.genotype import Genotype
 
 
 class Sampler(Protocol):
