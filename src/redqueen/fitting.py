@@ -13,7 +13,6 @@ from typing import Any
 from redqueen.config import EMBEDDED, Config, parse_config
 from redqueen.domains.registry import kinds, num_proposals
 from redqueen.policy.base_shape import base_shape, has_chat_template
-from redqueen.policy.gguf import how_read
 
 CHAT_PARAMETERS = 1_000_000_000
 """Smaller models are asked by examples even when they are chat models: of 48 proposals of a model of 135 million in the
@@ -107,7 +106,7 @@ def fit_to_base(config: Config) -> Fitted:
         parameters = _num_parameters(name)
         size = f"{parameters / 1e6:,.0f} million parameters" if parameters else "not on this machine yet"
         chosen, why = _choose_format(config, parameters)
-        reasons = [why, read] if (read := how_read(name)) else [why]
+        reasons = [why]
         by_size = next(defaults for most, defaults in BY_PARAMETERS if (parameters or 7e9) <= most)
         wanted = [by_size, BY_FORMAT.get(chosen, {}), _temperature(config, chosen, parameters)]
         # A conversation is long: the cache of so many rows would be large.

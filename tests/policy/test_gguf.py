@@ -1,17 +1,24 @@
-"""A GGUF file is a base: unpacked once, into a cache that has a name, and read from there."""
+"""A GGUF file is a base: transformers reads and dequantises it."""
 
+import hashlib
 from pathlib import Path
 
 import gguf
 import numpy as np
 import pytest
 import torch
+from tiny_models import tiny_bank
 from transformers import AutoModelForCausalLM
 
+from redqueen.commands.export import write_merged
+from redqueen.config.training import LearnConfig
 from redqueen.engine import load_base
 from redqueen.errors import UserError
-from redqueen.policy.base_shape import base_shape
-from redqueen.policy.gguf import CACHE_VARIABLE, cache_folder, gguf_file, how_read, unpack
+from redqueen.learn.torch_learner import TorchLearner
+from redqueen.nouns import Request, Rollout
+from redqueen.policy.base_shape import BaseIdentity, base_shape, identify_base
+from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.report.model_card import _loading
 
 WIDTH, INNER, LAYERS, HEADS = 64, 128, 2, 4
 LETTERS = [chr(ord("a") + i) for i in range(26)]
@@ -68,67 +75,54 @@ def file(tmp_path_factory: pytest.TempPathFactory, weights: dict[str, np.ndarray
     return path
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    return tmp_path
-
-
-def test_the_shape_is_read_from_the_header_and_nothing_is_written(file: Path, cache: Path) -> None:
+def test_the_shape_is_read_from_the_header(file: Path) -> None:
     shape = base_shape(str(file))
     assert shape is not None and (shape["hidden_size"], shape["num_hidden_layers"]) == (WIDTH, LAYERS)
-    assert list(cache.iterdir()) == []
-    assert f"will be unpacked once (dequantised to bfloat16) into {cache}" in how_read(str(file))
 
 
-def test_weights_are_those_of_the_file_up_to_its_rounding(
-    file: Path, cache: Path, weights: dict[str, np.ndarray]
-) -> None:
+def test_weights_are_those_of_the_file_up_to_its_rounding(file: Path, weights: dict[str, np.ndarray]) -> None:
     model, tokenizer = load_base(str(file))
     assert model.dtype == torch.bfloat16 and tokenizer.eos_token == "</s>"
     down = model.model.layers[1].mlp.down_proj.weight.float().detach().numpy()
     assert np.abs(down - weights["blk.1.ffn_down.weight"]).max() < 0.01
-    assert "was unpacked" in how_read(str(file))
 
 
-def test_a_folder_with_one_such_file_means_the_file_and_the_second_time_reads_the_cache(
-    file: Path, cache: Path
-) -> None:
-    first, _ = load_base(str(file.parent))
-    written = cache_folder(file) / "model.safetensors"
-    before = written.stat().st_mtime_ns
-    again, _ = load_base(str(file))
-    assert written.stat().st_mtime_ns == before
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), again.parameters(), strict=True))
-    assert AutoModelForCausalLM.from_pretrained(cache_folder(file)).config.vocab_size == len(VOCABULARY)
+def test_a_member_on_it_is_sampled_trained_and_merged_into_a_plain_model(file: Path, tmp_path: Path) -> None:
+    model, tokenizer = load_base(str(file))
+    bank = tiny_bank(model=model, num_members=1)
+    [[written]] = TorchSampler(bank, 4, [tokenizer.eos_token_id]).sample([Request(0, (5, 6, 7), 1, 0)])
+    learner = TorchLearner(bank, LearnConfig(), temperature=1.0, pad_id=0)
+    [stats] = learner.update([Rollout(0, (5, 6, 7), (written,), (1.0,))])
+    assert stats.stepped
+    write_merged(str(file), bank.genotype(0), tmp_path / "merged")
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "merged", dtype="auto")
+    assert merged.config.vocab_size == len(VOCABULARY) and merged.dtype == torch.bfloat16
+    assert not torch.equal(
+        merged.model.layers[0].mlp.up_proj.weight, load_base(str(file))[0].model.layers[0].mlp.up_proj.weight
+    )
 
 
-def test_another_file_of_the_same_name_has_another_place(file: Path, tmp_path: Path, cache: Path) -> None:
-    other = tmp_path / file.name
-    data = file.read_bytes()
-    for at in (len(data) - 1, len(data) // 2):  # also one module in its middle
-        other.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        assert cache_folder(other) != cache_folder(file)
+def test_its_identity_is_the_digest_of_the_file_and_the_card_of_an_adapter_loads_it(file: Path) -> None:
+    identity = identify_base(str(file))
+    assert identity == BaseIdentity(str(file.resolve()), hashlib.sha256(file.read_bytes()).hexdigest())
+    code = _loading(identity.name, merged=False).partition("model =")[0].replace("from peft import PeftModel", "")
+    found: dict = {}
+    exec(code, found)
+    expected, _ = load_base(str(file))
+    pairs = zip(found["base"].parameters(), expected.parameters(), strict=True)
+    assert all(torch.allclose(a.float(), b.float(), atol=0.01) for a, b in pairs)
 
 
-def test_a_damaged_file_and_a_folder_with_several_are_refused(tmp_path: Path, cache: Path) -> None:
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "one.gguf").write_bytes(b"GGUF" + bytes(60))
     with pytest.raises(UserError, match=r"one\.gguf cannot be read as a GGUF model"):
         load_base(str(tmp_path / "one.gguf"))
-    (tmp_path / "two.gguf").write_bytes(b"")
-    with pytest.raises(UserError, match="has 2 GGUF files: name one of them"):
-        gguf_file(str(tmp_path))
 
 
-def test_without_the_package_the_extra_is_named(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redqueen.policy.gguf.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"the package that reads it is missing: pip install .*gguf"):
-        unpack(file, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_model_that_another_process_has_just_unpacked_is_taken(file: Path, tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "config.json").write_text("{}")
-    unpack(file, tmp_path / "there")
-    assert (tmp_path / "there" / "config.json").read_text() == "{}"
+@pytest.mark.parametrize("package", ["gguf", "accelerate"])
+def test_without_a_package_that_reads_it_the_extra_is_named(
+    package: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redqueen.policy.base_shape.find_spec", lambda name: None if name == package else name)
+    with pytest.raises(UserError, match=rf"is a GGUF file, which needs {package}: pip install 'redqueen\[gguf\]'"):
+        load_base(str(file))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
-from redqueen.policy.base_shape import EMBEDDED_ID, OWN_BASE, embedded_folder, weights_sha256
+from redqueen.policy.base_shape import EMBEDDED_ID, OWN_BASE, embedded_folder, is_gguf, weights_sha256
 from redqueen.population.peft import Adapter
 
 
@@ -41,8 +41,8 @@ def base_sha256(adapter: Adapter) -> str:
     if adapter.base_sha256:
         return adapter.base_sha256
     # The name is out of a file and of any length: os.path says False where Path raises.
-    folders = [adapter.folder / OWN_BASE, *([Path(base_name(adapter))] if base_name(adapter) else [])]
-    return next((weights_sha256(folder) for folder in folders if os.path.isdir(folder)), "")
+    bases = [adapter.folder / OWN_BASE, *([Path(base_name(adapter))] if base_name(adapter) else [])]
+    return next((weights_sha256(base) for base in bases if os.path.isdir(base) or is_gguf(str(base))), "")
 
 
 def same_base(one: Adapter, other: Adapter) -> bool:

@@ -57,8 +57,8 @@ class ModelConfig(Section):
     """The frozen base."""
 
     base: str = EMBEDDED
-    """``embedded``, a model folder, a GGUF file or a folder with one, or a name on the hub. Ours: runs without a
-    download; the paper has Qwen2.5-Coder-7B, as in ``configs/paper-7b.toml``."""
+    """``embedded``, a model folder, a GGUF file, or a name on the hub. Ours: runs without a download; the paper
+    has Qwen2.5-Coder-7B, as in ``configs/paper-7b.toml``."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
     """Precision of the base's products; auto: bf16 on a GPU and on a processor that has instructions for it, else fp32,
     and a run keeps what it began with. Ours: whichever is fast (bench/results/precision.md); adapters and moments are

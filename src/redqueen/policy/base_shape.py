@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from redqueen import __version__
 from redqueen.config import EMBEDDED
-from redqueen.errors import UserError
+from redqueen.errors import UserError, how_to_install
 from redqueen.files import open_plain
-from redqueen.policy.gguf import gguf_file, shape_of, unpacked
 
 EMBEDDED_ID = f"{EMBEDDED}@"
 """How the name of an embedded base begins; the version of redqueen that shipped it follows."""
 
 OWN_BASE = "base"
 """The folder beside an adapter of the embedded base that holds that base."""
+
+DEQUANTIZED = {"quant_method": "gguf", "dequantize": True}
+"""What transformers is told for a GGUF file: members need plain matrices. Rounding by its few bits a weight stays."""
 
 MAX_SHARD_BYTES = 256 << 30
 
@@ -35,24 +39,21 @@ class BaseIdentity:
 
 
 def identify_base(base: str) -> BaseIdentity:
-    """Return the identity of ``model.base``: embedded, a folder or GGUF file (the folder it is unpacked into), or a
-    name on the hub."""
+    """Return the identity of ``model.base``: embedded, a folder, a GGUF file, or a name on the hub."""
     if base == EMBEDDED:
         return BaseIdentity(f"{EMBEDDED_ID}{__version__}", weights_sha256(embedded_folder()))
-    if gguf_file(base) is not None:
-        base = model_source(base)
-    if Path(base).is_dir():
+    if Path(base).is_dir() or is_gguf(base):
         return BaseIdentity(str(Path(base).resolve()), weights_sha256(Path(base)))
     folder = _cached(base)
     return BaseIdentity(base, weights_sha256(folder) if folder else "")
 
 
-def weights_sha256(folder: Path) -> str:
-    """Return the SHA-256 of a model folder's weights: of the one file, or of all shards' hashes in the order of names.
+def weights_sha256(model: Path) -> str:
+    """Return the SHA-256 of a model's weights: of the one file, or of all shards' hashes in the order of names.
 
-    "" when the folder holds no safetensors. Raises UserError for a file that is none.
+    ``model`` is a folder or a GGUF file. "" when a folder holds no safetensors. Raises UserError for a special file.
     """
-    hashes = [_sha256(path) for path in sorted(folder.glob("*.safetensors"))]
+    hashes = [_sha256(path) for path in ([model] if is_gguf(str(model)) else sorted(model.glob("*.safetensors")))]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest() if hashes else ""
 
 
@@ -77,30 +78,43 @@ def embedded_folder() -> Path:
     return Path(__file__).parent.parent / "embedded_base"
 
 
-def model_source(name: str) -> str:
-    """Return what transformers loads for ``model.base``: a folder or a name on the hub. A GGUF file is unpacked first.
+def is_gguf(name: str) -> bool:
+    """Tell whether ``model.base`` is a GGUF file."""
+    return name.lower().endswith(".gguf") and os.path.isfile(name)  # Path raises for a name that is too long
 
-    Raises UserError for a path to nothing, and as ``gguf.unpack`` does.
-    """
+
+def model_source(name: str) -> str:
+    """Return the folder, GGUF file or hub name that ``model.base`` means. Raises UserError for a path to nothing."""
     if name == EMBEDDED:
         return str(embedded_folder())
-    file = gguf_file(name)
-    if file is not None:
-        return str(unpacked(file))
-    refuse_missing_folder(name)
+    if not is_gguf(name):
+        refuse_missing_folder(name)
     return name
+
+
+def pretrained(name: str) -> dict[str, Any]:
+    """Return the arguments of transformers' ``from_pretrained`` that mean ``model.base``. Code in a model is never run.
+
+    Raises UserError for a path to nothing, and for a GGUF file when a package that reads it is missing.
+    """
+    source = Path(model_source(name))
+    if not is_gguf(name):
+        return {"pretrained_model_name_or_path": str(source), "trust_remote_code": False}
+    if missing := [package for package in ("gguf", "accelerate") if find_spec(package) is None]:
+        raise UserError(f"model.base {name} is a GGUF file, which needs {missing[0]}: {how_to_install('gguf')}")
+    return {"pretrained_model_name_or_path": str(source.parent), "gguf_file": source.name, "trust_remote_code": False}
 
 
 def base_shape(name: str) -> dict[str, Any] | None:
     """Return the model's config.json: embedded, in a folder, or in the local cache of the hub (None: not there yet).
 
-    For a GGUF file it is made of the file's header; nothing is unpacked for that.
+    For a GGUF file it is made of the file's header.
 
     Raises UserError when ``name`` is no folder of a model and cannot be a name on the hub, and when the model was made
     for something else than to continue a text.
     """
-    if (file := gguf_file(name)) is not None:
-        return shape_of(file)
+    if is_gguf(name):
+        return _shape_of_gguf(name)
     folder = Path(model_source(name))
     if folder.is_dir():
         path = folder / "config.json"
@@ -141,7 +155,7 @@ def has_chat_template(name: str) -> bool:
 
     Raises as ``base_shape`` does.
     """
-    if gguf_file(name) is not None:
+    if is_gguf(name):
         return True
     folder = Path(model_source(name))
     if folder.is_dir():
@@ -154,6 +168,17 @@ def has_chat_template(name: str) -> bool:
     return any(path.is_file() and (path.suffix == ".jinja" or "chat_template" in _read(path)) for path in found)
 
 
+def _shape_of_gguf(name: str) -> dict[str, Any]:
+    from transformers import AutoConfig
+
+    source = pretrained(name)
+    try:
+        return dict(AutoConfig.from_pretrained(**source).to_dict())
+    except Exception as error:  # a damaged file fails in many ways
+        first = [*str(error).strip().splitlines(), type(error).__name__][0]
+        raise UserError(f"{name} cannot be read as a GGUF model ({first}): give a model folder or a hub name") from None
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -164,9 +189,8 @@ def _read(path: Path) -> dict[str, Any]:
 def refuse_missing_folder(name: str) -> None:
     """Raise UserError for a name that is a path and no hub name (``owner/model``), when no folder is there."""
     if Path(name).is_file():
-        what = "a GGUF file, whose weights are packed for inference" if name.lower().endswith(".gguf") else "a file"
         raise UserError(
-            f"model.base {name} is {what}: give the Hugging Face folder that it was made from (config.json, "
+            f"model.base {name} is a file: give the Hugging Face folder that it was made from (config.json, "
             "safetensors, tokenizer), or its name on the hub"
         )
     if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).is_dir():

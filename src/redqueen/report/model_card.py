@@ -10,7 +10,7 @@ from redqueen import __version__
 from redqueen.display import literal, markdown_table
 from redqueen.journal.records import ALL, BASE, CONTROL, DISTILLED, PRODUCT
 from redqueen.journal.write import Row
-from redqueen.policy.base_shape import EMBEDDED_ID, OWN_BASE, BaseIdentity
+from redqueen.policy.base_shape import DEQUANTIZED, EMBEDDED_ID, OWN_BASE, BaseIdentity
 from redqueen.report.summary import product_name
 from redqueen.report.view import read_run
 
@@ -20,7 +20,7 @@ LOAD_ADAPTER = """from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 folder = "."  # where this card is; of a repository on the hub: huggingface_hub.snapshot_download("owner/name")
-base = AutoModelForCausalLM.from_pretrained({base})
+base = AutoModelForCausalLM.from_pretrained({base}{options})
 tokenizer = AutoTokenizer.from_pretrained({base})
 model = PeftModel.from_pretrained(base, folder)"""
 
@@ -85,8 +85,11 @@ def _head(base: str, merged: bool) -> str:
 def _loading(base: str, merged: bool) -> str:
     if merged:
         return LOAD_MERGED
+    if base.lower().endswith(".gguf"):
+        file = f"{json.dumps(str(Path(base).parent))}, gguf_file={json.dumps(Path(base).name)}"
+        return LOAD_ADAPTER.format(base=file, options=f", quantization_config={DEQUANTIZED}")
     own = base.startswith(EMBEDDED_ID)
-    return LOAD_ADAPTER.format(base=f'f"{{folder}}/{OWN_BASE}"' if own else json.dumps(base))
+    return LOAD_ADAPTER.format(base=f'f"{{folder}}/{OWN_BASE}"' if own else json.dumps(base), options="")
 
 
 def _rating_text(ratings: Sequence[Row]) -> str:
