@@ -66,6 +66,86 @@ EQUAL = [
     ("12", "12\\mathrm{~cm}^2"), ("12", "$12$ hours"), ("90", "90^{\\circ}"), ("12", "12\\text{ ways to choose}"),
     ("[2,5)", "x \\in [2,5)"), ("(1,2)", "\\left(1, 2\\right)"), ("\\pm 5", "\\pm 5"),
 ]  # fmt: skip
+SAME_VALUE = [
+    ("0.00000015", "1.5\\times 10^{-7}"), ("1.5\\times10^{-7}", "0.00000015"), ("0.0001", "0.00010"),
+    ("6.63\\times10^{-34}", "6.63e-34"), ("1011_2", "1011_{2}"), ("1011_2", "1011"), ("4210_{5}", "4210_5"),
+    ("A3_{16}", "A3_{16}"), ("5\\text{ kg}", "5 kilograms"), ("864 \\mbox{ inches}^2", "864 \\text{ in}^2"),
+    ("864 \\mbox{ inches}^2", "864"), ("864 \\mbox{ inches}^2", "864 square inches"), ("5.4 \\text{ cents}", "5.4"),
+    ("15\\mbox{ cm}^2", "15 cm^2"), ("12\\text{ cm}", "12 cm"), ("12\\text{ cm}", "12 centimeters"),
+    ("2\\sqrt{3}\\text{ cm}", "2\\sqrt{3}"), ("10:15\\text{ AM}", "10:15 a.m."),
+    ("10:15\\text{ AM}", "10:15\\text{ a.m.}"), ("6:30", "6:30"), ("42", "<think>so</think>\\boxed{42}"),
+    ("42", "<think>\\boxed{41}</think> The answer is \\boxed{42}"), ("42", "</think>\\boxed{42}"),
+    ("12.5\\%", "0.125"), ("10\\%", "10 \\%"), ("37\\%", "37"), ("\\frac{1}{2}\\%", "0.5"),
+    ("33\\frac{1}{3}\\%", "33\\frac13"), ("1e5", "100000"), ("1e5", "10^5"), ("1.2e-3", "0.0012"),
+    ("2.5E6", "2500000"), ("100000", "1e5"), ("\\pm 5", "5, -5"), ("\\pm 5", "-5, 5"), ("5, -5", "\\pm5"),
+    ("1+\\sqrt{2}, 1-\\sqrt{2}", "1\\pm\\sqrt{2}"), ("1 \\pm \\sqrt{19}", "1+\\sqrt{19}, 1-\\sqrt{19}"),
+    ("2,-2", "x = \\pm 2"), ("\\{-2,2\\}", "\\pm 2"), ("(2,\\infty)", "x>2"), ("(-\\infty,2]", "x \\leq 2"),
+    ("[-2,7]", "-2 \\le x \\le 7"), ("x \\in [-2,7]", "-2 \\le x \\le 7"), ("x \\in [-2,7]", "[-2,7]"),
+    ("(-\\infty, 2) \\cup (3, \\infty)", "x<2 \\text{ or } x>3"), ("(-\\infty, 2) \\cup (3, \\infty)", "x<2 or x>3"),
+    ("[2,5)", "2 \\leq x < 5"), ("[2,5)", "5>x\\ge 2"), ("(0,9) \\cup (9,36)", "0<x<9 \\text{ or } 9<x<36"),
+    ("x<5", "(-\\infty,5)"), ("-2\\le x\\le 7", "[-2,7]"), ("(2,4)", "2<x<4"), ("(-\\infty,2)", "(−∞,2)"),
+    ("\\pi", "π"), ("2\\pi", "2π"), ("\\sqrt{5}", "√5"), ("x\\le 5", "x ≤ 5"), ("-3", "−3"), ("90^\\circ", "90°"),
+    ("\\frac{1}{2}", "½"), ("(2,3)\\cup(4,5)", "(2,3)∪(4,5)"), ("3\\times 10^4", "3 × 10^4"),
+    ("\\frac{\\pi}{2}", "π/2"), ("73", "\\mathbf{73}"), ("73", "\\textbf{73}"), ("73", "{\\color{red}73}"),
+    ("73", "\\textcolor{blue}{73}"), ("73", "\\color{red}{73}"), ("\\frac{1}{2}", "\\mathbf{\\frac{1}{2}}"),
+    ("\\frac{1}{2}", "\\displaystyle\\frac{1}{2}"), ("73", "\\boxed{\\boldsymbol{73}}"), ("73", "\\boxed{\\text{73}}"),
+    ("73", "\\boxed{\\mathrm{73}}"), ("73", "\\boxed{\\Large 73}"), ("73", "\\underline{73}"),
+    ("x^2+1", "\\mathbf{x^2+1}"), ("73", "**73**"), ("73", "#### 73"), ("73", "#### **73**"), ("73", "**73.**"),
+    ("73", "`73`"), ("73", "*73*"), ("73", "__73__"), ("73", "#### $73$"), ("73", "#### **$73$**"), ("73", "### 73"),
+    ("\\frac{5}{2}", "2\\frac{1}{2}"), ("\\frac{5}{2}", "5/2"), ("\\frac{5}{2}", "\\dfrac52"),
+    ("\\frac{5}{2}", "\\tfrac{5}{2}"), ("\\frac{5}{2}", "{5 \\over 2}"), ("\\frac{5}{2}", "2.5"),
+    ("\\frac{5}{2}", "2½"), ("\\frac{5}{2}", "5 / 2"), ("\\frac{5}{2}", "\\frac 52"), ("137 \\frac{1}{2}", "137.5"),
+    ("137 \\frac{1}{2}", "275/2"), ("1\\frac{4}{5}", "9/5"), ("-\\frac{5}{2}", "-2 1/2"),
+    ("-\\frac{5}{2}", "-2\\frac{1}{2}"), ("\\frac59", "\\frac{5}{9}"), ("\\frac{20000}{\\pi}", "20000/\\pi"),
+    ("\\frac{\\sqrt{21}}{5}", "\\sqrt{21}/5"), ("\\frac{5}{2}", "\\cfrac{5}{2}"), ("1331, 1728", "x=1331, 1728"),
+    ("1,-2", "x=1 \\text{ or } x=-2"), ("1,-2", "x = 1 or x = -2"), ("1,-2", "x=1 and x=-2"),
+    ("1,-2", "1 \\text{ and } -2"), ("3, 5, 7", "a=3, b=5, c=7"), ("(1,2)", "(x,y)=(1,2)"), ("(1,2)", "x=1, y=2"),
+    ("1,-2", "x_1 = 1, x_2 = -2"), ("3, 5, 7", "3, 5 and 7"), ("1,-2", "-2, 1"), ("12", "12 cm^3"),
+    ("12", "12 square centimeters"), ("12", "12 miles per hour"), ("12", "12 m/s"), ("12", "12 cm^{2}"),
+    ("12", "12 cubic feet"), ("12", "12\\text{ square units}"), ("12", "12\\,\\text{cm}^2"),
+    ("12", "12\\ \\mathrm{m/s^2}"), ("12", "12 m/s^2"), ("12", "12\\text{ m}^2"), ("12", "12 kg m"),
+    ("12", "12 sq ft"), ("12", "12 dollars per day"), ("12", "12 sq. ft."), ("12", "12 units^2"), ("\\text{(C)}", "C"),
+    ("\\text{(C)}", "\\textbf{(C)}"), ("\\text{(C)}", "(C)"), ("\\text{(C)}", "\\text{C}"),
+    ("\\text{Evelyn}", "evelyn"), ("p - q", "-q+p"), ("5x - 7y + 11z + 4 = 0", "4+5x-7y+11z=0"), ("3R^2", "3R^2"),
+    ("6 - 5i", "-5i+6"),
+    ("\\begin{pmatrix} -1 & 0 \\\\ 0 & -1 \\end{pmatrix}", "\\begin{pmatrix} -1 & 0 \\\\ 0 & -1 \\end{pmatrix}"),
+    ("\\begin{pmatrix} -2 \\\\ -14 \\\\ -7 \\end{pmatrix}", "\\begin{pmatrix}-2\\\\-14\\\\-7\\end{pmatrix}"),
+    ("\\begin{pmatrix} 1/5 \\\\ -18/5 \\end{pmatrix}",
+     "\\begin{pmatrix} \\frac{1}{5} \\\\ -\\frac{18}{5} \\end{pmatrix}"),
+    ("\\{1\\pm\\sqrt{5},-2\\}", "\\{1+\\sqrt{5},1-\\sqrt{5},-2\\}"),
+    ("\\{1\\pm\\sqrt{5},-2\\}", "-2, 1-\\sqrt5, 1+\\sqrt5"), ("(a+5)(b+2)", "(b+2)(a+5)"),
+    ("(a+5)(b+2)", "ab+2a+5b+10"),
+    ("\\left[ \\frac{\\pi^2}{8}, \\frac{5 \\pi^2}{4} \\right]", "[\\pi^2/8, 5\\pi^2/4]"), ("18+2\\pi", "2\\pi+18"),
+    ("\\$32,\\!348", "32348"), ("11,\\! 111,\\! 111,\\! 100", "11,111,111,100"), ("10,\\!080", "10080"),
+    ("\\frac{270}7\\text{ degrees}", "\\frac{270}{7}"), ("\\frac{270}7\\text{ degrees}", "270/7^\\circ"),
+    ("11 \\sqrt{5} + 11", "11(1+\\sqrt5)"), ("y = -2x", "y=-2x"), ("y = -2x", "-2x"),
+    ("\\frac{4}{2598960}", "\\frac{1}{649740}"), ("x^5 - x^4 + x^3 - x^2 + x - 1", "(x-1)(x^4+x^2+1)"),
+    ("3\\sqrt{13}", "\\sqrt{117}"), ("2k", "2k+0"), ("[2,5)", "[2,5)"), ("145^\\circ", "145"),
+    ("145^\\circ", "145 degrees"), ("x=5", "5"),
+]  # fmt: skip
+"""Other notations of one value: units, percentages, powers of ten, fractions, inequalities, fonts, Markdown, signs."""
+OTHER_VALUE = [
+    ("0.00000015", "0.00000016"), ("10^{-8}", "10^{-9}"), ("\\frac{\\sqrt{2}}{10^{20}}", "\\frac{\\sqrt{3}}{10^{20}}"),
+    ("\\frac{\\pi}{10^{9}}", "\\frac{\\pi}{10^{8}}"), ("e^{-40}", "e^{-41}"),
+    ("6.63\\times10^{-34}", "6.64\\times10^{-34}"), ("1011_2", "1011_3"), ("2516_8", "2516_{9}"),
+    ("5\\text{ kg}", "5\\text{ g}"), ("3\\text{ hours}", "3\\text{ minutes}"), ("10\\text{ miles}", "10\\text{ km}"),
+    ("5.4 \\text{ cents}", "5.4 dollars"), ("15\\mbox{ cm}^2", "15 m^2"),
+    ("2\\sqrt{3}\\text{ cm}", "2\\sqrt{3}\\text{ m}"), ("10:15\\text{ AM}", "10:15 PM"),
+    ("3\\text{ PM}", "3\\text{ AM}"), ("6:30", "6:31"), ("42", "<think>so it is \\boxed{42}"),
+    ("42", "<think>a</think><think>\\boxed{42}"), ("37\\%", "38"), ("37", "37\\%"), ("2.5e6", "2.5e5"),
+    ("\\pm 5", "5"), ("\\pm\\sqrt{2}", "\\sqrt{2}"), ("3 \\pm 2\\sqrt{2}", "3+2\\sqrt{2}"), ("(2,\\infty)", "x\\ge2"),
+    ("(-\\infty, 2) \\cup (3, \\infty)", "x<2 \\text{ or } x>4"), ("[2,5)", "2 < x < 5"), ("5", "⁵"),
+    ("73", "\\boxed{\\mathbf{74}}"), ("73", "**74**"), ("73", "**Answer:** 73"), ("73", "- 73"),
+    ("\\frac{5}{2}", "2 1/3"), ("\\frac{5}{2}", "5:2"), ("\\frac{5}{2}", "5÷2"), ("1,-2", "x = 1, x = 2"),
+    ("12", "12 km^2 squared"), ("12", "12^2"), ("12", "12 cm^2 + 1"), ("12", "12 dozen eggs"), ("\\text{(C)}", "D"),
+    ("\\text{even}", "odd"), ("\\text{east}", "\\text{west}"), ("\\text{ellipse}", "\\text{an ellipse}"),
+    ("\\cot x", "\\frac{1}{\\tan x}"), ("6 - 5i", "6+5i"), ("0.5", "50\\%"), ("\\sqrt{2}", "1.41421356237"),
+    ("\\pi", "3.14159265358979"), ("\\pi", "22/7"), ("3\\sqrt{13}", "\\sqrt{118}"),
+    ("70\\sqrt{2}", "70\\sqrt{2}\\text{ or }5"), ("145^\\circ", "145\\text{ radians}"),
+    ("\\sqrt{2}", "1} \\boxed{\\sqrt{2}"), ("x^2", "\\int 2x\\,dx"), ("\\sqrt{2}", "\\sqrt{2}, 1"),
+    ("\\sqrt{2}", "\\{\\sqrt{2}, \\sqrt{3}\\}"), ("18", "18 or 19"),
+]  # fmt: skip
+"""Other values, however small the difference: bases, units, halves of the day, unfinished thoughts, roundings."""
 NO_VALUE_OF_FIVE = [
     "6=5", "5=6", "5=5", "5=x", "2+3=5", "x=6=5", "x=2+3=5", "1=2=5", "x+y=5", "2x=5", "5\\%", "5%", "500\\%",
     "\\% 5", "% 5",
@@ -114,6 +194,14 @@ HOSTILE = [
 
 def test_one_value_in_other_forms_is_right(judge: MathsJudge) -> None:
     assert [pair for pair, grade in zip(EQUAL, judge.grade(EQUAL), strict=True) if not grade.correct] == []
+
+
+def test_another_notation_of_the_value_is_right(judge: MathsJudge) -> None:
+    assert [pair for pair, grade in zip(SAME_VALUE, judge.grade(SAME_VALUE), strict=True) if not grade.correct] == []
+
+
+def test_a_value_that_differs_a_little_is_wrong(judge: MathsJudge) -> None:
+    assert [pair for pair, grade in zip(OTHER_VALUE, judge.grade(OTHER_VALUE), strict=True) if grade.correct] == []
 
 
 def test_a_number_is_right_with_any_unit_and_another_is_wrong(judge: MathsJudge) -> None:
@@ -203,7 +291,6 @@ def test_the_final_answer_is_the_last_box_or_what_follows_the_mark(text: str, ex
 
 
 def test_the_plain_form_drops_what_means_nothing() -> None:
-    assert plain_form("\\left( 3,\\ \\dfrac{1}{2} \\right).") == plain_form("(3,\\frac{1}{2})")
-    assert plain_form("\\$1,450,000") == "1450000"
-    assert plain_form("(1,234)") == "(1,234)"  # a pair, not a number
-    assert plain_form("\\leftarrow x") == "\\leftarrowx"
+    assert plain_form("\\left( 3, \\dfrac12 \\right).") == "( 3, \\frac{1}{2} )"
+    assert plain_form("\\textcolor{red}{\\mathbf{7}}") == "{{7}}"
+    assert plain_form("\\leftarrow x") == "\\leftarrow x"

@@ -10,7 +10,7 @@ import pytest
 from fuzzing import a_text, mutated, seeds
 from verify_data import honest_programs
 
-from redqueen.domains.maths.answer_form import comparable, final_answer, plain_form
+from redqueen.domains.maths.answer_form import final_answer, judged
 from redqueen.domains.registry import grade as grade_all
 from redqueen.evaluate.livecode import same_output
 from redqueen.nouns import Task
@@ -69,8 +69,8 @@ def check_the_rest(text: str, other: str) -> None:
             except LiteralError:
                 continue
     same_output(text, other)
-    comparable(other, final_answer(text))
-    plain_form(text)
+    judged(other, final_answer(text))
+    judged(text, other)
     try:
         distinct_calls(f"def f({text}):\n    pass\n", [text, other])
     except LiteralError:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from redqueen.domains.maths.answer_form import bare_number, comparable, final_answer, plain_form
-from redqueen.domains.maths.answers import plain_number, same_value
+from redqueen.domains.maths.answers import grade_value
 from redqueen.errors import UserError, how_to_install
 from redqueen.nouns import Grade
 from redqueen.verify import Verifier
@@ -48,22 +47,6 @@ class MathsJudge:
         return [grades[pair] for pair in pairs]
 
     def _guarded_grade(self, gold: str, answer: str, rules: Rules) -> Jobs[Grade]:
-        return guarded_jobs("maths", self._grade(gold, answer, rules), lambda detail: Grade(False, VERDICT, detail))
-
-    def _grade(self, gold: str, answer: str, rules: Rules) -> Jobs[Grade]:
-        given = final_answer(answer)
-        if not given:
-            return Grade(False, "unparsable", "no answer")
-        if given == gold:
-            return Grade(True, "ok")
-        if len(given) > MAX_ANSWER_CHARS:
-            return Grade(False, "too-large", f"longer than {MAX_ANSWER_CHARS} characters")
-        number = plain_number(plain_form(gold))
-        sides = comparable(gold if number is None else plain_form(gold), given)
-        if sides is None:
-            return Grade(False, "ok", "no value, or not only one")
-        if plain_form(sides[0]) == plain_form(sides[1]):
-            return Grade(True, "ok")
-        if number is not None and number == bare_number(sides[1]):  # with a unit, whichever words math-verify knows
-            return Grade(True, "ok")
-        return (yield from same_value(*sides, rules, round(1000 * self.deadline_s), MEMORY_BYTES))
+        cpu_ms = round(1000 * self.deadline_s)
+        jobs = grade_value(gold, answer, rules, True, MAX_ANSWER_CHARS, cpu_ms, MEMORY_BYTES)
+        return guarded_jobs("maths", jobs, lambda detail: Grade(False, VERDICT, detail))

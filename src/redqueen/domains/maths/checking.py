@@ -10,7 +10,7 @@ from redqueen.domains.maths.agreement import disagreement
 from redqueen.domains.maths.answers import grade_number
 from redqueen.domains.maths.asked import miscounted, wanted_unknown
 from redqueen.domains.maths.language import Node, StatementError, free_names, parse, write
-from redqueen.nouns import Candidate, Grade, Rejection, Task
+from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.verify.pool import Jobs
 from redqueen.verify.programs import Rules, call_job, run_once
 
@@ -72,8 +72,7 @@ def _are_right(copies: tuple[Node, ...], task: Task, rules: Rules) -> Jobs[bool]
     for copy in copies:
         if free_names(copy):
             return False
-        found = grade_number(task, write(copy), rules)
-        if not (found if isinstance(found, Grade) else (yield from found)).correct:
+        if not (yield from grade_number(task, write(copy), rules)).correct:
             return False
     return True
 
