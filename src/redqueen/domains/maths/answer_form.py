@@ -13,7 +13,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate
 
-from redqueen.domains.chat import split_thought
+from redqueen.domains.frames import split_thought
 
 MAX_NUMBER_CHARS = 250
 """No longer text is a number (ours)."""
