@@ -18,14 +18,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 from transformers import PretrainedConfig, PreTrainedModel
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import Base, freeze
+from redqueen.adapters.decoding import Decoding
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.learn.batches import by_member
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Completion, Request, Rollout
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Base, freeze
-from redqueen.policy.decoding import Decoding
-from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.records import Completion, Request, Rollout
 
 NAME = "gpu"
 DEVICE = f"{NAME}:0"
@@ -66,7 +66,7 @@ def fake_base(model: PreTrainedModel) -> Base:
     # Moving swaps tensors, which fake ones refuse, and the check of the head compares values, which they lack.
     with (
         mock.patch.object(PreTrainedModel, "to", lambda self, *_, **__: self),
-        mock.patch("redqueen.policy.base._check_head"),
+        mock.patch("redqueen.adapters.base._check_head"),
     ):
         return freeze(model, DEVICE, "bf16")
 

@@ -14,11 +14,11 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
+from redqueen.adapters.base import choose_precision
+from redqueen.adapters.base_shape import model_source
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Request, Rollout
-from redqueen.policy.base import choose_precision
-from redqueen.policy.base_shape import model_source
-from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.records import Request, Rollout
 
 
 def machine() -> dict[str, object]:

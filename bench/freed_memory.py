@@ -1,7 +1,7 @@
 """What it is worth to keep the memory that a step frees: one process alone, and two at the same time, each on its core.
 
 A step samples and learns at the size of one shard of ``make cluster-demo``. Each process plays it under the C library's
-usual setting and as a run sets it (``policy/memory.py``). If two at a time are slower than one alone, they wait for
+usual setting and as a run sets it (``adapters/memory.py``). If two at a time are slower than one alone, they wait for
 something that the cores share. Prints a table and, as its last line, JSON.
 
     python bench/freed_memory.py [--base embedded] [--steps 5] [--prompts 16] [--attempts 8] [--new-tokens 100]
@@ -19,13 +19,13 @@ from multiprocessing.connection import Connection
 import torch
 from _shared import load_model, print_result, print_table, sample_and_learn
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import choose_precision, freeze
+from redqueen.adapters.memory import keep_freed_memory
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Request
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import choose_precision, freeze
-from redqueen.policy.memory import keep_freed_memory
-from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.records import Request
 
 USUAL, KEPT = "given back", "kept"
 

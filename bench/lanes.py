@@ -16,14 +16,14 @@ from functools import partial
 import torch
 from _shared import interleaved, load_model, median_ratio, print_result, print_table, sample_and_learn
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import choose_precision, freeze
+from redqueen.adapters.memory import keep_freed_memory
+from redqueen.adapters.threads import LaneSampler
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Request
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import choose_precision, freeze
-from redqueen.policy.lanes import LaneSampler
-from redqueen.policy.memory import keep_freed_memory
-from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.records import Request
 
 
 def way(

@@ -20,8 +20,8 @@ import time
 import torch
 from _shared import machine
 
+from redqueen.adapters.genotype import Genotype
 from redqueen.evolve.operators import OPERATORS, apply
-from redqueen.population.genotype import Genotype
 
 HIDDEN, KEY_VALUE, INTERMEDIATE, NUM_LAYERS, RANK, ALPHA = 3584, 512, 18944, 28, 32, 64.0
 REPEATS = 5

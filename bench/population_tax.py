@@ -21,13 +21,13 @@ from dataclasses import replace
 import torch
 from _shared import interleaved, load_model, median_ratio, print_result, print_table
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import Precision, choose_precision, freeze
+from redqueen.adapters.genotype import Genotype
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Request, Rollout
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Precision, choose_precision, freeze
-from redqueen.policy.torch_sampler import TorchSampler
-from redqueen.population.genotype import Genotype
+from redqueen.records import Request, Rollout
 
 WAYS = ("resident", "in-turn", "swapped")
 PHASES = ("sample", "learn")

@@ -23,13 +23,13 @@ from _shared import interleaved, median_ratio, print_result, print_table, synchr
 from torch import nn
 from transformers import AutoModelForCausalLM, Qwen2Config
 
+from redqueen.adapters.attention import kv_shape
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import Base, freeze
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Completion, Request, Rollout
-from redqueen.policy.attention import kv_shape
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Base, freeze
-from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.records import Completion, Request, Rollout
 
 ATTEMPTS = 8
 

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from redqueen.domains.code.measures import measure
 from redqueen.domains.registry import grade
-from redqueen.nouns import Task
-from redqueen.verify import Program, Verifier
+from redqueen.records import Task
+from redqueen_sandbox import Program, Verifier
 
 CRUXEVAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "benchmarks" / "cruxeval.jsonl.gz"
 TRIVIAL = "def f(x):\n    return x + {}"

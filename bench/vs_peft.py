@@ -24,13 +24,13 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import Base, Precision, choose_precision, freeze
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.learn.batches import by_member
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Completion, Request, Rollout
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Base, Precision, choose_precision, freeze
-from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.records import Completion, Request, Rollout
 
 
 @dataclass

@@ -29,14 +29,14 @@ from datasets import Dataset
 from peft import LoraConfig
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, TrainerCallback
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import choose_precision, freeze
+from redqueen.adapters.base_shape import model_source
+from redqueen.adapters.memory import keep_freed_memory
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Request
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import choose_precision, freeze
-from redqueen.policy.base_shape import model_source
-from redqueen.policy.memory import keep_freed_memory
-from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.records import Request
 
 LEARNING_RATE = 1e-5
 WORDS = (

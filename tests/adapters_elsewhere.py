@@ -14,10 +14,10 @@ from pathlib import Path
 
 from torch import Tensor
 
+from redqueen.adapters.genotype import Genotype
 from redqueen.config import Config
 from redqueen.engine import Adapters, LoadAdapters, load_adapters, set_up_torch
-from redqueen.nouns import Completion, Request, Rollout, Tuning, UpdateStats
-from redqueen.population.genotype import Genotype
+from redqueen.records import Completion, Request, Rollout, Tuning, UpdateStats
 
 
 @dataclass

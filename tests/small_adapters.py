@@ -2,7 +2,7 @@
 
 import torch
 
-from redqueen.population.genotype import Genotype
+from redqueen.adapters.genotype import Genotype
 
 SHAPES = {
     "model.layers.0.self_attn.q_proj": (12, 10),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformers import BertConfig, BertForMaskedLM, LlamaConfig, LlamaForCausalLM
 
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.adapters.base_shape import embedded_folder
 
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 

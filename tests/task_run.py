@@ -8,7 +8,7 @@ from pathlib import Path
 from redqueen.config import Config
 from redqueen.domains.code.measures import measure
 from redqueen.journal import AttemptRecord, CandidateRecord, Journal, MatchRecord, RunRecord, TaskRecord
-from redqueen.nouns import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
+from redqueen.records import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
 from redqueen.run.store import JOURNAL
 
 DOUBLE = "def f(x):\n    return x * 2\n"

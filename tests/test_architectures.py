@@ -16,7 +16,7 @@ from redqueen.domains.frames import END
 from redqueen.engine import open_engine
 from redqueen.fitting import fit_to_base
 from redqueen.loop import play_step
-from redqueen.nouns import Task
+from redqueen.records import Task
 from redqueen.run.cold_start import grow_seed_buffer
 from redqueen.state import initial_state
 from redqueen.timing import Clock

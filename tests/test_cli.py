@@ -253,7 +253,7 @@ def test_the_doctor_fails_in_one_sentence_where_transformers_cannot_be_sampled_f
     def other_signature(*_: object) -> None:
         raise TypeError("got an unexpected\nkeyword argument")
 
-    monkeypatch.setattr("redqueen.policy.attention.PrefixCache.store", other_signature)
+    monkeypatch.setattr("redqueen.adapters.attention.PrefixCache.store", other_signature)
     code, out, _ = redqueen("doctor")
     assert code == 1
     assert "BAD  embedded base: sampling and learning failed (TypeError: got an unexpected keyword argument)" in out

@@ -1,6 +1,6 @@
 """On a real GPU: recordings write what plain steps write, the CPU's numbers, and runs that repeat and resume exactly.
 
-Skipped without CUDA. What can be tried without one is in ``policy/test_fake_gpu.py``.
+Skipped without CUDA. What can be tried without one is in ``adapters/test_fake_gpu.py``.
 """
 
 import signal
@@ -13,17 +13,17 @@ import pytest
 import torch
 from tiny_models import CONFIGS, tiny_model
 
+from redqueen.adapters import torch_sampler
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import Precision, freeze
+from redqueen.adapters.decoding import StepGraph
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.journal import Journal, diff
 from redqueen.learn.batches import by_member
 from redqueen.learn.loss import add_by_member
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Completion, Request, Rollout
-from redqueen.policy import torch_sampler
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Precision, freeze
-from redqueen.policy.decoding import StepGraph
-from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.records import Completion, Request, Rollout
 from redqueen.run.store import JOURNAL
 
 pytestmark = [

@@ -15,9 +15,9 @@ from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
 from redqueen.loop import StepReport, play_step
 from redqueen.match.rating import STANDARD, Winner
-from redqueen.nouns import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
+from redqueen.records import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
 from redqueen.run.record import step_metrics
-from redqueen.solve.solving import Answered, score_games
+from redqueen.solve import Answered, score_games
 from redqueen.state import State
 from redqueen.timing import Clock
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from scripted import Reply, Table, Teacher, config_of, half, open_table, right, wrong
 
+from redqueen.adapters.genotype import distance, norm
 from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner
 from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.loop import play_step
-from redqueen.population.genotype import distance, norm
 from redqueen.run.product import choose_product, merged_in_place
 from redqueen.state import State, state_from_plain, state_to_plain
 from redqueen.timing import Clock

@@ -12,7 +12,7 @@ from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.loop import play_step
 from redqueen.match.rating import STANDARD
-from redqueen.nouns import Rating, Rejection
+from redqueen.records import Rating, Rejection
 from redqueen.state import state_from_plain, state_to_plain
 from redqueen.timing import Clock
 

@@ -15,7 +15,7 @@ from redqueen import rewards
 from redqueen.config import load_config
 from redqueen.domains.frames import BOS, END_THINK, THINK
 from redqueen.engine import load_base
-from redqueen.nouns import Task
+from redqueen.records import Task
 from redqueen.rewards import program_reward_fn, reward_fn, task_rows
 
 ONE = load_config(None, ["verify.num_workers=1"])

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from redqueen.adapters.hall_of_fame import HallOfFame, admit
 from redqueen.config import Config, parse_config
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.errors import UserError
 from redqueen.match.rating import STANDARD
-from redqueen.nouns import Individual, Rating, Task
-from redqueen.population.hall_of_fame import HallOfFame, admit
 from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
 from redqueen.propose.curriculum import TaskMemory, remember
+from redqueen.records import Individual, Rating, Task
 from redqueen.state import State, initial_state, state_from_plain, state_to_plain
 
 

@@ -21,7 +21,7 @@ import torch
 from task_run import write_task_run
 
 import redqueen
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.adapters.base_shape import embedded_folder
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "rewards.md"

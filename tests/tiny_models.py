@@ -13,8 +13,8 @@ from transformers import (
     Qwen3Config,
 )
 
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Precision, freeze
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import Precision, freeze
 
 SHAPE = {
     "vocab_size": 61,

@@ -26,8 +26,8 @@ from redqueen.domains.registry import load_suites
 from redqueen.engine import Engine, open_engine
 from redqueen.evolve.operators import OPERATORS, apply
 from redqueen.learn.rewards import assign_credit
-from redqueen.nouns import BASE_SLOT, Individual, Rating, Request, Task
-from redqueen.solve.solving import Answered, Sampled, grade
+from redqueen.records import BASE_SLOT, Individual, Rating, Request, Task
+from redqueen.solve import Answered, Sampled, grade
 from redqueen.statistics import mean_interval
 from redqueen.streams import Streams
 

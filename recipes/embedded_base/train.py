@@ -36,12 +36,12 @@ from recipes.embedded_base.stages import (
     Stage,
     build_model,
 )
+from redqueen.adapters.base import choose_precision
+from redqueen.adapters.memory import keep_freed_memory
 from redqueen.domains.code.suite import SUITES, load_functions
 from redqueen.domains.frames import MARKS
 from redqueen.domains.rows import frozen_files
 from redqueen.errors import UserError
-from redqueen.policy.base import choose_precision
-from redqueen.policy.memory import keep_freed_memory
 
 SECONDS_BETWEEN_CHECKPOINTS, SECONDS_BETWEEN_LINES = 120.0, 20.0
 

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from redqueen.config import Config
     from redqueen.errors import UserError
     from redqueen.rewards import program_reward_fn, reward_fn, task_rows
-    from redqueen.verify import Verifier
+    from redqueen_sandbox import Verifier
 
 _HOMES = {
     "Config": "redqueen.config",
     "UserError": "redqueen.errors",
-    "Verifier": "redqueen.verify",
+    "Verifier": "redqueen_sandbox",
     "reward_fn": "redqueen.rewards",
     "task_rows": "redqueen.rewards",
     "program_reward_fn": "redqueen.rewards",

@@ -264,10 +264,10 @@ def load_member(source: str | Path, member: str = "") -> Member:
     ``source``: a run directory with ``member``, or an adapter's or a model's folder without. Raises UserError when
     there is none, or no such member.
     """
+    from redqueen.adapters.peft import CONFIG_FILE, read_adapter
     from redqueen.commands.adapter_base import base_of
     from redqueen.commands.export import merged, open_member
     from redqueen.engine import load_base
-    from redqueen.population.peft import CONFIG_FILE, read_adapter
 
     folder = Path(source)
     if member:

@@ -13,6 +13,21 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import Base, choose_precision, device_type, freeze
+from redqueen.adapters.base_shape import DEQUANTIZED, base_shape, is_gguf, pretrained
+from redqueen.adapters.decoding import StopStrings
+from redqueen.adapters.fused_decode import fused_decoder
+from redqueen.adapters.memory import (
+    TextLimits,
+    fit_limits,
+    keep_freed_memory,
+    prompt_cache_tokens,
+    refuse_what_cannot_fit,
+)
+from redqueen.adapters.protocols import AdapterStore, Learner, Sampler
+from redqueen.adapters.threads import LaneSampler
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import Config
 from redqueen.domains.prompt_format import PromptFormat, choose_format, end_tokens
 from redqueen.domains.registry import JobRunner
@@ -20,27 +35,12 @@ from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.match.rating import GaussianRating, RatingSystem
-from redqueen.nouns import ShardEvent
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import Base, choose_precision, device_type, freeze
-from redqueen.policy.base_shape import DEQUANTIZED, base_shape, is_gguf, pretrained
-from redqueen.policy.decoding import StopStrings
-from redqueen.policy.fused_decode import fused_decoder
-from redqueen.policy.lanes import LaneSampler
-from redqueen.policy.memory import (
-    TextLimits,
-    fit_limits,
-    keep_freed_memory,
-    prompt_cache_tokens,
-    refuse_what_cannot_fit,
-)
-from redqueen.policy.protocols import AdapterStore, Learner, Sampler
-from redqueen.policy.torch_sampler import TorchSampler
 from redqueen.propose.filters import ContentFilter, load_content_filter
+from redqueen.records import ShardEvent
 from redqueen.remote.fleet import open_fleet
 from redqueen.remote.sampler import RemoteSampler
 from redqueen.timing import Report, unheard
-from redqueen.verify.opening import open_verifier
+from redqueen.verifying import open_verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from redqueen.adapters.base_shape import base_shape, has_chat_template
 from redqueen.config import EMBEDDED, Config, parse_config
 from redqueen.domains.registry import kinds, num_proposals
-from redqueen.policy.base_shape import base_shape, has_chat_template
 
 CHAT_PARAMETERS = 1_000_000_000
 """Smaller models are asked by examples even when they are chat models: of 48 proposals of a model of 135 million in the
@@ -146,7 +146,7 @@ def _sections_set(config: Config) -> set[str]:
 
 
 def _is_on_a_gpu(config: Config) -> bool:
-    from redqueen.policy.base import device_type  # brings torch, which a plan does without
+    from redqueen.adapters.base import device_type  # brings torch, which a plan does without
 
     return device_type(config.run.device) == "cuda"
 
@@ -195,6 +195,6 @@ def _num_parameters(name: str) -> int | None:
     shape = base_shape(name)
     if shape is None:
         return None
-    from redqueen.policy.memory import num_parameters  # imports torch
+    from redqueen.adapters.memory import num_parameters  # imports torch
 
     return num_parameters(shape)

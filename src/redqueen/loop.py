@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from redqueen.adapters.hall_of_fame import Entry, opponents
 from redqueen.engine import Engine
 from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students, prober_of
@@ -20,14 +21,12 @@ from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.schedule import tunings
 from redqueen.match.pairing import pair, with_hall_of_fame
-from redqueen.nouns import Birth, Individual, Match, Rejection, Task, UpdateStats
-from redqueen.population.hall_of_fame import Entry, opponents
 from redqueen.propose import curriculum, proposing
 from redqueen.propose.curriculum import Pressure
 from redqueen.propose.filters import check_allowed, reject_duplicates, reject_held_out, reject_too_long
 from redqueen.propose.proposing import Proposal
-from redqueen.solve import solving
-from redqueen.solve.solving import (
+from redqueen.records import Birth, Individual, Match, Rejection, Task, UpdateStats
+from redqueen.solve import (
     Answered,
     Game,
     Sampled,
@@ -35,6 +34,7 @@ from redqueen.solve.solving import (
     grade,
     rated,
     rated_by_domain,
+    sample_attempts,
     score_games,
 )
 from redqueen.state import State
@@ -174,7 +174,7 @@ def solve(
 ) -> list[Sampled]:
     """Phase 4. The matched students attempt every valid task several times; the verifier grades each attempt next."""
     students = students_by_teacher(matches)
-    return solving.solve(
+    return sample_attempts(
         [(task, state.players[student]) for task in valid(judged) for student in students[task.teacher]],
         engine.config.solve.num_attempts,
         sampler=engine.solver,

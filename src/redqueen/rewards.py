@@ -19,17 +19,17 @@ from redqueen.domains.prompt_format import FRAMES, PromptFormat, end_tokens
 from redqueen.domains.registry import grade
 from redqueen.errors import UserError
 from redqueen.learn.rewards import student_reward
-from redqueen.nouns import Task
-from redqueen.verify import Verifier, well_formed
-from redqueen.verify.opening import open_verifier
-from redqueen.verify.unit_tests import UnitTest, UnitTester, runnable_tests
+from redqueen.records import Task
+from redqueen.verifying import open_verifier
+from redqueen_sandbox import Verifier, well_formed
+from redqueen_sandbox.unit_tests import UnitTest, UnitTester, runnable_tests
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Reward = Callable[..., list[float | None]]
 COLUMNS = ("kind", "code", "inputs", "outputs", "message", "num_shown")
-"""What a row says of its task, by the fields of ``redqueen.nouns.Task``."""
+"""What a row says of its task, by the fields of ``redqueen.records.Task``."""
 NEEDED = ("kind", "code", "inputs", "outputs")
 """Those of them without which there is no task."""
 _SAID = ("text", "output_text")

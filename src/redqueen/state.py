@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from redqueen.adapters.hall_of_fame import HallOfFame
 from redqueen.config import Config
 from redqueen.domains.prompt_format import choose_format
 from redqueen.domains.registry import open_domain
@@ -16,10 +17,9 @@ from redqueen.evolve.selection import Evidence, founder_genes
 from redqueen.learn.answers import MAX_ANSWERS, AnswerArchive
 from redqueen.learn.rewards import Baselines
 from redqueen.match.rating import RatingSystem
-from redqueen.nouns import Individual
-from redqueen.population.hall_of_fame import HallOfFame
 from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
 from redqueen.propose.curriculum import Names, TaskMemory, keep_only
+from redqueen.records import Individual
 from redqueen.streams import Streams
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from redqueen.cluster.host import Answer, Connection, ShardLost
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
-from redqueen.nouns import Individual
+from redqueen.records import Individual
 
 DEADLINE_S = 300.0
 """An answer that takes longer is a hang, and fails the test."""

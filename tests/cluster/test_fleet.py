@@ -14,7 +14,7 @@ from redqueen.cluster.sharded import sharded_adapters
 from redqueen.config import Config, load_config
 from redqueen.engine import Adapters, set_up_torch
 from redqueen.errors import UserError
-from redqueen.nouns import Request, Rollout, UpdateStats
+from redqueen.records import Request, Rollout, UpdateStats
 
 SMALL = [
     "population.num_teachers=1",

@@ -12,9 +12,9 @@ from redqueen.cluster.sharded import ShardedVerifier, sharded_adapters
 from redqueen.config import Config, load_config
 from redqueen.domains.registry import JobRunner, check, grade
 from redqueen.engine import open_engine, set_up_torch
-from redqueen.nouns import Candidate, Grade, Rejection, Task
-from redqueen.verify.opening import open_verifier
-from redqueen.verify.verifier import Verifier
+from redqueen.records import Candidate, Grade, Rejection, Task
+from redqueen.verifying import open_verifier
+from redqueen_sandbox.verifier import Verifier
 
 SMALL = ["population.num_teachers=1", "population.num_students=1", "population.lora_rank=2", "run.num_threads=1"]
 PROGRAMS = [

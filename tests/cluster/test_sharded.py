@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from redqueen.adapters.genotype import flattened
 from redqueen.cluster.fleet import partition
 from redqueen.cluster.host import LocalHost
 from redqueen.cluster.sharded import sharded_adapters
@@ -13,8 +14,7 @@ from redqueen.config import Config, DistillConfig, load_config
 from redqueen.config.load import Slots
 from redqueen.engine import load_adapters, set_up_torch
 from redqueen.learn.distillation import Example, fine_tune
-from redqueen.nouns import BASE_SLOT, Request, Rollout
-from redqueen.population.genotype import flattened
+from redqueen.records import BASE_SLOT, Request, Rollout
 from redqueen.streams import Streams
 
 SMALL = [

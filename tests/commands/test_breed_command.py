@@ -11,11 +11,11 @@ from safetensors.torch import load_file, save_file
 from small_adapters import rewritten
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from redqueen.adapters.genotype import distance, norm, relative_change
+from redqueen.adapters.peft import WEIGHTS_FILE, read_adapter
 from redqueen.commands.breed import breed_folders, operators_table
 from redqueen.errors import UserError
 from redqueen.evolve.operators import OPERATORS, apply, find
-from redqueen.population.genotype import distance, norm, relative_change
-from redqueen.population.peft import WEIGHTS_FILE, read_adapter
 
 
 def base_model() -> LlamaForCausalLM:

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from redqueen.adapters.bank import BASE_SLOT
+from redqueen.adapters.base_shape import identify_base
 from redqueen.commands.evaluate import (
     BEST_NOTE,
     Answer,
@@ -26,9 +28,7 @@ from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import MathsQuestion, Question, TaskQuestion
-from redqueen.nouns import Completion, Grade, Request, Task
-from redqueen.policy.bank import BASE_SLOT
-from redqueen.policy.base_shape import identify_base
+from redqueen.records import Completion, Grade, Request, Task
 
 SHORT = ("solve.max_new_tokens=24", "run.num_threads=1", "verify.num_workers=1", "run.device=cpu")
 ITEMS = [
@@ -93,7 +93,7 @@ def test_a_fresh_adapter_in_a_peft_folder_answers_as_its_base_does(alone: Engine
 
 
 def embedded() -> Path:
-    from redqueen.policy.base_shape import embedded_folder
+    from redqueen.adapters.base_shape import embedded_folder
 
     return embedded_folder()
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from redqueen.adapters.genotype import Genotype
 from redqueen.commands.export import export_member, write_merged
 from redqueen.engine import load_base
 from redqueen.errors import UserError
-from redqueen.population.genotype import Genotype
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.store import CHECKPOINTS
 from redqueen.state import state_from_plain

@@ -9,14 +9,14 @@ import pytest
 from command_line import redqueen
 from safetensors.torch import load_file, save_file
 
+from redqueen.adapters.base_shape import embedded_folder, weights_sha256
+from redqueen.adapters.peft import BASE_SHA256, WEIGHTS_FILE, read_adapter
 from redqueen.commands.breed import breed_folders
 from redqueen.commands.evaluate import evaluate, table
 from redqueen.commands.examinees import Examinee, open_examination
 from redqueen.commands.export import export_member
 from redqueen.errors import UserError
-from redqueen.nouns import BASE_SLOT
-from redqueen.policy.base_shape import embedded_folder, weights_sha256
-from redqueen.population.peft import BASE_SHA256, WEIGHTS_FILE, read_adapter
+from redqueen.records import BASE_SLOT
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.store import CHECKPOINTS
 from redqueen.state import state_from_plain

@@ -10,9 +10,9 @@ import pytest
 
 from redqueen.commands.verify import grade_file, protections, verify_file
 from redqueen.errors import UserError
-from redqueen.verify import Program, Verifier
-from redqueen.verify.guard import faults
-from redqueen.verify.zygotes import ZygoteSettings
+from redqueen_sandbox import Program, Verifier
+from redqueen_sandbox.guard import faults
+from redqueen_sandbox.zygotes import ZygoteSettings
 
 
 def write(path: Path, lines: list[object]) -> Path:

@@ -17,12 +17,12 @@ from redqueen.engine import Adapters, load_adapters
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.match.rating import STANDARD
-from redqueen.nouns import Attempt, Grade, Individual, Match, Outcome, Rating, Task
+from redqueen.records import Attempt, Grade, Individual, Match, Outcome, Rating, Task
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
-from redqueen.solve.solving import Answered, rated, rated_by_domain, score_games
+from redqueen.solve import Answered, rated, rated_by_domain, score_games
 
 MIXED = {"code": 0.6, "maths": 0.4}
 OTHER_PACKAGE = """

@@ -11,9 +11,9 @@ from redqueen.domains.logic.kinds import PUZZLE
 from redqueen.domains.logic.language import PuzzleError, read_puzzle, write_answer, write_puzzle
 from redqueen.domains.logic.measures import measure, normal_form, size_of, sort_of
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.nouns import Task
-from redqueen.verify.programs import Rules
-from redqueen.verify.records import Limits
+from redqueen.records import Task
+from redqueen_sandbox.programs import Rules
+from redqueen_sandbox.records import Limits
 
 RULES = Rules(Limits(), 2, "full")
 FORMATS = [PromptFormat(FRAMES["compact"]), PromptFormat(FRAMES["chat"])]

@@ -7,8 +7,8 @@ import pytest
 from redqueen.domains.logic import language as logic
 from redqueen.domains.maths import language as maths
 from redqueen.domains.registry import check
-from redqueen.nouns import Candidate, Rejection
-from redqueen.verify import Verifier, guard
+from redqueen.records import Candidate, Rejection
+from redqueen_sandbox import Verifier, guard
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.livecode import same_output, same_value
 from redqueen.evaluate.questions import ContestQuestion, Question
-from redqueen.verify.guard import faults
+from redqueen_sandbox.guard import faults
 
 
 def packed(cases: list[dict[str, str]]) -> str:

@@ -19,7 +19,7 @@ from redqueen.evaluate.evalplus import (
 )
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import FunctionQuestion
-from redqueen.verify.unit_tests import UnitTester
+from redqueen_sandbox.unit_tests import UnitTester
 
 
 def typed(given: list[object], assertion: str) -> list[object]:

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from redqueen.domains.code.suite import SUITES, Function, load_functions
-from redqueen.verify.literals import canonical, canonical_args
+from redqueen_sandbox.literals import canonical, canonical_args
 
 PATH = SUITES / "everyday.jsonl"
 RUN_ALL = """

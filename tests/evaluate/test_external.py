@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scripted import config_of
 
+from redqueen.adapters.protocols import Sampler
 from redqueen.domains.code.suite import load_suite
 from redqueen.engine import Engine, open_engine
 from redqueen.evaluate.external import SUITE, Examiner, member_records, scored_students, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
-from redqueen.nouns import Individual, Rating
-from redqueen.policy.protocols import Sampler
+from redqueen.records import Individual, Rating
 
 TEACHERS_AND_STUDENTS = config_of(
     evaluate={"num_samples": 1, "max_items": 6}, solve={"max_new_tokens": 12}, propose={"max_new_tokens": 12}

@@ -4,14 +4,14 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from recipes.embedded_base.tokenizer import build_tokenizer
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import freeze
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.domains.code.suite import load_suite
 from redqueen.domains.frames import EOS
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.evaluate.fitness_suite import Score, score
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
-from redqueen.policy.torch_sampler import TorchSampler
-from redqueen.verify import Verifier
+from redqueen_sandbox import Verifier
 
 NUM_TOKENS = 8
 

@@ -15,9 +15,9 @@ from redqueen.domains.frames import END_THINK, EOS, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import DOMAINS
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
-from redqueen.nouns import Completion, Grade, Request, Task
-from redqueen.verify import Verifier
-from redqueen.verify.programs import Rules
+from redqueen.records import Completion, Grade, Request, Task
+from redqueen_sandbox import Verifier
+from redqueen_sandbox.programs import Rules
 
 FORMAT = PromptFormat(FRAMES["compact"])
 NUM_SAMPLES = 4

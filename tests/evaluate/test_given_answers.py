@@ -9,7 +9,7 @@ from command_line import redqueen, redqueen_afresh
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.given_answers import grade_file, read_answers, refuse_useless, summary_of
-from redqueen.nouns import Grade
+from redqueen.records import Grade
 
 ITEMS = [
     {

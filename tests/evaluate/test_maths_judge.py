@@ -7,7 +7,7 @@ import pytest
 
 from redqueen.domains.maths.answer_form import final_answer, plain_form
 from redqueen.evaluate.maths import MAX_ANSWER_CHARS, MathsJudge
-from redqueen.verify.guard import faults
+from redqueen_sandbox.guard import faults
 
 pytest.importorskip("math_verify", reason="math-verify is not installed (extra: maths)")
 

@@ -15,8 +15,8 @@ from redqueen.evaluate.questions import (
     prompt_for,
     read_answer,
 )
-from redqueen.nouns import Task
-from redqueen.verify.unit_tests import UnitTest
+from redqueen.records import Task
+from redqueen_sandbox.unit_tests import UnitTest
 
 CHAT = PromptFormat(FRAMES["chat"])
 STUB = 'def double(x):\n    """Twice x."""\n'

@@ -11,8 +11,8 @@ from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.evalplus import extended_test
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import FunctionQuestion
-from redqueen.verify import guard
-from redqueen.verify.unit_tests import UnitTest, UnitTester
+from redqueen_sandbox import guard
+from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
 
 def item(

@@ -6,10 +6,10 @@ import pytest
 import torch
 from small_adapters import SHAPES, adapter, dense
 
+from redqueen.adapters.genotype import Genotype, distance, norm
 from redqueen.evolve.crossover import DareConstants, _drop_by_rank, _elected_mean, _trimmed, dare_wide, slerp_weights
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.spectrum import output_bases, stacks
-from redqueen.population.genotype import Genotype, distance, norm
 
 NAME = "model.layers.0.mlp.up_proj"
 

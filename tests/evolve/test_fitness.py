@@ -4,7 +4,7 @@ import pytest
 
 from redqueen.config import EvolveConfig
 from redqueen.evolve.selection import Evidence, age_protected, by_late_mean, internal_fitness
-from redqueen.nouns import Individual, Rating
+from redqueen.records import Individual, Rating
 
 
 def person(name: str, mu: float, sigma: float, born_step: int = 0) -> Individual:

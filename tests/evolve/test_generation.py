@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from small_adapters import adapter
 
+from redqueen.adapters.genotype import distance, norm
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.generation import PlannedBirth, breed, plan
 from redqueen.match.rating import STANDARD
-from redqueen.nouns import Individual, Rating
-from redqueen.population.genotype import distance, norm
+from redqueen.records import Individual, Rating
 
 
 def students(number: int) -> list[Individual]:

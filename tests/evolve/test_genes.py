@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from redqueen.evolve.selection import founder_genes, mutated
-from redqueen.nouns import Genes
+from redqueen.records import Genes
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from redqueen.adapters.genotype import Genotype
 from redqueen.evolve.spectrum import mean_of
-from redqueen.population.genotype import Genotype
 
 SHAPES = {"layers.0.q": (7, 6), "layers.1.q": (7, 6), "layers.0.up": (9, 5)}
 

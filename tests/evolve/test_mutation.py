@@ -6,9 +6,9 @@ import pytest
 import torch
 from small_adapters import SHAPES, adapter, dense
 
+from redqueen.adapters.genotype import Genotype, layer_norms
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.spectrum import balanced, spectrum
-from redqueen.population.genotype import Genotype, layer_norms
 
 NAME = "model.layers.0.mlp.up_proj"
 

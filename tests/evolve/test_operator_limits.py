@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_adapters import adapter, founder
 
+from redqueen.adapters.genotype import Genotype, distance, is_finite, norm
 from redqueen.evolve.operators import OPERATORS, apply, find
-from redqueen.population.genotype import Genotype, distance, is_finite, norm
 
 IDS = list(OPERATORS)
 CROSSOVERS = [name for name, operator in OPERATORS.items() if operator.num_parents == 2]

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_adapters import adapter, dense, founder, rewritten
 
+from redqueen.adapters.genotype import Genotype, clone, distance, is_finite, norm, relative_change
 from redqueen.errors import UserError
 from redqueen.evolve.operators import OPERATORS, Child, apply, constants_of, find, tuned
-from redqueen.population.genotype import Genotype, clone, distance, is_finite, norm, relative_change
 
 IDS = list(OPERATORS)
 CROSSOVERS = [name for name, operator in OPERATORS.items() if operator.num_parents == 2]

@@ -8,7 +8,7 @@ from redqueen.config import EvolveConfig
 from redqueen.evolve.probe import NUM_ATTEMPTS, Look
 from redqueen.evolve.selection import Evidence, choose_leaving, internal_fitness, select_parents
 from redqueen.match.rating import STANDARD, decide
-from redqueen.nouns import Individual, Rating, Task
+from redqueen.records import Individual, Rating, Task
 
 NAN = float("nan")
 

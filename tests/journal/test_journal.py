@@ -22,7 +22,7 @@ from redqueen.journal import (
     diff,
     read,
 )
-from redqueen.nouns import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
+from redqueen.records import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
 
 RUN = RunRecord("first", "1T+1S", 7, {"match": {"pairing": "pfsp"}, "seed": 7}, {"redqueen": "0.1.0"})
 TEACHER = Individual("T1", "teacher", 0, Rating(25.0, 8.0))

@@ -7,8 +7,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from redqueen.learn.answers import AnswerArchive
-from redqueen.nouns import Attempt, Grade, Individual, Outcome, Rating, Task
-from redqueen.solve.solving import Answered
+from redqueen.records import Attempt, Grade, Individual, Outcome, Rating, Task
+from redqueen.solve import Answered
 from redqueen.streams import Streams
 
 STORED = TypeAdapter(AnswerArchive)

@@ -7,9 +7,9 @@ import pytest
 
 from redqueen.config import LearnConfig
 from redqueen.learn.rewards import Credit, assign_credit, solve_fracs
-from redqueen.nouns import Attempt, Candidate, Completion, Grade, Individual, Outcome, Rating, Rejection, Task
 from redqueen.propose.proposing import Proposal
-from redqueen.solve.solving import Answered
+from redqueen.records import Attempt, Candidate, Completion, Grade, Individual, Outcome, Rating, Rejection, Task
+from redqueen.solve import Answered
 
 RIGHT, WRONG, UNREADABLE = Grade(True, "ok"), Grade(False, "ok"), Grade(False, "unparsable")
 LOST = Grade(False, "infra", lost=True)

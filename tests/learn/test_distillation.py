@@ -4,13 +4,13 @@ import pytest
 import torch
 from tiny_models import tiny_bank
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.genotype import flattened
 from redqueen.config import DistillConfig, LearnConfig
 from redqueen.learn.batches import by_member
 from redqueen.learn.distillation import Distilled, Example, fine_tune, rate_at
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
-from redqueen.nouns import Completion, Rollout, Tuning
-from redqueen.policy.bank import AdapterBank
-from redqueen.population.genotype import flattened
+from redqueen.records import Completion, Rollout, Tuning
 from redqueen.streams import Streams
 
 EXAMPLES = [Example((3, 4, 5 + i), (6 + i, 7, 8)) for i in range(5)]

@@ -4,9 +4,9 @@ import pytest
 
 from redqueen.config import LearnConfig
 from redqueen.learn.rewards import pressed_reward, student_reward, teacher_reward
-from redqueen.nouns import Grade
 from redqueen.propose.curriculum import Pressure
-from redqueen.verify import well_formed
+from redqueen.records import Grade
+from redqueen_sandbox import well_formed
 
 
 def test_an_invalid_proposal_costs_its_teacher_one() -> None:

@@ -11,14 +11,14 @@ import pytest
 import torch
 from tiny_models import CONFIGS, tiny_bank
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.routing import ROW_TOKENS
+from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
 from redqueen.learn.batches import batches_of, by_member, dealt
 from redqueen.learn.torch_learner import TorchLearner
-from redqueen.nouns import Completion, Request, Rollout, Tuning
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.routing import ROW_TOKENS
-from redqueen.policy.torch_sampler import TorchSampler
+from redqueen.records import Completion, Request, Rollout, Tuning
 
 
 def tokens(seed: int, length: int) -> tuple[int, ...]:

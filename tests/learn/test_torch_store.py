@@ -8,10 +8,10 @@ import torch
 from scripted import config_of
 from tiny_models import tiny_bank
 
+from redqueen.adapters.peft import read_adapter
 from redqueen.errors import UserError
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
-from redqueen.nouns import Completion, Rollout
-from redqueen.population.peft import read_adapter
+from redqueen.records import Completion, Rollout
 
 COMPLETIONS = (Completion((3, 4), (-1.0, -1.0), 1.0, True), Completion((5, 6), (-1.0, -1.0), 1.0, True))
 

@@ -9,7 +9,7 @@ from scripted import Teacher, config_of, open_table, right
 
 from redqueen.loop import play_step
 from redqueen.match.rating import Winner
-from redqueen.nouns import Rating
+from redqueen.records import Rating
 from redqueen.state import initial_state
 from redqueen.timing import Clock
 

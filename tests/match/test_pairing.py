@@ -8,7 +8,7 @@ import pytest
 from redqueen.config import MatchConfig
 from redqueen.match.pairing import pair, preference, with_hall_of_fame
 from redqueen.match.rating import STANDARD
-from redqueen.nouns import Individual, Rating, Role
+from redqueen.records import Individual, Rating, Role
 
 ALWAYS = MatchConfig(hall_of_fame_frac=1.0)
 """Every match is played against a past member."""

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from redqueen.nouns import Task
 from redqueen.propose.buffer import Archived, TaskArchive, draw_of_all_ages
+from redqueen.records import Task
 
 
 def task(name: str, kind: str = "code_o") -> Task:

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redqueen.domains.code.kinds import IDENTITY
-from redqueen.nouns import Task
 from redqueen.propose.buffer import (
     ASKED_PER_PLACE,
     TaskBuffer,
@@ -17,6 +16,7 @@ from redqueen.propose.buffer import (
     program_key,
     task_key,
 )
+from redqueen.records import Task
 
 
 def task(code: str, input_: str = "1", output: str = "2", teacher: str = "T1", kind: str = "code_o") -> Task:

@@ -8,9 +8,9 @@ import pytest
 from redqueen.config import ProposeConfig, VerifyConfig
 from redqueen.domains.registry import check
 from redqueen.errors import UserError
-from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.filters import ContentFilter, check_allowed, load_content_filter, refuse
-from redqueen.verify import Verifier
+from redqueen.records import Candidate, Rejection, Task
+from redqueen_sandbox import Verifier
 
 
 def candidate(code: str = "def f(x):\n    return x\n", inputs: str = "1", error: str = "") -> Candidate:

@@ -1,9 +1,9 @@
 """Refusing what was asked before."""
 
 from redqueen.domains.code.kinds import IDENTITY
-from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.buffer import TaskBuffer, task_key
 from redqueen.propose.filters import reject_duplicates
+from redqueen.records import Candidate, Rejection, Task
 
 DOUBLE = "def f(x):\n    return x * 2\n"
 RENAMED = "def f(n):\n    return n * 2\n"

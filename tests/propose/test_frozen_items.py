@@ -3,8 +3,8 @@
 import pytest
 
 from redqueen.domains.registry import DOMAINS
-from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.filters import reject_held_out
+from redqueen.records import Candidate, Rejection, Task
 
 
 def reasons(*tasks: Task) -> list[str]:

@@ -7,15 +7,15 @@ import pytest
 from scripted import Scripted, Teacher, config_of, garbage
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.config import ProposeConfig
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.domains.code.prompts_compact import NEW
 from redqueen.domains.frames import IN, REF
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.nouns import Completion, Individual, Rating, Task
-from redqueen.policy.base_shape import embedded_folder
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.propose.proposing import Proposal, propose
+from redqueen.records import Completion, Individual, Rating, Task
 from redqueen.streams import Streams
 
 TEACHERS = [Individual(f"T{slot + 1}", "teacher", slot, Rating(25, 8)) for slot in range(2)]

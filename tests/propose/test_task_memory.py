@@ -3,7 +3,6 @@
 import pytest
 
 from redqueen.domains.code.measures import behaviour_class, size_class
-from redqueen.nouns import Task
 from redqueen.propose.curriculum import (
     PRIOR_TASKS,
     TaskMemory,
@@ -11,6 +10,7 @@ from redqueen.propose.curriculum import (
     pressures,
     remember,
 )
+from redqueen.records import Task
 
 PLAIN, LOOP = "def f(x):\n    return x + 1\n", "def f(x):\n    for a in [x]:\n        pass\n    return a\n"
 

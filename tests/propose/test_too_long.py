@@ -4,11 +4,11 @@ import pytest
 from scripted import config_of
 from transformers import AutoTokenizer
 
+from redqueen.adapters.base_shape import embedded_folder
+from redqueen.adapters.memory import TextLimits, fit_limits
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.policy.base_shape import embedded_folder
-from redqueen.policy.memory import TextLimits, fit_limits
 from redqueen.propose.filters import reject_too_long
+from redqueen.records import Candidate, Rejection, Task
 
 
 def judged(limit: int, *verdicts: Task | Rejection) -> list[Task | Rejection]:

@@ -15,11 +15,11 @@ from recipes.embedded_base.problems import EVERYDAY, Problem, skeleton
 from recipes.embedded_base.stages import STAGES
 from recipes.embedded_base.traces import instrument, run
 from recipes.embedded_base.train import held_out_skeletons
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.domains.code.prompts_compact import ANSWER, NEW
 from redqueen.domains.frames import BOS, END_THINK, EOS, IN, OUT, THINK, asked
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.nouns import Task
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.records import Task
 
 FORMAT = PromptFormat(FRAMES["compact"])
 BASIC, EVERYDAY_STAGE, BROAD = STAGES

@@ -16,10 +16,10 @@ from redqueen.domains.maths.solver import solve
 from redqueen.domains.maths.suite import load_suite
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import check, grade, open_domain
-from redqueen.nouns import Candidate, Task
-from redqueen.verify import Verifier
+from redqueen.records import Candidate, Task
 from redqueen_proofs.calculus import read_proof, write_proof
 from redqueen_proofs.formulas import follows, read_lemma, write_lemma
+from redqueen_sandbox import Verifier
 
 FORMAT = PromptFormat(FRAMES["compact"])
 DOMAIN_NAMES = {"proofs": "redqueen_proofs.kinds:PROOFS"}

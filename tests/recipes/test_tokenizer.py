@@ -9,9 +9,9 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from recipes.embedded_base.draft import WORDS
 from recipes.embedded_base.tokenizer import build_tokenizer, build_vocabulary, pieces_of
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.domains.code.suite import load_suite
 from redqueen.domains.frames import BOS, EOS, MARKS, PAD
-from redqueen.policy.base_shape import embedded_folder
 
 PROGRAMS = [
     "def f(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total",

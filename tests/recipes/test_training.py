@@ -11,10 +11,10 @@ from recipes.embedded_base import stages, train
 from recipes.embedded_base.stages import SHARPNESS, STAGES, build_model
 from recipes.embedded_base.tokenizer import build_tokenizer
 from recipes.embedded_base.train import Trainer, carried_rows, main
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.domains.frames import MARKS
 from redqueen.engine import load_base
 from redqueen.errors import UserError
-from redqueen.policy.base_shape import embedded_folder
 
 SMALL = {"HIDDEN_SIZE": 16, "NUM_LAYERS": 1, "NUM_HEADS": 2, "NUM_KV_HEADS": 1, "INTERMEDIATE_SIZE": 16}
 NUM_STEPS = 3

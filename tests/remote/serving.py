@@ -15,11 +15,11 @@ import torch
 from tiny_models import tiny_model
 from transformers import AutoModelForCausalLM
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import freeze
 from redqueen.config import LearnConfig
 from redqueen.config.training import SamplerConfig
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
 from redqueen.remote.canary import Probe
 from redqueen.remote.fleet import Fleet
 from redqueen.remote.sampler import RemoteSampler

@@ -6,12 +6,12 @@ import torch
 from tiny_models import tiny_bank
 from torch import Tensor
 
+from redqueen.adapters.bank import AdapterBank
 from redqueen.config import load_config
 from redqueen.domains.prompt_format import choose_format
 from redqueen.domains.registry import domain_of
 from redqueen.engine import load_tokenizer
-from redqueen.nouns import BASE_SLOT
-from redqueen.policy.bank import AdapterBank
+from redqueen.records import BASE_SLOT
 from redqueen.remote.canary import STEPS, UNKNOWN, Probe, judge_all, nearest, probe_prompts
 from redqueen.remote.server import TOP, Sampled
 

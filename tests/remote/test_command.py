@@ -2,9 +2,9 @@
 
 import shlex
 
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.config import load_config
 from redqueen.fitting import fit_to_base
-from redqueen.policy.base_shape import embedded_folder
 from redqueen.remote.server import serve_command
 from redqueen.run.dry_run import plan_text
 

@@ -13,13 +13,13 @@ from typing import Protocol
 import pytest
 from serving import SmallServer
 
+from redqueen.adapters.base_shape import embedded_folder
+from redqueen.adapters.protocols import Sampler
 from redqueen.commands.examinees import open_examination
 from redqueen.config import Config, load_config
 from redqueen.engine import Adapters, load_adapters
 from redqueen.journal import Journal, read
-from redqueen.nouns import Completion, Request
-from redqueen.policy.base_shape import embedded_folder
-from redqueen.policy.protocols import Sampler
+from redqueen.records import Completion, Request
 from redqueen.run.lifecycle import start
 from redqueen.run.store import JOURNAL
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 from serving import END, PROMPTS, SmallServer, faulty, learn, members, opened, sampler
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.decoding import StopStrings
 from redqueen.errors import UserError
-from redqueen.nouns import BASE_SLOT, Completion, Request
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.decoding import StopStrings
+from redqueen.records import BASE_SLOT, Completion, Request
 from redqueen.remote.server import ServerLost
 
 Pair = tuple[SmallServer, SmallServer]

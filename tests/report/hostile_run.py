@@ -7,7 +7,7 @@ from pathlib import Path
 from synthetic_run import HOSTILE, founders, measured
 
 from redqueen.journal import AttemptRecord, CandidateRecord, Journal, RunRecord, TaskRecord
-from redqueen.nouns import Attempt, Candidate, Grade, Outcome, Task
+from redqueen.records import Attempt, Candidate, Grade, Outcome, Task
 from redqueen.run.store import JOURNAL
 
 TEXTS = (*HOSTILE, "<b>" + "long line " * 100_000)

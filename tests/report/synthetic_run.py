@@ -19,7 +19,7 @@ from redqueen.journal import (
     TaskRecord,
 )
 from redqueen.journal.records import MEASURES
-from redqueen.nouns import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
+from redqueen.records import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
 from redqueen.run.store import JOURNAL
 
 HOSTILE = (

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from synthetic_run import build_run
 
+from redqueen.adapters.base_shape import BaseIdentity
 from redqueen.journal import EvaluationRecord, Journal, read
 from redqueen.journal.records import CHOSEN, DISTILLED
-from redqueen.policy.base_shape import BaseIdentity
 from redqueen.report.model_card import model_card
 from redqueen.run.store import JOURNAL
 

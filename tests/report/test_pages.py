@@ -13,7 +13,7 @@ from synthetic_run import HOSTILE, build_run
 from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.journal import AttemptRecord, Journal, RunRecord, TaskRecord
-from redqueen.nouns import Attempt, Grade, Outcome, Task
+from redqueen.records import Attempt, Grade, Outcome, Task
 from redqueen.report.pages import ASSETS, MAX_REPORT_CHARS, write_report
 from redqueen.run.store import JOURNAL
 

@@ -8,7 +8,7 @@ from synthetic_run import founders, measured
 
 from redqueen.display import duration
 from redqueen.journal import EvaluationRecord, Journal, RunRecord, TaskRecord, read
-from redqueen.nouns import Task
+from redqueen.records import Task
 from redqueen.report.compare import arm_rows
 from redqueen.report.fitness import MARKS, comparisons
 from redqueen.report.health import Health, health_of

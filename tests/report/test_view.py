@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from synthetic_run import measured
 
 from redqueen.journal import Journal, RunRecord, TaskRecord
-from redqueen.nouns import Task
+from redqueen.records import Task
 from redqueen.report.series import MAX_POINTS, ends, mean_series, point_of, rolling, steps_per_point, sum_series
 from redqueen.report.view import read_run, thinned
 from redqueen.run.store import JOURNAL

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from scripted import Scripted, Table, Teacher, config_of, garbage, open_table, right, wrong
 
+from redqueen.adapters.memory import fit_limits
 from redqueen.domains.registry import num_proposals
 from redqueen.errors import UserError
-from redqueen.nouns import BASE_SLOT, Completion, Request
-from redqueen.policy.memory import fit_limits
+from redqueen.records import BASE_SLOT, Completion, Request
 from redqueen.run.cold_start import check_cold_start
 
 ASKED = {"num_check_proposals": 6, "num_code_o": 2, "num_code_i": 1, "num_code_f": 0}

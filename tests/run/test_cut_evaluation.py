@@ -10,7 +10,7 @@ import pytest
 
 from redqueen.config import load_config
 from redqueen.journal import Journal, diff, read
-from redqueen.nouns import Individual
+from redqueen.records import Individual
 from redqueen.run import lifecycle as run
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import resume, start

@@ -10,6 +10,8 @@ import torch
 from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
 from transformers import AutoTokenizer
 
+from redqueen.adapters.base_shape import model_source
+from redqueen.adapters.peft import read_adapter
 from redqueen.commands.evaluate import evaluate
 from redqueen.commands.export import export_member
 from redqueen.config import load_config
@@ -19,8 +21,6 @@ from redqueen.journal import Journal, diff, read
 from redqueen.journal.records import DISTILLED, SHARE
 from redqueen.learn.distillation import examples_of
 from redqueen.learn.torch_learner import FACTORS, TorchLearner
-from redqueen.policy.base_shape import model_source
-from redqueen.population.peft import read_adapter
 from redqueen.propose.buffer import task_key
 from redqueen.report.summary import summary
 from redqueen.run.lifecycle import resume, start

@@ -16,7 +16,7 @@ from rights import without_root_rights
 from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff
-from redqueen.nouns import Individual
+from redqueen.records import Individual
 from redqueen.run import lifecycle as run
 from redqueen.run import store
 from redqueen.run.checkpoint import SCHEMA_VERSION, Checkpoint, list_checkpoints

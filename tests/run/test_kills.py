@@ -17,7 +17,7 @@ import pytest
 from redqueen.commands import train
 from redqueen.config import load_config
 from redqueen.journal import diff
-from redqueen.nouns import Individual
+from redqueen.records import Individual
 from redqueen.run import lifecycle as run
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import start

@@ -10,14 +10,14 @@ import pytest
 import torch
 from cut_run import play
 
+from redqueen.adapters.peft import read_adapter
 from redqueen.commands.export import export_member, sources_of
 from redqueen.commands.report import report
 from redqueen.errors import UserError
 from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.journal import Journal
 from redqueen.journal.records import CHOSEN, DISTILLED, SHARE
-from redqueen.nouns import Individual, Rating
-from redqueen.population.peft import read_adapter
+from redqueen.records import Individual, Rating
 from redqueen.report.series import ends
 from redqueen.report.summary import product_name, summary
 from redqueen.run.checkpoint import Checkpoint

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from redqueen.nouns import Individual, Rating
+from redqueen.records import Individual, Rating
 from redqueen.run import activity as activity_module
 from redqueen.run.activity import Activity, Work, showing
 from redqueen.run.progress import (

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.adapters.base import settle_precision
 from redqueen.commands import train
 from redqueen.config import load_config
 from redqueen.domains.registry import num_proposals
@@ -21,9 +22,8 @@ from redqueen.journal import Journal, diff
 from redqueen.journal.write import Row
 from redqueen.learn.advantages import advantages
 from redqueen.match.rating import STANDARD, decide
-from redqueen.nouns import Rating
-from redqueen.policy.base import settle_precision
 from redqueen.propose.buffer import ASKED_PER_PLACE, behaviour_key, program_key
+from redqueen.records import Rating
 from redqueen.run.checkpoint import Checkpoint, list_checkpoints
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config

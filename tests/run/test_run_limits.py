@@ -7,8 +7,8 @@ from cut_run import check_it_goes_on_as_if_never_cut, play
 
 from redqueen.config import RunConfig, load_config
 from redqueen.journal import Journal, read
-from redqueen.nouns import Individual, Rating
 from redqueen.propose.buffer import TaskBuffer
+from redqueen.records import Individual, Rating
 from redqueen.run.continuation import Spent, is_over
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import JOURNAL

@@ -4,10 +4,10 @@ import pytest
 
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import check, grade
-from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.verify import Verifier
-from redqueen.verify.guard import faults
+from redqueen.records import Candidate, Rejection, Task
 from redqueen_proofs.kinds import LEMMA
+from redqueen_sandbox import Verifier
+from redqueen_sandbox.guard import faults
 
 FALSE = [
     "|- p",

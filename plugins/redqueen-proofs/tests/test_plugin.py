@@ -10,11 +10,11 @@ import pytest
 from redqueen.config import load_config
 from redqueen.domains.registry import GROUP, check, import_named, num_proposals
 from redqueen.domains.rows import frozen_files
-from redqueen.nouns import Candidate, Rejection
 from redqueen.propose.filters import reject_held_out
-from redqueen.verify import Verifier, guard
+from redqueen.records import Candidate, Rejection
 from redqueen_proofs import formulas
 from redqueen_proofs.kinds import LEMMA, PROOFS, SUITES
+from redqueen_sandbox import Verifier, guard
 
 FOLDER = Path(__file__).parents[1]
 

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.nouns import Candidate, Task
-from redqueen.verify.programs import Rules
-from redqueen.verify.records import Limits
+from redqueen.records import Candidate, Task
 from redqueen_proofs.checking import check_lemma, grade_proof
 from redqueen_proofs.formulas import LemmaError, follows, read_lemma, write_lemma
 from redqueen_proofs.kinds import LEMMA
 from redqueen_proofs.metamath import MetamathError, verify
+from redqueen_sandbox.programs import Rules
+from redqueen_sandbox.records import Limits
 
 RULES = Rules(Limits(), 2, "full")
 

@@ -3,7 +3,7 @@ from random import Random
 
 from recipes.embedded_base.lemmas import draw
 from recipes.embedded_base.suites import LEVELS, TASKS_PER_LEVEL
-from redqueen.nouns import Task
+from redqueen.records import Task
 from redqueen_proofs.calculus import read_proof, unfold
 from redqueen_proofs.database import verify_lines
 from redqueen_proofs.formulas import read_lemma, write_lemma

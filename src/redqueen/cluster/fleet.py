@@ -16,7 +16,7 @@ from redqueen.cluster.host import Answer, Connection, Host, ShardLost
 from redqueen.config import Config
 from redqueen.config.load import Slots
 from redqueen.errors import UserError
-from redqueen.nouns import Rollout, ShardEvent, Tuning, UpdateStats
+from redqueen.records import Rollout, ShardEvent, Tuning, UpdateStats
 
 MAX_LOSSES_OF_A_CALL = 3
 """A call that loses more shards than this is at fault itself."""

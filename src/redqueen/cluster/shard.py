@@ -12,19 +12,19 @@ from typing import Any, cast
 
 from torch import Tensor
 
+from redqueen.adapters.genotype import Genotype
+from redqueen.adapters.memory import TextLimits
+from redqueen.adapters.protocols import Sampler
 from redqueen.config import Config
 from redqueen.domains.registry import open_domain
 from redqueen.engine import LoadedBase, build_adapters, load_frozen, set_up_torch
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
-from redqueen.nouns import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
-from redqueen.policy.memory import TextLimits
-from redqueen.policy.protocols import Sampler
-from redqueen.population.genotype import Genotype
+from redqueen.records import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
 from redqueen.timing import Report, unheard
-from redqueen.verify.opening import open_verifier
-from redqueen.verify.pool import Jobs
-from redqueen.verify.programs import Rules
-from redqueen.verify.verifier import Verifier
+from redqueen.verifying import open_verifier
+from redqueen_sandbox.pool import Jobs
+from redqueen_sandbox.programs import Rules
+from redqueen_sandbox.verifier import Verifier
 
 PROPOSER, SOLVER = "proposer", "solver"
 

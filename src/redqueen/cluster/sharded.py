@@ -14,6 +14,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from redqueen.adapters.bank import check_shape
+from redqueen.adapters.genotype import Genotype, flattened
+from redqueen.adapters.peft import publish_adapter
 from redqueen.cluster.fleet import Call, Fleet
 from redqueen.cluster.host import Host, LocalHost
 from redqueen.cluster.shard import PROPOSER, SOLVER, About, Part
@@ -21,13 +24,10 @@ from redqueen.config import Config
 from redqueen.engine import Adapters, LoadAdapters, load_adapters, load_tokenizer
 from redqueen.errors import UserError, how_to_install
 from redqueen.learn.torch_learner import FACTORS, MOMENTS
-from redqueen.nouns import BASE_SLOT, Completion, Request
-from redqueen.policy.bank import check_shape
-from redqueen.population.genotype import Genotype, flattened
-from redqueen.population.peft import publish_adapter
+from redqueen.records import BASE_SLOT, Completion, Request
 from redqueen.timing import Report, unheard
-from redqueen.verify.pool import Answer, Jobs
-from redqueen.verify.programs import Rules
+from redqueen_sandbox.pool import Answer, Jobs
+from redqueen_sandbox.programs import Rules
 
 
 class ShardedSampler:

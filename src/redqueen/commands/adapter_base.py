@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from redqueen.adapters.base_shape import EMBEDDED_ID, OWN_BASE, embedded_folder, is_gguf, weights_sha256
+from redqueen.adapters.peft import Adapter
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
-from redqueen.policy.base_shape import EMBEDDED_ID, OWN_BASE, embedded_folder, is_gguf, weights_sha256
-from redqueen.population.peft import Adapter
 
 
 def base_name(adapter: Adapter) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from redqueen.adapters.peft import Adapter, read_adapter, write_adapter
 from redqueen.commands.adapter_base import base_name, base_sha256, same_base
 from redqueen.errors import UserError
 from redqueen.evolve.operators import OPERATORS, Operator, apply, constants_of, find
 from redqueen.files import making_folder
-from redqueen.population.peft import Adapter, read_adapter, write_adapter
 
 _MUST_AGREE = ("r", "lora_alpha")
 

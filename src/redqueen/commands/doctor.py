@@ -15,14 +15,14 @@ import torch
 import typer
 from packaging.requirements import Requirement
 
+from redqueen.adapters.base import multiplies_bf16
 from redqueen.commands.verify import protections
 from redqueen.config import load_config
 from redqueen.config.load import presets
 from redqueen.engine import load_adapters
 from redqueen.errors import UserError, how_to_install
 from redqueen.fitting import fit_to_base
-from redqueen.nouns import Request, Rollout
-from redqueen.policy.base import multiplies_bf16
+from redqueen.records import Request, Rollout
 
 Line = tuple[str, str, bool]
 

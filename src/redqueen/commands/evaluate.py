@@ -31,7 +31,7 @@ from redqueen.evaluate.given_answers import summary_of
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import Question, clusters_of, prompt_for, read_answer
 from redqueen.files import write_whole
-from redqueen.nouns import Completion, Grade, Request
+from redqueen.records import Completion, Grade, Request
 from redqueen.run.activity import showing
 from redqueen.run.store import EVALUATIONS
 from redqueen.statistics import bootstrap_mean, pass_at_k

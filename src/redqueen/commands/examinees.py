@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from redqueen.adapters.base_shape import embedded_folder, refuse_missing_folder
+from redqueen.adapters.peft import CONFIG_FILE, read_adapter
 from redqueen.commands.adapter_base import base_of
 from redqueen.config import Config, load_config, parse_config
 from redqueen.engine import Engine, open_engine
@@ -17,9 +19,7 @@ from redqueen.errors import UserError
 from redqueen.files import read_plain
 from redqueen.fitting import fit_to_base
 from redqueen.journal.records import DISTILLED
-from redqueen.nouns import BASE_SLOT
-from redqueen.policy.base_shape import embedded_folder, refuse_missing_folder
-from redqueen.population.peft import CONFIG_FILE, read_adapter
+from redqueen.records import BASE_SLOT
 from redqueen.report.summary import has_distilled
 from redqueen.run.checkpoint import Checkpoint, refuse_other_base
 from redqueen.run.store import CHECKPOINTS, CONFIG, load_run_config

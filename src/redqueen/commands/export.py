@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import freeze
+from redqueen.adapters.base_shape import OWN_BASE, BaseIdentity, embedded_folder, identify_base
+from redqueen.adapters.genotype import Genotype
+from redqueen.adapters.peft import plain_config, write_adapter
 from redqueen.config import EMBEDDED, Config
 from redqueen.engine import build_bank, load_base
 from redqueen.errors import UserError, command
@@ -17,12 +22,7 @@ from redqueen.files import making_folder, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.records import DISTILLED
 from redqueen.learn.torch_learner import FACTORS
-from redqueen.nouns import Individual
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.base import freeze
-from redqueen.policy.base_shape import OWN_BASE, BaseIdentity, embedded_folder, identify_base
-from redqueen.population.genotype import Genotype
-from redqueen.population.peft import plain_config, write_adapter
+from redqueen.records import Individual
 from redqueen.report.model_card import model_card
 from redqueen.report.summary import has_distilled, product_name
 from redqueen.run.checkpoint import Checkpoint, refuse_other_base

@@ -18,11 +18,11 @@ from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.read import as_task
 from redqueen.journal.write import Row
-from redqueen.nouns import Candidate, Rejection, Task
+from redqueen.records import Candidate, Rejection, Task
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.store import JOURNAL
-from redqueen.verify import Verifier
-from redqueen.verify.opening import open_verifier
+from redqueen.verifying import open_verifier
+from redqueen_sandbox import Verifier
 
 MAX_TEXT_CHARS = 2000
 """Longest piece of a model's text on the screen; ``--json`` and the journal have all of it."""

@@ -15,10 +15,10 @@ from typing import TextIO, TypeVar
 from redqueen.domains.registry import domain_of, kinds
 from redqueen.domains.registry import grade as grade_answers
 from redqueen.errors import UserError
-from redqueen.nouns import Grade, Task
-from redqueen.verify.protections import ProtectionReport, make_report
-from redqueen.verify.records import Limits, Program, Result
-from redqueen.verify.verifier import Verifier
+from redqueen.records import Grade, Task
+from redqueen_sandbox.protections import ProtectionReport, make_report
+from redqueen_sandbox.records import Limits, Program, Result
+from redqueen_sandbox.verifier import Verifier
 
 _PORTION_LINES = 512
 _MAX_LINE_CHARS = 8 << 20

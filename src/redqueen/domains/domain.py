@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redqueen.config import Config, VerifyConfig
-from redqueen.nouns import Candidate, Grade, Rejection, Task
-from redqueen.verify.pool import Jobs
-from redqueen.verify.programs import Rules
+from redqueen.records import Candidate, Grade, Rejection, Task
+from redqueen_sandbox.pool import Jobs
+from redqueen_sandbox.programs import Rules
 
 Grader = Callable[[Task, str, Rules], Grade | Jobs[Grade]]
 

@@ -14,7 +14,7 @@ from redqueen.config import EMBEDDED, Config, VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import THINK, ChatFrame, CompactFrame, FewshotFrame
 from redqueen.domains.registry import refuse_unasked, words_of
-from redqueen.nouns import Completion, Task
+from redqueen.records import Completion, Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

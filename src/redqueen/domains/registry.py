@@ -21,10 +21,10 @@ from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind, Words
 from redqueen.domains.logic.kinds import LOGIC, MINIMAL_LOGIC
 from redqueen.domains.maths.kinds import MATHS
 from redqueen.errors import UserError
-from redqueen.nouns import Candidate, Grade, Rejection, Task
-from redqueen.verify.guard import VERDICT, guarded_jobs
-from redqueen.verify.pool import Answer, Jobs
-from redqueen.verify.programs import Rules, blind_to_limits
+from redqueen.records import Candidate, Grade, Rejection, Task
+from redqueen_sandbox.guard import VERDICT, guarded_jobs
+from redqueen_sandbox.pool import Answer, Jobs
+from redqueen_sandbox.programs import Rules, blind_to_limits
 
 
 class JobRunner(Protocol):

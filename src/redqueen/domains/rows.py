@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from redqueen.domains.domain import Item
 from redqueen.errors import UserError, how_to_install
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 LARGEST = 1e100
 """A number beyond is no field of an item (ours)."""

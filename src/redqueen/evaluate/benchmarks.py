@@ -18,9 +18,9 @@ from redqueen.errors import UserError
 from redqueen.evaluate.evalplus import extended_test, with_stand_in
 from redqueen.evaluate.livecode import read_question
 from redqueen.evaluate.questions import FunctionQuestion, MathsQuestion, Question, TaskQuestion
-from redqueen.nouns import Task
-from redqueen.verify.literals import LiteralError, canonical
-from redqueen.verify.unit_tests import UnitTest
+from redqueen.records import Task
+from redqueen_sandbox.literals import LiteralError, canonical
+from redqueen_sandbox.unit_tests import UnitTest
 
 MINI = "mini"
 """The embedded suite: it needs neither hub nor file."""

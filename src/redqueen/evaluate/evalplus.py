@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redqueen.domains.rows import Row
-from redqueen.verify.unit_tests import UnitTest
+from redqueen_sandbox.unit_tests import UnitTest
 
 NUMPY_IMPORT = "import numpy as np"
 NUMPY_STAND_IN = '''

@@ -14,7 +14,7 @@ from redqueen.domains.registry import apportioned, load_suites, num_proposals, o
 from redqueen.engine import Engine
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.journal.records import ALL, CHANGE, GAIN, STUDENTS, EvaluationRecord
-from redqueen.nouns import BASE_SLOT, Individual
+from redqueen.records import BASE_SLOT, Individual
 from redqueen.streams import Streams
 
 SUITE = "mini"

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner, grade
-from redqueen.nouns import Completion, Request, Task
+from redqueen.records import Completion, Request, Task
 from redqueen.statistics import Interval, bootstrap_difference, bootstrap_mean
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from redqueen.policy.protocols import Sampler
+    from redqueen.adapters.protocols import Sampler
 
 Mode = Literal["sampled", "greedy"]
 MODES: tuple[Mode, ...] = ("sampled", "greedy")

@@ -13,7 +13,7 @@ from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import Question, clusters_of
-from redqueen.nouns import Grade
+from redqueen.records import Grade
 from redqueen.statistics import bootstrap_mean, wilson
 
 

@@ -14,9 +14,9 @@ from redqueen.domains.registry import grading, kind_of
 from redqueen.evaluate.livecode import ContestJudge
 from redqueen.evaluate.maths import MathsJudge
 from redqueen.evaluate.questions import ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
-from redqueen.nouns import Grade
-from redqueen.verify import Limits, Verifier
-from redqueen.verify.unit_tests import UnitTest, UnitTester
+from redqueen.records import Grade
+from redqueen_sandbox import Limits, Verifier
+from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
 MAX_PROGRAM_CHARS = 65_536
 """A longer program is not run, as everywhere in the verifier."""

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from redqueen.domains.rows import Row
 from redqueen.errors import UserError
 from redqueen.evaluate.questions import Case, ContestQuestion
-from redqueen.nouns import Grade
-from redqueen.verify import Limits, Program, Result, Verifier
-from redqueen.verify.guard import VERDICT, guarded
-from redqueen.verify.values import value_of
-from redqueen.verify.zygotes import ZygoteSettings
+from redqueen.records import Grade
+from redqueen_sandbox import Limits, Program, Result, Verifier
+from redqueen_sandbox.guard import VERDICT, guarded
+from redqueen_sandbox.values import value_of
+from redqueen_sandbox.zygotes import ZygoteSettings
 
 CONTEST_LIMITS = Limits(
     cpu_ms=6_000,

@@ -7,11 +7,11 @@ from importlib.util import find_spec
 
 from redqueen.domains.maths.answers import grade_value
 from redqueen.errors import UserError, how_to_install
-from redqueen.nouns import Grade
-from redqueen.verify import Verifier
-from redqueen.verify.guard import VERDICT, guarded_jobs
-from redqueen.verify.pool import Jobs
-from redqueen.verify.programs import Rules
+from redqueen.records import Grade
+from redqueen_sandbox import Verifier
+from redqueen_sandbox.guard import VERDICT, guarded_jobs
+from redqueen_sandbox.pool import Jobs
+from redqueen_sandbox.programs import Rules
 
 DEADLINE_S = 10.0
 """CPU time of the longest comparison of one answer; then it counts as wrong (ours)."""

@@ -12,8 +12,8 @@ from redqueen.domains.domain import Grader
 from redqueen.domains.frames import THINK_FIRST, fence, last_answer, program_in, split_thought
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.errors import UserError
-from redqueen.nouns import Task
-from redqueen.verify.unit_tests import UnitTest
+from redqueen.records import Task
+from redqueen_sandbox.unit_tests import UnitTest
 
 _PROGRAM = f"{THINK_FIRST} The answer is the whole program, with its imports, in a ```python block."
 

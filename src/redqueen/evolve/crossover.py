@@ -18,6 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
+from redqueen.adapters.genotype import Factors, Genotype, Squares, clone
 from redqueen.evolve.spectrum import (
     Joint,
     Names,
@@ -35,7 +36,6 @@ from redqueen.evolve.spectrum import (
     with_rows,
 )
 from redqueen.evolve.variation import Breeding, NotNegative, Share, Variation, check_range, uniform
-from redqueen.population.genotype import Factors, Genotype, Squares, clone
 
 Weights = tuple[float, float]
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from redqueen.adapters.genotype import Genotype, fresh_like
+from redqueen.adapters.hall_of_fame import Entry, HallOfFame, admit
+from redqueen.adapters.protocols import AdapterStore
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.selection import choose_leaving, fittest_first, founder_genes, mutated, select_parents
 from redqueen.match.rating import STANDARD, RatingSystem
-from redqueen.nouns import Birth, Individual, Rating
-from redqueen.policy.protocols import AdapterStore
-from redqueen.population.genotype import Genotype, fresh_like
-from redqueen.population.hall_of_fame import Entry, HallOfFame, admit
+from redqueen.records import Birth, Individual, Rating
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
+from redqueen.adapters.genotype import Factors, Genotype
 from redqueen.evolve.spectrum import Names, balanced, map_stacks, revived, spectrum
 from redqueen.evolve.variation import Breeding, NotNegative, Share, Variation, normal_like
-from redqueen.population.genotype import Factors, Genotype
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,7 @@ from typing import Any, Literal
 import torch
 from pydantic import ValidationError
 
-from redqueen.errors import UserError, first_fault
-from redqueen.evolve import crossover as cross
-from redqueen.evolve import mutation as mutate
-from redqueen.evolve.variation import Breeding, Variation
-from redqueen.population.genotype import (
+from redqueen.adapters.genotype import (
     Genotype,
     RelativeChange,
     change_of,
@@ -21,6 +17,10 @@ from redqueen.population.genotype import (
     relative_change,
     same_shape,
 )
+from redqueen.errors import UserError, first_fault
+from redqueen.evolve import crossover as cross
+from redqueen.evolve import mutation as mutate
+from redqueen.evolve.variation import Breeding, Variation
 
 Family = Literal["mutation", "crossover", "control"]
 

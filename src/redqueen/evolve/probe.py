@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from redqueen.adapters.protocols import Sampler
 from redqueen.config import Config, EvolveConfig
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner
-from redqueen.nouns import Individual, Request, Task
-from redqueen.policy.protocols import Sampler
 from redqueen.propose.buffer import TaskArchive, draw_of_all_ages
-from redqueen.solve.solving import Sampled, grade
+from redqueen.records import Individual, Request, Task
+from redqueen.solve import Sampled, grade
 from redqueen.streams import Streams
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 
 from redqueen.config import EvolveConfig
 from redqueen.match.rating import STANDARD, RatingSystem
-from redqueen.nouns import Genes, Individual
+from redqueen.records import Genes, Individual
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from redqueen.population.genotype import Factors, Genotype, clone, gram_of_rows, on_cpu, same_shape
+from redqueen.adapters.genotype import Factors, Genotype, clone, gram_of_rows, on_cpu, same_shape
 
 MAX_STACK_NUMEL = 4_000_000
 """Entries of the larger factor in one stack; also fixes how random draws are laid out, so a seed depends on it."""

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from redqueen.population.genotype import Genotype, Squares
+from redqueen.adapters.genotype import Genotype, Squares
 
 
 @dataclass(frozen=True)

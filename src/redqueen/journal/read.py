@@ -8,7 +8,7 @@ from redqueen.errors import UserError
 from redqueen.journal.records import UNLISTED_TOKENS, RunRecord
 from redqueen.journal.values import json_of, json_pairs
 from redqueen.journal.write import Journal, Row
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 Series = list[tuple[int, float | None]]
 """Pairs of a step and a value; None where the number was not defined."""

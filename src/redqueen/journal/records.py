@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from redqueen.nouns import Candidate, Match, Outcome, Task
+from redqueen.records import Candidate, Match, Outcome, Task
 
 Winner = Literal["teacher", "student", "draw", "none"]
 EvaluationMode = Literal["sampled", "greedy"]

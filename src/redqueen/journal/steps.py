@@ -16,7 +16,7 @@ from redqueen.journal.records import (
     MatchRecord,
     TaskRecord,
 )
-from redqueen.nouns import Birth, Individual
+from redqueen.records import Birth, Individual
 
 SqlValue = str | int | float | None
 

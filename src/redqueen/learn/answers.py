@@ -16,9 +16,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, TypeAdapter
 
-from redqueen.nouns import Task
 from redqueen.propose.buffer import task_key
-from redqueen.solve.solving import Answered
+from redqueen.records import Task
+from redqueen.solve import Answered
 from redqueen.streams import Streams
 
 MAX_ANSWERS = 50_000

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from redqueen.nouns import Rollout
-from redqueen.policy.beginnings import group_by_beginning
-from redqueen.policy.routing import TokenRows
-from redqueen.policy.tree_attention import Run, TreePlan
+from redqueen.adapters.routing import TokenRows
+from redqueen.adapters.shared_prefixes import group_by_beginning
+from redqueen.adapters.tree_attention import Run, TreePlan
+from redqueen.records import Rollout
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from redqueen.adapters.protocols import AdapterStore, Learner
 from redqueen.config import DistillConfig
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.learn.answers import VerifiedAnswer
-from redqueen.nouns import Completion, Rollout, Tuning
-from redqueen.policy.protocols import AdapterStore, Learner
+from redqueen.records import Completion, Rollout, Tuning
 from redqueen.streams import Streams
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from redqueen.nouns import Mismatch
+from redqueen.records import Mismatch
 
 
 def clipped_surrogate(

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from redqueen.config import LearnConfig
 from redqueen.learn.advantages import SMALLEST_STD, advantages
-from redqueen.nouns import Grade, Rejection, Rollout, Task
 from redqueen.propose.curriculum import Pressure
 from redqueen.propose.proposing import Proposal
-from redqueen.solve.solving import Answered
-from redqueen.verify import well_formed
+from redqueen.records import Grade, Rejection, Rollout, Task
+from redqueen.solve import Answered
+from redqueen_sandbox import well_formed
 
 INVALID_REWARD = -1.0
 CORRECT_REWARD = 1.0

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from redqueen.config import LearnConfig
-from redqueen.nouns import Individual, Tuning
+from redqueen.records import Individual, Tuning
 
 FLOOR_FRAC = 0.05
 """Share of the learning rate that is left at the end of a decay (ours): members still follow their opponents."""

@@ -16,6 +16,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from redqueen.adapters.bank import AdapterBank, first_time_and_again
+from redqueen.adapters.base import deterministic_kernels
+from redqueen.adapters.genotype import Genotype
+from redqueen.adapters.memory import available_bytes, give_back_if_scarce
+from redqueen.adapters.peft import publish_adapter
+from redqueen.adapters.threads import side_by_side
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
 from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, dealt
@@ -27,13 +33,7 @@ from redqueen.learn.loss import (
     drawn_logprobs,
     truncated_weights,
 )
-from redqueen.nouns import BASE_SLOT, Rollout, Tuning, UpdateStats
-from redqueen.policy.bank import AdapterBank, first_time_and_again
-from redqueen.policy.base import deterministic_kernels
-from redqueen.policy.lanes import side_by_side
-from redqueen.policy.memory import available_bytes, give_back_if_scarce
-from redqueen.population.genotype import Genotype
-from redqueen.population.peft import publish_adapter
+from redqueen.records import BASE_SLOT, Rollout, Tuning, UpdateStats
 from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from redqueen.config import MatchConfig
 from redqueen.match.rating import STANDARD, RatingSystem
-from redqueen.nouns import Individual, Match, Rating
+from redqueen.records import Individual, Match, Rating
 
 DEFAULTS = MatchConfig()
 

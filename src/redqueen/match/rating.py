@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean
 from typing import Literal, Protocol
 
-from redqueen.nouns import Rating
+from redqueen.records import Rating
 
 Winner = Literal["teacher", "student", "draw"]
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from redqueen.domains.registry import domain_of, in_order, kind_of
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 ASKED_PER_PLACE = 16
 """Past tasks remembered per task that the buffer can hold, to refuse repetitions (ours)."""

@@ -11,7 +11,7 @@ from pydantic import PlainSerializer
 
 from redqueen.domains.registry import kind_of
 from redqueen.journal.records import MEASURES
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 FORGOTTEN_WEIGHT = 1e-3
 """A count that has decayed below this is dropped, so that the memory stays small."""

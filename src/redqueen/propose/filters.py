@@ -14,8 +14,8 @@ from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, import_named, kind_of
 from redqueen.errors import UserError
-from redqueen.nouns import Candidate, Rejection, Task
 from redqueen.propose.buffer import task_key
+from redqueen.records import Candidate, Rejection, Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from redqueen.adapters.protocols import Sampler
 from redqueen.config import ProposeConfig
 from redqueen.domains.prompt_format import PromptFormat, completion_text
 from redqueen.domains.registry import domain_of, kinds, num_proposals
-from redqueen.nouns import Candidate, Completion, Individual, Request, Task
-from redqueen.policy.protocols import Sampler
 from redqueen.propose.buffer import TaskBuffer, draw_references, of_domain
+from redqueen.records import Candidate, Completion, Individual, Request, Task
 from redqueen.streams import Streams
 
 if TYPE_CHECKING:

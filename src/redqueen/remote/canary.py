@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from redqueen.adapters.bank import AdapterBank, Site
 from redqueen.config import Config
 from redqueen.domains.prompt_format import choose_format
 from redqueen.domains.registry import domain_of, kinds, num_proposals
 from redqueen.errors import UserError
-from redqueen.policy.bank import AdapterBank, Site
 from redqueen.remote.server import Sampled
 
 if TYPE_CHECKING:

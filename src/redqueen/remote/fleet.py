@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.memory import TextLimits
+from redqueen.adapters.protocols import AdapterStore
 from redqueen.config import Config
 from redqueen.config.training import SamplerConfig
 from redqueen.errors import UserError
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.memory import TextLimits
-from redqueen.policy.protocols import AdapterStore
 from redqueen.remote.canary import STEPS, Probe, judge_all, probe_prompts
 from redqueen.remote.server import TOP, Sampled, Server, ServerLost
 from redqueen.remote.versions import Version, Versions, name_of

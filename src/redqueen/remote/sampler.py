@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from redqueen.nouns import Completion, Request
-from redqueen.policy.decoding import StopStrings
+from redqueen.adapters.decoding import StopStrings
+from redqueen.records import Completion, Request
 from redqueen.remote.fleet import Fleet
 from redqueen.remote.server import Sampled
 from redqueen.timing import Report, unheard

@@ -18,12 +18,12 @@ from threading import Thread
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from redqueen.adapters.base_shape import model_source
+from redqueen.adapters.memory import fit_limits
 from redqueen.config import Config
 from redqueen.config.training import SamplerConfig
 from redqueen.display import visible
 from redqueen.errors import UserError, how_to_install
-from redqueen.policy.base_shape import model_source
-from redqueen.policy.memory import fit_limits
 
 try:
     import httpx2 as httpx

@@ -12,13 +12,13 @@ from secrets import token_hex
 import torch
 from torch import Tensor
 
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.genotype import Genotype
+from redqueen.adapters.peft import plain_config, read_adapter, write_adapter
+from redqueen.adapters.protocols import AdapterStore
 from redqueen.errors import UserError
 from redqueen.files import making_folder
-from redqueen.nouns import BASE_SLOT
-from redqueen.policy.bank import AdapterBank
-from redqueen.policy.protocols import AdapterStore
-from redqueen.population.genotype import Genotype
-from redqueen.population.peft import plain_config, read_adapter, write_adapter
+from redqueen.records import BASE_SLOT
 
 Version = Path
 """The folder that servers read one version of an adapter from."""

@@ -25,10 +25,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from redqueen.adapters.base_shape import embedded_folder, weights_sha256
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
 from redqueen.files import flush_to_disk, open_plain, read_plain
-from redqueen.policy.base_shape import embedded_folder, weights_sha256
 
 MILESTONE_STEPS = 100
 """Checkpoints of its multiples are kept for good, so that members of earlier times can be exported (ours)."""

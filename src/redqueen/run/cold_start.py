@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from redqueen.adapters.protocols import Sampler
 from redqueen.config import Config, ProposeConfig, parse_config
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import domain_of, kinds, num_proposals, open_domain
 from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner
-from redqueen.nouns import BASE_SLOT, Individual, Rejection, Task
-from redqueen.policy.protocols import Sampler
 from redqueen.propose.filters import REASON, check_allowed, reject_held_out, reject_too_long
 from redqueen.propose.proposing import propose
-from redqueen.solve.solving import grade, solve
+from redqueen.records import BASE_SLOT, Individual, Rejection, Task
+from redqueen.solve import grade, sample_attempts
 from redqueen.state import State
 from redqueen.streams import Streams
 
@@ -259,7 +259,7 @@ def _attempt(
     for verdict in judged:
         if isinstance(verdict, Task) and sum(t.kind == verdict.kind for t in tasks) < MOST_TASKS:
             tasks.append(verdict)
-    sampled = solve(
+    sampled = sample_attempts(
         [(task, base) for task in tasks],
         engine.config.solve.num_attempts,
         sampler=solver,

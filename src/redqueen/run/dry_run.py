@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from redqueen.adapters.base_shape import base_shape, positions_of
 from redqueen.config import Config
 from redqueen.domains.registry import num_proposals
 from redqueen.fitting import Fitted
-from redqueen.policy.base_shape import base_shape, positions_of
 
 
 def plan_text(fitted: Fitted) -> str:
@@ -76,6 +76,6 @@ def _memory(config: Config) -> list[str]:
         return [
             f"# memory: unknown, {config.model.base} is not on this machine yet (it is fetched when the run starts)"
         ]
-    from redqueen.policy.memory import plan_memory  # imports torch
+    from redqueen.adapters.memory import plan_memory  # imports torch
 
     return [f"# memory, {line}" for line in plan_memory(config, shape)]

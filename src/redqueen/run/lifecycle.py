@@ -11,6 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from redqueen.adapters.base import settle_precision
 from redqueen.cluster.sharded import adapters_here
 from redqueen.config import Config
 from redqueen.domains.registry import domain_of
@@ -21,7 +22,6 @@ from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
-from redqueen.policy.base import settle_precision
 from redqueen.run.checkpoint import MILESTONE_STEPS, Checkpoint, named_base, put_back, refuse_other_base, remove_after
 from redqueen.run.cold_start import check_cold_start, check_prompts, grow_seed_buffer
 from redqueen.run.continuation import (

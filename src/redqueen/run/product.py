@@ -22,8 +22,8 @@ from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.journal import EvaluationRecord
 from redqueen.journal.records import CHOSEN, DISTILLED, PRODUCT, SHARE
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
-from redqueen.nouns import Individual, Task
 from redqueen.propose.buffer import draw_of_all_ages, task_key
+from redqueen.records import Individual, Task
 from redqueen.state import State
 from redqueen.streams import Streams
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from redqueen.display import NOTHING, duration, visible
-from redqueen.nouns import Individual, Role
+from redqueen.records import Individual, Role
 from redqueen.run.activity import Activity, every_ten_seconds, is_terminal
 
 NUM_STEPS_FOR_PACE = 10

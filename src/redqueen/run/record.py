@@ -10,6 +10,8 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
+from redqueen.adapters.genotype import norm, pairwise_distances
+from redqueen.adapters.protocols import AdapterStore
 from redqueen.domains.registry import domain_of, in_order, kind_of
 from redqueen.engine import Engine
 from redqueen.evolve import health
@@ -18,13 +20,11 @@ from redqueen.evolve.selection import internal_fitness
 from redqueen.journal import AttemptRecord, CandidateRecord, Journal, MatchRecord, StepWriter, TaskRecord
 from redqueen.journal.write import Row
 from redqueen.loop import StepReport
-from redqueen.nouns import Individual, Rejection, Role, Task
-from redqueen.policy.protocols import AdapterStore
-from redqueen.population.genotype import norm, pairwise_distances
 from redqueen.propose.buffer import behaviour_key, program_key
 from redqueen.propose.curriculum import curriculum_metrics
+from redqueen.records import Individual, Rejection, Role, Task
 from redqueen.state import State
-from redqueen.verify import well_formed
+from redqueen_sandbox import well_formed
 
 NAN = float("nan")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from redqueen.domains.code.measures import behaviour_class, size_class
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 
 def task(code: str, inputs: str = "1", output: str = "2", kind: str = "code_o") -> Task:

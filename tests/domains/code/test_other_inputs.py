@@ -14,10 +14,10 @@ from redqueen.config import VerifyConfig
 from redqueen.domains.code import checking
 from redqueen.domains.code.other_inputs import MAX_BOLD, MAX_GENTLE, other_inputs
 from redqueen.domains.registry import check
-from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.verify import Verifier
-from redqueen.verify.literals import canonical_args
-from redqueen.verify.runs import Job, Run
+from redqueen.records import Candidate, Rejection, Task
+from redqueen_sandbox import Verifier
+from redqueen_sandbox.literals import canonical_args
+from redqueen_sandbox.runs import Job, Run
 
 STRICT = VerifyConfig(refuse_constant=True)
 

@@ -14,7 +14,7 @@ from redqueen.domains.code.suite import KINDS
 from redqueen.domains.frames import fenced_blocks
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, completion_text
 from redqueen.errors import UserError
-from redqueen.nouns import Completion, Task
+from redqueen.records import Completion, Task
 
 FORMAT = PromptFormat(FRAMES["chat"])
 CODE = "def f(a, b):\n    return a + b"

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.domains import frames
 from redqueen.domains.code.prompts_compact import ANSWER, MAX_MESSAGE_CHARS, NEW
 from redqueen.domains.code.suite import KINDS
 from redqueen.domains.frames import BOS, END_THINK, IN, MARKS, MSG, OUT, REF, THINK
 from redqueen.domains.prompt_format import FRAMES, ParsedAnswer, ParsedProposal, PromptFormat
-from redqueen.nouns import Task
-from redqueen.policy.base_shape import embedded_folder
+from redqueen.records import Task
 
 FORMAT, FORCED = PromptFormat(FRAMES["compact"]), PromptFormat(FRAMES["compact-forced"])
 CODE = "def f(x):\n    return x + 1\n"

@@ -13,9 +13,9 @@ from redqueen.domains.frames import END
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
 from redqueen.domains.registry import check, grade, kinds
 from redqueen.match.rating import GaussianRating
-from redqueen.nouns import Candidate, Task
+from redqueen.records import Candidate, Task
 from redqueen.state import initial_state
-from redqueen.verify import Verifier
+from redqueen_sandbox import Verifier
 
 FORMAT, TRACED = PromptFormat(FRAMES["fewshot"]), PromptFormat(FRAMES["fewshot-trace"])
 GIVEN = Task("g", "T1", "", "code_o", "def f(a, b):\n    return a + b\n", ("1, 2",), ("3",))

@@ -5,9 +5,9 @@ import pytest
 from redqueen.domains.logic.kinds import MINIMAL, PUZZLE
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import check, grade
-from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.verify import Verifier
-from redqueen.verify.guard import faults
+from redqueen.records import Candidate, Rejection, Task
+from redqueen_sandbox import Verifier
+from redqueen_sandbox.guard import faults
 
 CONTRADICTORY = [
     "order A B\nA < B\nB < A",

@@ -14,7 +14,7 @@ from redqueen.domains.logic.kinds import LOGIC, PUZZLE
 from redqueen.domains.logic.language import Puzzle, read_puzzle, write_answer, write_puzzle
 from redqueen.domains.logic.measures import effort, measure, normal_form, size_of, sort_of
 from redqueen.domains.logic.smt import judge
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 
 def enumerated(puzzle: Puzzle) -> list[tuple[int, ...]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from redqueen.verify import Verifier, guard
+from redqueen_sandbox import Verifier, guard
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import pytest
 from bad_maths import ANSWERS, STATEMENTS, WORD_PROBLEMS
 
 from redqueen.domains.registry import check, grade
-from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.verify import Verifier
+from redqueen.records import Candidate, Rejection, Task
+from redqueen_sandbox import Verifier
 
 
 def candidate(name: str, kind: str, code: str, message: str = "") -> Candidate:

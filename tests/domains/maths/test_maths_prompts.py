@@ -10,7 +10,7 @@ from redqueen.config import parse_config
 from redqueen.domains.frames import BOS, IN, MARKS, asked
 from redqueen.domains.maths.kinds import FORMAL, MATHS, WORD
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 COMPACT, CHAT = (PromptFormat(FRAMES[name]) for name in ("compact", "chat"))
 STATEMENT = Task("a", "T1", "S1", FORMAL.name, "x where 3*x + 5 = 20", ("",), ("73211",))

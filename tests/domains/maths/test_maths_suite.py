@@ -7,8 +7,8 @@ import pytest
 from redqueen.domains.maths.kinds import MATHS
 from redqueen.domains.maths.suite import load_suite
 from redqueen.domains.registry import check, grade
-from redqueen.nouns import Candidate, Task
-from redqueen.verify import Verifier
+from redqueen.records import Candidate, Task
+from redqueen_sandbox import Verifier
 
 
 def test_every_level_has_as_many_statements_as_word_problems() -> None:

@@ -10,8 +10,8 @@ from test_maths_solver import TRUTHS
 from redqueen.domains.maths.language import parse, write
 from redqueen.domains.maths.solver import solve
 from redqueen.domains.registry import grade
-from redqueen.nouns import Task
-from redqueen.verify import Verifier
+from redqueen.records import Task
+from redqueen_sandbox import Verifier
 
 DIGITS = 60
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import task_of
-from redqueen.nouns import Candidate, Grade, Rejection, Task
-from redqueen.verify.programs import Rules
+from redqueen.records import Candidate, Grade, Rejection, Task
 from redqueen_proofs.calculus import ProofError, Step, read_proof, unfold, write_proof
 from redqueen_proofs.database import verify_lines
 from redqueen_proofs.formulas import Lemma, LemmaError, follows, read_lemma, write_lemma
 from redqueen_proofs.search import search
+from redqueen_sandbox.programs import Rules
 
 
 def check_lemma(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Task | Rejection:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from redqueen.domains.domain import Domain, Shown, TaskKind, plain_task
 from redqueen.domains.rows import load_frozen
-from redqueen.nouns import Task
+from redqueen.records import Task
 from redqueen_proofs import measures, prompts_chat, prompts_compact
 from redqueen_proofs.calculus import read_proof
 from redqueen_proofs.checking import check_lemma, fault, grade_proof

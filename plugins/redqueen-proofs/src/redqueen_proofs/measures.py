@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from redqueen.nouns import Task
+from redqueen.records import Task
 from redqueen_proofs.calculus import read_proof
 from redqueen_proofs.formulas import Formula, read_lemma, size
 from redqueen_proofs.normal import normal_form

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block
-from redqueen.nouns import Task
+from redqueen.records import Task
 from redqueen_proofs.calculus import RULES
 from redqueen_proofs.formulas import read_lemma, write_formula
 

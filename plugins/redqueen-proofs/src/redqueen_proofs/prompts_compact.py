@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import REF, asked, has_mark, new, without_marks
-from redqueen.nouns import Task
+from redqueen.records import Task
 from redqueen_proofs.calculus import Line, ProofError, Step, conclude, read_proof, unfold
 from redqueen_proofs.formulas import Formula, Lemma, LemmaError, read_formula, read_lemma, write_formula
 

@@ -6,12 +6,12 @@ from redqueen.config import VerifyConfig
 from redqueen.domains.code.measures import measure
 from redqueen.domains.code.other_inputs import other_inputs
 from redqueen.domains.domain import task_of
-from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.verify.calls import distinct_calls, distinct_pairs
-from redqueen.verify.literals import LiteralError, canonical, canonical_args
-from redqueen.verify.pool import Jobs
-from redqueen.verify.programs import Rules, make_job, run_once, verify_program
-from redqueen.verify.records import Program
+from redqueen.records import Candidate, Rejection, Task
+from redqueen_sandbox.calls import distinct_calls, distinct_pairs
+from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
+from redqueen_sandbox.pool import Jobs
+from redqueen_sandbox.programs import Rules, make_job, run_once, verify_program
+from redqueen_sandbox.records import Program
 
 MAX_CODE_DEPTH = 1_000
 """Deepest syntax tree of a program, as ``measure`` counts: a deeper one that a child just compiles, a caller with a

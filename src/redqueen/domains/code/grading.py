@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from redqueen.nouns import Grade, Task
-from redqueen.verify.literals import LiteralError, canonical, canonical_args
-from redqueen.verify.programs import Rules, confirm, make_job, run_once, verify_program
-from redqueen.verify.records import Program
-from redqueen.verify.runs import Item, Job, Run
+from redqueen.records import Grade, Task
+from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
+from redqueen_sandbox.programs import Rules, confirm, make_job, run_once, verify_program
+from redqueen_sandbox.records import Program
+from redqueen_sandbox.runs import Item, Job, Run
 
 MAX_ANSWERS_PER_CHILD = 64
 

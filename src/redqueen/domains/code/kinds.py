@@ -17,8 +17,8 @@ from redqueen.domains.code.suite import load_suite
 from redqueen.domains.domain import Domain, Shown, TaskKind
 from redqueen.errors import UserError
 from redqueen.journal.records import MEASURES
-from redqueen.nouns import Task
-from redqueen.verify.literals import LiteralError, canonical, canonical_args
+from redqueen.records import Task
+from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
 
 PAIR = "f({}) == {}"
 

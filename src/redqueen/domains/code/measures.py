@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What ``ast.parse`` raises on a text that is not a program, or too deeply nested."""

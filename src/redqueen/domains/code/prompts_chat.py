@@ -11,7 +11,7 @@ from functools import partial
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block, program_in
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 _RULES = """Rules for the program:
 - its entry point is a function named f; helper functions may stand before it;

@@ -17,9 +17,9 @@ from functools import partial
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import ASKED, IN, MSG, OUT, REF, has_mark, without_marks
-from redqueen.nouns import Task
-from redqueen.verify.calls import distinct_calls
-from redqueen.verify.literals import LiteralError, canonical_args
+from redqueen.records import Task
+from redqueen_sandbox.calls import distinct_calls
+from redqueen_sandbox.literals import LiteralError, canonical_args
 
 KINDS = ("code_o", "code_i", "code_f")
 ANSWER, NEW = dict(zip(KINDS, ASKED[:3], strict=True)), dict(zip(KINDS, ASKED[3:], strict=True))

@@ -26,8 +26,8 @@ from redqueen.config import VerifyConfig
 from redqueen.domains.code.examples import EXAMPLES, SEEDS, TRACES, Trace
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import ANSWER, END, without_end
-from redqueen.nouns import Task
-from redqueen.verify.literals import LiteralError, canonical_args
+from redqueen.records import Task
+from redqueen_sandbox.literals import LiteralError, canonical_args
 
 FEWEST_SHOWN = 4
 """Programs in a proposal prompt at least: where a buffer has fewer, the first of our own fill up (ours)."""

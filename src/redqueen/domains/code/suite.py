@@ -22,8 +22,8 @@ from redqueen.domains.rows import Row, frozen_files, rows_of_file
 from redqueen.domains.rows import checksum as checksum
 from redqueen.domains.rows import read_checksums as read_checksums
 from redqueen.errors import UserError, first_fault
-from redqueen.nouns import Task
-from redqueen.verify.literals import canonical, canonical_args
+from redqueen.records import Task
+from redqueen_sandbox.literals import canonical, canonical_args
 
 SUITES = Path(__file__).parent / "suites"
 KINDS = ("code_o", "code_i", "code_f")

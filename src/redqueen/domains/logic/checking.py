@@ -10,9 +10,9 @@ from redqueen.config import VerifyConfig
 from redqueen.domains.domain import task_of
 from redqueen.domains.logic.deduction import MAX_WORK, TooHardError, compile_clue, solve
 from redqueen.domains.logic.language import Node, Puzzle, PuzzleError, read_puzzle, write_puzzle
-from redqueen.nouns import Candidate, Grade, Rejection, Task
-from redqueen.verify.pool import Jobs
-from redqueen.verify.programs import Rules, call_job, run_once
+from redqueen.records import Candidate, Grade, Rejection, Task
+from redqueen_sandbox.pool import Jobs
+from redqueen_sandbox.programs import Rules, call_job, run_once
 
 KILL_CPU_MS, ACCEPT_CPU_MS = 2_000, 1_000
 """CPU time after which the solver is killed, and within which it must have ended for a task (ours): apart, so that no

@@ -15,7 +15,7 @@ from redqueen.domains.logic.checking import check_puzzle, grade_assignment, is_s
 from redqueen.domains.logic.language import read_puzzle
 from redqueen.domains.rows import load_frozen
 from redqueen.errors import UserError, how_to_install
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 SUITES = Path(__file__).parent / "suites"
 SEED_PUZZLE, SEED_ANSWER = "order A B\nA < B", "A = 1, B = 2"

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from redqueen.domains.logic.deduction import Counts, Solver, TooHardError
 from redqueen.domains.logic.language import Node, Puzzle, first_line, read_puzzle, write_clue
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 _FEATURES = {
     "+": "sum", "-": "sum", "*": "product", "%": "remainder", "abs": "distance", "or": "or", "and": "and", "not": "not",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 LANGUAGE = """A puzzle is written in a small language. The first line says what is sought:
 - `order A B C`: A, B and C are the places 1, 2 and 3 in some order;

@@ -17,7 +17,7 @@ from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import IN, REF, asked, has_mark, new, without_marks
 from redqueen.domains.logic.checking import held_to
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 KIND = "logic_puzzle"
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from redqueen.domains.maths.answer_form import final_answer, judged
-from redqueen.nouns import Grade, Task
-from redqueen.verify.pool import Jobs
-from redqueen.verify.programs import CALL_MEMORY_BYTES, Rules, call_job, run_once
+from redqueen.records import Grade, Task
+from redqueen_sandbox.pool import Jobs
+from redqueen_sandbox.programs import CALL_MEMORY_BYTES, Rules, call_job, run_once
 
 MAX_ANSWER_CHARS, COMPARE_CPU_MS = 300, 3_000
 """The longest answer that is looked at, and the CPU time of one comparison (ours)."""

@@ -10,9 +10,9 @@ from redqueen.domains.maths.agreement import disagreement
 from redqueen.domains.maths.answers import grade_number
 from redqueen.domains.maths.asked import miscounted, wanted_unknown
 from redqueen.domains.maths.language import Node, StatementError, free_names, parse, write
-from redqueen.nouns import Candidate, Rejection, Task
-from redqueen.verify.pool import Jobs
-from redqueen.verify.programs import Rules, call_job, run_once
+from redqueen.records import Candidate, Rejection, Task
+from redqueen_sandbox.pool import Jobs
+from redqueen_sandbox.programs import Rules, call_job, run_once
 
 KILL_CPU_MS, ACCEPT_CPU_MS = 3_000, 1_500
 """CPU time after which a solver is killed, and within which it must have ended for a task (ours): apart, so that no

@@ -16,7 +16,7 @@ from redqueen.domains.maths.language import free_names, parse
 from redqueen.domains.maths.measures import behaviour, behaviour_class, maths_normal_form, measure, size_class
 from redqueen.domains.maths.suite import load_suite
 from redqueen.errors import UserError, how_to_install
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 SEED = "1 + 1"
 

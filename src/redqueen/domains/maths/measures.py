@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from redqueen.domains.maths.language import FUNCTIONS, Node, StatementError, free_names, normal_form, parse
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 _SIGNS = frozenset({"+", "-", "*", "/", "%", "^", "neg"})
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 LANGUAGE = """A statement is what is asked for, and where needed the conditions that fix it:
 - `3*(17 - 5) % 7` a number to be worked out; `%` is the remainder, `^` the power, `*` is always written;

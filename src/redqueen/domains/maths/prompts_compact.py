@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import IN, MSG, REF, asked, has_mark, new, without_marks
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 FORMAL, WORD = "maths_formal", "maths_word"
 """The names of the kinds."""

@@ -11,7 +11,7 @@ from redqueen.domains.domain import Item
 from redqueen.domains.maths.prompts_compact import FORMAL, WORD
 from redqueen.domains.rows import Row, frozen_files, rows_of_file
 from redqueen.errors import UserError
-from redqueen.nouns import Task
+from redqueen.records import Task
 
 SUITES = Path(__file__).parent / "suites"
 

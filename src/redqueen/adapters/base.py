@@ -1,0 +1,215 @@
+"""The frozen base model: prepared once for a device and a precision, then only ever read.
+
+Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp32 and stores only the decoder's linear
+weights in bfloat16, run under autocast: the matrix products are four times as fast with AVX512-BF16 (and slower than in
+fp32 on a processor without such instructions, see ``precision``), and the sums stay exact; the output head stays in
+fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the gradient on its way back takes a
+rounded copy of it. On CUDA every weight is bfloat16, as such models are published; buffers stay as they were loaded,
+for the frequencies of the positions, rounded, would be off by radians a thousand tokens on. Adapter factors are fp32 in
+either case (see ``bank``). Ground: ours.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from redqueen.adapters.attention import ATTENTION_NAME, PrefixCache, register_attention
+from redqueen.adapters.base_shape import positions_of
+from redqueen.adapters.tree_attention import TreePlan
+from redqueen.config import Config
+from redqueen.errors import UserError
+
+Precision = Literal["fp32", "bf16"]
+
+
+def choose_precision(asked: Literal["auto", "fp32", "bf16"], device_type: str) -> Precision:
+    """Return the precision that is meant on a device of this type ("cpu" or "cuda"); a GPU multiplies bfloat16."""
+    if asked != "auto":
+        return asked
+    return "bf16" if device_type != "cpu" or multiplies_bf16() else "fp32"
+
+
+def multiplies_bf16() -> bool:
+    """Return whether this processor has instructions of its own for products in bfloat16."""
+    if platform.machine() in ("aarch64", "arm64"):
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def device_type(wanted: str) -> str:
+    """Return the type of the device that ``run.device`` means here; whether there is one is not asked."""
+    return "cuda" if wanted == "cuda" or (wanted == "auto" and torch.cuda.is_available()) else "cpu"
+
+
+def settle_precision(config: Config) -> Config:
+    """Return the config with the precision named that ``auto`` means here: a run keeps it wherever it goes on."""
+    precision = choose_precision(config.model.precision, device_type(config.run.device))
+    return config.model_copy(update={"model": config.model.model_copy(update={"precision": precision})})
+
+
+@dataclass(frozen=True)
+class Base:
+    """A frozen causal language model with what sampler and learner need to run it.
+
+    ``decoder`` maps tokens to hidden states (rows, length, hidden); ``head`` maps hidden states to logits.
+    """
+
+    model: PreTrainedModel
+    decoder: nn.Module
+    head: nn.Linear
+    precision: Precision
+    device: torch.device
+    max_positions: int
+
+    @property
+    def compute_dtype(self) -> torch.dtype:
+        """The dtype of matrix products and of the key-value cache."""
+        return torch.bfloat16 if self.precision == "bf16" else torch.float32
+
+    @contextmanager
+    def autocast(self) -> Iterator[None]:
+        """Run the enclosed forward passes in the base's precision."""
+        mixed = self.precision == "bf16" and self.device.type == "cpu"
+        with torch.autocast("cpu", torch.bfloat16) if mixed else nullcontext():
+            yield
+
+    def hidden(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        prefix_cache: PrefixCache | None = None,
+        tree: TreePlan | None = None,
+    ) -> Tensor:
+        """Return the decoder's last hidden states (rows, length, width) for ``tokens`` at ``positions`` (rows, length).
+
+        Attention is causal, or goes through ``prefix_cache`` where that is decoding, or along ``tree``.
+        """
+        own_way = tree is not None or (prefix_cache is not None and prefix_cache.decoding)
+        # Any four-dimensional mask keeps the library from making one where ours is in the cache or the plan.
+        mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device) if own_way else None
+        output = self.decoder(
+            input_ids=tokens,
+            position_ids=positions,
+            attention_mask=mask,
+            use_cache=False,
+            prefix_cache=prefix_cache,
+            tree=tree,
+        )
+        return cast(Tensor, output.last_hidden_state)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Return fp32 logits (..., vocabulary) of hidden states (..., hidden)."""
+        with torch.autocast(self.device.type, enabled=False):
+            hidden = hidden.to(self.head.weight.dtype)
+            if hidden.requires_grad and self.precision == "bf16" and self.device.type == "cpu":
+                return cast(Tensor, _RoundedBackward.apply(hidden, self.head, self.rounded_head))
+            return cast(Tensor, self.head(hidden)).float()
+
+    @cached_property
+    def rounded_head(self) -> Tensor:
+        """The output head's weights (vocabulary, hidden) in bfloat16; made when a gradient first needs them."""
+        return self.head.weight.detach().to(torch.bfloat16)
+
+
+class _RoundedBackward(torch.autograd.Function):
+    """The output head in fp32, with the gradient of its input through weights and gradients rounded to bfloat16.
+
+    All other products on the way back are such ones too.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, head: nn.Linear, rounded: Tensor) -> Tensor:
+        ctx.save_for_backward(rounded)
+        return cast(Tensor, head(hidden))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (rounded,) = ctx.saved_tensors
+        return (gradients[0].to(torch.bfloat16) @ rounded).float(), None, None
+
+
+def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Base:
+    """Prepare ``model`` in place: move it, set its precision, freeze every parameter, switch dropout off.
+
+    On a GPU the process does without cuDNN's attention from then on: it is compiled anew for every shape of a batch,
+    and batches of texts seldom have the same shape twice.
+
+    Raises UserError when the model computes its logits or its attention in a way this engine does not reproduce.
+    """
+    _refuse_unsupported(model)
+    device = torch.device(device)
+    register_attention()
+    model.requires_grad_(False)
+    cast(nn.Module, model).eval()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        if hasattr(module, "attention_dropout"):
+            setattr(module, "attention_dropout", 0.0)  # noqa: B010 (nn.Module's declared attribute types exclude numbers)
+    head = model.get_output_embeddings()
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    if precision == "bf16" and device.type != "cpu":
+        for parameter in model.parameters():
+            if parameter.dtype != torch.bfloat16:
+                parameter.data = parameter.data.to(torch.bfloat16)
+        cast(nn.Module, model).to(device=device)
+    else:
+        cast(nn.Module, model).to(device=device, dtype=torch.float32)
+        if precision == "bf16":
+            for module in model.modules():
+                if isinstance(module, nn.Linear) and module is not head:
+                    module.to(torch.bfloat16)
+    model.set_attn_implementation(ATTENTION_NAME)
+    base = Base(model, model.get_decoder(), head, precision, device, positions_of(model.config.to_dict()))
+    _check_head(base)
+    return base
+
+
+@contextmanager
+def deterministic_kernels(device: torch.device) -> Iterator[None]:
+    """On a GPU, use deterministic kernels: attention's backward pass otherwise adds in the order its threads finish."""
+    if device.type != "cuda":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # torch asks for it before it calls cuBLAS
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def _refuse_unsupported(model: PreTrainedModel) -> None:
+    name = model.config.model_type
+    if getattr(model.config, "attn_logit_softcapping", None):
+        raise UserError(
+            f"base model type {name!r} caps its attention scores, which packed attention does not support; "
+            "use a Llama, Qwen2, Qwen3, Mistral, Gemma (1) or Phi model"
+        )
+    if not isinstance(model.get_output_embeddings(), nn.Linear):
+        raise UserError(f"base model type {name!r} has no linear output head; use a causal language model")
+
+
+@torch.no_grad()
+def _check_head(base: Base) -> None:
+    """Refuse a model whose logits are more than head(hidden): scaled or capped logits would train wrongly."""
+    tokens = torch.arange(4, device=base.device)[None]
+    with base.autocast():
+        whole = cast(nn.Module, base.model)(input_ids=tokens, use_cache=False).logits.float()
+        ours = base.logits(base.hidden(tokens, torch.arange(4, device=base.device)[None]))
+    if not torch.allclose(whole, ours, rtol=5e-2, atol=5e-2 * float(whole.abs().max())):
+        raise UserError(
+            f"base model type {base.model.config.model_type!r} scales or caps its logits, which is not supported; "
+            "use a Llama, Qwen2, Qwen3, Mistral, Gemma (1) or Phi model"
+        )

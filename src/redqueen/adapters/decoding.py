@@ -1,0 +1,376 @@
+"""The rows being decoded: what is being written, by whom, from which prompt, and where their keys and values lie.
+
+Host arrays say who owns a row; device tensors hold what changes with every token, so that decoding steps run
+without waiting for the host. A row that has ended stays where it is, idle, until it is refilled or the batch shrinks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from redqueen.adapters.attention import PrefixCache, Reading
+from redqueen.adapters.base import Base
+from redqueen.adapters.shared_prefixes import PackedPrompts
+from redqueen.errors import UserError
+from redqueen.records import Completion
+
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def _signed(value: int) -> int:
+    """Fold an integer of any size into int64, bits kept."""
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _shift_right(x: Tensor, bits: int) -> Tensor:
+    """Logical shift of int64: torch's own drags the sign along."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _mix(x: Tensor) -> Tensor:
+    x = (x ^ _shift_right(x, 30)) * _signed(0xBF58476D1CE4E5B9)
+    x = (x ^ _shift_right(x, 27)) * _signed(0x94D049BB133111EB)
+    return x ^ _shift_right(x, 31)
+
+
+def uniforms(rng_seeds: list[int], samples: list[int], num_tokens: int, device: torch.device) -> Tensor:
+    """Return (n, num_tokens) fp32 in [0, 1): row i belongs to sample ``samples[i]`` of a request's ``rng_seeds[i]``."""
+    seeds = torch.tensor([_signed(s) for s in rng_seeds], dtype=torch.int64, device=device)
+    which = torch.tensor(samples, dtype=torch.int64, device=device)
+    key = _mix(_mix(seeds) + (which + 1) * _signed(_GOLDEN))
+    steps = torch.arange(1, num_tokens + 1, dtype=torch.int64, device=device) * _signed(_GOLDEN)
+    return _shift_right(_mix(key[:, None] + steps), 40).to(torch.float32) * 2.0**-24
+
+
+def draw(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw one token a row: (tokens int64, log-probabilities, entropies), each (rows,).
+
+    ``logits`` (rows, vocabulary) fp32; ``noise`` (rows,) in [0, 1). Temperature 0 takes the most likely token and
+    reports probabilities at temperature 1. Log-probabilities and entropies (nats) are those of the softmax at the
+    temperature.
+    """
+    logp = torch.log_softmax(logits if temperature in (0.0, 1.0) else logits / temperature, dim=-1)
+    probs = logp.exp()
+    entropy = -(probs * logp).sum(dim=-1)
+    if temperature == 0.0:
+        tokens = logits.argmax(dim=-1)
+    else:
+        cumulative = probs.cumsum(dim=-1)
+        # A product with a number below 1 stays below the total, so the token found always has a positive probability.
+        threshold = noise[:, None] * cumulative[:, -1:]
+        tokens = torch.searchsorted(cumulative, threshold, right=True)[:, 0].clamp_(max=logits.shape[-1] - 1)
+    return tokens, logp.gather(1, tokens[:, None])[:, 0], entropy
+
+
+class StopStrings:
+    """Finds the first token at which the text that ``decode`` makes of the tokens contains one of ``strings``.
+
+    A stop string may span several tokens. Only the last tokens are decoded: every token but the special ones is at
+    least one byte, so a string of n bytes that a new token completes lies within the last n tokens and the new ones.
+    """
+
+    def __init__(self, strings: Sequence[str], decode: Callable[[Sequence[int]], str]) -> None:
+        if not strings or not all(strings):
+            raise UserError("stop strings must not be empty")
+        self._strings, self._decode = tuple(strings), decode
+        self._reach = max(len(s.encode()) for s in strings)
+
+    def first_stop(self, tokens: Sequence[int], num_new: int) -> int | None:
+        """Return how many of ``tokens`` to keep, up to and with the one that completes a stop string; None: no stop.
+
+        Only the last ``num_new`` tokens are taken to be new.
+        """
+        if not self._has_stop(tokens[-(self._reach + num_new) :]):
+            return None
+        for count in range(max(1, len(tokens) - num_new + 1), len(tokens) + 1):
+            if self._has_stop(tokens[max(0, count - self._reach) : count]):
+                return count
+        return None
+
+    def _has_stop(self, tokens: Sequence[int]) -> bool:
+        text = self._decode(tokens)
+        return any(s in text for s in self._strings)
+
+
+class StepGraph:
+    """A recording of ``step``. Some step must have run in the process, so that libraries have set themselves up."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            step()
+
+    def run(self) -> None:
+        """Run the step as recorded."""
+        self._graph.replay()
+
+
+_UNIT = 16
+"""Cache lengths are multiples of this: small batched products are twice as fast at even lengths."""
+
+
+@dataclass
+class Job:
+    """Samples ``start`` .. ``start + count`` of one request: one prompt, ``count`` rows.
+
+    ``num_shared``: the prompt's first tokens with which another prompt of its member begins too.
+    """
+
+    request: int
+    start: int
+    count: int
+    slot: int
+    prompt: tuple[int, ...]
+    rng_seed: int
+    temperature: float = 1.0
+    stop_token: int = -1
+    stop_count: int = 0
+    num_shared: int = 0
+    place: int = -1
+    rows: list[int] = field(default_factory=list)
+
+
+class Decoding:
+    """Up to ``num_rows`` rows being written, and up to ``num_jobs`` prompts (never more than rows)."""
+
+    def __init__(self, base: Base, max_new_tokens: int, num_rows: int, prompt_tokens: int, num_jobs: int) -> None:
+        self.base, self.max_new_tokens = base, max_new_tokens
+        self.num_rows, num_places = num_rows, min(num_jobs, num_rows)
+        device = base.device
+        self.own_tokens = _UNIT if device.type == "cpu" else rounded(max_new_tokens)
+        self.cache = PrefixCache(
+            base.model.config,
+            num_places,
+            rounded(prompt_tokens),
+            num_rows,
+            self.own_tokens,
+            base.compute_dtype,
+            device,
+        )
+        self.jobs: list[Job | None] = [None] * num_places
+        self.row_job: list[Job | None] = [None] * num_rows
+        self.row_sample = np.zeros(num_rows, dtype=np.int64)
+        self.row_slots = [0] * num_rows
+        self.num_alive = 0
+        self.prompt_tokens_read = 0
+        self.alive = torch.zeros(num_rows, dtype=torch.bool, device=device)
+        self.count = torch.zeros(num_rows, dtype=torch.int64, device=device)
+        self.prompt_len = torch.ones(num_rows, dtype=torch.int64, device=device)
+        self.last = torch.zeros(num_rows, dtype=torch.int64, device=device)
+        self.ended = torch.zeros(num_rows, dtype=torch.bool, device=device)
+        self.entropy = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
+        self.tokens = torch.zeros(num_rows, max_new_tokens, dtype=torch.int64, device=device)
+        self.logprobs = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
+        self.noise = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
+        self.temperature = torch.ones(num_rows, dtype=torch.float32, device=device)
+        self.stop_token = torch.full((num_rows,), -1, dtype=torch.int64, device=device)
+        self.stops_left = torch.zeros(num_rows, dtype=torch.int64, device=device)
+        self._grouped: Tensor | None = None
+        self._ungrouped: Tensor | None = None
+        self._group_size = 1
+        self._prompt_bias = torch.zeros(num_places, 1, 1, 1, device=device)
+        self._longest = 0  # an upper bound of ``count`` known without asking the device
+
+    # Coming and going ------------------------------------------------------------------------------------------
+
+    def admit(self, queue: deque[Job]) -> list[Job]:
+        """Move jobs from the queue into free rows while the next one fits; return them."""
+        free_rows = [i for i, job in enumerate(self.row_job) if job is None]
+        free_places = [i for i, job in enumerate(self.jobs) if job is None]
+        admitted: list[Job] = []
+        room = len(free_rows)
+        while queue and queue[0].count <= room and len(admitted) < len(free_places):
+            admitted.append(queue.popleft())
+            room -= admitted[-1].count
+        if not admitted:
+            return []
+        admitted.sort(key=lambda job: job.slot)  # neighbours of one member make blocks without gathering
+        rows: list[int] = []
+        for job, place in zip(admitted, free_places, strict=False):
+            job.place, job.rows = place, free_rows[len(rows) : len(rows) + job.count]
+            rows += job.rows
+            self.jobs[place] = job
+            for sample, row in enumerate(job.rows, start=job.start):
+                self.row_job[row], self.row_sample[row], self.row_slots[row] = job, sample, job.slot
+        self._start_rows(rows)
+        self._regroup()
+        self._longest = max(self._longest, 1)
+        return admitted
+
+    def _start_rows(self, rows: list[int]) -> None:
+        device = self.base.device
+        index = torch.tensor(rows, device=device)
+        jobs = [job for row in rows if (job := self.row_job[row]) is not None]
+        samples = [int(self.row_sample[row]) for row in rows]
+        self.cache.clear_own(index)
+        self.noise[index] = uniforms([job.rng_seed for job in jobs], samples, self.max_new_tokens, device)
+        self.temperature[index] = torch.tensor([job.temperature for job in jobs], device=device)
+        self.stop_token[index] = torch.tensor([job.stop_token if job.stop_count else -1 for job in jobs], device=device)
+        self.stops_left[index] = torch.tensor([job.stop_count for job in jobs], device=device)
+        self.prompt_len[index] = torch.tensor([len(job.prompt) for job in jobs], device=device)
+        self.count[index] = 0
+        self.alive[index] = True
+
+    def collect(self, found: dict[tuple[int, int], Completion]) -> None:
+        """Turn ended rows into completions, keyed by (request, sample), and free them and their prompts."""
+        alive = self.alive.cpu().numpy()
+        done = [row for row, job in enumerate(self.row_job) if job is not None and not alive[row]]
+        if not done:
+            return
+        index = torch.tensor(done, device=self.base.device)
+        counts = self.count[index].tolist()
+        longest = max(counts)
+        tokens, logprobs = self.tokens[index, :longest].tolist(), self.logprobs[index, :longest].tolist()
+        inside = torch.arange(self.max_new_tokens, device=self.base.device) < self.count[index, None]
+        entropies = torch.where(inside, self.entropy[index], 0.0).sum(dim=1).tolist()
+        ended = self.ended[index].tolist()
+        for i, row in enumerate(done):
+            job, n = self.row_job[row], counts[i]
+            assert job is not None
+            found[job.request, int(self.row_sample[row])] = Completion(
+                tuple(tokens[i][:n]), tuple(logprobs[i][:n]), entropies[i] / n, ended[i]
+            )
+            self.row_job[row] = None
+        busy = {id(job) for job in self.row_job if job is not None}
+        self.jobs = [job if job is not None and id(job) in busy else None for job in self.jobs]
+
+    def shrink(self) -> None:
+        """Drop the rows and prompts that are free. Call after ``collect``."""
+        rows = [i for i, job in enumerate(self.row_job) if job is not None]
+        places = [i for i, job in enumerate(self.jobs) if job is not None]
+        device = self.base.device
+        index = torch.tensor(rows, device=device)
+        kept_places = None if len(places) == len(self.jobs) else torch.tensor(places, device=device)
+        self.cache.keep(kept_places, index)
+        names = ("alive", "count", "prompt_len", "last", "ended", "entropy", "tokens", "logprobs", "noise")
+        for name in (*names, "temperature", "stop_token", "stops_left"):
+            setattr(self, name, getattr(self, name).index_select(0, index))
+        self.row_job = [self.row_job[i] for i in rows]
+        self.row_sample = self.row_sample[rows]
+        self.row_slots = [self.row_slots[i] for i in rows]
+        self.jobs = [self.jobs[i] for i in places]
+        self.num_rows = len(rows)
+        for place, job in enumerate(self.jobs):
+            assert job is not None
+            job.place = place
+        self._regroup()
+
+    def look(self, stopper: StopStrings | None = None, num_steps: int = 1) -> None:
+        """Ask the device which rows are still being written, and end those whose text has come to a stop string.
+
+        ``num_steps``: how many tokens may have been written since the last look.
+        """
+        if stopper is not None:
+            self._stop_at_strings(stopper, num_steps)
+        self.num_alive = int(self.alive.sum())
+
+    def _stop_at_strings(self, stopper: StopStrings, num_steps: int) -> None:
+        # A row may have ended by itself behind a stop string that it wrote since the last look.
+        occupied = torch.tensor([row for row, job in enumerate(self.row_job) if job is not None])
+        index = occupied.to(self.base.device)
+        counts, tokens = self.count[index].tolist(), self.tokens[index, : self._longest].tolist()
+        for row, count, written in zip(occupied.tolist(), counts, tokens, strict=True):
+            stop = stopper.first_stop(written[:count], num_steps)
+            if stop is not None:
+                self.count[row], self.alive[row], self.ended[row] = stop, False, True
+
+    # Decoding --------------------------------------------------------------------------------------------------
+
+    def read_prompts(self, tokens: Tensor, places: Tensor) -> Tensor:
+        """Run prompts (n, length), padded at the end, into the cache; return hidden states (n, length, hidden)."""
+        self.prompt_tokens_read += tokens.numel()
+        positions = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
+        self.cache.decoding, self.cache.filling, self.cache.sources = False, places, None
+        return self.base.hidden(tokens, positions, self.cache)
+
+    def read_packed(self, packed: PackedPrompts, places: Tensor) -> Tensor:
+        """Run packed prompts into the cache; return hidden states (rows, row length, hidden)."""
+        self.prompt_tokens_read += packed.tokens.numel()
+        self.cache.decoding, self.cache.filling, self.cache.sources = False, places, packed.sources
+        return self.base.hidden(packed.tokens, packed.positions, self.cache, tree=packed.tree)
+
+    def prepare(self, num_steps: int) -> bool:
+        """Make room for ``num_steps`` tokens in every row; return whether any tensor's shape or storage changed."""
+        needed = min(self._longest + num_steps - 1, self.max_new_tokens)
+        self._longest = min(self._longest + num_steps, self.max_new_tokens)
+        if needed <= self.own_tokens:
+            return False
+        # A cache as long as what is read of it needs no copy in a product; growing by a quarter keeps growing cheap.
+        self.own_tokens = min(rounded(max(needed, self.own_tokens * 5 // 4)), rounded(self.max_new_tokens))
+        self.cache.grow_own(self.own_tokens)
+        return True
+
+    def next_inputs(self) -> tuple[Tensor, Tensor]:
+        """Set the cache up for one decoding step; return each row's last token and its position. First ``prepare``."""
+        self.cache.decoding, self.cache.reading = True, self._reading()
+        return self.last, self.prompt_len + self.count - 1
+
+    def next_noise(self, rows: Tensor | None) -> Tensor:
+        """The uniform numbers (n,) for the next token of ``rows`` (None: all)."""
+        noise, count = (self.noise, self.count) if rows is None else (self.noise[rows], self.count[rows])
+        return noise.gather(1, count.clamp(max=self.max_new_tokens - 1)[:, None])[:, 0]
+
+    def append(self, rows: Tensor | None, tokens: Tensor, logprobs: Tensor, entropy: Tensor, is_end: Tensor) -> None:
+        """Write one drawn token for each of ``rows`` (None: all) that is still being written."""
+        if rows is None:
+            rows = torch.arange(self.num_rows, device=tokens.device)
+        alive, count = self.alive[rows], self.count[rows]
+        at = count.clamp(max=self.max_new_tokens - 1)
+        self.tokens[rows, at] = torch.where(alive, tokens, self.tokens[rows, at])
+        self.logprobs[rows, at] = torch.where(alive, logprobs, self.logprobs[rows, at])
+        self.entropy[rows, at] = torch.where(alive, entropy, self.entropy[rows, at])
+        self.last[rows] = torch.where(alive, tokens, self.last[rows])
+        stops = tokens == self.stop_token[rows]  # no token is -1
+        left = self.stops_left[rows] - (stops & alive).long()
+        self.stops_left[rows] = left
+        is_end = is_end | (stops & (left <= 0))
+        self.ended[rows] = torch.where(alive, is_end, self.ended[rows])
+        count = count + alive
+        self.count[rows] = count
+        self.alive[rows] = alive & ~is_end & (count < self.max_new_tokens)
+
+    def _reading(self) -> Reading:
+        heads, device = self.cache.kv_heads, self.base.device
+        inside = torch.arange(self.own_tokens, device=device) < self.count[:, None]
+        own_bias = torch.zeros(inside.shape, device=device).masked_fill_(~inside, -torch.inf)[:, None, None]
+        block = torch.arange(self.num_rows * heads, device=device) * self.own_tokens
+        place = block + (self.count - 1).clamp(min=0).repeat_interleave(heads)
+        return Reading(self._grouped, self._ungrouped, self._group_size, self._prompt_bias, own_bias, place)
+
+    def _regroup(self) -> None:
+        """Work out which rows share which prompt, after rows came or went."""
+        device, places = self.base.device, len(self.jobs)
+        rows_of: list[list[int]] = [[] for _ in range(places)]
+        for row, job in enumerate(self.row_job):
+            if job is not None:
+                rows_of[job.place].append(row)
+        lengths = torch.tensor([len(job.prompt) if job else 1 for job in self.jobs], device=device)
+        longest = rounded(max(len(job.prompt) if job else 1 for job in self.jobs))
+        if 4 * longest < 3 * self.cache.prompt_tokens:
+            self.cache.cut_prompts(longest)
+        outside = torch.arange(self.cache.prompt_tokens, device=device) >= lengths[:, None]
+        self._prompt_bias = torch.zeros(outside.shape, device=device).masked_fill_(outside, -torch.inf)[:, None, None]
+        size = self._group_size = max(1, *(len(rows) for rows in rows_of))
+        if places * size == self.num_rows and all(
+            rows == [*range(i * size, i * size + size)] for i, rows in enumerate(rows_of)
+        ):
+            self._grouped = self._ungrouped = None
+            return
+        grouped = [row for rows in rows_of for row in rows + [0] * (size - len(rows))]
+        ungrouped = [0] * self.num_rows
+        for place, rows in enumerate(rows_of):
+            for k, row in enumerate(rows):
+                ungrouped[row] = place * size + k
+        self._grouped, self._ungrouped = torch.tensor(grouped, device=device), torch.tensor(ungrouped, device=device)
+
+
+def rounded(tokens: int) -> int:
+    """Return how many tokens a cache for ``tokens`` has room for."""
+    return -(-tokens // _UNIT) * _UNIT

@@ -1,0 +1,227 @@
+"""Adapters on disk as PEFT keeps them: ``adapter_config.json`` and ``adapter_model.safetensors``, both ways.
+
+Nothing here needs the peft package. What PEFT can do and this engine cannot (another scale rule, other ranks for some
+modules, trained biases...) is refused, because running or breeding such an adapter would silently give another model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from redqueen.adapters.genotype import Factors, Genotype, flattened, is_finite
+from redqueen.errors import UserError
+from redqueen.files import making_folder, open_plain, read_plain
+
+CONFIG_FILE = "adapter_config.json"
+WEIGHTS_FILE = "adapter_model.safetensors"
+MAX_WEIGHTS_BYTES = 64 << 30
+"""Largest adapter that is read."""
+
+PRECISIONS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+"""In what factors may be stored: what is narrower is quantised and needs scales that are not beside them."""
+
+BASE_SHA256 = "base_sha256"
+"""The entry in the metadata of the weights that says which base they were trained on."""
+
+_PREFIX = "base_model.model."
+_SUFFIXES = (".lora_A.weight", ".lora_B.weight")
+
+_REFUSED: dict[str, tuple[object, ...]] = {
+    "use_rslora": (None, False),
+    "use_dora": (None, False),
+    "use_qalora": (None, False),
+    "rank_pattern": (None, {}),
+    "alpha_pattern": (None, {}),
+    "modules_to_save": (None, []),
+    "trainable_token_indices": (None, [], {}),
+    "target_parameters": (None, []),
+    "bias": (None, "none"),
+    "lora_bias": (None, False),
+    "fan_in_fan_out": (None, False),
+    "layer_replication": (None, []),
+    "alora_invocation_tokens": (None, []),
+    "use_bdlora": (None,),
+    "arrow_config": (None,),
+    "kasa_config": (None,),
+    "monteclora_config": (None,),
+    # These start from a base whose weights were changed to match; only "True", "False" and "gaussian" leave it alone.
+    "init_lora_weights": (None, True, False, "gaussian", "eva", "orthogonal"),
+}
+"""Fields of PEFT's configuration and the values under which an adapter is the plain LoRA that this engine runs."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter as it lies on disk: its folder, its ``adapter_config.json`` as read, and its factors.
+
+    ``base_sha256`` is the hash of the base's weights that an export keeps with the adapter's, "" in others.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    genotype: Genotype
+    base_sha256: str = ""
+
+
+def read_adapter(folder: Path | str) -> Adapter:
+    """Read a LoRA adapter of one rank for all modules; its factors keep the precision they are stored in.
+
+    Raises UserError, naming the file and the remedy, when it is missing, damaged, not finite, or more than plain LoRA.
+    """
+    folder = Path(folder)
+    path, config = folder / WEIGHTS_FILE, _read_config(folder / CONFIG_FILE)
+    try:
+        genotype = Genotype(_pair_up(path, _read_tensors(path)), float(config["lora_alpha"]))
+        base_sha256 = _read_base_sha256(path)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}; save the adapter again") from error
+    if genotype.rank != config["r"]:
+        raise UserError(
+            f"{folder}: {CONFIG_FILE} says rank {config['r']}, the weights have rank {genotype.rank}; save it again"
+        )
+    if not is_finite(genotype):
+        raise UserError(f"{path} holds NaN or infinity: the adapter is broken, choose another")
+    return Adapter(folder, config, genotype, base_sha256)
+
+
+def write_adapter(folder: Path | str, config: Mapping[str, Any], genotype: Genotype, base_sha256: str = "") -> None:
+    """Write the two files of an adapter into ``folder`` (made if need be; files there are replaced).
+
+    ``base_sha256``, the hash of the base's weights, is kept in the metadata of the adapter's, wherever they go.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {
+        f"{_PREFIX}{name}{suffix}": part.contiguous()
+        for name, pair in genotype.factors.items()
+        for part, suffix in zip(pair, _SUFFIXES, strict=True)
+    }
+    metadata = {"format": "pt"} | ({BASE_SHA256: base_sha256} if base_sha256 else {})
+    save_file(tensors, folder / WEIGHTS_FILE, metadata=metadata)
+    _sort_header(folder / WEIGHTS_FILE)
+    (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def _sort_header(weights: Path) -> None:
+    """Sort the metadata in the header of a file that safetensors wrote: it shuffles them, so that no two writes agree.
+
+    The header is eight bytes of its length, then compact JSON, filled with spaces: sorted it is as long as before.
+    """
+    with weights.open("r+b") as file:
+        num_bytes = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(num_bytes))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        file.seek(8)
+        file.write(text.ljust(num_bytes))
+
+
+def plain_config(genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> dict[str, Any]:
+    """Return PEFT's configuration of a plain LoRA adapter.
+
+    ``base_model_name`` is what PEFT will look for as the base: a name on the hub or a path; ``targets`` name the
+    adapted modules.
+    """
+    return {
+        "base_model_name_or_path": base_model_name,
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+        "init_lora_weights": True,
+        "lora_alpha": int(genotype.alpha) if genotype.alpha.is_integer() else genotype.alpha,
+        "lora_dropout": 0.0,
+        "modules_to_save": None,
+        "peft_type": "LORA",
+        "r": genotype.rank,
+        "target_modules": list(targets),
+        "task_type": "CAUSAL_LM",
+        "use_dora": False,
+        "use_rslora": False,
+    }
+
+
+def publish_adapter(folder: Path, slot: int, genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> Path:
+    """Write the member of ``slot`` into a folder of its own in ``folder``, unless it is there, and return that folder.
+
+    Its name ends with a hash of the factors as a bank holds them, so no name is used for two adapters.
+    """
+    digest = hashlib.sha256(flattened(genotype).numpy().tobytes()).hexdigest()[:16]
+    published = folder / f"slot-{slot}-{digest}"
+    if not published.is_dir():
+        with making_folder(published) as aside:
+            write_adapter(aside, plain_config(genotype, base_model_name, targets), genotype)
+    return published
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """The config, with what is more than plain LoRA refused by the field that says so."""
+    try:
+        config = json.loads(read_plain(path))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; name a folder that PEFT's save_pretrained wrote") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON ({error}); save the adapter again") from error
+    if not isinstance(config, dict) or config.get("peft_type") != "LORA":
+        raise UserError(f"{path}: peft_type is not LORA; other kinds of adapters are not supported")
+    if not isinstance(config.get("r"), int) or not isinstance(config.get("lora_alpha"), int | float):
+        raise UserError(f"{path}: 'r' or 'lora_alpha' is missing or no number; save the adapter again")
+    if config["r"] < 1:
+        raise UserError(f"{path}: 'r' is {config['r']}, and a rank is at least 1; save the adapter again")
+    if not abs(config["lora_alpha"]) <= sys.float_info.max:  # NaN is not, nor is a whole number of 400 digits
+        raise UserError(f"{path}: 'lora_alpha' is not finite; save the adapter again")
+    for field, accepted in _REFUSED.items():
+        if config.get(field) not in accepted:
+            raise UserError(
+                f"{path}: {field} = {config[field]!r} is not supported; "
+                "train or convert the adapter as plain LoRA (one rank and alpha for all modules, no bias, no rslora)"
+            )
+    return config
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        open_plain(path, MAX_WEIGHTS_BYTES).close()
+        return load_file(path)
+    except FileNotFoundError:
+        raise UserError(
+            f"{path} is missing; save the adapter with PEFT's save_pretrained (safetensors, not .bin)"
+        ) from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} cannot be read ({error}); save the adapter again") from error
+
+
+def _read_base_sha256(path: Path) -> str:
+    with safe_open(path, "pt") as file:
+        found = (file.metadata() or {}).get(BASE_SHA256, "")
+    return found if re.fullmatch("[0-9a-f]{64}", found) else ""
+
+
+def _pair_up(path: Path, tensors: dict[str, Tensor]) -> dict[str, Factors]:
+    """Module names with their (A, B), in sorted order, so that the order in the file does not matter."""
+    halves: tuple[dict[str, Tensor], dict[str, Tensor]] = ({}, {})
+    for key, tensor in tensors.items():
+        half = next((i for i, suffix in enumerate(_SUFFIXES) if key.endswith(suffix)), None)
+        if half is None or not key.startswith(_PREFIX):
+            raise UserError(f"{path}: {key} is no LoRA factor of a linear layer; plain LoRA adapters only")
+        if tensor.dtype not in PRECISIONS:
+            raise UserError(
+                f"{path}: {key} holds {tensor.dtype}, which is not bred or run; save it in float32 or float16"
+            )
+        halves[half][key[len(_PREFIX) : -len(_SUFFIXES[half])]] = tensor
+    lonely = halves[0].keys() ^ halves[1].keys()
+    if lonely or not halves[0]:
+        what = f"{min(lonely)} has only one of its two factors" if lonely else "there is no LoRA factor"
+        raise UserError(f"{path}: {what}; save the adapter again")
+    return {name: (halves[0][name], halves[1][name]) for name in sorted(halves[0])}

@@ -1,0 +1,280 @@
+"""The sampler in torch: every member decodes in one batch, prompts are read once, finished rows make room for new ones.
+
+A request becomes a group: its prompt is run once, and its samples are rows that share the prompt's keys and values.
+Rows that end are refilled from the queue; when the queue is empty the batch shrinks to the rows that are still writing.
+Longest prompts go first, so that prompts decoded together are of similar length. Ground: ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from redqueen.adapters.bank import AdapterBank, Route
+from redqueen.adapters.decoding import Decoding, Job, StepGraph, StopStrings, draw, rounded
+from redqueen.adapters.fused_decode import Deltas, FusedDecoder, fused_decoder
+from redqueen.adapters.memory import GROUPS_KEPT
+from redqueen.adapters.routing import ROW_TOKENS
+from redqueen.adapters.shared_prefixes import group_by_beginning, pack_prompts
+from redqueen.errors import UserError
+from redqueen.records import Completion, Request
+from redqueen.timing import Report, unheard
+
+
+@dataclass(frozen=True)
+class SamplerStats:
+    """What one call of ``sample`` did: prompt tokens read, tokens written, decoding steps, and rows run in them."""
+
+    prompt_tokens: int = 0
+    new_tokens: int = 0
+    decode_steps: int = 0
+    rows_run: int = 0
+
+
+@dataclass(frozen=True)
+class StepRoute:
+    """The rows of decoding steps bound to members; ``deltas``: the factors as the fused step wants them."""
+
+    route: Route
+    deltas: list[list[Deltas | None]] | None
+
+
+class TorchSampler:
+    """Samples from the members of ``bank``.
+
+    ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``end_tokens`` end a
+    completion (and belong to it), and so do the strings of ``stopper``; ``max_rows`` are decoded at a time,
+    ``prefill_tokens`` of prompts are read at a time, and ``prompt_cache_tokens`` kept (None: as many as rows want).
+    ``cuda_graphs``: record decoding steps where the base is on a GPU.
+    ``stats`` describes the last call; ``report`` is told of each call's completions and new tokens as they come.
+    """
+
+    def __init__(
+        self,
+        bank: AdapterBank,
+        max_new_tokens: int,
+        end_tokens: Sequence[int],
+        temperature: float = 1.0,
+        max_rows: int = 512,
+        prefill_tokens: int = 8192,
+        pad_id: int = 0,
+        stopper: StopStrings | None = None,
+        cuda_graphs: bool = True,
+        fused: FusedDecoder | None = None,
+        report: Report = unheard,
+        prompt_cache_tokens: int | None = None,
+    ) -> None:
+        if max_new_tokens < 1 or max_rows < 1:
+            raise UserError("max_new_tokens and max_rows must be at least 1")
+        if temperature < 0.0:
+            raise UserError("temperature must be at least 0")
+        self.bank, self.base = bank, bank.base
+        self.max_new_tokens, self.temperature = max_new_tokens, temperature
+        self.max_rows, self.prefill_tokens, self.pad_id = max_rows, prefill_tokens, pad_id
+        self.prompt_cache_tokens = prompt_cache_tokens
+        self.end_tokens = torch.tensor(sorted(set(end_tokens)), dtype=torch.int64, device=self.base.device)
+        self.stopper = stopper
+        self.report = report
+        self.fused = fused or fused_decoder(bank)
+        on_cpu = self.base.device.type == "cpu"
+        self.cuda_graphs = cuda_graphs and not on_cpu
+        # Asking a CPU whether rows have ended is free; asking a GPU stalls it, so it runs ahead by a few steps. There a
+        # change of shape also costs a new recording, so the batch shrinks less often.
+        self.steps_between_looks = 1 if on_cpu else 8
+        self.shrink_frac = 0.25 if on_cpu else 0.5
+        self.has_decoded = False  # a step can be recorded once libraries have set themselves up by another
+        self.stats = SamplerStats()
+        self.tempered = False
+
+    @torch.inference_mode()
+    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
+        """Return the completions of each request. Raises UserError for a prompt that is empty or too long."""
+        self.stats = SamplerStats()
+        self._check(requests)
+        found: dict[tuple[int, int], Completion] = {}
+        queue = deque(self._jobs(requests))
+        self.tempered = any(request.temperature != 1.0 for request in requests)
+        if queue:
+            self._run(self._decoding(queue), queue, found)
+        return [[found[i, s] for s in range(request.num_samples)] for i, request in enumerate(requests)]
+
+    def _decoding(self, queue: Sequence[Job]) -> Decoding:
+        """Return the batch for these jobs: rows for all, at most ``max_rows``, and ``GROUPS_KEPT`` times the prompts
+        that whole groups in these rows have; fewer where the cache has no room."""
+        total, longest = sum(job.count for job in queue), max(len(job.prompt) for job in queue)
+        rows = min(self.max_rows, total)
+        num_prompts = min(len(queue), -(-GROUPS_KEPT * rows * len(queue) // total))
+        if self.prompt_cache_tokens is not None:
+            num_prompts = min(num_prompts, max(1, self.prompt_cache_tokens // rounded(longest)))
+        rows = min(rows, num_prompts * max(job.count for job in queue))
+        return Decoding(self.base, self.max_new_tokens, rows, longest, num_prompts)
+
+    def _run(self, decoding: Decoding, queue: deque[Job], found: dict[tuple[int, int], Completion]) -> None:
+        """Refill, decode, collect and shrink until nothing is left."""
+        route = last_route = None  # the last one is kept for its factors, which change only when members come or go
+        graph: StepGraph | None = None
+        num_steps = self.steps_between_looks
+        steps = rows_run = written = 0
+        total = sum(job.count for job in queue)
+        while True:
+            self.report(total - sum(job.count for job in queue) - decoding.num_alive, total, written)
+            ended = decoding.num_rows - decoding.num_alive
+            if queue and (decoding.num_alive == 0 or ended >= 0.25 * decoding.num_rows):
+                decoding.collect(found)
+                if admitted := decoding.admit(queue):
+                    route = graph = None  # a recording keeps memory that prompts may want
+                    self._prefill(decoding, admitted)
+                    decoding.look(self.stopper)
+                    continue  # a first token may already be an end token
+            if decoding.num_alive == 0:
+                break
+            if not queue and ended > self.shrink_frac * decoding.num_rows:
+                decoding.collect(found)
+                decoding.shrink()
+                route = graph = None
+            moved = decoding.prepare(num_steps)
+            if route is None:
+                route = last_route = self._route_step(decoding, last_route)
+            elif moved:
+                graph = None
+            if self.cuda_graphs and graph is None and self.has_decoded:
+                graph = StepGraph(partial(self._decode_one, decoding, route))
+            for _ in range(num_steps):
+                graph.run() if graph else self._decode_one(decoding, route)
+            self.has_decoded = True
+            steps += num_steps
+            rows_run += num_steps * decoding.num_rows
+            written += num_steps * decoding.num_alive
+            decoding.look(self.stopper, num_steps)
+        decoding.collect(found)
+        new = sum(len(c.tokens) for c in found.values())
+        self.stats = SamplerStats(decoding.prompt_tokens_read, new, steps, rows_run)
+
+    def _prefill(self, decoding: Decoding, jobs: list[Job]) -> None:
+        """Run the prompts of new jobs, each once, and draw the first token of each of their rows."""
+        for batch in _batches(jobs, self.prefill_tokens):
+            for read, some in (
+                (self._read_apart, [job for job in batch if not job.num_shared]),
+                (self._read_sharing, [job for job in batch if job.num_shared]),
+            ):
+                if some:
+                    logits = self.base.logits(read(decoding, some))
+                    rows = torch.tensor([row for job in some for row in job.rows], device=self.base.device)
+                    source = torch.tensor([i for i, job in enumerate(some) for _ in job.rows], device=self.base.device)
+                    self._append(decoding, logits[source], rows)
+
+    def _read_apart(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
+        """Run whole prompts; return the hidden state of the last token of each (jobs, width)."""
+        length = max(len(job.prompt) for job in jobs)
+        tokens = torch.full((len(jobs), length), self.pad_id, dtype=torch.int64)
+        for i, job in enumerate(jobs):
+            tokens[i, : len(job.prompt)] = torch.tensor(job.prompt)
+        places = torch.tensor([job.place for job in jobs], device=self.base.device)
+        last = torch.tensor([len(job.prompt) - 1 for job in jobs], device=self.base.device)
+        route = self.bank.route([job.slot for job in jobs], tokens_per_row=length)
+        with self.bank.routed(route), self.base.autocast():
+            hidden = decoding.read_prompts(tokens.to(self.base.device), places)
+        return hidden[torch.arange(len(jobs), device=self.base.device), last]
+
+    def _read_sharing(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
+        """Run prompts with what a member's begin with once; return the hidden state of the last token of each."""
+        packed = pack_prompts(
+            [job.slot for job in jobs],
+            [job.prompt for job in jobs],
+            [job.num_shared for job in jobs],
+            self.pad_id,
+            self.base.compute_dtype,
+        )
+        last = torch.tensor([int(packed.sources[i, len(job.prompt) - 1]) for i, job in enumerate(jobs)])
+        places = torch.tensor([job.place for job in jobs], device=self.base.device)
+        route = self.bank.route(packed.owners, tokens_per_row=ROW_TOKENS)
+        with self.bank.routed(route), self.base.autocast():
+            hidden = decoding.read_packed(packed.to(self.base.device), places)
+        return hidden.reshape(-1, hidden.shape[-1])[last.to(self.base.device)]
+
+    def _route_step(self, decoding: Decoding, last: StepRoute | None) -> StepRoute:
+        route = self.bank.route(decoding.row_slots, like=last.route if last else None)
+        if last and route.a is last.route.a:
+            return StepRoute(route, last.deltas)
+        return StepRoute(route, self.fused.deltas(route) if self.fused else None)
+
+    def _decode_one(self, decoding: Decoding, route: StepRoute) -> None:
+        """Write one token in every row; the device waits for nothing from the host."""
+        tokens, positions = decoding.next_inputs()
+        if self.fused and route.deltas:
+            hidden = self.fused.step(tokens, positions, decoding.cache, route.route.layout, route.deltas)
+        else:
+            with self.bank.routed(route.route), self.base.autocast():
+                hidden = self.base.hidden(tokens[:, None], positions[:, None], decoding.cache)[:, 0]
+        self._append(decoding, self.base.logits(hidden), None)
+
+    def _append(self, decoding: Decoding, logits: Tensor, rows: Tensor | None) -> None:
+        noise = decoding.next_noise(rows)
+        if self.tempered:
+            logits = logits / (decoding.temperature if rows is None else decoding.temperature[rows])[:, None]
+        tokens, logprobs, entropy = draw(logits, noise, self.temperature)
+        decoding.append(rows, tokens, logprobs, entropy, (tokens[:, None] == self.end_tokens).any(dim=1))
+
+    def _jobs(self, requests: Sequence[Request]) -> list[Job]:
+        """Cut requests into groups of at most ``max_rows`` rows, longest prompts first, members together.
+
+        What a prompt shares is worked out over all of its member's in this call, however they are batched.
+        """
+        num_shared = _shared(requests)
+        jobs = [
+            Job(
+                i,
+                start,
+                min(self.max_rows, r.num_samples - start),
+                r.slot,
+                r.prompt,
+                r.rng_seed,
+                r.temperature,
+                r.stop_token,
+                r.stop_count,
+                num_shared[i],
+            )
+            for i, r in enumerate(requests)
+            for start in range(0, r.num_samples, self.max_rows)
+        ]
+        return sorted(jobs, key=lambda job: (-len(job.prompt), job.slot))
+
+    def _check(self, requests: Sequence[Request]) -> None:
+        longest = self.base.max_positions - self.max_new_tokens
+        for request in requests:
+            if not request.prompt:
+                raise UserError("a prompt must have at least one token")
+            if len(request.prompt) > longest:
+                raise UserError(
+                    f"a prompt of {len(request.prompt)} tokens and max_new_tokens {self.max_new_tokens} exceed the "
+                    f"base model's {self.base.max_positions} positions; shorten the prompt or lower max_new_tokens"
+                )
+
+
+def _shared(requests: Sequence[Request]) -> list[int]:
+    """Return for each request how many first tokens of its prompt another one of its member begins with."""
+    members: dict[int, list[int]] = {}
+    for i, request in enumerate(requests):
+        members.setdefault(request.slot, []).append(i)
+    found = [0] * len(requests)
+    for own in members.values():
+        for group, num in group_by_beginning([requests[i].prompt for i in own]):
+            for i in group:
+                found[own[i]] = num
+    return found
+
+
+def _batches(jobs: list[Job], token_budget: int) -> list[list[Job]]:
+    """Cut jobs, longest prompts first, into batches of at most ``token_budget`` padded tokens (at least one job)."""
+    batches: list[list[Job]] = []
+    for job in sorted(jobs, key=lambda job: -len(job.prompt)):
+        if batches and (len(batches[-1]) + 1) * len(batches[-1][0].prompt) <= token_budget:
+            batches[-1].append(job)
+        else:
+            batches.append([job])
+    return [sorted(batch, key=lambda job: job.slot) for batch in batches]

@@ -1,0 +1,206 @@
+"""Phase 4: the matched students attempt every valid task several times, and the verifier grades each attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Literal
+
+from redqueen.adapters.protocols import Sampler
+from redqueen.domains.prompt_format import PromptFormat
+from redqueen.domains.registry import JobRunner, domain_of, in_order
+from redqueen.domains.registry import grade as grade_answers
+from redqueen.match.rating import RatingSystem, Winner, decide
+from redqueen.records import Attempt, Completion, Individual, Match, Outcome, Rating, Rejection, Request, Task
+from redqueen.streams import Streams
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What one student sampled for one task, not parsed yet."""
+
+    task: Task
+    student: Individual
+    prompt: tuple[int, ...]
+    completions: tuple[Completion, ...]
+
+
+@dataclass(frozen=True)
+class Answered(Sampled):
+    """All attempts of one student at one task: outcomes beside the completions they were read from."""
+
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def kept(self) -> list[int]:
+        """Which attempts are samples: a lost one (the infrastructure's fault) is neither right nor wrong."""
+        return [i for i, outcome in enumerate(self.outcomes) if not outcome.grade.lost]
+
+    @property
+    def solve_frac(self) -> float | None:
+        """Share of right attempts in [0, 1]; None when all were lost."""
+        kept = self.kept
+        return sum(self.outcomes[i].grade.correct for i in kept) / len(kept) if kept else None
+
+
+def sample_attempts(
+    pairs: Sequence[tuple[Task, Individual]],
+    num_attempts: int,
+    sampler: Sampler,
+    prompt_format: PromptFormat,
+    tokenizer: PreTrainedTokenizerBase,
+    streams: Streams,
+) -> list[Sampled]:
+    """Sample ``num_attempts`` attempts of every student at its task, in one call."""
+    prompts = [prompt_format.encode(tokenizer, prompt_format.solve(task)) for task, _ in pairs]
+    requests = [
+        Request(
+            student.slot, prompt, num_attempts, streams.seed("solve", task.id, student.id), student.genes.temperature
+        )
+        for (task, student), prompt in zip(pairs, prompts, strict=True)
+    ]
+    groups = sampler.sample(requests)
+    return [
+        Sampled(task, student, prompt, tuple(group))
+        for (task, student), prompt, group in zip(pairs, prompts, groups, strict=True)
+    ]
+
+
+def grade(
+    sampled: Sequence[Sampled],
+    verifier: JobRunner,
+    prompt_format: PromptFormat,
+    tokenizer: PreTrainedTokenizerBase,
+) -> list[Answered]:
+    """Read the answers and have them graded, all in one call of the verifier."""
+    read = [[_read(one.task, one.student, c, prompt_format, tokenizer) for c in one.completions] for one in sampled]
+    asked = [(one.task, attempt.answer) for one, row in zip(sampled, read, strict=True) for attempt in row]
+    grades = iter(grade_answers(asked, verifier))
+    answered = []
+    for one, attempts in zip(sampled, read, strict=True):
+        outcomes = tuple(Outcome(attempt, next(grades)) for attempt in attempts)
+        answered.append(Answered(one.task, one.student, one.prompt, one.completions, outcomes))
+    return answered
+
+
+def _read(
+    task: Task,
+    student: Individual,
+    completion: Completion,
+    prompt_format: PromptFormat,
+    tokenizer: PreTrainedTokenizerBase,
+) -> Attempt:
+    text, parsed = prompt_format.read_attempt(task.kind, tokenizer, completion)
+    return Attempt(task.id, student.id, text, parsed.answer, parsed.thought, len(completion.tokens))
+
+
+@dataclass(frozen=True)
+class Game:
+    """How a match ended. ``solve_frac`` is the mean of the tasks' shares of right attempts, each task weighing as much
+    however often it was attempted; None when the teacher made no valid task. ``winner`` "none": no game."""
+
+    match: Match
+    num_tasks: int
+    solve_frac: float | None
+    winner: Winner | Literal["none"]
+
+
+def score_games(
+    matches: Sequence[Match], judged: Sequence[Task | Rejection], answered: Sequence[Answered]
+) -> list[Game]:
+    """Say who won each match: the student where it solved a larger share than its rating lets expect."""
+    return [_score(match, judged, answered) for match in matches]
+
+
+def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[Answered]) -> Game:
+    """What the infrastructure lost does not count: a match of which nothing else is left is no game.
+
+    Nor is it a game when a single agent solves its own tasks.
+    """
+    tasks = [v for v in judged if isinstance(v, Task) and v.teacher == match.teacher]
+    rejections = [v for v in judged if isinstance(v, Rejection) and v.candidate.teacher == match.teacher]
+    own = [a for a in answered if (a.task.teacher, a.student.id) == (match.teacher, match.student)]
+    shares = [share for a in own if (share := a.solve_frac) is not None]
+    solve_frac = fmean(shares) if shares else None
+    counts = bool(shares) if tasks else any(v.reason != "infra" for v in rejections)
+    if not counts or match.teacher == match.student:
+        return Game(match, len(tasks), solve_frac, "none")
+    return Game(match, len(tasks), solve_frac, decide(solve_frac, match.expected_win_frac))
+
+
+def rated_by_domain(
+    members: Sequence[Individual],
+    past: Sequence[Individual],
+    matches: Sequence[Match],
+    judged: Sequence[Task | Rejection],
+    answered: Sequence[Answered],
+    rating: RatingSystem,
+) -> tuple[Individual, ...]:
+    """Return the members with their ratings after a game in each domain for each match, in order.
+
+    In a domain the expected win is that of the ratings there. A member's own rating is its domains' pooled.
+    """
+    domains = {domain_of(kind).name: domain_of(kind) for kind in in_order(map(_kind, judged))}
+    for domain, its in domains.items():
+        names = {kind.name for kind in its.kinds}
+        here = [_in_domain(member, domain, rating) for member in (*members, *past)]
+        ratings = {member.id: member.rating for member in here}
+        expected = [
+            replace(match, expected_win_frac=rating.expected_win(ratings[match.student], ratings[match.teacher]))
+            for match in matches
+        ]
+        games = score_games(
+            expected, [v for v in judged if _kind(v) in names], [a for a in answered if a.task.kind in names]
+        )
+        after = rated(here[: len(members)], here[len(members) :], games, rating)
+        members = [_with_domain(old, domain, new.rating, rating) for old, new in zip(members, after, strict=True)]
+    return tuple(members)
+
+
+def _kind(verdict: Task | Rejection) -> str:
+    return verdict.kind if isinstance(verdict, Task) else verdict.candidate.kind
+
+
+def _in_domain(member: Individual, domain: str, rating: RatingSystem) -> Individual:
+    return replace(member, rating=dict(member.domain_ratings).get(domain, rating.newcomer()))
+
+
+def _with_domain(member: Individual, domain: str, new: Rating, rating: RatingSystem) -> Individual:
+    ratings = {**dict(member.domain_ratings), domain: new}
+    return replace(member, rating=rating.pool(list(ratings.values())), domain_ratings=tuple(sorted(ratings.items())))
+
+
+def rated(
+    members: Sequence[Individual], past: Sequence[Individual], games: Sequence[Game], rating: RatingSystem
+) -> tuple[Individual, ...]:
+    """Return the members with their ratings after the games, in order; those of past members do not move."""
+    frozen = {member.id: member.rating for member in past}
+    ratings = {member.id: member.rating for member in members} | frozen
+    for game in games:
+        teacher, student = game.match.teacher, game.match.student
+        if game.winner != "none":
+            ratings[teacher], ratings[student] = rating.update(ratings[teacher], ratings[student], game.winner)
+            ratings |= frozen
+    return tuple(replace(member, rating=ratings[member.id]) for member in members)
+
+
+def add_latest_payoffs(
+    latest: Mapping[str, tuple[float, ...]], ids: Iterable[str], games: Sequence[Game], num_kept: int
+) -> dict[str, tuple[float, ...]]:
+    """Return the last ``num_kept`` payoffs in [0, 1] of each of ``ids``, in order of time.
+
+    A student's payoff is its solve rate in a game, a teacher's the complement.
+    """
+    result = {}
+    for name in ids:
+        payoffs = [
+            g.solve_frac if name == g.match.student else 1.0 - g.solve_frac
+            for g in games
+            if g.solve_frac is not None and name in (g.match.teacher, g.match.student)
+        ]
+        result[name] = (*latest.get(name, ()), *payoffs)[-num_kept:]
+    return result

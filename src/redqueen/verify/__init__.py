@@ -1,6 +1,0 @@
-"""verify: programs that nobody trusts are run in a sandbox, for whoever has jobs for it, without torch."""
-
-from redqueen.verify.records import VERDICTS, Limits, Program, Result, well_formed
-from redqueen.verify.verifier import Verifier
-
-__all__ = ["VERDICTS", "Limits", "Program", "Result", "Verifier", "well_formed"]

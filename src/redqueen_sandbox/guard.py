@@ -1,0 +1,60 @@
+"""The judge's guard: an exception that a text causes in our own code becomes one verdict, and is counted.
+
+Nothing should ever get here: the fuzzing tests assert that ``faults`` stays empty. What does get here is a fault of
+ours that a model found, so it must neither stop a run nor earn anything, and it is logged with its traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, TypeVar
+
+from redqueen.errors import UserError
+
+if TYPE_CHECKING:
+    from redqueen_sandbox.runs import Job, Run
+
+Answer = TypeVar("Answer")
+
+VERDICT = "invalid-input"
+"""The verdict for a text that made the judge itself raise an exception."""
+
+_PASSED = (UserError, OSError)  # the user's file or flag; the machine, which the caller handles
+
+faults: Counter[str] = Counter()
+"""How often the guard was needed in this process, by caller and class of the exception."""
+
+_log = logging.getLogger(__name__)
+
+
+def note_fault(place: str, error: Exception) -> str:
+    """Count a fault, log the first of its kind with its traceback, and return the verdict's detail."""
+    name = f"{place}: {type(error).__name__}"
+    faults[name] += 1
+    if faults[name] == 1:
+        _log.error("the judge failed on a text (%s)", name, exc_info=error)
+    return f"the judge failed on it ({type(error).__name__})"
+
+
+def guarded(place: str, work: Callable[[], Answer], otherwise: Callable[[str], Answer]) -> Answer:
+    """Return what ``work`` returns, or ``otherwise(detail)`` when it raises anything but ``_PASSED``."""
+    try:
+        return work()
+    except _PASSED:
+        raise
+    except Exception as error:  # the guard of the judge: see the file's first lines
+        return otherwise(note_fault(place, error))
+
+
+def guarded_jobs(
+    place: str, jobs: Generator[Job, Run, Answer], otherwise: Callable[[str], Answer]
+) -> Generator[Job, Run, Answer]:
+    """The same for a generator of jobs, wherever in its work it raises."""
+    try:
+        return (yield from jobs)
+    except _PASSED:
+        raise
+    except Exception as error:  # the guard of the judge: see the file's first lines
+        return otherwise(note_fault(place, error))

@@ -1,0 +1,388 @@
+"""The zygotes and the loop that feeds them: many small generators of jobs, each answered with a run.
+
+Whoever wants programs run writes a generator that yields ``Job`` and is sent ``Run``; ``Pool.drive`` works through any
+number of them at once and returns what they return, in order. Zygotes that die, hang or are stopped are replaced,
+their jobs tried again; after that a job ends as ``infra``.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import secrets
+import selectors
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from redqueen.errors import UserError
+from redqueen.timing import Report, unheard
+from redqueen_sandbox.inside import wire
+from redqueen_sandbox.protections import REQUIRED
+from redqueen_sandbox.runs import MAX_REPLY_BYTES, Job, Run, read_run
+from redqueen_sandbox.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
+
+Answer = TypeVar("Answer")
+Jobs = Generator[Job, Run, Answer]
+"""What the pool drives: yields jobs one at a time, is sent their runs, returns its answer."""
+
+_QUEUE_DEPTH = 3  # jobs sent ahead to a zygote, so that it never waits for the judge
+_MAX_ATTEMPTS = 3
+_GRACE_S = 1.0  # beyond a job's wall deadline, before its zygote counts as stuck
+_RESTART_PAUSE_S = 0.05
+_MAX_FAILURES = 8  # times in a row that none of what a job wants comes up, before such jobs are given up
+_OPEN_PER_WORKER = 16
+
+
+@dataclass
+class _Pending:
+    """A job on its way: which generator asked for it, under which nonce, tried how often, in which file (-1: none)."""
+
+    index: int
+    job: Job
+    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
+    attempts: int = 0
+    file: int = -1
+    job_bytes: int = 0
+
+
+_Place = tuple[str, int]
+"""A zygote's kind and the number of its hash seed; of what a job wants also -1, any seed."""
+_Over = tuple[_Pending, Run]
+
+
+class Pool:
+    """Zygotes under different hash seeds, of which at most ``workers`` are busy at a time.
+
+    They belong to the process that made the pool: a copy that a fork makes runs nothing and ends nothing.
+    """
+
+    def __init__(
+        self, workers: int, num_seeds: int, first_kind: str, settings: ZygoteSettings, report: Report = unheard
+    ) -> None:
+        self.workers = workers
+        self.first_kind = first_kind
+        self.settings = settings
+        self.report = report
+        self.zygotes: dict[_Place, ZygoteHandle] = {}
+        self.waiting: collections.deque[_Pending] = collections.deque()
+        self.sent: dict[_Place, collections.deque[tuple[int, _Pending]]] = {}
+        self.next_job_id = 1
+        self.num_starts = 0
+        self._num_base = max(workers, min(2, num_seeds))
+        self._files: list[int] = []  # in memory alone, empty, kept for the next jobs
+        self._selector = selectors.DefaultSelector()
+        self._owner = os.getpid()
+        self._lock = threading.RLock()
+        self._is_driving = False
+        self._is_closed = False
+        self._walls: frozenset[str] = frozenset()  # what held on the first zygotes, and so must on the others
+        self._starting: list[ZygoteHandle] = []
+        self._failures: collections.Counter[_Place] = collections.Counter()  # in a row, by what was wanted
+        self._retry_at_s: dict[_Place, float] = {}
+
+    def start(self) -> None:
+        """Start one zygote of the first kind for each worker, and two where there are two hash seeds to try; others
+        start when they are needed. Raises UserError when these do not come up."""
+        try:
+            for seed in range(self._num_base):
+                self._adopt(start_zygote(self.first_kind, seed, self.settings))
+            for zygote in self.zygotes.values():
+                self._wait_hello(zygote, self.zygotes.values())
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise UserError(f"the sandbox could not start: {error}") from None
+            raise
+        self._walls = frozenset(name for name, holds in self.observed().items() if holds and name in REQUIRED)
+
+    def observed(self) -> dict[str, bool]:
+        """What holds on every zygote, by the canaries' names."""
+        reports = [zygote.observed for zygote in list(self.zygotes.values())]
+        return {name: all(report[name] for report in reports) for name in reports[0]} if reports else {}
+
+    def close(self) -> None:
+        """End all zygotes and what runs in them. A drive under way ends with UserError, and is waited for."""
+        if os.getpid() != self._owner:
+            return
+        self._is_closed = True
+        for zygote in [*list(self.zygotes.values()), *self._starting]:
+            zygote.process.kill()
+        with self._lock:
+            if not self._is_driving:
+                self._release()
+
+    def _release(self) -> None:
+        for place in list(self.zygotes):
+            self._dismiss(place)
+        while self._files:
+            os.close(self._files.pop())
+        self._selector.close()
+
+    def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
+        """Run all generators to their end. Returns their answers in the order of ``work``.
+
+        Raises UserError when the pool is closed, a forked copy, or asked by what it works on.
+        """
+        if os.getpid() != self._owner:
+            raise UserError("a verifier serves the process that opened it: open another one after a fork")
+        with self._lock:
+            if self._is_driving:
+                raise UserError("a verifier serves one call at a time: what it works on may not ask it again")
+            self._failures.clear()  # starts that failed for lack of memory are tried again
+            self._retry_at_s.clear()
+            self._is_driving = True
+            try:
+                return self._drive(iter(work), len(work) if isinstance(work, Sized) else 0)
+            finally:
+                self._abandon()
+                self._is_driving = False
+                if self._is_closed:
+                    self._release()
+
+    def _abandon(self) -> None:
+        """Forget what an interrupted drive left under way, with the zygotes that are at work on it."""
+        self.waiting.clear()
+        for place in [place for place, queue in self.sent.items() if queue]:
+            self._dismiss(place)
+
+    def _drive(self, work: Iterator[Jobs[Answer]], total: int) -> list[Answer]:
+        answers: dict[int, Answer] = {}
+        open_work: dict[int, Jobs[Answer]] = {}
+        num_started = 0
+        exhausted = False
+        while True:
+            if self._is_closed:
+                raise UserError("this verifier is closed")
+            while not exhausted and len(open_work) < _OPEN_PER_WORKER * self.workers:
+                jobs = next(work, None)
+                if jobs is None:
+                    exhausted = True
+                    break
+                open_work[num_started] = jobs
+                self._advance(open_work, num_started, None, answers)
+                num_started += 1
+            if exhausted and not open_work:
+                break
+            for pending, run in [*self._dispatch(), *self._wait()]:
+                self._advance(open_work, pending.index, run, answers)
+            self.report(len(answers), total)
+        return [answers[index] for index in range(num_started)]
+
+    def _advance(
+        self, open_work: dict[int, Jobs[Answer]], index: int, run: Run | None, answers: dict[int, Answer]
+    ) -> None:
+        try:
+            job = next(open_work[index]) if run is None else open_work[index].send(run)
+        except StopIteration as stop:
+            answers[index] = stop.value
+            del open_work[index]
+            return
+        # A follow-up goes first: it finishes something that was begun.
+        (self.waiting.append if run is None else self.waiting.appendleft)(_Pending(index, job))
+
+    # ---- sending --------------------------------------------------------------------------------------------------
+
+    def _dispatch(self) -> list[_Over]:
+        """Hand waiting jobs to zygotes that may take them. Returns the jobs that no zygote can be had for."""
+        over: list[_Over] = []
+        held: list[_Pending] = []
+        refused: set[_Place] = set()  # what jobs want that no zygote can take just now: no need to look again
+        room = self.workers * _QUEUE_DEPTH - sum(map(len, self.sent.values()))
+        while self.waiting and room > 0:
+            pending = self.waiting.popleft()
+            wanted = pending.job.kind, pending.job.world
+            chosen = None if wanted in refused else self._choose(pending.job)
+            if chosen is not None:
+                if not self.sent[chosen]:
+                    refused.clear()  # at work, it may take jobs that it could not while it was idle
+                if self._send(chosen, pending):
+                    room -= 1
+                elif pending.attempts >= _MAX_ATTEMPTS:
+                    over.append((pending, Run("infra", "no room for its file")))
+                else:
+                    held.append(pending)
+            elif self._failures[wanted] >= _MAX_FAILURES and not self._eligible(pending.job):
+                over.append((pending, Run("infra", "no zygote could be started")))
+            else:
+                refused.add(wanted)
+                held.append(pending)
+        self.waiting.extendleft(reversed(held))
+        return over
+
+    def _eligible(self, job: Job) -> list[_Place]:
+        return [place for place in self.zygotes if place[0] == job.kind and job.world in (-1, place[1])]
+
+    def _choose(self, job: Job) -> _Place | None:
+        """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
+        num_busy = sum(1 for queue in self.sent.values() if queue)
+        eligible = self._eligible(job)
+        room = min(self._num_base - len(eligible), self.workers - num_busy)
+        if job.world >= 0:
+            new = [] if eligible else [job.world]
+        else:
+            known = {seed for _, seed in eligible}
+            new = [seed for seed in range(self._num_base) if seed not in known]
+        wanted = job.kind, job.world
+        if room > 0 and new and not (eligible and self._failures[wanted] >= _MAX_FAILURES):
+            num_waiting = 1 + sum(pending.job.kind == job.kind for pending in self.waiting)
+            eligible += self._grow(wanted, new[: min(room, num_waiting)])
+        fitting = [
+            place
+            for place in eligible
+            if len(self.sent[place]) < _QUEUE_DEPTH and (self.sent[place] or num_busy < self.workers)
+        ]
+        return min(fitting, key=lambda place: len(self.sent[place]), default=None)
+
+    def _send(self, place: _Place, pending: _Pending) -> bool:
+        """Send a job to a zygote. Returns False when there is no descriptor or memory for its file just now."""
+        zygote = self.zygotes[place]
+        job_id = self.next_job_id
+        self.next_job_id += 1
+        pending.attempts += 1
+        try:
+            pending.file = self._files.pop() if self._files else os.memfd_create("job", os.MFD_CLOEXEC)
+            request, pending.job_bytes = pending.job.request(job_id, pending.nonce, pending.file)
+        except OSError:
+            self._put_back(pending)
+            return False
+        if not self.sent[place]:
+            zygote.head_since_s = time.monotonic()
+        self.sent[place].append((job_id, pending))
+        zygote.queue(request, pending.file)
+        self._watch(zygote)
+        return True
+
+    # ---- waiting --------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> list[_Over]:
+        """Wait for replies, deaths or deadlines; return the jobs that are over."""
+        done: list[_Over] = []
+        for key, mask in self._selector.select(self._timeout_s()):
+            place = key.data
+            zygote = self.zygotes.get(place)
+            if zygote is None:
+                continue
+            alive = True
+            if mask & selectors.EVENT_WRITE:
+                alive = zygote.flush()
+            if alive and mask & selectors.EVENT_READ:
+                alive = zygote.receive()
+                alive = self._take_replies(place, done) and alive
+            if alive:
+                self._watch(zygote)
+            else:
+                self._lose(place, done)
+        now_s = time.monotonic()
+        for place, queue in list(self.sent.items()):
+            if queue and now_s > self._deadline_s(place):
+                self._lose(place, done)
+        return done
+
+    def _take_replies(self, place: _Place, done: list[_Over]) -> bool:
+        """Read the complete replies of a zygote. Returns False when one of them belongs to none of its jobs."""
+        zygote = self.zygotes[place]
+        while (reply := zygote.next_reply()) is not None:
+            header, _ = reply
+            if not self.sent[place] or self.sent[place][0][0] != header.job_id or header.stopped == wire.STARTED:
+                return False
+            _, pending = self.sent[place].popleft()
+            zygote.head_since_s = time.monotonic()
+            payload = os.pread(pending.file, MAX_REPLY_BYTES, pending.job_bytes)
+            self._put_back(pending)
+            header.payload_bytes = len(payload)
+            run = read_run(pending.job, header, payload, pending.nonce, place[1])
+            if run.ended == "infra" and pending.attempts < _MAX_ATTEMPTS:
+                self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
+            else:
+                done.append((pending, run))
+        return not zygote.is_garbled
+
+    def _timeout_s(self) -> float:
+        deadlines = [self._deadline_s(place) for place, queue in self.sent.items() if queue]
+        until_s = min(deadlines) - time.monotonic() if deadlines else _RESTART_PAUSE_S
+        return min(max(0.0, until_s), _RESTART_PAUSE_S if self._failures else until_s)
+
+    def _deadline_s(self, place: _Place) -> float:
+        job = self.sent[place][0][1].job
+        return self.zygotes[place].head_since_s + job.wall_ms / 1000 + _GRACE_S
+
+    # ---- losing and replacing -------------------------------------------------------------------------------------
+
+    def _lose(self, place: _Place, done: list[_Over]) -> None:
+        """A zygote died, hung or sent an invalid reply: replace it and try its jobs again. Only the job at its head can
+        have been the cause, so only that one's attempts count."""
+        orphans = [pending for _, pending in self.sent[place]]
+        for pending in orphans[1:]:
+            pending.attempts -= 1
+        self._dismiss(place)
+        for pending in orphans:
+            if pending.attempts >= _MAX_ATTEMPTS:
+                done.append((pending, Run("infra", "its zygote was lost", seed=place[1])))
+            else:
+                self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
+
+    def _grow(self, wanted: _Place, seeds: Sequence[int]) -> list[_Place]:
+        """Start zygotes for what jobs want, side by side; return those that came up. Others are tried again later."""
+        if time.monotonic() < self._retry_at_s.get(wanted, 0.0):
+            return []
+        grown: list[_Place] = []
+        try:
+            for seed in seeds:
+                self.num_starts += 1
+                with contextlib.suppress(OSError):
+                    self._starting.append(start_zygote(wanted[0], seed, self.settings))
+            for zygote in self._starting:
+                with contextlib.suppress(OSError):
+                    self._wait_hello(zygote, self._starting)
+                    if all(zygote.observed.get(name) for name in self._walls):
+                        grown.append(self._adopt(zygote))
+        finally:
+            for zygote in self._starting:
+                if (zygote.kind, zygote.seed) not in grown:
+                    zygote.end()
+            self._starting.clear()
+        if grown:
+            del self._failures[wanted]
+        else:
+            self._failures[wanted] += 1
+        if len(grown) < len(seeds):
+            pause_s = _RESTART_PAUSE_S * min(max(1, self._failures[wanted]), 10)
+            self._retry_at_s[wanted] = time.monotonic() + pause_s
+        return grown
+
+    def _wait_hello(self, zygote: ZygoteHandle, beside: Iterable[ZygoteHandle]) -> None:
+        """Wait until a zygote is up. Those beside it then have as long again: the machine is slow and does not hang."""
+        zygote.wait_hello()
+        for other in beside:
+            other.awaited_since_s = time.monotonic()
+
+    def _adopt(self, zygote: ZygoteHandle) -> _Place:
+        place = (zygote.kind, zygote.seed)
+        self._selector.register(zygote.socket, selectors.EVENT_READ, place)
+        self.zygotes[place] = zygote
+        self.sent[place] = collections.deque()
+        return place
+
+    def _dismiss(self, place: _Place) -> None:
+        zygote = self.zygotes.pop(place)
+        self._selector.unregister(zygote.socket)
+        zygote.end()
+        for _, pending in self.sent.pop(place):
+            os.close(pending.file)  # never used again: the child that has it may be about to end
+
+    def _put_back(self, pending: _Pending) -> None:
+        """Empty a job's file, for the next job: the child that had it has ended."""
+        if pending.file >= 0:
+            os.ftruncate(pending.file, 0)
+            os.lseek(pending.file, 0, os.SEEK_SET)
+            self._files.append(pending.file)
+            pending.file = -1
+
+    def _watch(self, zygote: ZygoteHandle) -> None:
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if zygote.has_unsent else 0)
+        if self._selector.get_key(zygote.socket).events != events:
+            self._selector.modify(zygote.socket, events, (zygote.kind, zygote.seed))

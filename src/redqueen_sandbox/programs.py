@@ -1,0 +1,163 @@
+"""Verifying one program: under one hash seed, and if it answered, under others with its inputs in reverse order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from redqueen_sandbox.guard import Answer
+from redqueen_sandbox.literals import LiteralError, canonical_args
+from redqueen_sandbox.records import Limits, Program, Result
+from redqueen_sandbox.runs import Job, Run
+from redqueen_sandbox.zygote_modules import kind_for
+
+NUM_SEEDS_UNORDERED = 8
+"""Number of worlds when sets or hashes appear, in the source or at run time: two of them differ in the order of any two
+elements, the others in what a reversed order does not change (ours)."""
+
+CALL_MEMORY_BYTES = 256 << 20
+"""Address space of a call of our own code beyond its warm interpreter, bytes (ours: libraries take more)."""
+_LESS_MEMORY = 15, 32
+"""The part of the memory that further worlds have: a program that finds out how much there is gives itself away, even
+one that doubles its demands (ours)."""
+
+_PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds for every program of one verifier."""
+
+    limits: Limits
+    num_seeds: int
+    protection: str
+    gated: bool = True
+
+
+def make_job(code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: Rules, entry: str = "f") -> Job:
+    """A job under the rules' limits."""
+    limits = rules.limits
+    return Job(
+        code=code,
+        inputs=inputs,
+        mode=mode,
+        cpu_ms=limits.cpu_ms,
+        wall_ms=max(limits.wall_ms, 2 * limits.cpu_ms),
+        memory_bytes=limits.memory_bytes,
+        max_output_chars=limits.max_output_chars,
+        entry=entry,
+        gated=rules.gated,
+        kind=kind_for(code) if rules.gated else "full",
+    )
+
+
+def call_job(module: str, function: str, arguments: Sequence[str], cpu_ms: int, rules: Rules) -> Job:
+    """A job that calls our own function on texts that nobody trusts, with the libraries that its module imports.
+
+    The module is imported before the sandbox closes, so it must import there whatever it will need.
+    """
+    return Job(
+        code=f"from {module} import {function}\n",
+        inputs=(("literal", ", ".join(map(repr, arguments))),),
+        mode="all",
+        cpu_ms=cpu_ms,
+        wall_ms=max(rules.limits.wall_ms, 2 * cpu_ms),
+        memory_bytes=CALL_MEMORY_BYTES,
+        max_output_chars=rules.limits.max_output_chars,
+        entry=function,
+        gated=False,
+        kind=module,
+    )
+
+
+def run_once(job: Job) -> Generator[Job, Run, Run]:
+    """Run a job; one that was stopped for the time on the wall alone is run a second time (the machine may be busy).
+
+    Also one that seemed to sleep: on a busy machine a child can be without a core, or wait for its memory, so long.
+    """
+    run = yield job
+    if run.ended == "timeout" and run.detail in ("wall", "asleep") and run.cpu_ms < 0.9 * job.cpu_ms:
+        run = yield replace(job, wall_ms=_PATIENCE * job.wall_ms)
+    return run
+
+
+def blind_to_limits(jobs: Generator[Job, Run, Answer]) -> Generator[Job, Run, Answer]:
+    """Drive jobs that are not told whether a run met the limit of CPU time or that of memory.
+
+    A program that fills its memory in a loop meets one or the other first as the machine happens to be busy, and what a
+    journal keeps must not depend on it.
+    """
+    try:
+        job = next(jobs)
+        while True:
+            run = yield job
+            if run.ended == "memory" or (run.ended == "timeout" and run.detail == "cpu"):
+                run = replace(run, ended="timeout", detail="cpu or memory")
+            job = jobs.send(run)
+    except StopIteration as ended:
+        return ended.value
+
+
+def read_input(text: str, limits: Limits) -> tuple[str, str] | str:
+    """Sort one argument list into (``literal``, canonical text) or (``expression``, text as it stands).
+
+    An expression is looked at again in the child, as syntax. A plain string is a refusal's detail.
+    """
+    try:
+        return "literal", canonical_args(text, wide=True, max_chars=limits.max_input_chars)
+    except LiteralError as error:
+        if error.too_large:
+            return str(error)
+        return "expression", text
+
+
+def verify_program(program: Program, rules: Rules) -> Generator[Job, Run, Result]:
+    """Run a program on its inputs under several hash seeds. Returns its result."""
+    limits = rules.limits
+    if len(program.code) > limits.max_code_chars:
+        return Result(program.id, "too-large", detail="source", protection=rules.protection)
+    inputs = []
+    for text in program.inputs:
+        read = read_input(text, limits)
+        if isinstance(read, str):
+            return Result(program.id, "invalid-input", detail=read, protection=rules.protection)
+        inputs.append(read)
+    job = make_job(program.code, tuple(inputs), "all", rules, program.entry)
+    first = yield from run_once(job)
+    if first.verdict != "ok":
+        return Result(program.id, first.verdict, (), first.reason, rules.protection, first.cpu_ms)
+    second = yield from confirm(job, first, rules.num_seeds)
+    if second.verdict != "ok":
+        return Result(program.id, second.verdict, (), second.reason, rules.protection, second.cpu_ms)
+    outputs = tuple(item.text for item in first.items)
+    return Result(program.id, "ok", outputs, "", rules.protection, max(first.cpu_ms, second.cpu_ms))
+
+
+def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
+    """Run the job again under further seeds, inputs reversed. Returns a run that agrees, or one that says why not."""
+    memory_bytes = job.memory_bytes * _LESS_MEMORY[0] // _LESS_MEMORY[1]
+    reversed_job = replace(job, inputs=job.inputs[::-1], screened=True, memory_bytes=memory_bytes)
+    dearest = first
+    num_wanted = _num_worlds(first, num_seeds)
+    for number, world in enumerate(other_worlds(first.seed), start=1):
+        if number >= num_wanted:
+            break
+        again = yield from run_once(replace(reversed_job, world=world))
+        if again.ended in ("infra", "timeout", "memory"):
+            return again
+        if again.verdict != "ok" or again.items[::-1] != first.items:
+            return Run("nondeterministic", "hash seeds disagree", cpu_ms=again.cpu_ms)
+        num_wanted = max(num_wanted, _num_worlds(again, num_seeds))
+        dearest = max(dearest, again, key=lambda run: run.cpu_ms)
+    return dearest
+
+
+def _num_worlds(run: Run, num_seeds: int) -> int:
+    return max(num_seeds, NUM_SEEDS_UNORDERED) if run.unordered and num_seeds > 1 else num_seeds
+
+
+def other_worlds(world: int) -> Iterator[int]:
+    """The worlds that a program is tried in after this one: first the one that reverses it (see ``inside.worlds``)."""
+    yield world ^ 1
+    yield from (other for other in itertools.count() if other not in (world, world ^ 1))

@@ -1,0 +1,71 @@
+"""What goes into the verifier and what comes out: limits, programs, results, and the names of the verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redqueen.records import Grade
+
+VERDICTS = (
+    "ok", "syntax", "forbidden", "error", "timeout", "memory", "too-large", "invalid-input", "invalid-output",
+    "nondeterministic", "no-result", "crash", "bad-frame", "infra",
+)  # fmt: skip
+"""Only ``ok`` can earn. ``infra`` is a failure of the verifier itself and not a sample. ``bad-frame``: the child forged
+its reply. ``invalid-output``: not a plain literal. ``too-large``: source, output or number."""
+
+
+_ILL_FORMED = frozenset({"unparsable", "invalid-input", "syntax", "forbidden", "infra"})
+
+
+def well_formed(grade: Grade) -> bool:
+    """Tell whether the answer could be tried at all: a wrong answer is well formed, an unreadable one is not.
+
+    Lost grades are neither; ask ``grade.lost`` first.
+    """
+    return grade.verdict not in _ILL_FORMED
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one program may use. All values are ours; the reasons are in ``docs/sandbox.md``."""
+
+    cpu_ms: int = 100
+    """CPU time of one child, milliseconds, 10 to 60,000; then it is killed: ``timeout``."""
+    accept_cpu_ms: int = 50
+    """A candidate that needs more than this is no task, so that none near the kill limit is valid only sometimes."""
+    wall_ms: int = 2_000
+    """Wall-clock time of one child, milliseconds."""
+    memory_bytes: int = 64 << 20
+    """Address space beyond what a warm interpreter has, bytes. In 100 ms no more could be filled anyway."""
+    max_code_chars: int = 65_536
+    """Longest program, characters."""
+    max_input_chars: int = 65_536
+    """Longest argument list, characters."""
+    max_output_chars: int = 65_536
+    """Longest canonical output, characters. Longer is ``too-large``; no output is truncated."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Something to run. ``inputs`` are argument lists as source text, as they stand in a call's brackets."""
+
+    id: str
+    code: str
+    inputs: tuple[str, ...]
+    entry: str = "f"
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a program. ``outputs`` are canonical literals, one for each input, and empty unless ``ok``.
+
+    ``detail``: the exception's class for ``error``, else a few words. ``protection``: what the canaries saw hold
+    (``full``, ``partial: no ...`` or ``weak: no ...``). ``cpu_ms`` is that of its costliest run.
+    """
+
+    id: str
+    verdict: str
+    outputs: tuple[str, ...] = ()
+    detail: str = ""
+    protection: str = ""
+    cpu_ms: float = 0.0

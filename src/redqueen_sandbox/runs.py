@@ -1,0 +1,249 @@
+"""One run of one child: the job the judge asks for, and how it reads what came back.
+
+Whatever a child wrote is hostile. It counts as an answer only if the child ended by itself and every byte is correct:
+records under the job's own nonce, a final record, and outputs that are read again and are canonical literals.
+"""
+
+from __future__ import annotations
+
+import functools
+import marshal
+import os
+import signal
+from dataclasses import dataclass, replace
+
+from redqueen_sandbox.inside import wire
+from redqueen_sandbox.literals import is_canonical
+from redqueen_sandbox.words import needs_tree
+
+_CAGE_FAILED_STATUS = 97
+_WARM_BYTES = 12 << 20  # resident in a child that has done nothing yet
+_ITEM_KINDS = frozenset({"ok", "error", "forbidden", "too-large", "invalid-input", "invalid-output"})
+_MAX_DETAIL_CHARS = 200
+_MAX_HEADER_BYTES = 512
+MAX_REPLY_BYTES = 8 << 20
+_FILE_STEP_BYTES = 1 << 18  # files' bounds are rounded up to it: zygotes keep a cage ready for each
+
+
+@dataclass(frozen=True)
+class Job:
+    """One program on its inputs in one child.
+
+    ``inputs`` are pairs (``literal`` or ``expression``, text). Mode ``all`` stops at the first input that is not ok,
+    ``each`` continues. ``world`` is the number of the hash seed it must run under, -1 for any. ``gated`` False leaves
+    the static gate out: for benchmarks that are trusted to be impure, and to test the cage itself. ``loose``: see
+    ``encode``. ``screened``: the gate has seen the program already. ``kind``: the kind of zygote that has its modules.
+    """
+
+    code: str
+    inputs: tuple[tuple[str, str], ...]
+    mode: str
+    cpu_ms: int
+    wall_ms: int
+    memory_bytes: int
+    max_output_chars: int
+    entry: str = "f"
+    gated: bool = True
+    loose: bool = False
+    screened: bool = False
+    kind: str = "full"
+    world: int = -1
+
+    def request(self, job_id: int, nonce: str, file: int) -> tuple[wire.RequestHeader, int]:
+        """Write the job into ``file``. Returns the header of the request that goes with it, and how long it is."""
+        texts = [text.encode("utf-8", "surrogatepass") for _, text in self.inputs]
+        places = tuple([(form, len(text)) for (form, _), text in zip(self.inputs, texts, strict=True)])
+        content = b"".join([self.head(nonce, places), *texts])
+        written = os.write(file, content)  # the child's reply goes where this ends
+        if written != len(content):
+            raise OSError("no room for a job")
+        reply_bytes = min(MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
+        limit = -(-(written + reply_bytes) // _FILE_STEP_BYTES) * _FILE_STEP_BYTES
+        return wire.RequestHeader(job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, limit), written
+
+    def head(self, nonce: str, inputs: tuple[tuple[str, int], ...] | tuple[str, ...]) -> bytes:
+        """What the child reads first: a length, and all but the texts of the inputs."""
+        fields = (nonce, self.code, inputs, self.mode == "all", self.entry, self.gated, self.max_output_chars)
+        tree = needs_tree(self.code, self.gated, self.screened)
+        head = marshal.dumps((*fields, self.loose, self.screened, tree))
+        return len(head).to_bytes(wire.LENGTH_BYTES, "little") + head
+
+
+@dataclass(frozen=True)
+class Item:
+    """The result of one input: a verdict, its detail and, when ok, the canonical output."""
+
+    verdict: str
+    detail: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a job ended. ``ended`` is ok when the child sent its final record, else the verdict of its death or refusal.
+
+    ``items`` are the inputs that finished, in order; a death leaves fewer of them than there were inputs.
+    """
+
+    ended: str
+    detail: str = ""
+    items: tuple[Item, ...] = ()
+    unordered: bool = False
+    cpu_ms: float = 0.0
+    seed: int = -1
+
+    @property
+    def verdict(self) -> str:
+        """The first verdict that is not ok, or ok."""
+        return next((item.verdict for item in self.items if item.verdict != "ok"), self.ended)
+
+    @property
+    def reason(self) -> str:
+        """The detail that belongs to ``verdict``."""
+        return next((item.detail for item in self.items if item.verdict != "ok"), self.detail)
+
+
+def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, seed: int) -> Run:
+    """Turn a zygote's reply into a ``Run``."""
+    cpu_ms = header.cpu_us / 1000
+    verdict, detail = death(job, header)
+    if verdict == "ok" and not payload:
+        verdict, detail = "no-result", "the child ended without a word"
+    records = _read_records(payload, nonce)
+    if verdict != "ok":
+        items = _items(job, records[0]) if records else None
+        return Run(verdict, detail, items or (), cpu_ms=cpu_ms, seed=seed)
+    if records is None or records[1] is None:
+        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
+    run = _complete(job, records[0], cpu_ms, seed)
+    return replace(run, unordered=True) if records[1] == "unordered" else run
+
+
+def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
+    """The verdict that follows from the child's end alone, ("ok", "") when it ended by itself and well."""
+    status = header.wait_status
+    if header.stopped == wire.NOT_STARTED:
+        return "infra", "no child could be started"
+    if header.stopped == wire.HIT_WALL:
+        return "timeout", "wall"
+    if header.stopped == wire.ASLEEP:
+        return "timeout", "asleep"
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGSYS:
+            return "forbidden", "system call"
+        if number == signal.SIGXFSZ:
+            return "too-large", "reply"
+        if number in (signal.SIGPROF, signal.SIGXCPU):
+            return _clock_or_memory(job, header)
+        if number == signal.SIGKILL:
+            return ("timeout", "cpu") if header.cpu_us >= job.cpu_ms * 1000 else ("memory", "killed")
+        return "crash", signal.Signals(number).name if number in set(signal.Signals) else str(number)
+    code = os.WEXITSTATUS(status)
+    if code == _CAGE_FAILED_STATUS and header.payload_bytes == 0:
+        return "infra", "the cage did not close"
+    return ("ok", "") if code == 0 else ("no-result", f"exit status {code}")
+
+
+def _clock_or_memory(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
+    """A child that the deadline stopped while it was filling its memory gets the verdict of the cause, ``memory``.
+
+    To the letter as if it had been faster: which of its limits such a program meets first is the machine's to decide,
+    and a journal must not depend on it.
+    """
+    filled = header.peak_kb * 1024 >= job.memory_bytes // 4 + _WARM_BYTES
+    return ("memory", "MemoryError") if filled else ("timeout", "cpu")
+
+
+_Record = tuple[str, str, str]
+
+
+def split_record(data: bytes | bytearray, nonce: str, start: int = 0) -> tuple[str, str, str, int] | str:
+    """Read the record that begins at ``start``: (kind, detail, text, where the next one begins).
+
+    Returns ``more`` when it is not all there yet, ``forged`` when it is no record of ours.
+    """
+    end = data.find(b"\n", start, start + _MAX_HEADER_BYTES)
+    if end < 0:
+        return "more" if len(data) - start < _MAX_HEADER_BYTES else "forged"
+    words = bytes(data[start:end]).split(b" ")
+    if len(words) != 4 or words[0] != nonce.encode() or not words[3].isdigit() or len(words[3]) > 8:
+        return "forged"
+    size = int(words[3])
+    if len(data) < end + size + 2:
+        return "more"
+    if data[end + 1 + size] != ord("\n"):
+        return "forged"
+    try:
+        kind, detail = words[1].decode("ascii"), words[2].decode("ascii")
+        text = bytes(data[end + 1 : end + 1 + size]).decode("utf-8")
+    except UnicodeDecodeError:
+        return "forged"
+    return kind, "" if detail == "-" else detail, text, end + 2 + size
+
+
+def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], str | None] | None:
+    """Split a payload into (kind, detail, text) records and the detail of the final record (None: missing).
+
+    Returns None when it is not in our form. A payload cut off in the middle of a record (its child was killed) gives
+    the records before the cut.
+    """
+    records: list[_Record] = []
+    position = 0
+    while position < len(payload):
+        found = split_record(payload, nonce, position)
+        if found == "forged":
+            return None
+        if isinstance(found, str):
+            return records, None
+        kind, detail, text, position = found
+        if kind == "end":
+            return (records, detail) if position == len(payload) else None
+        records.append((kind, detail, text))
+    return records, None
+
+
+@functools.lru_cache(maxsize=256)
+def _is_output(text: str, max_chars: int) -> bool:
+    """Whether the text is a canonical literal. Remembered, since every further world should say the same again."""
+    return is_canonical(text, wide=True, max_chars=max_chars)
+
+
+def _items(job: Job, records: list[_Record]) -> tuple[Item, ...] | None:
+    """The records of inputs, checked one by one. None: something in them is no reply of ours."""
+    items: list[Item] = []
+    for kind, detail, text in records:
+        if kind == "flags" and not items:
+            continue
+        if kind not in _ITEM_KINDS:
+            return None
+        if kind == "ok" and not _is_output(text, job.max_output_chars):
+            items.append(Item("invalid-output", "not canonical", ""))
+        else:
+            items.append(Item(kind, _clean(text if detail == "gate" else detail), text if kind == "ok" else text[:40]))
+    return tuple(items) if len(items) <= len(job.inputs) else None
+
+
+def _complete(job: Job, records: list[_Record], cpu_ms: float, seed: int) -> Run:
+    """Read the records of a child that ended by itself."""
+    if len(records) >= 1 and records[-1][0] == "memory":
+        items = _items(job, records[:-1])
+        return Run("memory", records[-1][1], items or (), cpu_ms=cpu_ms, seed=seed)
+    if len(records) == 1 and records[0][0] == "syntax":
+        return Run("syntax", _clean(records[0][1]), cpu_ms=cpu_ms, seed=seed)
+    if len(records) == 1 and records[0][0] == "forbidden":
+        return Run("forbidden", _clean(records[0][2]), cpu_ms=cpu_ms, seed=seed)
+    if not records or records[0][0] != "flags":
+        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
+    items = _items(job, records[1:])
+    finished = items is not None and (
+        len(items) == len(job.inputs) or (job.mode == "all" and bool(items) and items[-1].verdict != "ok")
+    )
+    if items is None or not finished:
+        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
+    return Run("ok", "", items, unordered=records[0][1] == "unordered", cpu_ms=cpu_ms, seed=seed)
+
+
+def _clean(text: str) -> str:
+    """Bound a detail and keep it printable: it goes into logs and pages."""
+    return "".join([char if char.isprintable() else "?" for char in text[:_MAX_DETAIL_CHARS]])

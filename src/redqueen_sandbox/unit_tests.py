@@ -1,0 +1,342 @@
+"""Unit-test problems (HumanEval, MBPP): the tests run in one caged child, the program in another.
+
+In the tests' process the program is a stand-in. Each call of it travels as canonical literals through the judge, which
+reads and rewrites every value, to the program's process, and its value travels back the same way. So no program sees
+an expected value, none can redefine what ``==`` or ``assert`` mean to the tests, and the word "passed" comes, under
+a nonce, from a process that never held any untrusted code.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from redqueen.errors import UserError
+from redqueen.records import Grade
+from redqueen_sandbox.conversation import Lost, Peer
+from redqueen_sandbox.guard import VERDICT, guarded
+from redqueen_sandbox.inside.cage import LOOK_MS
+from redqueen_sandbox.inside.roles import NO_MORE
+from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
+from redqueen_sandbox.protections import WEAK
+from redqueen_sandbox.records import Limits
+from redqueen_sandbox.runs import Job, death
+from redqueen_sandbox.zygotes import ZygoteHandle, ZygoteSettings, start_zygote, wait_for
+
+TEST_LIMITS = Limits(
+    cpu_ms=10_000, accept_cpu_ms=10_000, wall_ms=30_000, memory_bytes=1 << 30, max_output_chars=1 << 20
+)
+"""Benchmarks are written for machines that wait: seconds, not milliseconds (ours)."""
+_NO_TEST = "no-test"
+_GRACE_S = 2.0
+_TRIES = 2
+
+
+@dataclass(frozen=True)
+class UnitTest:
+    """One program and the tests it must pass.
+
+    ``tests`` are Python statements; ``entry`` and ``candidate`` both name the program's function in them.
+    ``helpers`` is code that the tests need beside it (HumanEval's prompt defines some). Tests and helpers are trusted;
+    ``code`` is not.
+    """
+
+    id: str
+    code: str
+    tests: str
+    entry: str
+    helpers: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("code", "tests", "entry", "helpers"):
+            if not isinstance(given := getattr(self, name), str):
+                raise UserError(f"{name} of the unit test {self.id} is {given!r:.100}: give a text")
+
+
+def runnable_tests(tests: object, entry: object, where: str) -> str:
+    """Return the tests of a data set's row as statements that run: a list of assertions (MBPP) as one text.
+
+    HumanEval's ``check(candidate)`` and functions of pytest are called where nothing calls them. Raises UserError,
+    which begins with ``where``, for tests that are not Python text or that would never run.
+    """
+    if not (isinstance(entry, str) and entry.isidentifier()):
+        raise UserError(f"{where}: entry is {entry!r:.100}: give the name of the function that the tests call")
+    is_list = isinstance(tests, Iterable) and not isinstance(tests, str | bytes | Mapping)
+    parts: list[Any] = list(tests) if is_list else [tests]  # type: ignore[call-overload]
+    if not all(isinstance(part, str) for part in parts):
+        raise UserError(f"{where}: tests are {tests!r:.100}: give Python with assertions, as a text or a list of texts")
+    text = "\n".join(parts)
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"{where}: the tests are not Python ({error}): give assertions that call {entry}") from None
+    calls = [_call(node, where) for node in body if _is_uncalled_test(node, body)]
+    return "\n".join([text, *calls])
+
+
+def _is_uncalled_test(node: ast.stmt, body: Sequence[ast.stmt]) -> bool:
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    others = (inner for other in body if other is not node for inner in ast.walk(other))
+    if any(isinstance(inner, ast.Name) and inner.id == node.name for inner in others):
+        return False
+    inside = list(ast.walk(node))
+    asserts = any(isinstance(inner, ast.Assert) or "assert" in getattr(inner, "attr", "") for inner in inside)
+    return asserts or node.name == "check" or node.name.lower().startswith("test")
+
+
+def _call(node: ast.stmt, where: str) -> str:
+    """Return the statement that calls an uncalled test. Raises UserError where it needs what only its author knows."""
+    name = getattr(node, "name", "")
+    if isinstance(node, ast.FunctionDef) and not node.decorator_list and None not in node.args.kw_defaults:
+        names = [argument.arg for argument in node.args.posonlyargs + node.args.args]
+        needed = names[: len(names) - len(node.args.defaults)]
+        if not needed or needed == ["candidate"] or (name == "check" and len(needed) == 1):
+            return f"{name}({'candidate' if needed else ''})"
+    raise UserError(f"{where}: nothing calls {name} of the tests: call it at their end")
+
+
+class UnitTester:
+    """Grades programs by unit tests, ``workers`` problems at a time. Use it as a context manager; one call at a time
+    is served, in the process that opened it.
+
+    ``allow_weak`` runs even where no system-call filter can be had; otherwise ``grade`` raises UserError there.
+    """
+
+    def __init__(
+        self,
+        workers: int = 2,
+        limits: Limits = TEST_LIMITS,
+        settings: ZygoteSettings | None = None,
+        allow_weak: bool = False,
+    ) -> None:
+        if workers < 1:
+            raise UserError("a unit tester needs workers >= 1")
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._pairs = [_ZygotePair(limits, settings or ZygoteSettings(), allow_weak) for _ in range(workers)]
+
+    def __enter__(self) -> UnitTester:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End its processes."""
+        for pair in self._pairs:
+            pair.close()
+
+    def grade(self, tests: Sequence[UnitTest]) -> list[Grade]:
+        """Grade each program, in order. ``ok`` with ``correct`` False: it ran, and a test failed (detail: how).
+
+        Raises UserError for tests that cannot run, and for those that any function passes.
+        """
+        if os.getpid() != self._owner:
+            raise UserError("a unit tester serves the process that opened it: open another one after a fork")
+        num_pairs = len(self._pairs)
+
+        def work(index: int) -> list[Grade]:
+            return [self._pairs[index].grade(test) for test in tests[index::num_pairs]]
+
+        with self._lock, ThreadPoolExecutor(num_pairs) as threads:
+            shares = list(threads.map(work, range(num_pairs)))
+        grades = [shares[i % num_pairs][i // num_pairs] for i in range(len(tests))]
+        for test, grade in zip(tests, grades, strict=True):
+            if grade.verdict == _NO_TEST:
+                raise UserError(f"{test.id}: the tests {grade.detail}")
+        return grades
+
+
+class _ZygotePair:
+    """Two zygotes that work on one problem at a time: one for the program, one for the tests."""
+
+    def __init__(self, limits: Limits, settings: ZygoteSettings, allow_weak: bool) -> None:
+        self.limits = limits
+        self.settings = settings
+        self.allow_weak = allow_weak
+        self.zygotes: list[ZygoteHandle] = []
+        self.next_job_id = 1
+
+    def close(self) -> None:
+        for zygote in self.zygotes:
+            zygote.end()
+        self.zygotes.clear()
+
+    def grade(self, test: UnitTest) -> Grade:
+        """Grade one program; one that seemed to sleep is played again: a busy machine may have had no core for it."""
+        grade = self._grade(test)
+        return self._grade(test) if (grade.verdict, grade.detail) == ("timeout", "asleep") else grade
+
+    def _grade(self, test: UnitTest) -> Grade:
+        """Play one program; a lost zygote is replaced and the problem tried once more."""
+        for _ in range(_TRIES):
+            try:
+                self._start()
+                return guarded("unit test", lambda: self._play(test), self._failed_inside)
+            except OSError:
+                self.close()
+        return Grade(False, "infra", "its zygote was lost", lost=True)
+
+    def _failed_inside(self, detail: str) -> Grade:
+        self.close()  # during a conversation: the next program begins with fresh zygotes
+        return Grade(False, VERDICT, detail)
+
+    def _start(self) -> None:
+        while len(self.zygotes) < 2:
+            zygote = start_zygote("full", len(self.zygotes), self.settings)
+            self.zygotes.append(zygote)
+            zygote.wait_hello()
+            if not zygote.observed.get("seccomp") and not self.allow_weak:
+                self.close()
+                raise UserError(WEAK)
+
+    def _peer(self, number: int, code: str, role: tuple[str, ...], entry: str) -> Peer:
+        limits = self.limits
+        job = Job(
+            code=code,
+            inputs=(),
+            mode="each",
+            cpu_ms=limits.cpu_ms,
+            wall_ms=limits.wall_ms,
+            memory_bytes=limits.memory_bytes,
+            max_output_chars=limits.max_output_chars,
+            entry=entry,
+            gated=False,
+            loose=True,
+        )
+        return Peer(self.zygotes[number], job, role, self.next_job_id)
+
+    def _play(self, test: UnitTest) -> Grade:
+        with contextlib.ExitStack() as peers:
+            player = self._peer(0, test.code, ("player",), test.entry)
+            peers.callback(player.close)
+            tester = self._peer(1, test.tests, ("tester", test.helpers), test.entry)
+            peers.callback(tester.close)
+            self.next_job_id += 1
+            game = _Game(player, tester, self.limits.max_output_chars)
+            deadline_s = time.monotonic() + self.limits.wall_ms / 1000 + _GRACE_S
+            while not (player.end and tester.end):
+                game.go_on()
+                self._wait(deadline_s, game)
+            game.go_on()
+            return game.grade()
+
+    def _wait(self, deadline_s: float, game: _Game) -> None:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise Lost
+        peers = [peer for peer in (game.player, game.tester) if peer.end is None]
+        if not peers:
+            return
+        sockets = {end: peer for peer in peers for end in (peer.socket, peer.zygote.socket)}
+        unsent = [peer.socket for peer in peers if peer.has_unsent]
+        ready = wait_for(sockets, unsent, min(left_s, LOOK_MS / 1000))
+        if not ready:
+            game.look()
+        for peer in peers:
+            peer.flush()
+        for peer in dict.fromkeys(sockets[end] for end in ready):
+            peer.listen()
+
+
+class _Game:
+    """The state of one problem: who is waiting for whom, and what has been decided."""
+
+    def __init__(self, player: Peer, tester: Peer, max_chars: int) -> None:
+        self.player = player
+        self.tester = tester
+        self.max_chars = max_chars
+        self.call = ""  # a call of the tests that the player has not been told yet
+        self.has_call = False
+        self.is_ready = False
+        self.num_owed = 1  # what the player has been asked for and has not answered: first of all, to be ready
+        self.outcome: Grade | None = None
+
+    def go_on(self) -> None:
+        """Act on everything that both have said so far."""
+        while (record := self.tester.next_record()) is not None:
+            self.hear_tester(*record)
+        while (record := self.player.next_record()) is not None:
+            self.hear_player(*record)
+        if self.has_call and self.is_ready:
+            self.has_call = False
+            self.num_owed += 1
+            self.player.tell_text(self.call)
+        if self.player.is_forged:
+            self.decide(Grade(False, "bad-frame", "not a reply of ours"))
+        if self.player.end is not None and self.outcome is None:
+            verdict, detail = death(self.player.job, self.player.end)
+            if verdict == "ok":
+                verdict, detail = "no-result", "the program ended during the tests"
+            self.decide(Grade(False, verdict, detail, lost=verdict == "infra"))
+
+    def look(self) -> None:
+        """Called after a silence: a player that owes an answer and uses no CPU time sleeps, and is stopped."""
+        stillness = self.player.stillness
+        if self.player.end is None and self.num_owed > 0 and stillness is not None and stillness.look():
+            self.decide(Grade(False, "timeout", "asleep"))
+            self.player.stop()
+
+    def decide(self, grade: Grade) -> None:
+        """Settle the grade, once, and let both children end."""
+        if self.outcome is None:
+            self.outcome = grade
+            self.player.tell(NO_MORE)
+            self.tester.tell(NO_MORE)
+
+    def hear_tester(self, kind: str, detail: str, text: str) -> None:
+        if kind == "call":
+            try:
+                self.call = canonical_args(text, loose=True, max_chars=self.max_chars)
+            except LiteralError as error:
+                self.decide(Grade(False, "infra", f"the tests call with {error}", lost=True))
+                return
+            self.has_call = True
+        elif kind == "passed":
+            self.decide(Grade(True, "ok"))
+        elif kind == "failed":
+            self.decide(Grade(False, "ok", detail))
+        elif kind in ("untested", "broken", "syntax"):
+            why = "pass whatever the function returns: give assertions about its values"
+            self.decide(grade := Grade(False, _NO_TEST, why if kind == "untested" else f"cannot run ({detail})"))
+            self.outcome = grade  # whatever the program did
+        elif kind == "memory":
+            self.decide(Grade(False, "infra", f"the tests end with {kind} {detail}", lost=True))
+
+    def hear_player(self, kind: str, detail: str, text: str) -> None:
+        if kind == "ready" and not self.is_ready:
+            self.is_ready = True
+            self.num_owed -= 1
+        elif kind == "ok" and self.is_ready:
+            self.num_owed -= 1
+            try:
+                self.tester.tell_text("=" + canonical(text, loose=True, keep_order=True, max_chars=self.max_chars))
+            except LiteralError:
+                self.decide(Grade(False, "invalid-output", "not canonical"))
+        elif kind == "error" and self.is_ready:
+            self.num_owed -= 1
+            self.tester.tell_text("!" + detail)
+        elif kind in ("invalid-output", "too-large") and self.is_ready:  # no exception, which tests may wait for
+            self.decide(Grade(False, "ok", f"{kind} {detail}"))
+        elif kind == "error":
+            missing = text == "no entry function"
+            self.decide(Grade(False, "syntax" if missing else "error", "no entry function" if missing else detail))
+        elif kind in ("syntax", "memory"):
+            self.decide(Grade(False, kind, detail))
+        elif kind not in ("flags", "end"):
+            self.decide(Grade(False, "bad-frame", "not a reply of ours"))
+
+    def grade(self) -> Grade:
+        """The grade, when both children have ended."""
+        if self.outcome is None and self.tester.end is not None:
+            verdict, detail = death(self.tester.job, self.tester.end)
+            return Grade(False, "infra", f"the tests ended with {verdict} {detail}", lost=True)
+        return self.outcome or Grade(False, "infra", "no outcome", lost=True)

@@ -1,0 +1,106 @@
+"""The verifier: what the rest of redqueen calls to run, check and grade what models wrote."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+
+from redqueen.errors import UserError
+from redqueen.timing import Report, unheard
+from redqueen_sandbox.guard import VERDICT, guarded_jobs
+from redqueen_sandbox.pool import Answer, Jobs, Pool
+from redqueen_sandbox.programs import Rules, verify_program
+from redqueen_sandbox.protections import WEAK, protection_level
+from redqueen_sandbox.records import Limits, Program, Result
+from redqueen_sandbox.zygotes import ZygoteSettings
+
+_NO_LINUX = (
+    "the sandbox needs Linux (seccomp); on this system run redqueen in a Linux container, "
+    "or verify on a Linux machine and send it the programs"
+)
+
+
+class Verifier:
+    """Runs untrusted programs in caged processes. Use it as a context manager; one call at a time is served, in the
+    process that opened it (one that is forked from it opens its own).
+
+    ``workers``: programs at a time (cores to use). ``num_seeds``: hash seeds a program must agree under (eight at the
+    least where sets appear). ``allow_weak`` runs even where no system-call filter can be had. ``gated`` False leaves
+    the static gate out. ``settings`` is for the cage's own tests; ``warn`` False leaves the warning of weakness to the
+    caller. ``report`` is told how much of each call is done. Raises UserError where no sandbox can be had.
+    """
+
+    def __init__(
+        self,
+        workers: int = 2,
+        limits: Limits | None = None,
+        num_seeds: int = 2,
+        allow_weak: bool = False,
+        gated: bool = True,
+        settings: ZygoteSettings | None = None,
+        warn: bool = True,
+        weak_remedy: str = "allow_weak = True",
+        report: Report = unheard,
+    ) -> None:
+        if not sys.platform.startswith("linux"):
+            raise UserError(_NO_LINUX)
+        if workers < 1 or num_seeds < 1:
+            raise UserError("a verifier needs workers >= 1 and num_seeds >= 1")
+        self.limits = limits or Limits()
+        self._pool = Pool(workers, num_seeds, "plain" if gated else "full", settings or ZygoteSettings(), report)
+        self._pool.start()
+        observed = self._pool.observed()
+        self.protection = protection_level(observed)
+        if not observed["seccomp"]:
+            self._refuse_or_warn(allow_weak, warn, weak_remedy)
+        self.rules = Rules(self.limits, num_seeds, self.protection, gated)
+
+    def _refuse_or_warn(self, allow_weak: bool, warn: bool, weak_remedy: str) -> None:
+        if not allow_weak:
+            self.close()
+            raise UserError(f"{WEAK}, or set {weak_remedy} if you trust every program")
+        if warn:
+            weakness = f"untrusted programs run with weak protection ({self.protection})"
+            warnings.warn(weakness, RuntimeWarning, stacklevel=3)
+
+    def __enter__(self) -> Verifier:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all processes of this verifier."""
+        self._pool.close()
+
+    @property
+    def num_jobs(self) -> int:
+        """How many children have been asked for so far."""
+        return self._pool.next_job_id - 1
+
+    def process_ids(self) -> list[int]:
+        """The zygotes' process ids, to watch what they use."""
+        return [zygote.process.pid for zygote in list(self._pool.zygotes.values())]
+
+    def protections(self) -> dict[str, bool]:
+        """What the canaries saw hold on every zygote, by name."""
+        return self._pool.observed()
+
+    def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
+        """Run generators that yield jobs and are sent their runs, several at a time. Returns their answers in order."""
+        return self._pool.drive(work)
+
+    def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
+        """Run jobs that are made with this verifier's rules. Returns their answers in order."""
+        return self.drive([one(self.rules) for one in work])
+
+    def run(self, programs: Sequence[Program]) -> list[Result]:
+        """Run programs on their inputs. Returns one result for each, in order."""
+        return self.drive(self._verify(program) for program in programs)
+
+    def _verify(self, program: Program) -> Jobs[Result]:
+        def failed(detail: str) -> Result:
+            return Result(program.id, VERDICT, detail=detail, protection=self.protection)
+
+        return guarded_jobs("run", verify_program(program, self.rules), failed)

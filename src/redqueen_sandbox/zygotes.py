@@ -1,0 +1,205 @@
+"""The judge's end of one zygote: start a fresh interpreter, send it bytes, read its frames, end it."""
+
+from __future__ import annotations
+
+import array
+import collections
+import fcntl
+import marshal
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from redqueen_sandbox.inside import wire
+from redqueen_sandbox.zygote_modules import ZYGOTE_MODULES, modules_of, paths_of
+
+_START_S, _START_WITH_LIBRARIES_S = 30.0, 120.0
+"""Wall time in which a zygote must come up; one that imports libraries of ours (sympy: 2 s of CPU) has longer, since a
+crowded machine gives it a tenth of a core (ours)."""
+_SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
+_MAX_PAYLOAD_BYTES = 16 << 20
+# Only the files that run inside: the package's own __init__ would bring in the judge.
+_BOOT = (
+    "import sys; sys.path[:0] = [sys.argv[3]]; sys.path += sys.argv[4:]; "
+    "from inside import canaries, zygote; zygote.main(canaries.observe)"
+)
+_CODE_FOLDER = str(Path(__file__).resolve().parent)
+_NUM_STANDARD_STREAMS = 3
+
+
+def wait_for(
+    read: Collection[socket.socket], write: Collection[socket.socket], timeout_s: float
+) -> list[socket.socket]:
+    """Wait until a socket can be read or written. Returns those to read, whatever the numbers of their descriptors
+    (``select`` knows none above 1,023)."""
+    with selectors.PollSelector() as selector:
+        for end in {*read, *write}:
+            selector.register(end, selectors.EVENT_READ * (end in read) | selectors.EVENT_WRITE * (end in write))
+        ready = {key.fd for key, events in selector.select(max(0.0, timeout_s)) if events & selectors.EVENT_READ}
+    return [end for end in read if end.fileno() in ready]
+
+
+@dataclass(frozen=True)
+class ZygoteSettings:
+    """How zygotes start. ``leave_out`` drops protections by name and ``preload`` imports further modules into every
+    kind: both serve the tests of the cage alone."""
+
+    leave_out: frozenset[str] = frozenset()
+    preload: tuple[str, ...] = ()
+    executable: str = sys.executable
+    user: int = -1
+    """User id to start as, -1 for the caller's own."""
+
+
+class ZygoteHandle:
+    """One running zygote: its process, its socket, and unsent and unread bytes."""
+
+    def __init__(self, kind: str, seed: int, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self.kind = kind
+        self.seed = seed
+        self.process = process
+        self.socket = control
+        self.observed: dict[str, bool] = {}
+        self.awaited_since_s = time.monotonic()
+        self.head_since_s = 0.0
+        self.is_garbled = False
+        self._unsent: collections.deque[tuple[bytes, list[int]]] = collections.deque()
+        self._received = bytearray()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether requests are waiting for the socket to take them."""
+        return bool(self._unsent)
+
+    def wait_hello(self) -> None:
+        """Wait for the canaries' report, as long after ``awaited_since_s`` as a start may take.
+
+        Raises OSError with the interpreter's own message when it does not come.
+        """
+        deadline_s = self.awaited_since_s + (_START_S if self.kind in ZYGOTE_MODULES else _START_WITH_LIBRARIES_S)
+        while True:
+            if not wait_for([self.socket], [], deadline_s - time.monotonic()) or not self.receive():
+                raise OSError(f"a zygote did not come up ({self._last_words()})")
+            reply = self.next_reply()
+            if reply is not None:
+                words = [word.partition("=") for word in reply[1].decode().split()]
+                self.observed = {name: holds == "1" for name, _, holds in words}
+                return
+
+    def queue(self, request: wire.RequestHeader, file: int = -1) -> None:
+        """Take a request to send, with its file's descriptor, and send what the socket takes now."""
+        self._unsent.append((request.pack(), [file] if file >= 0 else []))
+        self.flush()
+
+    def flush(self) -> bool:
+        """Send what the socket takes. Returns False when the zygote is gone."""
+        try:
+            while self._unsent:
+                data, files = self._unsent[0]
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))
+                self.socket.sendmsg([data], [rights], socket.MSG_NOSIGNAL)  # the caller may not ignore broken pipes
+                self._unsent.popleft()
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def receive(self) -> bool:
+        """Read what has come. Returns False when the zygote is gone."""
+        try:
+            data = self.socket.recv(1 << 18)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._received += data
+        return bool(data)
+
+    def next_reply(self) -> tuple[wire.ReplyHeader, bytes] | None:
+        """The next complete frame, or None. A frame that no zygote of ours would send marks the handle as garbled."""
+        if len(self._received) < wire.REPLY_BYTES or self.is_garbled:
+            return None
+        header = wire.unpack_reply(self._received[: wire.REPLY_BYTES])
+        if header.payload_bytes > _MAX_PAYLOAD_BYTES or header.stopped > wire.STARTED:
+            self.is_garbled = True
+            return None
+        end = wire.REPLY_BYTES + header.payload_bytes
+        if len(self._received) < end:
+            return None
+        payload = bytes(self._received[wire.REPLY_BYTES : end])
+        del self._received[:end]
+        return header, payload
+
+    def end(self) -> None:
+        """Kill the zygote (its child dies with it) and wait until it is gone. In a fork of its judge: let go of it."""
+        self.socket.close()
+        self.process.kill()
+        self.process.wait()
+        if self.process.stderr:
+            self.process.stderr.close()
+
+    def _last_words(self) -> str:
+        if self.process.stderr is None:
+            return "no reason given"
+        os.set_blocking(self.process.stderr.fileno(), False)
+        words = (self.process.stderr.read() or b"").decode("utf-8", "replace").strip()
+        return words.splitlines()[-1][:300] if words else "no reason given"
+
+
+def _inherited() -> dict[str, str]:
+    """The variables that some interpreters need to find their files; the zygote clears them after its start."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
+
+
+def _control_sockets() -> tuple[socket.socket, socket.socket]:
+    """The judge's end and the zygote's, whose number is none of the standard streams', which a zygote has anew."""
+    ours, theirs = socket.socketpair()
+    try:
+        number = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _NUM_STANDARD_STREAMS)
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return ours, socket.socket(fileno=number)
+
+
+def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle:
+    """Start a fresh interpreter of a kind (see ``zygote_modules``) under the hash seed number ``seed``.
+
+    Raises OSError when that fails.
+
+    It is an exec of its own, never a fork of the caller, so nothing of the caller's memory or threads is in it.
+    """
+    ours, theirs = _control_sockets()
+    hash_seed = _SEEDS[seed] if seed < len(_SEEDS) else 1_000_003 * (seed + 1)
+    options = marshal.dumps(
+        ([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed, os.getpid())
+    ).hex()
+    boot = [_BOOT, str(theirs.fileno()), options, _CODE_FOLDER, *paths_of(kind)]
+    try:
+        process = subprocess.Popen(
+            [settings.executable, "-s", "-S", "-P", "-B", "-c", *boot],
+            env={"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8", "TZ": "UTC", **_inherited()},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(theirs.fileno(),),
+            cwd="/",
+            start_new_session=True,
+            user=settings.user if settings.user >= 0 else None,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        ours.close()
+        raise OSError(str(error)) from None
+    finally:
+        theirs.close()
+    ours.setblocking(False)
+    return ZygoteHandle(kind, seed, process, ours)

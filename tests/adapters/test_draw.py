@@ -1,0 +1,42 @@
+"""Counter-based noise and drawing by inversion."""
+
+import pytest
+import torch
+
+from redqueen.adapters.decoding import draw, uniforms
+
+CPU = torch.device("cpu")
+
+
+def test_noise_depends_on_seed_sample_and_token_alone() -> None:
+    table = uniforms([7, 7, 8, 2**70 + 7], [0, 1, 0, 0], 5, CPU)
+    assert table.shape == (4, 5)
+    assert torch.equal(uniforms([8], [0], 5, CPU)[0], table[2])
+    assert torch.equal(uniforms([7], [1], 3, CPU)[0], table[1, :3])
+    assert len(set(table.flatten().tolist())) == 15  # the last seed equals the first modulo 2**64
+
+
+def test_noise_is_uniform() -> None:
+    values = uniforms(list(range(500)), [0] * 500, 100, CPU).flatten()
+    assert values.min() >= 0.0 and values.max() < 1.0
+    counts = torch.histc(values, bins=20, min=0.0, max=1.0)
+    # 50,000 draws in 20 bins of 2,500 +- 49: five sigma.
+    assert (counts - 2500).abs().max() < 245
+    pairs = values.view(-1, 2) - 0.5
+    assert (pairs[:, 0] * pairs[:, 1]).mean().abs() < 0.003  # five sigma of (1/12) / sqrt(25,000)
+
+
+def test_a_token_is_where_the_cumulative_distribution_passes_the_noise() -> None:
+    logits = torch.log(torch.tensor([[0.2, 0.5, 0.3]])).repeat(4, 1)
+    tokens, logprobs, entropy = draw(logits, torch.tensor([0.0, 0.19, 0.21, 0.71]), 1.0)
+    assert tokens.tolist() == [0, 0, 1, 2]
+    assert logprobs.exp().tolist() == pytest.approx([0.2, 0.2, 0.5, 0.3])
+    assert entropy.tolist() == pytest.approx([1.02965] * 4, abs=1e-4)
+
+
+def test_temperature_flattens_and_zero_takes_the_most_likely() -> None:
+    logits = torch.log(torch.tensor([[0.1, 0.9]]))
+    _, logprob, _ = draw(logits, torch.tensor([0.0]), 2.0)
+    assert logprob.exp().item() == pytest.approx(0.25)  # sqrt(0.1) : sqrt(0.9) = 1 : 3
+    token, logprob, _ = draw(logits, torch.tensor([0.0]), 0.0)
+    assert token.item() == 1 and logprob.exp().item() == pytest.approx(0.9)

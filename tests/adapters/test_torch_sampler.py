@@ -1,0 +1,324 @@
+"""The sampler: the same tokens as plain decoding, whatever the batching."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import CONFIGS, tiny_bank, tiny_model
+
+from redqueen.adapters import torch_sampler
+from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base import Precision, freeze
+from redqueen.adapters.decoding import Decoding, StopStrings
+from redqueen.adapters.routing import ROW_TOKENS
+from redqueen.adapters.torch_sampler import TorchSampler
+from redqueen.config import load_config
+from redqueen.engine import load_adapters
+from redqueen.errors import UserError
+from redqueen.records import Completion, Request
+
+END = 3
+
+
+def prompt(seed: int, length: int) -> tuple[int, ...]:
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(torch.randint(4, 61, (length,), generator=generator).tolist())
+
+
+def sampler(bank: AdapterBank, **options: float) -> TorchSampler:
+    settings: dict = {"max_new_tokens": 12, "end_tokens": [END]} | options
+    return TorchSampler(bank, **settings)
+
+
+REQUESTS = [
+    Request(slot=1, prompt=prompt(0, 5), num_samples=4, rng_seed=10),
+    Request(slot=0, prompt=prompt(1, 17), num_samples=1, rng_seed=11),
+    Request(slot=2, prompt=prompt(2, 9), num_samples=3, rng_seed=12),
+    Request(slot=1, prompt=prompt(3, 1), num_samples=2, rng_seed=13),
+    Request(slot=-1, prompt=prompt(4, 30), num_samples=2, rng_seed=14),
+]
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_greedy_decoding_equals_generate_of_the_library(architecture: str) -> None:
+    bank = tiny_bank(architecture)
+    mine = sampler(bank, temperature=0.0).sample(REQUESTS[:3])
+    for request, completions in zip(REQUESTS, mine, strict=False):
+        ids = torch.tensor([request.prompt])
+        with torch.no_grad(), bank.routed([request.slot]):
+            whole = bank.base.model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=12,
+                do_sample=False,
+                eos_token_id=END,
+                pad_token_id=0,
+            )
+        assert completions[0].tokens == tuple(whole[0, len(request.prompt) :].tolist())
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_decoding_gives_no_cache_of_ours_to_the_layers_of_the_library(architecture: str) -> None:
+    bank, caches = tiny_bank(architecture), []
+
+    def record(module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
+        caches.extend([kwargs.get("past_key_values"), kwargs.get("cache")])
+
+    for name, module in bank.base.model.named_modules():
+        if name.endswith("self_attn"):
+            module.register_forward_pre_hook(record, with_kwargs=True)
+    sampler(bank).sample(REQUESTS)
+    assert caches and set(caches) == {None}
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_reported_logprobs_and_entropy_are_those_of_a_plain_forward_pass(architecture: str) -> None:
+    bank = tiny_bank(architecture)
+    temperature = 0.7
+    for request, completions in zip(REQUESTS, sampler(bank, temperature=temperature).sample(REQUESTS), strict=True):
+        for completion in completions:
+            ids = torch.tensor([request.prompt + completion.tokens])
+            with torch.no_grad(), bank.routed([request.slot]):
+                logp = (bank.base.model(ids).logits[0].float() / temperature).log_softmax(-1)
+            logp = logp[len(request.prompt) - 1 : -1]
+            expected = logp[torch.arange(len(completion.tokens)), list(completion.tokens)]
+            torch.testing.assert_close(torch.tensor(completion.logprobs), expected, rtol=1e-4, atol=1e-4)
+            entropy = -(logp.exp() * logp).sum(-1).mean().item()
+            assert completion.entropy == pytest.approx(entropy, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"max_rows": 1}, {"max_rows": 3}, {"max_rows": 5}, {"prefill_tokens": 1}])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_request_gives_the_same_samples_alone_and_in_any_batch(temperature: float, options: dict) -> None:
+    bank = tiny_bank()
+    together = sampler(bank, temperature=temperature).sample(REQUESTS)
+    backwards = sampler(bank, temperature=temperature, **options).sample(REQUESTS[::-1])[::-1]
+    for request, one, other in zip(REQUESTS, together, backwards, strict=True):
+        alone = sampler(bank, temperature=temperature).sample([request])[0]
+        assert [c.tokens for c in alone] == [c.tokens for c in one] == [c.tokens for c in other]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("architecture", ["llama", "mistral", "qwen2", "qwen3"])
+def test_the_fused_step_computes_what_the_librarys_layers_compute(architecture: str, precision: Precision) -> None:
+    bank = tiny_bank(architecture, precision=precision)
+    fused, plain = sampler(bank, temperature=0.0), sampler(bank, temperature=0.0)
+    assert fused.fused is not None
+    plain.fused = None
+    tolerance = 1e-4 if precision == "fp32" else 0.15
+    for one, other in zip(fused.sample(REQUESTS), plain.sample(REQUESTS), strict=True):
+        same = one[0].tokens == other[0].tokens
+        assert same or precision == "bf16"
+        assert one[0].logprobs[:2] == pytest.approx(other[0].logprobs[:2], abs=tolerance)
+
+
+def test_the_fused_step_takes_a_bank_that_adapts_only_some_modules() -> None:
+    base = freeze(tiny_model("qwen2"))
+    bank = AdapterBank(base, 3, rank=4, targets=["q_proj", "v_proj", "up_proj"])
+    for slot in range(3):
+        for _, b in bank.factors(slot).values():
+            b.normal_(0.0, 0.3, generator=torch.Generator().manual_seed(slot))
+    fused, plain = sampler(bank, temperature=0.0), sampler(bank, temperature=0.0)
+    plain.fused = None
+    one, other = fused.sample(REQUESTS), plain.sample(REQUESTS)
+    assert [[c.tokens for c in cs] for cs in one] == [[c.tokens for c in cs] for cs in other]
+
+
+EXAMPLES = prompt(20, 70)
+FEWSHOT = [
+    Request(slot, (EXAMPLES if slot != 2 else prompt(21, 70)) + prompt(seed, length), 2, seed)
+    for seed, slot, length in [(22, 1, 5), (23, 0, 9), (24, 1, 30), (25, 2, 4), (26, 1, 1), (27, 0, 12), (22, 1, 5)]
+]
+"""Prompts of three members that begin with the same examples; one has none like it, two are equal."""
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_examples_that_prompts_share_are_read_once_a_member_and_change_no_sample(architecture: str) -> None:
+    bank = tiny_bank(architecture)
+    together = sampler(bank)
+    found = together.sample(FEWSHOT)
+    assert together.stats.prompt_tokens <= 3 * 70 + (5 + 30 + 1 + 5) + (9 + 12) + 4 + 2 * ROW_TOKENS
+    for request, completions in zip(FEWSHOT, found, strict=True):
+        [alone] = sampler(bank).sample([request])
+        for one, other in zip(completions, alone, strict=True):
+            assert one.tokens == other.tokens
+            assert one.logprobs == pytest.approx(other.logprobs, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"max_rows": 2}, {"max_rows": 5}, {"prefill_tokens": 1}, {"prefill_tokens": 200}])
+def test_what_is_shared_does_not_depend_on_how_prompts_are_batched(options: dict) -> None:
+    bank = tiny_bank()
+    whole, cut = sampler(bank).sample(FEWSHOT), sampler(bank, **options).sample(FEWSHOT)
+    assert [[c.tokens for c in group] for group in whole] == [[c.tokens for c in group] for group in cut]
+
+
+def test_a_broken_member_spoils_no_prompt_that_begins_like_its_own() -> None:
+    bank, broken = tiny_bank(), tiny_bank()
+    broken.flat[0].fill_(float("nan"))
+    healthy, beside = sampler(bank).sample(FEWSHOT), sampler(broken).sample(FEWSHOT)
+    for request, one, other in zip(FEWSHOT, healthy, beside, strict=True):
+        assert request.slot == 0 or [c.tokens for c in one] == [c.tokens for c in other]
+
+
+def test_samples_of_one_request_differ_and_so_do_other_seeds() -> None:
+    bank = tiny_bank()
+    request = Request(0, prompt(5, 6), 6, rng_seed=1)
+    first = sampler(bank).sample([request])[0]
+    assert len({c.tokens for c in first}) > 1
+    other = sampler(bank).sample([Request(0, request.prompt, 6, rng_seed=2)])[0]
+    assert [c.tokens for c in first] != [c.tokens for c in other]
+
+
+def test_a_completion_ends_with_its_end_token_or_at_the_limit() -> None:
+    bank = tiny_bank()
+    ends = tuple(range(0, 5))
+    everything: list[Completion] = []
+    for completions in TorchSampler(bank, max_new_tokens=8, end_tokens=ends).sample(REQUESTS):
+        everything += completions
+    assert {c.finished for c in everything} == {True, False}
+    for c in everything:
+        assert not set(c.tokens[:-1]) & set(ends)
+        assert (c.tokens[-1] in ends) == c.finished
+        assert c.finished or len(c.tokens) == 8
+        assert len(c.logprobs) == len(c.tokens)
+
+
+def test_long_completions_survive_the_growth_of_their_cache() -> None:
+    bank = tiny_bank()
+    request = Request(1, prompt(6, 4), 2, rng_seed=3)
+    long = TorchSampler(bank, max_new_tokens=100, end_tokens=[], temperature=0.0).sample([request])[0][0]
+    ids = torch.tensor([request.prompt + long.tokens])
+    with torch.no_grad(), bank.routed([1]):
+        best = bank.base.model(ids).logits[0].argmax(-1)
+    assert long.tokens == tuple(best[len(request.prompt) - 1 : -1].tolist())
+
+
+def test_a_broken_member_spoils_nobody_elses_samples() -> None:
+    bank = tiny_bank()
+    healthy = [r for r in REQUESTS if r.slot != 2]
+    expected = sampler(bank, max_rows=4).sample(healthy)
+    bank.flat[2] = float("nan")
+    mixed = sampler(bank, max_rows=4).sample(REQUESTS)
+    del mixed[2]
+    assert [[c.tokens for c in cs] for cs in mixed] == [[c.tokens for c in cs] for cs in expected]
+
+
+def letters(tokens: Sequence[int]) -> str:
+    """A toy tokenizer: tokens write one or two letters each."""
+    return "".join(chr(97 + t % 26) + ("z" if t > 40 else "") for t in tokens)
+
+
+@pytest.mark.parametrize("num_steps", [1, 5])
+def test_a_stop_string_ends_a_completion_at_the_token_that_completes_it(num_steps: int) -> None:
+    bank = tiny_bank()
+    free = TorchSampler(bank, max_new_tokens=20, end_tokens=[]).sample(REQUESTS)
+    strings = ["zb", "ab", "q"]
+    stopping = TorchSampler(bank, max_new_tokens=20, end_tokens=[], stopper=StopStrings(strings, letters))
+    stopping.steps_between_looks = num_steps
+    stopped_early = 0
+    for whole, cut in zip(free, stopping.sample(REQUESTS), strict=True):
+        for one, other in zip(whole, cut, strict=True):
+            counts = [n for n in range(1, 21) if any(s in letters(one.tokens[:n]) for s in strings)]
+            expected = counts[0] if counts else 20
+            stopped_early += expected < 20
+            assert other.tokens == one.tokens[:expected]
+            assert other.finished == bool(counts)
+            assert len(other.logprobs) == expected
+    assert stopped_early >= 3
+
+
+def test_a_completion_ends_with_the_stop_token_that_its_request_counts_to() -> None:
+    bank = tiny_bank()
+    free = TorchSampler(bank, max_new_tokens=40, end_tokens=[]).sample(REQUESTS)
+    token = next(t for t in free[0][0].tokens if free[0][0].tokens.count(t) > 1)
+    asked = [replace(r, stop_token=token, stop_count=2) if i != 2 else r for i, r in enumerate(REQUESTS)]
+    stopped = TorchSampler(bank, max_new_tokens=40, end_tokens=[], max_rows=5).sample(asked)
+    assert [c.tokens for c in stopped[2]] == [c.tokens for c in free[2]]
+    for i in (0, 1, 3, 4):
+        for whole, cut in zip(free[i], stopped[i], strict=True):
+            at = [place for place, written in enumerate(whole.tokens) if written == token][:2]
+            num = at[1] + 1 if len(at) == 2 else 40
+            assert cut.tokens == whole.tokens[:num] and cut.finished == (len(at) == 2)
+    assert stopped[0][0].finished
+
+
+def test_a_requests_temperature_is_a_factor_on_the_samplers() -> None:
+    bank = tiny_bank()
+    mixed = [replace(REQUESTS[0], temperature=1.6), *REQUESTS[1:]]
+    by_request = sampler(bank, temperature=0.5, max_rows=4).sample(mixed)
+    hotter, cooler = (sampler(bank, temperature=t).sample(REQUESTS) for t in (0.8, 0.5))
+    for got, expected in zip(by_request, [hotter[0], *cooler[1:]], strict=True):
+        assert [c.tokens for c in got] == [c.tokens for c in expected]
+        for one, other in zip(got, expected, strict=True):
+            assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+
+
+def test_looking_less_often_changes_nothing() -> None:
+    bank = tiny_bank()
+    often, seldom = (TorchSampler(bank, max_new_tokens=40, end_tokens=range(5), max_rows=4) for _ in range(2))
+    seldom.steps_between_looks = 7
+    one, other = often.sample(REQUESTS), seldom.sample(REQUESTS)
+    assert [[c.tokens for c in cs] for cs in one] == [[c.tokens for c in cs] for cs in other]
+
+
+def test_nothing_asked_is_nothing_answered() -> None:
+    assert sampler(tiny_bank()).sample([]) == []
+
+
+def test_a_prompt_too_long_for_the_base_is_refused_with_the_remedy() -> None:
+    with pytest.raises(UserError, match="shorten the prompt or lower max_new_tokens"):
+        sampler(tiny_bank()).sample([Request(0, prompt(0, 250), 1, 0)])
+
+
+def test_bf16_decoding_on_the_cpu_gives_nearly_the_fp32_logprobs() -> None:
+    exact = sampler(tiny_bank(), temperature=0.0).sample(REQUESTS)
+    rough = sampler(tiny_bank(precision="bf16"), temperature=0.0).sample(REQUESTS)
+    for one, other in zip(exact, rough, strict=True):
+        assert one[0].logprobs[0] == pytest.approx(other[0].logprobs[0], abs=0.15)
+
+
+def test_on_a_gpu_every_step_but_the_first_ones_of_a_sampler_is_a_recorded_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after rows came and went. The recording that stands in here runs its step anew."""
+    plain, recorded, decodings = [], [], []
+    make = Decoding.__init__
+    monkeypatch.setattr(Decoding, "__init__", lambda self, *words: (decodings.append(self), make(self, *words))[1])
+
+    def places() -> list[int]:
+        decoding = decodings[-1]
+        return [
+            t.data_ptr() for t in (decoding.cache.own_k[0], decoding.cache.prompt_k[0], decoding.last, decoding.count)
+        ]
+
+    class Recording:
+        def __init__(self, step: Callable[[], None]) -> None:
+            self.step, self.held = step, places()
+
+        def run(self) -> None:
+            assert places() == self.held, "a tensor that it reads lies elsewhere since"
+            recorded.append(1)
+            self.step()
+            plain.pop()
+
+    decode = TorchSampler._decode_one
+    monkeypatch.setattr(torch_sampler, "StepGraph", Recording)
+    monkeypatch.setattr(TorchSampler, "_decode_one", lambda *words: (plain.append(1), decode(*words)))
+    bank = tiny_bank()
+    expected = sampler(bank, max_rows=5).sample(REQUESTS)
+    plain.clear()
+    recording = sampler(bank, max_rows=5)
+    recording.cuda_graphs = True
+    assert recording.sample(REQUESTS) == expected
+    first = recording.steps_between_looks
+    assert (len(plain), len(recorded)) == (first, recording.stats.decode_steps - first)
+    assert recording.sample(REQUESTS) == expected
+    assert len(plain) == first
+
+
+def test_the_samplers_of_a_run_share_one_copy_of_the_weights() -> None:
+    small = ["population.num_teachers=1", "population.num_students=1", "run.device=cpu", "run.num_threads=1"]
+    adapters = load_adapters(load_config(Path("configs/smoke.toml"), small))
+    samplers = [adapters.proposer, adapters.solver, adapters.sampler(0.0)]
+    assert all(isinstance(sampler, TorchSampler) for sampler in samplers)
+    assert samplers[0].fused is not None and len({id(sampler.fused) for sampler in samplers}) == 1

@@ -1,0 +1,216 @@
+"""A refused name is refused wherever it stands, and every road by which a string becomes a name is guarded."""
+# ruff: noqa: E501 (a program a line)
+
+import ast
+import importlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import gate_attacks
+import pytest
+
+from redqueen_sandbox import Program, Result, Verifier
+from redqueen_sandbox.inside import allowed, gate, syntax
+
+for name in allowed.MODULES:
+    importlib.import_module(name)
+
+POSITIONS = {
+    "FunctionDef.name": "def {}(): pass",
+    "AsyncFunctionDef.name": "async def {}(): pass",
+    "ClassDef.name": "class {}: pass",
+    "ImportFrom.module": "from {} import x",
+    "Global.names": "def g():\n    global {}",
+    "Nonlocal.names": "def g(x):\n    def h():\n        nonlocal x, {}",
+    "Attribute.attr": "x.{}",
+    "Name.id": "{} = 1",
+    "ExceptHandler.name": "try: pass\nexcept E as {}: pass",
+    "arg.arg": "lambda {}: 1",
+    "keyword.arg": "g({}=1)",
+    "alias.name": "from math import {}",
+    "alias.asname": "import math as {}",
+    "MatchMapping.rest": "match x:\n    case {{**{}}}: pass",
+    "MatchClass.kwd_attrs": "match x:\n    case object({}=y): pass",
+    "MatchStar.name": "match x:\n    case [*{}]: pass",
+    "MatchAs.name": "match x:\n    case {}: pass",
+    "TypeVar.name": "def g[{}](): pass",
+    "ParamSpec.name": "def g[**{}](): pass",
+    "TypeVarTuple.name": "def g[*{}](): pass",
+}
+"""A program for each field of the syntax that holds a name."""
+
+MORE_POSITIONS = [
+    "del x.{}", "x.{} = 1", "x.{} += 1", "(x.{} for x in y)", "(y := x.{})", "@x.{}\ndef g(): pass",
+    "class A(metaclass=x.{}): pass", "class A(x, {}=1): pass", "def g(a=x.{}): pass", "def g() -> x.{}: pass",
+    "def g(*{}): pass", "def g(**{}): pass", "def g(a, /, {}): pass", "def g(*, {}=1): pass", "f'{{x.{}}}'",
+    "f'{{x:{{y.{}}}}}'", "with x as {}: pass", "for {} in x: pass", "import math as m, re as {}", "async def g():\n    await x.{}",
+    "match x:\n    case y.{}: pass", "match x:\n    case [A(b=B({}=c))]: pass", "match x:\n    case {{'k': A({}=c)}} | A(d=c): pass",
+    "match x:\n    case A({}=_) as z if z: pass", "match x:\n    case {}(): pass", "match x:\n    case y.{}(): pass",
+    "x: y.{} = 1", "assert x.{}", "x[y.{}:]", "{{**x.{}}}", "lambda: (yield x.{})", "global {}", "'{{0.{}}}'.format(x)",
+    "getattr(x, '{}')", "setattr(x, '{}', 1)", "hasattr(x, '{}')", "delattr(x, '{}')", "{}", "del {}",
+    "from operator import attrgetter as a\na('b.{}')", "import operator\noperator.methodcaller('{}')",
+]  # fmt: skip
+
+
+def reason(code: str) -> str:
+    return gate.screen(syntax.group(ast.parse(code)))
+
+
+def fields_that_hold_names() -> set[str]:
+    found = set()
+    for kind in vars(ast).values():
+        if isinstance(kind, type) and issubclass(kind, ast.AST) and kind.__doc__:
+            head = kind.__doc__.split("\n")[0]
+            if not head.startswith(f"{kind.__name__}("):  # a class of kinds
+                continue
+            for field in re.findall(r"identifier[*?]? (\w+)", head):
+                found.add(f"{kind.__name__}.{field}")
+    return found
+
+
+def test_every_field_of_the_syntax_that_holds_a_name_is_known_here() -> None:
+    assert len(fields_that_hold_names()) >= 17
+    assert fields_that_hold_names() <= set(POSITIONS)
+
+
+@pytest.mark.parametrize("position", sorted(fields_that_hold_names()))
+def test_a_refused_name_is_refused_in_every_field(position: str) -> None:
+    for name in allowed.REFUSED:
+        if "." in name or (name in allowed.DEFINABLE and position.endswith("FunctionDef.name")):
+            continue
+        assert reason(POSITIONS[position].format(name)), name
+        assert reason(POSITIONS[position].format("harmless")) == "" or "import" in POSITIONS[position]
+
+
+@pytest.mark.parametrize("template", MORE_POSITIONS)
+def test_a_refused_name_is_refused_in_every_place(template: str) -> None:
+    for name in allowed.REFUSED:
+        assert name in reason(template.format(name)), name
+    assert reason(template.format("harmless")) == ""
+
+
+def test_special_names_that_nobody_has_looked_at_are_refused() -> None:
+    assert reason("x.__of_a_later_python__") and reason("match x:\n    case A(__of_a_later_python__=y): pass")
+    assert reason("class A:\n    def __mine__(self): return self.__mine__()") == ""
+    assert not allowed.SPECIAL & set(allowed.REFUSED)
+
+
+ROADS = [(kind, code) for kind in ("FRAMES", "MODULES", "CLOCKS", "ADDRESSES") for code in getattr(gate_attacks, kind)]
+
+
+def test_no_road_to_what_is_refused_is_open(verifier: Verifier) -> None:
+    results = verifier.run([Program(str(i), code, ("3",)) for i, (_, code) in enumerate(ROADS)])
+    refused = [result.verdict == "forbidden" for result in results]
+    assert [code for (_, code), result in zip(ROADS, results, strict=True) if result.verdict in ("ok", "crash")] == []
+    open_ended = [code for (_, code), is_refused in zip(ROADS, refused, strict=True) if not is_refused]
+    assert all(result.verdict == "error" for result, ok in zip(results, refused, strict=True) if not ok)
+    assert open_ended == gate_attacks.ERRORS
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import math\nmath._x", "math._x"),
+        ("e.__traceback__", "__traceback__, which leads into the interpreter"),
+        ("match e:\n    case object(tb_frame=x): pass", "tb_frame, which leads into the interpreter"),
+        ("hash(None)", "hash of an object, which tells where it lies in memory"),
+        ("from datetime import date\ndate.today()", "reading the clock with .today"),
+        ("match x:\n    case A(y): pass", "a class pattern on A, whose attributes are not plain to see"),
+    ],
+)
+def test_a_refusal_says_the_name_and_the_reason(code: str, expected: str) -> None:
+    assert reason(code) == expected
+
+
+@pytest.mark.parametrize("name", ["größe", "π", "数", "ﬁ", "ｎ", "слово"])
+def test_names_beyond_ascii_run_without_an_import(name: str, run_one: Callable[..., Result]) -> None:
+    assert run_one(f"def f({name}):\n    return {name} + 1").outputs == ("4",)
+    assert run_one(f"def f(x, {name}=1):\n    return x + {name}", f"1, {name}=2").outputs == ("3",)
+
+
+MAIN = 'if __name__ == "__main__":\n    import doctest\n    doctest.testmod()\n    g()\n'
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        ("def f(x): return x\n" + MAIN, "ok"),
+        ("import doctest\ndef f(x): return x\n" + MAIN, "ok"),
+        ("import os\ndef g(): os.getcwd()\ndef f(x): return x\n" + MAIN, "ok"),
+        (
+            "import os, sys\ndef h(): g()\ndef g(): h(); os.getcwd(); sys.exit()\ndef f(x): return x\n" + MAIN,
+            "forbidden",
+        ),
+        ("import os\ndef g(): os.getcwd()\ndef f(x): return g\n" + MAIN, "forbidden"),
+        ("import os\ndef f(x): return x\n" + MAIN, "forbidden"),
+        ("import os\ndef g(): pass\ndef f(x): return os\n" + MAIN, "forbidden"),
+        ("@g\ndef g(): open('x')\ndef f(x): return x\n" + MAIN, "forbidden"),
+        ("__name__ = '__main__'\ndef f(x): return x\n" + MAIN, "forbidden"),
+        ("def f(x): return x\nif __name__ != '__main__':\n    import doctest", "forbidden"),
+        ("def f(x): return y\nif __name__ == '__main__':\n    import os\nelse:\n    y = 3", "ok"),
+        ("if __name__ == '__main__':\n    import os", "error"),
+    ],
+)
+def test_the_main_block_is_left_out_with_what_only_it_uses(
+    code: str, verdict: str, run_one: Callable[..., Result]
+) -> None:
+    assert run_one(code).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(x):\n    k = x.keys()\n    return [*(k & {'a': 1}.keys())]",
+        "def f(x):\n    return [*(dict.keys(x) | {})]",
+        "def f(x):\n    k = x.items()\n    k ^= {}\n    return k",
+        "import ast\ndef f(x):\n    return [*ast.literal_eval(x)]",
+        "from ast import literal_eval as e\ndef f(x):\n    return [*e(x)]",
+        "def f(x):\n    return str.__hash__(x) % 2",
+        "def f(x):\n    match x:\n        case dict(keys=k): return [*(k() & x)]",
+        "from operator import and_ as both\ndef f(x):\n    return both(x.keys(), x.keys())",
+        "def f(x):\n    return x.keys().__and__(x)",
+        "def f(x):\n    return [*getattr(x, 'ke' + 'ys')() & x]",
+    ],
+)
+def test_more_ways_to_an_order_by_hash_are_noticed(code: str) -> None:
+    assert gate.uses_hash_order(syntax.group(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(d):\n    for k in d.keys():\n        print(d[k] - 1)",
+        "def f(d):\n    return sorted(d.items(), key=lambda p: -p[1])[0][1] - 1",
+        "def f(d):\n    return 'a' in d.keys() and len(d.items()) - 1",
+    ],
+)
+def test_plain_uses_of_views_are_not(code: str) -> None:
+    assert not gate.uses_hash_order(syntax.group(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    ("code", "is_refused"),
+    [
+        ("def f(x): return str(f)", True),
+        ("class C: pass\ndef f(x): return str(C()) < str(C())", True),
+        ("class C: pass\ndef f(x): return hash(C())", True),
+        ("def f(x): return hash(object())", True),
+        ("class C:\n    def __repr__(self): return 'C'\ndef f(x): return repr(C())", False),
+        ("class C:\n    def __init__(self): self.t = (1, None)\n    def __hash__(self): return hash(self.t)", False),
+        ("def g(): pass\ndef f(g): return str(g)", False),
+        ("def str(x): return x\ndef f(x): return str(f)", False),
+        ("def f(x): return hash((x, 1)), str(x), repr(None), format(x, '3')", False),
+        ("import enum\nclass C(enum.Enum): A = 1\ndef f(x): return str(C(1))", False),
+    ],
+)
+def test_a_text_or_hash_that_is_surely_an_address_is_refused(code: str, is_refused: bool) -> None:
+    assert bool(reason(code)) is is_refused
+
+
+def test_the_walk_meets_every_node_but_operators_and_contexts() -> None:
+    source = Path(gate.__file__).read_text() + "\n".join(code for _, code in ROADS)
+    marks = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+    tree = ast.parse(source)
+    met = [node for nodes in syntax.group(tree).values() for node in nodes]
+    assert {id(node) for node in met} == {id(node) for node in ast.walk(tree) if not isinstance(node, marks)}

@@ -1,0 +1,140 @@
+"""What a second attack found open: by the result of a look-up, by slots, by proxies, at the recursion limit."""
+# ruff: noqa: E501 (a program a line)
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from redqueen_sandbox import Program, Result, Verifier
+
+CATCH = "def caught():\n    try:\n        1 / 0\n    except Exception as e:\n        return e\n"
+
+ROADS = {
+    "alias_dict": CATCH
+    + "import types\ndef f(x):\n    d = types.GenericAlias(BaseException, int).__dict__\n    tb = d['__trace'+'back__'].__get__(caught())\n    fr = types.GenericAlias(type(tb), int).__dict__['tb_'+'frame'].__get__(tb)\n    return type(fr).__name__",
+    "alias_vars": CATCH
+    + "import types\ndef f(x):\n    d = vars(types.GenericAlias(BaseException, int))\n    return str(type(d['__trace'+'back__'].__get__(caught())))",
+    "list_alias_dict": "def f(x):\n    return len(list[int].__dict__) > 5",
+    "alias_format": CATCH
+    + "import types\ndef f(x):\n    return types.GenericAlias(str, int).format('{0.__trace'+'back__.tb_lineno}', caught())",
+    "str_generic_format": CATCH
+    + "from typing import Generic, TypeVar\nT=TypeVar('T')\nclass S(str, Generic[T]): pass\ndef f(x):\n    return S[int].format('{0.__trace'+'back__.tb_lineno}', caught())",
+    "super_cls_format": CATCH
+    + "class S(str): pass\ndef f(x):\n    return super(S, S).format('{0.__trace'+'back__.tb_lineno}', caught())",
+    "subsuper_format": CATCH
+    + "class S(str): pass\nclass T(super): pass\ndef f(x):\n    return T(S, S('{0.__trace'+'back__.tb_lineno}')).format(caught())",
+    "meta_format": CATCH
+    + "class M(type):\n    format = property(lambda c: 1)\nclass S(str, metaclass=M): pass\ndef f(x):\n    return S('{0.__trace'+'back__.tb_lineno}').format(caught())",
+    "alias_setattr": CATCH
+    + "import types\nclass X(Exception): pass\ndef f(x):\n    types.GenericAlias(type, int).__setattr__(X, '__match'+'_args__', ('__trace'+'back__',))\n    try: raise X\n    except X as e:\n        match e:\n            case X(tb): return str(type(tb))",
+    "getstate": "class X(Exception):\n    __slotnames__ = ['__trace'+'back__']\ndef f(x):\n    try: raise X\n    except X as e: return str(type(object.__getstate__(e)[1]['__trace'+'back__']))",
+    "getstate_dyn": "X = type('X', (Exception,), {'__slot'+'names__': ['__trace'+'back__']})\ndef f(x):\n    try: raise X\n    except X as e: return str(type(object.__getstate__(e)[1]['__trace'+'back__']))",
+    "subclasses_meta": "class MM(type):\n    __slotnames__ = ['__sub'+'classes__']\nclass M(type, metaclass=MM): pass\ndef f(x):\n    s = object.__getstate__(M)[1]['__sub'+'classes__'](object)\n    c = [c for c in s if c.__name__ == 'BuiltinImporter'][0]\n    return str(c.load_module('builtins').eval)[:9]",
+    "getstate_alias": CATCH
+    + "import copy, types\nclass P(types.GenericAlias): pass\nP.__slots__ = ['tb_lineno', 'tb_'+'frame']\nclass W:\n    def __enter__(s): return s\n    def __exit__(s,a,b,tb):\n        s.tb = tb\n        return True\ndef f(x):\n    w = W()\n    with w: 1/0\n    return str(object.__getstate__(P(w.tb, int))[1].keys())",
+    "copy_setattr": CATCH
+    + "import copy\nclass X(Exception): pass\nclass R:\n    def __reduce_ex__(self, p): return (lambda: X), (), (None, {'__match'+'_args__': ('__trace'+'back__',)})\ndef f(x):\n    copy.copy(R())\n    try: raise X\n    except X as e:\n        match e:\n            case X(tb): return str(type(tb))",
+    "bases_setattr": "class X(Exception): pass\nE = type('E', (Exception,), {'__match'+'_args__': ('__trace'+'back__',)})\ndef f(x):\n    setattr(X, '__bases__', (E,))\n    try: raise X\n    except X as e:\n        match e:\n            case X(tb): return str(type(tb))",
+    "match_attr_store": "class X(Exception): pass\nclass Y:\n    __match_args__ = ('a',)\ndef f(x):\n    X.__match_args__ = ('__trace'+'back__',)\n    try: raise X\n    except X as e:\n        match e:\n            case X(tb): return str(type(tb))",
+    "dataclass_again": "from dataclasses import dataclass\nclass X(Exception): pass\nX.__annotations__['__trace'+'back__'] = object\ndataclass(X, init=False, repr=False, eq=False) if 0 else dataclass(init=False, repr=False, eq=False)(X)\ndef f(x):\n    try: raise X\n    except X as e:\n        match e:\n            case X(tb): return str(type(tb))",
+    "dataclass_fields": "from dataclasses import dataclass\n@dataclass\nclass B(Exception):\n    a: int = 1\nB.__dataclass_fields__['a'].name = '__trace'+'back__'\n@dataclass(init=False, repr=False, eq=False)\nclass X(B): pass\ndef f(x):\n    try: raise X\n    except X as e:\n        match e:\n            case X(tb): return str(type(tb))",
+    "abc_hook_dict": CATCH
+    + "from abc import ABC\nclass X(ABC):\n    @classmethod\n    def __subclasshook__(c, k): return True\ndef f(x):\n    match BaseException:\n        case X(__dict__=d): return str(type(d['__trace'+'back__'].__get__(caught())))",
+    "abc_hook_pos": CATCH
+    + "from abc import ABC\nclass X(ABC):\n    __match_args__ = ('__dict__',)\n    @classmethod\n    def __subclasshook__(c, k): return True\ndef f(x):\n    match BaseException:\n        case X(d): return str(type(d['__trace'+'back__'].__get__(caught())))",
+    "abc_hook_format": CATCH
+    + "from abc import ABC\nclass X(ABC):\n    __match_args__ = ('format',)\nX.register(str)\ndef f(x):\n    match '{0.__trace'+'back__.tb_lineno}':\n        case X(g): return g(caught())",
+    "annotation_nfkc": "import functools\ngot=[]\nclass St:\n    def __getitem__(s, k):\n        got.append(k)\n        return int\nclass W:\n    def __enter__(s): return s\n    def __exit__(s,a,b,tb):\n        s.tb = tb\n        return True\nst = St()\nw = W()\nwith w: 1/0\n@functools.singledispatch\ndef g(a): pass\n@g.register\ndef _(a: 'st[w.tb.tb_ｆrame]'): pass\ndef f(x): return type(got[0]).__name__",
+    "annotation_format": CATCH
+    + "import functools\ngot=[]\nclass St:\n    def __getitem__(s, k):\n        got.append(k)\n        return int\nst = St()\n@functools.singledispatch\ndef g(a): pass\n@g.register\ndef _(a: 'st[str.format]'): pass\ndef f(x): return got[0]('{0.__trace'+'back__.tb_lineno}', caught())",
+    "forward_code": "from typing import ForwardRef\n__forward_code__ = 1\ndef f(x):\n    c = ForwardRef('int').__forward_code__\n    return type(c).__name__",
+    "forward_code_cls": "from typing import ForwardRef\nclass K:\n    def __forward_code__(self): pass\ndef f(x):\n    c = ForwardRef('int').__forward_code__\n    return type(type(f)(c, {})).__name__",
+    "field_is_code": "from dataclasses import dataclass\nout = []\ndef f(x):\n    A = dataclass(init=False, repr=False)(type('A', (), {'__annotations__': {'a,out.append(BaseException.__dict__)': int}}))\n    a, b = A(), A()\n    a.a = b.a = 1\n    a == b\n    return str(out[0]['__trace' + 'back__'])",
+    "field_is_format": CATCH
+    + "from dataclasses import dataclass\nout = []\ndef f(x):\n    A = dataclass(init=False, repr=False)(type('A', (), {'__annotations__': {'a,out.append(str.format)': int}}))\n    a, b = A(), A()\n    a.a = b.a = 1\n    a == b\n    return out[0]('{0.__trace' + 'back__}', caught())",
+    "format_of_a_record": CATCH
+    + "from dataclasses import dataclass\n@dataclass(init=False, repr=False)\nclass A(str):\n    format: object\nclass L:\n    __class__ = property(lambda s: A)\n    class Q:\n        def __eq__(s, o): return o('{0.__trace' + 'back__}', caught()) if 0 else out.append(o)\n    format = Q()\nout = []\ndef f(x):\n    A('{0.__trace' + 'back__}') == L()\n    return out[0](caught())",
+    "copied_slots": CATCH
+    + "import copy, types\nclass P(types.GenericAlias):\n    def __getattr__(self, n): raise AttributeError\nP.__slots__ = ['__trace' + 'back__']\nclass Q(P):\n    def __reduce_ex__(self, p): return (list, (), (None, {'__trace' + 'back__': 1}))\nclass R:\n    def __init__(self): self.p = 1\n    def __reduce_ex__(self, p): return (R, (), (None, {'__trace' + 'back__': 1}))\ndef f(x):\n    return copy.copy(R()).p",
+}
+"""Each handed out a traceback, a frame, code, or text of them."""
+
+
+def test_no_road_of_the_second_attack_is_open(verifier: Verifier) -> None:
+    results = verifier.run([Program(name, code, ("3",)) for name, code in ROADS.items()])
+    assert [(result.id, result.verdict) for result in results if result.verdict != "forbidden"] == []
+
+
+def test_what_stands_behind_the_proxy_of_a_class_is_not_handed_out(run_one: Callable[..., Result]) -> None:
+    code = (
+        "class E:\n    def __ror__(self, found):\n        found['q'] = 5\n        return found\n"
+        "class X: pass\ndef f(x):\n    X.__dict__ | E()\n    return hasattr(X, 'q')"
+    )
+    assert run_one(code).outputs == ("False",)
+
+
+def test_guards_hold_in_every_world(run_one: Callable[..., Result]) -> None:
+    code = CATCH + (
+        "def deep(n=0):\n    try: return deep(n + 1)\n    except RecursionError: return n\n"
+        "def f(x):\n    return ('{0.__trace' + 'back__.tb_lineno}').format(caught()) and 1 if deep() > 1010 else 1"
+    )
+    assert run_one(code).verdict == "nondeterministic"
+
+
+@pytest.mark.parametrize("how", ["[*S]", "sorted(S)", "dict.fromkeys(S)", "iter(S)", "set(map(str, S))"])
+def test_going_through_a_set_at_the_recursion_limit_raises_what_python_raises(
+    how: str, run_one: Callable[..., Result]
+) -> None:
+    code = (
+        "S = {'a', 'b', 'c'}\nseen = set()\n"
+        f"def deep(n):\n    try: {how}\n    except BaseException as e: seen.add(type(e).__name__)\n    deep(n + 1)\n"
+        "def f(x):\n    try: deep(0)\n    except RecursionError: return seen <= {'RecursionError'}"
+    )
+    assert run_one(code).outputs == ("True",)
+
+
+def test_a_subclass_with_its_own_iteration_pops_what_it_holds(run_one: Callable[..., Result]) -> None:
+    code = "class S(set):\n    def __iter__(self): return iter(['z'])\ndef f(x):\n    s = S(['b', 'c'])\n    return s.pop() in ('b', 'c') and len(s)"
+    assert run_one(code).outputs == ("1",)
+
+
+def test_a_recursion_limit_that_a_program_sets_does_not_count_our_frames(run_one: Callable[..., Result]) -> None:
+    deep = "import sys\ndef deep(n=0):\n    try: return deep(n + 1)\n    except RecursionError: return n\n"
+    assert run_one(deep + "def f(x):\n    sys.setrecursionlimit(2000)\n    return deep()").verdict == "nondeterministic"
+    assert run_one(deep + "def f(x):\n    sys.setrecursionlimit(2000)\n    return deep() > 1900").outputs == ("True",)
+
+
+def test_a_low_recursion_limit_leaves_the_harness_its_frames(run_one: Callable[..., Result]) -> None:
+    code = "import sys\ndef f(x):\n    sys.setrecursionlimit(20)\n    return [[[[[[[[[[[[[[[[[[[[x]]]]]]]]]]]]]]]]]]]]"
+    assert run_one(code).verdict == "ok"
+
+
+def test_a_long_output_is_read_once_and_not_in_every_world(verifier: Verifier) -> None:
+    def judge_s(code: str) -> float:
+        start_s = time.process_time()
+        assert verifier.run([Program("long", code, ("1",))])[0].verdict == "ok"
+        return time.process_time() - start_s
+
+    judge_s("def f(x): return [*{'a'}, len([*{'a', 'b'}])]")  # all worlds are there
+    in_two = judge_s("def f(x): return [i % 7 for i in range(20_000)]")
+    assert judge_s("def f(x):\n    [*{'a', 'b'}]\n    return [i % 9 for i in range(20_000)]") < 2.5 * in_two
+
+
+HONEST = {
+    "class C:\n    def __init__(self): self.format = 'png'\ndef f(x):\n    return C().format": "'png'",
+    "class P:\n    n = 0\n    @property\n    def format(self):\n        self.n += 1\n        return self.n\ndef f(x):\n    return P().format": "1",
+    "class C:\n    def __init__(self): self.__dict__.update(a=1)\ndef f(x):\n    c = C()\n    return (c.a, vars(c), c.__dict__)": "(1, {'a': 1}, {'a': 1})",
+    "class C:\n    a = 1\ndef f(x):\n    return (C.__dict__['a'], [k for k in vars(C) if k[0] != '_'])": "(1, ['a'])",
+    "class C:\n    def __getstate__(self): return {'a': 5}\nimport copy\ndef f(x):\n    return copy.copy(C()).a": "5",
+    "import copy\nclass C:\n    __slots__ = ('a', '__b')\n    def __init__(self): self.a = [1]; self.__b = 2\ndef f(x):\n    return copy.deepcopy(C()).a": "[1]",
+    "class C:\n    def __setattr__(self, n, v): super().__setattr__(n, v + 1)\ndef f(x):\n    c = C(); c.a = 1\n    return c.a": "2",
+    "from dataclasses import dataclass\n@dataclass(order=True, frozen=True, slots=True)\nclass A:\n    a: int\n    b: int = 2\ndef f(x):\n    match A(1):\n        case A(p, q): return (p, q, A(1) < A(2))": "(1, 2, True)",
+    "def f(x):\n    t = '{:>4}|{0!r}' if 0 else '{:>4}'\n    return t.format(x) + str.format('{}', x) + '{a}'.format_map({'a': x})": "'   333'",
+}
+
+
+@pytest.mark.parametrize("code", HONEST)
+def test_honest_use_of_guarded_names_gives_what_python_gives(code: str, run_one: Callable[..., Result]) -> None:
+    result = run_one(code)
+    assert (result.verdict, result.outputs) == ("ok", (HONEST[code],)), result.detail

@@ -1,0 +1,160 @@
+"""Unit-test problems: right programs pass, cheats do not, and tests that test nothing are refused."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from redqueen.errors import UserError
+from redqueen.records import Grade
+from redqueen_sandbox import Limits, unit_tests
+from redqueen_sandbox.unit_tests import UnitTest, UnitTester
+from redqueen_sandbox.zygotes import ZygoteSettings
+
+TESTS = """
+def check(candidate):
+    assert candidate(2) == 4, "GOLD-7f3a91"
+    assert candidate([1, 2]) == [1, 2, 1, 2]
+    assert abs(candidate(0.5) - 1.0) < 1e-6
+check(candidate)
+"""
+RIGHT = UnitTest("right", "def double(x):\n    return x * 2 if not isinstance(x, list) else x + x", TESTS, "double")
+
+
+@pytest.fixture(scope="module")
+def tester() -> Iterator[UnitTester]:
+    limits = Limits(cpu_ms=1_000, wall_ms=20_000, memory_bytes=256 << 20, max_output_chars=1 << 18)
+    with UnitTester(workers=1, limits=limits) as running:
+        yield running
+
+
+def test_a_right_program_passes_and_a_wrong_one_does_not(tester: UnitTester) -> None:
+    grades = tester.grade(
+        [
+            RIGHT,
+            UnitTest("wrong", "def double(x):\n    return 4", TESTS, "double"),
+            UnitTest("raises", "def double(x):\n    raise ValueError", TESTS, "double"),
+        ]
+    )
+    assert [(grade.correct, grade.verdict, grade.detail) for grade in grades] == [
+        (True, "ok", ""),
+        (False, "ok", "AssertionError"),
+        (False, "ok", "ValueError"),
+    ]
+
+
+def test_a_right_program_that_seemed_to_sleep_is_played_again(
+    tester: UnitTester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Grade] = []
+    grade_of = unit_tests._Game.grade
+
+    def starved_once(game: unit_tests._Game) -> Grade:
+        seen.append(grade_of(game))
+        return seen[-1] if len(seen) > 1 else Grade(False, "timeout", "asleep")
+
+    monkeypatch.setattr(unit_tests._Game, "grade", starved_once)
+    assert tester.grade([RIGHT])[0].correct
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class E:\n    def __eq__(self, o): return True\n    def __sub__(self, o): return 0\ndef f(x):\n    return E()",
+        "class L(list):\n    def __eq__(self, o): return True\ndef f(x):\n    return L()",
+        "import builtins\nbuiltins.AssertionError = type('A', (), {})\ndef f(x):\n    return None",
+        "import sys\ndef f(x):\n    sys.exit(0)",
+        "import os\ndef f(x):\n    os._exit(0)",
+        "import os\ndef f(x):\n    os.write(3, b'0' * 16 + b' passed - 0\\n\\n')\n    os._exit(0)",
+        "def f(x):\n    import sys\n    fr = sys._getframe()\n    while fr:\n        for v in fr.f_locals.values():\n"
+        "            if hasattr(v, 'send') and hasattr(v, 'nonce'):\n                v.send('passed')\n"
+        "        fr = fr.f_back\n    return 0",
+        "import sys\ndef f(x):\n    sys.settrace(lambda *a: None)\n    return True",
+        "def f(x):\n    while True: pass",
+        "def f(x):\n    return 'a' * 10**10",
+        "def g(x):\n    return x",
+        "def f(x: retur",
+        "import unittest.mock\ndef f(x):\n    return unittest.mock.ANY",
+    ],
+)
+def test_no_cheat_passes(code: str, tester: UnitTester) -> None:
+    grade = tester.grade([UnitTest("cheat", code, TESTS, "f")])[0]
+    assert not grade.correct and not grade.lost
+
+
+MUST_RAISE = """
+try:
+    f(1)
+except {}:
+    pass
+else:
+    raise ValueError("it should have raised")
+"""
+
+
+@pytest.mark.parametrize("value", ["object()", "print", "'a' * 10**7", "float('nan')", "(i for i in [1])"])
+def test_a_value_that_is_not_plain_is_no_exception_that_tests_wait_for(value: str, tester: UnitTester) -> None:
+    grade = tester.grade([UnitTest("no raise", f"def f(x):\n    return {value}", MUST_RAISE.format("TypeError"), "f")])[
+        0
+    ]
+    assert not grade.correct and grade.verdict == "ok"
+
+
+def test_an_exception_that_ends_iteration_does_not_end_the_tests(tester: UnitTester) -> None:
+    tests = "assert all(map(lambda x: f(x) == 2 * x, [1, 2]))"
+    assert not tester.grade([UnitTest("stops", "def f(x):\n    raise StopIteration", tests, "f")])[0].correct
+
+
+def test_an_exception_counts_as_the_builtin_class_that_it_derives_from(tester: UnitTester) -> None:
+    derived = "class Bad(ValueError):\n    def __init__(self, a): pass\ndef f(x):\n    raise Bad(1)"
+    feigned = "class ValueError(Exception):\n    pass\ndef f(x):\n    raise ValueError"
+    tests = MUST_RAISE.format("ValueError")
+    grades = tester.grade([UnitTest("derived", derived, tests, "f"), UnitTest("feigned", feigned, tests, "f")])
+    assert [grade.correct for grade in grades] == [True, False]
+
+
+def test_the_program_never_sees_an_expected_value(tester: UnitTester) -> None:
+    hunt = (
+        "import gc, sys\n"
+        "def f(x):\n"
+        "    gold = ''.join(['GO', 'LD-', '7f3a91'])\n"
+        "    fr = sys._getframe().f_back\n"
+        "    while fr:\n"
+        "        if gold in repr((fr.f_locals, fr.f_code.co_consts)): return 'found'\n"
+        "        fr = fr.f_back\n"
+        "    seen = [o for o in gc.get_objects() if type(o) in (dict, list, tuple)]\n"
+        "    texts = [s for o in seen for s in (o.values() if type(o) is dict else o) if type(s) is str]\n"
+        "    found = [s for s in texts if gold in s]\n"
+        "    return 'found' if [s for s in found if s is not gold] else 'not found'\n"
+    )
+    tests = "def check(candidate):\n    assert candidate(1) == 'not found', 'GOLD-7f3a91'\ncheck(candidate)"
+    assert tester.grade([UnitTest("hunt", hunt, tests, "f")])[0].correct
+
+
+def test_without_a_system_call_filter_nothing_is_run_unless_every_program_is_trusted() -> None:
+    settings = ZygoteSettings(leave_out=frozenset({"seccomp"}))
+    with UnitTester(workers=1, settings=settings) as careful:
+        for _ in range(3):  # a refusal does not wear off
+            with pytest.raises(UserError, match="no system-call filter"):
+                careful.grade([RIGHT])
+    with UnitTester(workers=1, settings=settings, allow_weak=True) as trusting:
+        assert trusting.grade([RIGHT])[0].correct
+
+
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        ("def check(:", r"broken: the tests cannot run \(SyntaxError\)"),
+        ("assert g(1) == 1", r"broken: the tests cannot run \(NameError\)"),
+        ("def check(candidate):\n    assert candidate(1) == 1", "broken: the tests pass whatever the function returns"),
+    ],
+)
+def test_tests_that_test_nothing_are_refused(tests: str, said: str, tester: UnitTester) -> None:
+    with pytest.raises(UserError, match=said):
+        tester.grade([UnitTest("broken", "def f(x):\n    return x", tests, "f")])
+    assert tester.grade([RIGHT])[0].correct
+
+
+def test_a_unit_test_without_a_text_is_refused_at_once() -> None:
+    with pytest.raises(UserError, match="tests of the unit test t is None: give a text"):
+        UnitTest("t", "", None, "f")  # type: ignore[arg-type]
