@@ -12,7 +12,7 @@ from redqueen.domains.frames import BOS, IN, OUT
 from redqueen.engine import Engine, open_engine
 from redqueen.evolve.generation import check_constants
 from redqueen.loop import StepReport, play_step
-from redqueen.match.rating import GaussianRating
+from redqueen.match import GaussianRating
 from redqueen.propose.filters import load_content_filter
 from redqueen.records import Completion, Request
 from redqueen.state import State, initial_state

@@ -14,7 +14,7 @@ from redqueen.domains.frames import IN
 from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
 from redqueen.loop import StepReport, play_step
-from redqueen.match.rating import STANDARD, Winner
+from redqueen.match import STANDARD, Winner
 from redqueen.records import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
 from redqueen.run.record import step_metrics
 from redqueen.solve import Answered, score_games

@@ -11,7 +11,7 @@ from scripted import Table, Teacher, config_of, half, open_table, right, wrong
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.loop import play_step
-from redqueen.match.rating import STANDARD
+from redqueen.match import STANDARD
 from redqueen.records import Rating, Rejection
 from redqueen.state import state_from_plain, state_to_plain
 from redqueen.timing import Clock

@@ -9,7 +9,7 @@ from redqueen.adapters.hall_of_fame import HallOfFame, admit
 from redqueen.config import Config, parse_config
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.errors import UserError
-from redqueen.match.rating import STANDARD
+from redqueen.match import STANDARD
 from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
 from redqueen.propose.curriculum import TaskMemory, remember
 from redqueen.records import Individual, Rating, Task

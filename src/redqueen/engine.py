@@ -34,7 +34,7 @@ from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
-from redqueen.match.rating import GaussianRating, RatingSystem
+from redqueen.match import GaussianRating, RatingSystem
 from redqueen.propose.filters import ContentFilter, load_content_filter
 from redqueen.records import ShardEvent
 from redqueen.remote.fleet import open_fleet

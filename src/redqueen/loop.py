@@ -20,7 +20,7 @@ from redqueen.evolve.selection import internal_fitness
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.schedule import tunings
-from redqueen.match.pairing import pair, with_hall_of_fame
+from redqueen.match import pair, with_hall_of_fame
 from redqueen.propose import curriculum, proposing
 from redqueen.propose.curriculum import Pressure
 from redqueen.propose.filters import check_allowed, reject_duplicates, reject_held_out, reject_too_long

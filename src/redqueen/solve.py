@@ -11,7 +11,7 @@ from redqueen.adapters.protocols import Sampler
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner, domain_of, in_order
 from redqueen.domains.registry import grade as grade_answers
-from redqueen.match.rating import RatingSystem, Winner, decide
+from redqueen.match import RatingSystem, Winner, decide
 from redqueen.records import Attempt, Completion, Individual, Match, Outcome, Rating, Rejection, Request, Task
 from redqueen.streams import Streams
 

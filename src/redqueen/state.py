@@ -16,7 +16,7 @@ from redqueen.errors import UserError, first_fault
 from redqueen.evolve.selection import Evidence, founder_genes
 from redqueen.learn.answers import MAX_ANSWERS, AnswerArchive
 from redqueen.learn.rewards import Baselines
-from redqueen.match.rating import RatingSystem
+from redqueen.match import RatingSystem
 from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
 from redqueen.propose.curriculum import Names, TaskMemory, keep_only
 from redqueen.records import Individual

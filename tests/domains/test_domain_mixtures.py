@@ -16,7 +16,7 @@ from redqueen.domains.registry import DOMAINS, apportioned, num_proposals, open_
 from redqueen.engine import Adapters, load_adapters
 from redqueen.errors import UserError
 from redqueen.journal import Journal
-from redqueen.match.rating import STANDARD
+from redqueen.match import STANDARD
 from redqueen.records import Attempt, Grade, Individual, Match, Outcome, Rating, Task
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.checkpoint import Checkpoint

@@ -10,7 +10,7 @@ from redqueen.adapters.genotype import distance, norm
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.generation import PlannedBirth, breed, plan
-from redqueen.match.rating import STANDARD
+from redqueen.match import STANDARD
 from redqueen.records import Individual, Rating
 
 

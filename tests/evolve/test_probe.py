@@ -7,7 +7,7 @@ import numpy as np
 from redqueen.config import EvolveConfig
 from redqueen.evolve.probe import NUM_ATTEMPTS, Look
 from redqueen.evolve.selection import Evidence, choose_leaving, internal_fitness, select_parents
-from redqueen.match.rating import STANDARD, decide
+from redqueen.match import STANDARD, decide
 from redqueen.records import Individual, Rating, Task
 
 NAN = float("nan")

@@ -21,7 +21,7 @@ from redqueen.errors import UserError
 from redqueen.journal import Journal, diff
 from redqueen.journal.write import Row
 from redqueen.learn.advantages import advantages
-from redqueen.match.rating import STANDARD, decide
+from redqueen.match import STANDARD, decide
 from redqueen.propose.buffer import ASKED_PER_PLACE, behaviour_key, program_key
 from redqueen.records import Rating
 from redqueen.run.checkpoint import Checkpoint, list_checkpoints

@@ -19,7 +19,7 @@ from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.selection import choose_leaving, fittest_first, founder_genes, mutated, select_parents
-from redqueen.match.rating import STANDARD, RatingSystem
+from redqueen.match import STANDARD, RatingSystem
 from redqueen.records import Birth, Individual, Rating
 
 

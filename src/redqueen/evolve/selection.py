@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from redqueen.config import EvolveConfig
-from redqueen.match.rating import STANDARD, RatingSystem
+from redqueen.match import STANDARD, RatingSystem
 from redqueen.records import Genes, Individual
 
 

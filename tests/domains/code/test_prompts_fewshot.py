@@ -12,7 +12,7 @@ from redqueen.domains.code.suite import KINDS, load_suite
 from redqueen.domains.frames import END
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
 from redqueen.domains.registry import check, grade, kinds
-from redqueen.match.rating import GaussianRating
+from redqueen.match import GaussianRating
 from redqueen.records import Candidate, Task
 from redqueen.state import initial_state
 from redqueen_sandbox import Verifier

@@ -6,7 +6,7 @@ import math
 import pytest
 import trueskill
 
-from redqueen.match.rating import STANDARD, GaussianRating, decide
+from redqueen.match import STANDARD, GaussianRating, decide
 from redqueen.records import Rating
 
 BELIEFS = [(25.0, 25.0 / 3), (31.5, 2.0), (12.0, 6.5), (25.0, 0.9)]

@@ -8,7 +8,7 @@ import pytest
 from scripted import Teacher, config_of, open_table, right
 
 from redqueen.loop import play_step
-from redqueen.match.rating import Winner
+from redqueen.match import Winner
 from redqueen.records import Rating
 from redqueen.state import initial_state
 from redqueen.timing import Clock

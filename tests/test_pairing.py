@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from redqueen.config import MatchConfig
-from redqueen.match.pairing import pair, preference, with_hall_of_fame
-from redqueen.match.rating import STANDARD
+from redqueen.match import STANDARD, pair, preference, with_hall_of_fame
 from redqueen.records import Individual, Rating, Role
 
 ALWAYS = MatchConfig(hall_of_fame_frac=1.0)
