@@ -55,8 +55,8 @@ def attention(
     if prefix_cache is None or not prefix_cache.decoding:
         plain: Callable[..., tuple[Tensor, None]] = sdpa_attention_forward
         return plain(module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs)
-    mixed = prefix_cache.attend(cast(int, module.layer_idx), query[:, :, 0], scale)
-    return mixed.to(query.dtype).view(query.shape[0], 1, -1), None
+    mixed = prefix_cache.attend(cast(int, module.layer_idx), query[:, :, 0], scale)  # (rows, heads * head_dim)
+    return mixed.to(query.dtype).view(query.shape[0], 1, -1), None  # (rows, 1, heads * head_dim)
 
 
 @dataclass
@@ -117,12 +117,15 @@ class PrefixCache:
         if self.decoding:
             assert self.reading is not None
             for store, new in ((self.own_k, key), (self.own_v, value)):
-                flat = store[layer].view(-1, self.head_dim)
+                flat = store[layer].view(-1, self.head_dim)  # (rows * kv heads * own length, head_dim)
+                # new (rows, kv heads, 1, head_dim) -> (rows * kv heads, head_dim)
                 flat.index_copy_(0, self.reading.own_place, new.reshape(-1, self.head_dim).to(flat.dtype))
         else:
             assert self.filling is not None
             for store, new in ((self.prompt_k, key), (self.prompt_v, value)):
+                # (groups, kv heads, prompt length, head_dim)
                 prompts = store[layer].view(-1, self.kv_heads, store[layer].shape[1], self.head_dim)
+                # (n, kv heads, length, head_dim), n = the groups that are filled
                 whole = new if self.sources is None else self._unpacked(new, self.sources)
                 length = whole.shape[2]
                 prompts[self.filling, :, :length] = whole.to(prompts.dtype)
@@ -131,8 +134,9 @@ class PrefixCache:
 
     def _unpacked(self, packed: Tensor, sources: Tensor) -> Tensor:
         """Gather prompts (n, kv heads, length, head_dim) from packed rows (rows, kv heads, row length, head_dim)."""
+        # (rows * row length, kv heads, head_dim)
         flat = packed.transpose(1, 2).reshape(-1, self.kv_heads, self.head_dim)
-        found = flat[sources.clamp(min=0)]
+        found = flat[sources.clamp(min=0)]  # (n, length, kv heads, head_dim)
         return torch.where((sources >= 0)[..., None, None], found, 0.0).transpose(1, 2)
 
     def clear_own(self, rows: Tensor) -> None:
@@ -155,6 +159,7 @@ class PrefixCache:
         """Make room for ``own_tokens`` tokens in every row's own cache."""
         for layers in (self.own_k, self.own_v):
             for i, store in enumerate(layers):
+                # (rows * kv heads, own_tokens, head_dim)
                 longer = store.new_zeros(store.shape[0], own_tokens, self.head_dim)
                 longer[:, : store.shape[1]] = store
                 layers[i] = longer
@@ -169,6 +174,7 @@ class PrefixCache:
                 continue
             for layers in stores:
                 for i, store in enumerate(layers):
+                    # (groups or rows, kv heads, length, head_dim)
                     blocks = store.view(-1, self.kv_heads, store.shape[1], self.head_dim)
                     layers[i] = blocks.index_select(0, kept).view(-1, store.shape[1], self.head_dim)
 
@@ -180,8 +186,9 @@ class PrefixCache:
         assert self.reading is not None
         reading, heads, dim = self.reading, self.kv_heads, self.head_dim
         num_rows, num_heads, _ = query.shape
-        shared = num_heads // heads
-        q = query.to(self.own_k[layer].dtype)
+        shared = num_heads // heads  # query heads that share one key-value head
+        q = query.to(self.own_k[layer].dtype)  # (rows, heads, head_dim)
+        # own (rows * kv heads, shared, head_dim), own_lse (rows, kv heads, shared)
         own, own_lse = partial_attention(
             q.reshape(num_rows * heads, shared, dim),
             self.own_k[layer],
@@ -192,17 +199,20 @@ class PrefixCache:
         )
         groups, size = reading.prompt_bias.shape[0], reading.group_size
         if reading.grouped is not None:
-            q = q.index_select(0, reading.grouped)
+            q = q.index_select(0, reading.grouped)  # (groups * group_size, heads, head_dim)
+        # The rows of a group become further queries of its prompt: (groups * kv heads, group_size * shared, head_dim)
         grouped = q.reshape(groups, size, heads, shared, dim).transpose(1, 2).reshape(-1, size * shared, dim)
+        # out (groups * kv heads, group_size * shared, head_dim), lse (groups, kv heads, group_size * shared)
         out, lse = partial_attention(
             grouped, self.prompt_k[layer], self.prompt_v[layer], reading.prompt_bias, heads, scale
         )
+        # Back to one line for each row: out (groups * group_size, heads, head_dim), lse (groups * group_size, heads, 1)
         out = out.view(groups, heads, size, shared, dim).transpose(1, 2).reshape(-1, num_heads, dim)
         lse = lse.view(groups, heads, size, shared).transpose(1, 2).reshape(-1, num_heads, 1)
         if reading.ungrouped is not None:
             out, lse = out.index_select(0, reading.ungrouped), lse.index_select(0, reading.ungrouped)
         # Softmax over both parts: weights e^lse of each, normalised = a sigmoid of their difference.
-        share = torch.sigmoid(lse - own_lse.view(num_rows, num_heads, 1)).to(out.dtype)
+        share = torch.sigmoid(lse - own_lse.view(num_rows, num_heads, 1)).to(out.dtype)  # (rows, heads, 1)
         return torch.lerp(own.view(num_rows, num_heads, dim), out, share).view(num_rows, num_heads * dim)
 
 
@@ -212,11 +222,12 @@ def partial_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, heads: int,
     ``q`` (batch * heads, queries, dim); ``k``, ``v`` (batch * heads, keys, dim); ``bias`` (batch, 1, 1, keys) fp32.
     Returns the output like ``q`` and the log-sum-exp of the scores (batch, heads, queries) fp32.
     """
+    # (batch, heads, queries, keys)
     products = torch.bmm(q, k.transpose(1, 2)).view(bias.shape[0], heads, q.shape[1], k.shape[1])
     scores = torch.add(bias, products, alpha=scale)
     weights = torch.softmax(scores, dim=-1)
     # The largest weight is e^(max - lse): two cheap maxima instead of another pass of exponentials.
-    lse = scores.amax(dim=-1) - weights.amax(dim=-1).log_()
+    lse = scores.amax(dim=-1) - weights.amax(dim=-1).log_()  # (batch, heads, queries)
     return torch.bmm(weights.view(q.shape[0], q.shape[1], -1).to(v.dtype), v), lse
 
 

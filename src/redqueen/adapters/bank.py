@@ -121,7 +121,7 @@ class AdapterBank:
             self.sites.append(site)
             start = site.b_slice.stop
         self.num_parameters = start
-        self.flat = torch.zeros(num_members, start, device=base.device)
+        self.flat = torch.zeros(num_members, start, device=base.device)  # (members, parameters) fp32
         for slot in range(num_members):
             self.reset(slot, rng_seed)
         self._now = _Routed()
@@ -167,7 +167,7 @@ class AdapterBank:
             >> np.uint64(1)
         )
         generator = torch.Generator().manual_seed(seed)
-        row = torch.zeros(self.num_parameters)
+        row = torch.zeros(self.num_parameters)  # (parameters,)
         for site in self.sites:
             bound = 1.0 / math.sqrt(site.num_in)  # kaiming_uniform with a = sqrt(5), PEFT's default for lora_A
             row[site.a_slice].uniform_(-bound, bound, generator=generator)
@@ -178,10 +178,10 @@ class AdapterBank:
 
         Views of one tensor would each be pickled with all of it.
         """
-        row = self.flat[self._checked(slot)].detach().to("cpu")
+        row = self.flat[self._checked(slot)].detach().to("cpu")  # (parameters,)
         factors = {}
         for s in self.sites:
-            a, b = row[s.a_slice].clone(), row[s.b_slice].clone()
+            a, b = row[s.a_slice].clone(), row[s.b_slice].clone()  # (rank * in,), (out * rank,)
             factors[s.name] = (a.view(self.rank, s.num_in), b.view(s.num_out, self.rank))
         return Genotype(factors, self.alpha)
 
@@ -243,15 +243,18 @@ class AdapterBank:
         slots, flat = [int(s) for s in row_slots], self.flat if factors is None else factors
         if not slots or min(slots) < BASE_SLOT or max(slots) >= len(flat):
             raise IndexError(f"row slots must be {BASE_SLOT}..{len(flat) - 1} and at least one")
+        # rows in blocks of one member each
         layout = lay_out(slots, tokens_per_row, self.base.device)
         if like is not None and like.layout.members == layout.members:
             return Route(layout, like.a, like.b)
         with torch.no_grad():
+            # (active, parameters); the slot of the bare base is -1, which is clamped here and zeroed below
             active = flat.index_select(0, layout.slots.clamp(min=0).to(flat.device)).to(self.base.device)
             active = active.to(self.base.compute_dtype)
             if min(slots) == BASE_SLOT:
                 active[0] = 0.0  # slots ascend, so the base comes first; with B = 0 it adds nothing
             n = len(active)
+            # For each site: A (active, rank, in) and B (active, out, rank)
             a = [active[:, s.a_slice].reshape(n, self.rank, s.num_in).contiguous() for s in self.sites]
             b = [active[:, s.b_slice].reshape(n, s.num_out, self.rank).contiguous() for s in self.sites]
         if train:
@@ -277,6 +280,7 @@ class AdapterBank:
         for site, a, b in zip(self.sites, route.a, route.b, strict=True):
             for leaf, where in ((a, site.a_slice), (b, site.b_slice)):
                 if leaf.grad is not None:
+                    # leaf.grad (active, rank, in) or (active, out, rank) -> (active, rank * in) or (active, out * rank)
                     into[:, where].index_add_(0, index, leaf.grad.reshape(len(leaf), -1).float())
 
     def _cast_once(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor] | None:
@@ -285,7 +289,7 @@ class AdapterBank:
         if now.route is None or inputs[0].dtype == self.base.compute_dtype:
             return None
         if now.cast is None or now.cast[0] is not inputs[0]:
-            now.cast = inputs[0], inputs[0].to(self.base.compute_dtype)
+            now.cast = inputs[0], inputs[0].to(self.base.compute_dtype)  # both (rows, length, in)
         return (now.cast[1],)
 
     def _make_hook(self, i: int) -> Hook:
@@ -314,13 +318,15 @@ def apply_delta(x: Tensor, y: Tensor, layout: Layout, a: Tensor, b: Tensor, scal
     ``a`` (active, rank, in); ``b`` (active, out, rank).
     """
     if layout.block_member is not None:
+        # One copy of the factors for each block: (blocks, rank, in), (blocks, out, rank)
         a, b = a.index_select(0, layout.block_member), b.index_select(0, layout.block_member)
-    x_rows = x.to(a.dtype).reshape(layout.num_rows, -1, x.shape[-1])
-    hidden = torch.bmm(layout.into_blocks(x_rows), a.transpose(1, 2))
+    x_rows = x.to(a.dtype).reshape(layout.num_rows, -1, x.shape[-1])  # (rows, length, in)
+    hidden = torch.bmm(layout.into_blocks(x_rows), a.transpose(1, 2))  # (blocks, rows a block * length, rank)
     if layout.gather is None:
+        # The blocks are the rows in their order: one product adds to y, (blocks, rows a block * length, out)
         out = torch.baddbmm(y.reshape(layout.num_blocks, -1, y.shape[-1]), hidden, b.transpose(1, 2), alpha=scale)
         return out.view(y.shape)
-    delta = layout.out_of_blocks(torch.bmm(hidden, b.transpose(1, 2)), x_rows.shape[1])
+    delta = layout.out_of_blocks(torch.bmm(hidden, b.transpose(1, 2)), x_rows.shape[1])  # (rows, length, out)
     return torch.add(y, delta.reshape(y.shape), alpha=scale)
 
 

@@ -42,10 +42,10 @@ def _mix(x: Tensor) -> Tensor:
 
 def uniforms(rng_seeds: list[int], samples: list[int], num_tokens: int, device: torch.device) -> Tensor:
     """Return (n, num_tokens) fp32 in [0, 1): row i belongs to sample ``samples[i]`` of a request's ``rng_seeds[i]``."""
-    seeds = torch.tensor([_signed(s) for s in rng_seeds], dtype=torch.int64, device=device)
+    seeds = torch.tensor([_signed(s) for s in rng_seeds], dtype=torch.int64, device=device)  # (n,)
     which = torch.tensor(samples, dtype=torch.int64, device=device)
-    key = _mix(_mix(seeds) + (which + 1) * _signed(_GOLDEN))
-    steps = torch.arange(1, num_tokens + 1, dtype=torch.int64, device=device) * _signed(_GOLDEN)
+    key = _mix(_mix(seeds) + (which + 1) * _signed(_GOLDEN))  # (n,)
+    steps = torch.arange(1, num_tokens + 1, dtype=torch.int64, device=device) * _signed(_GOLDEN)  # (num_tokens,)
     return _shift_right(_mix(key[:, None] + steps), 40).to(torch.float32) * 2.0**-24
 
 
@@ -56,15 +56,16 @@ def draw(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tensor, Ten
     reports probabilities at temperature 1. Log-probabilities and entropies (nats) are those of the softmax at the
     temperature.
     """
+    # (rows, vocabulary)
     logp = torch.log_softmax(logits if temperature in (0.0, 1.0) else logits / temperature, dim=-1)
     probs = logp.exp()
-    entropy = -(probs * logp).sum(dim=-1)
+    entropy = -(probs * logp).sum(dim=-1)  # (rows,)
     if temperature == 0.0:
         tokens = logits.argmax(dim=-1)
     else:
-        cumulative = probs.cumsum(dim=-1)
+        cumulative = probs.cumsum(dim=-1)  # (rows, vocabulary)
         # A product with a number below 1 stays below the total, so the token found always has a positive probability.
-        threshold = noise[:, None] * cumulative[:, -1:]
+        threshold = noise[:, None] * cumulative[:, -1:]  # (rows, 1)
         tokens = torch.searchsorted(cumulative, threshold, right=True)[:, 0].clamp_(max=logits.shape[-1] - 1)
     return tokens, logp.gather(1, tokens[:, None])[:, 0], entropy
 
@@ -160,22 +161,24 @@ class Decoding:
         self.row_slots = [0] * num_rows
         self.num_alive = 0
         self.prompt_tokens_read = 0
+        # (rows,): whether a row is being written, its tokens so far, its prompt's length, its last token, its own end
         self.alive = torch.zeros(num_rows, dtype=torch.bool, device=device)
         self.count = torch.zeros(num_rows, dtype=torch.int64, device=device)
         self.prompt_len = torch.ones(num_rows, dtype=torch.int64, device=device)
         self.last = torch.zeros(num_rows, dtype=torch.int64, device=device)
         self.ended = torch.zeros(num_rows, dtype=torch.bool, device=device)
+        # (rows, max_new_tokens): one entry for each token
         self.entropy = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
         self.tokens = torch.zeros(num_rows, max_new_tokens, dtype=torch.int64, device=device)
         self.logprobs = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
         self.noise = torch.zeros(num_rows, max_new_tokens, dtype=torch.float32, device=device)
-        self.temperature = torch.ones(num_rows, dtype=torch.float32, device=device)
+        self.temperature = torch.ones(num_rows, dtype=torch.float32, device=device)  # (rows,), as the two below
         self.stop_token = torch.full((num_rows,), -1, dtype=torch.int64, device=device)
         self.stops_left = torch.zeros(num_rows, dtype=torch.int64, device=device)
         self._grouped: Tensor | None = None
         self._ungrouped: Tensor | None = None
         self._group_size = 1
-        self._prompt_bias = torch.zeros(num_places, 1, 1, 1, device=device)
+        self._prompt_bias = torch.zeros(num_places, 1, 1, 1, device=device)  # set by _regroup
         self._longest = 0  # an upper bound of ``count`` known without asking the device
 
     # Coming and going ------------------------------------------------------------------------------------------
@@ -206,7 +209,7 @@ class Decoding:
 
     def _start_rows(self, rows: list[int]) -> None:
         device = self.base.device
-        index = torch.tensor(rows, device=device)
+        index = torch.tensor(rows, device=device)  # (n,), the rows that start
         jobs = [job for row in rows if (job := self.row_job[row]) is not None]
         samples = [int(self.row_sample[row]) for row in rows]
         self.cache.clear_own(index)
@@ -228,7 +231,7 @@ class Decoding:
         counts = self.count[index].tolist()
         longest = max(counts)
         tokens, logprobs = self.tokens[index, :longest].tolist(), self.logprobs[index, :longest].tolist()
-        inside = torch.arange(self.max_new_tokens, device=self.base.device) < self.count[index, None]
+        inside = torch.arange(self.max_new_tokens, device=self.base.device) < self.count[index, None]  # (done, tokens)
         entropies = torch.where(inside, self.entropy[index], 0.0).sum(dim=1).tolist()
         ended = self.ended[index].tolist()
         for i, row in enumerate(done):
@@ -246,7 +249,7 @@ class Decoding:
         rows = [i for i, job in enumerate(self.row_job) if job is not None]
         places = [i for i, job in enumerate(self.jobs) if job is not None]
         device = self.base.device
-        index = torch.tensor(rows, device=device)
+        index = torch.tensor(rows, device=device)  # (n,), the rows that stay
         kept_places = None if len(places) == len(self.jobs) else torch.tensor(places, device=device)
         self.cache.keep(kept_places, index)
         names = ("alive", "count", "prompt_len", "last", "ended", "entropy", "tokens", "logprobs", "noise")
@@ -315,13 +318,13 @@ class Decoding:
     def next_noise(self, rows: Tensor | None) -> Tensor:
         """The uniform numbers (n,) for the next token of ``rows`` (None: all)."""
         noise, count = (self.noise, self.count) if rows is None else (self.noise[rows], self.count[rows])
-        return noise.gather(1, count.clamp(max=self.max_new_tokens - 1)[:, None])[:, 0]
+        return noise.gather(1, count.clamp(max=self.max_new_tokens - 1)[:, None])[:, 0]  # (n,)
 
     def append(self, rows: Tensor | None, tokens: Tensor, logprobs: Tensor, entropy: Tensor, is_end: Tensor) -> None:
         """Write one drawn token for each of ``rows`` (None: all) that is still being written."""
         if rows is None:
             rows = torch.arange(self.num_rows, device=tokens.device)
-        alive, count = self.alive[rows], self.count[rows]
+        alive, count = self.alive[rows], self.count[rows]  # (n,), as all below
         at = count.clamp(max=self.max_new_tokens - 1)
         self.tokens[rows, at] = torch.where(alive, tokens, self.tokens[rows, at])
         self.logprobs[rows, at] = torch.where(alive, logprobs, self.logprobs[rows, at])
@@ -338,10 +341,10 @@ class Decoding:
 
     def _reading(self) -> Reading:
         heads, device = self.cache.kv_heads, self.base.device
-        inside = torch.arange(self.own_tokens, device=device) < self.count[:, None]
+        inside = torch.arange(self.own_tokens, device=device) < self.count[:, None]  # (rows, own length)
         own_bias = torch.zeros(inside.shape, device=device).masked_fill_(~inside, -torch.inf)[:, None, None]
-        block = torch.arange(self.num_rows * heads, device=device) * self.own_tokens
-        place = block + (self.count - 1).clamp(min=0).repeat_interleave(heads)
+        block = torch.arange(self.num_rows * heads, device=device) * self.own_tokens  # (rows * kv heads,)
+        place = block + (self.count - 1).clamp(min=0).repeat_interleave(heads)  # (rows * kv heads,)
         return Reading(self._grouped, self._ungrouped, self._group_size, self._prompt_bias, own_bias, place)
 
     def _regroup(self) -> None:
@@ -355,7 +358,7 @@ class Decoding:
         longest = rounded(max(len(job.prompt) if job else 1 for job in self.jobs))
         if 4 * longest < 3 * self.cache.prompt_tokens:
             self.cache.cut_prompts(longest)
-        outside = torch.arange(self.cache.prompt_tokens, device=device) >= lengths[:, None]
+        outside = torch.arange(self.cache.prompt_tokens, device=device) >= lengths[:, None]  # (places, prompt length)
         self._prompt_bias = torch.zeros(outside.shape, device=device).masked_fill_(outside, -torch.inf)[:, None, None]
         size = self._group_size = max(1, *(len(rows) for rows in rows_of))
         if places * size == self.num_rows and all(

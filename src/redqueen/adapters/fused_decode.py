@@ -97,7 +97,7 @@ class FusedDecoder:
         head_norm = None
         if hasattr(attention, "q_norm"):
             kv_heads = int(self.base.model.config.num_key_value_heads)
-            of_q, of_k = _weight(attention.q_norm), _weight(attention.k_norm)
+            of_q, of_k = _weight(attention.q_norm), _weight(attention.k_norm)  # (head_dim,) each
             head_norm = torch.cat([of_q.expand(self.heads, -1), of_k.expand(kv_heads, -1)])
         return Layer(
             input_norm=_weight(layer.input_layernorm),
@@ -128,8 +128,8 @@ class FusedDecoder:
         self, tokens: Tensor, positions: Tensor, cache: PrefixCache, layout: Layout, deltas: list[list[Deltas | None]]
     ) -> Tensor:
         """Run one token of every row, ``tokens`` and ``positions`` (rows,); return hidden states (rows, width) fp32."""
-        x = F.embedding(tokens, self.embedding)
-        cos, sin = self._turns(x, positions)
+        x = F.embedding(tokens, self.embedding)  # (rows, width)
+        cos, sin = self._turns(x, positions)  # (rows, 1, head_dim)
         for i, layer in enumerate(self.layers):
             x = self._layer(i, layer, x, cos, sin, cache, layout, deltas[i])
         return F.rms_norm(x, x.shape[-1:], self.norm, self.eps)
@@ -140,13 +140,13 @@ class FusedDecoder:
         Kinds of rotary embedding whose angles depend on how long the text is are asked anew each time.
         """
         if getattr(self.rotary, "rope_type", "default") != "default":
-            cos, sin = self.rotary(x[:, None], positions[:, None])
+            cos, sin = self.rotary(x[:, None], positions[:, None])  # (rows, 1, head_dim)
             return cos, sin
         longest, table = int(positions.max()) + 1, self._table  # read once: another lane may set it meanwhile
         if len(table[0]) < longest:
             size = min(self.base.max_positions, max(256, 2 * longest))
-            cos, sin = self.rotary(x[:, None], torch.arange(size, device=x.device)[None])
-            self._table = table = (cos[0, :, None].clone(), sin[0, :, None].clone())
+            cos, sin = self.rotary(x[:, None], torch.arange(size, device=x.device)[None])  # (1, size, head_dim)
+            self._table = table = (cos[0, :, None].clone(), sin[0, :, None].clone())  # (size, 1, head_dim)
         cos, sin = table
         return cos.index_select(0, positions), sin.index_select(0, positions)
 
@@ -162,22 +162,24 @@ class FusedDecoder:
         deltas: list[Deltas | None],
     ) -> Tensor:
         dtype, rows = self.base.compute_dtype, x.shape[0]
-        normed = F.rms_norm(x, x.shape[-1:], layer.input_norm, self.eps).to(dtype)
+        normed = F.rms_norm(x, x.shape[-1:], layer.input_norm, self.eps).to(dtype)  # (rows, width)
+        # (rows, heads + 2 * kv heads, head_dim)
         qkv = self._project(layer.qkv, normed, layout, deltas[0]).view(rows, -1, cache.head_dim)
+        # q_and_k (rows, heads + kv heads, head_dim), v (rows, kv heads, head_dim)
         q_and_k, v = qkv[:, : self.heads + cache.kv_heads].float(), qkv[:, self.heads + cache.kv_heads :]
         if layer.head_norm is not None:
             q_and_k = F.rms_norm(q_and_k, (cache.head_dim,), None, self.eps) * layer.head_norm
-        first, second = q_and_k.chunk(2, dim=-1)
+        first, second = q_and_k.chunk(2, dim=-1)  # (rows, heads + kv heads, head_dim / 2)
         q_and_k = (q_and_k * cos).addcmul_(torch.cat((-second, first), dim=-1), sin).to(dtype)
-        cache.store(q_and_k[:, self.heads :], v, i)
-        mixed = cache.attend(i, q_and_k[:, : self.heads], cache.head_dim**-0.5)
-        x = x + self._project(layer.output, mixed, layout, deltas[1])
+        cache.store(q_and_k[:, self.heads :], v, i)  # without a dimension for the length, which is 1
+        mixed = cache.attend(i, q_and_k[:, : self.heads], cache.head_dim**-0.5)  # (rows, heads * head_dim)
+        x = x + self._project(layer.output, mixed, layout, deltas[1])  # (rows, width)
         normed = F.rms_norm(x, x.shape[-1:], layer.mlp_norm, self.eps).to(dtype)
-        gate, up = self._project(layer.gate_up, normed, layout, deltas[2]).chunk(2, dim=-1)
+        gate, up = self._project(layer.gate_up, normed, layout, deltas[2]).chunk(2, dim=-1)  # (rows, hidden width) each
         return x + self._project(layer.down, F.silu(gate).mul_(up), layout, deltas[3])
 
     def _project(self, projection: Projection, x: Tensor, layout: Layout, deltas: Deltas | None) -> Tensor:
-        y = F.linear(x, projection.weight, projection.bias)
+        y = F.linear(x, projection.weight, projection.bias)  # (rows, out of all)
         if deltas is None:
             return y
         return apply_delta(x, y, layout, deltas.a, deltas.b, self.bank.scale)
@@ -192,12 +194,12 @@ def _side_by_side(projection: Projection, index: dict[str, int], route: Route) -
     adapted = [name for name in projection.names if name in index]
     if not adapted:
         return None
-    a = torch.cat([route.a[index[name]] for name in adapted], dim=1)
-    b = a.new_zeros(a.shape[0], sum(projection.widths), a.shape[1])
+    a = torch.cat([route.a[index[name]] for name in adapted], dim=1)  # (active, ranks, in)
+    b = a.new_zeros(a.shape[0], sum(projection.widths), a.shape[1])  # (active, outs, ranks)
     row = column = 0
     for name, width in zip(projection.names, projection.widths, strict=True):
         if name in index:
-            own = route.b[index[name]]
+            own = route.b[index[name]]  # (active, out, rank)
             b[:, row : row + width, column : column + own.shape[2]] = own
             column += own.shape[2]
         row += width

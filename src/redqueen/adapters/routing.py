@@ -80,12 +80,12 @@ class Layout:
     def into_blocks(self, x: Tensor) -> Tensor:
         """(rows, length, width) -> (num_blocks, rows a block * length, width)."""
         if self.gather is not None:
-            x = x.index_select(0, self.gather)
-        return x.reshape(self.num_blocks, -1, x.shape[-1])
+            x = x.index_select(0, self.gather)  # (num_blocks * rows a block, length, width)
+        return x.reshape(self.num_blocks, -1, x.shape[-1])  # (num_blocks, rows a block * length, width)
 
     def out_of_blocks(self, y: Tensor, length: int) -> Tensor:
         """The inverse of ``into_blocks``, with padding dropped."""
-        y = y.reshape(-1, length, y.shape[-1])
+        y = y.reshape(-1, length, y.shape[-1])  # (num_blocks * rows a block, length, width)
         return y if self.scatter is None else y.index_select(0, self.scatter)
 
 
@@ -94,20 +94,21 @@ def lay_out(row_slots: Sequence[int], tokens_per_row: int, device: torch.device)
 
     Padding repeats a row of the same member, so that nothing of one member ever enters another's products.
     """
-    rows = np.asarray(row_slots, dtype=np.int64)
+    rows = np.asarray(row_slots, dtype=np.int64)  # (rows,)
+    # slots, counts (active,); member (rows,): the index in ``slots`` of each row's member
     slots, member, counts = np.unique(rows, return_inverse=True, return_counts=True)
-    order = np.argsort(member, kind="stable")
+    order = np.argsort(member, kind="stable")  # (rows,): rows sorted by member
     is_sorted = bool((order == np.arange(len(rows))).all())
     width = _best_width(counts, tokens_per_row, is_sorted)
-    blocks_of = -(-counts // width)
+    blocks_of = -(-counts // width)  # (active,): blocks of each member
     num_blocks = int(blocks_of.sum())
-    block_member = np.repeat(np.arange(len(slots)), blocks_of)
-    first_place = np.concatenate([[0], np.cumsum(blocks_of)[:-1]]) * width
-    rank_in_member = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    scatter = np.empty(len(rows), dtype=np.int64)
+    block_member = np.repeat(np.arange(len(slots)), blocks_of)  # (num_blocks,)
+    first_place = np.concatenate([[0], np.cumsum(blocks_of)[:-1]]) * width  # (active,)
+    rank_in_member = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)  # (rows,), in sorted order
+    scatter = np.empty(len(rows), dtype=np.int64)  # (rows,): the place of each row in the blocks
     scatter[order] = first_place[member[order]] + rank_in_member
     first_row = order[np.cumsum(counts) - counts]
-    gather = np.repeat(first_row[block_member], width)
+    gather = np.repeat(first_row[block_member], width)  # (num_blocks * width,): the row at each place
     gather[scatter] = np.arange(len(rows))
     in_place = len(gather) == len(rows) and bool((scatter == np.arange(len(rows))).all())
 

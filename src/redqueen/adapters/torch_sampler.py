@@ -163,22 +163,23 @@ class TorchSampler:
                 (self._read_sharing, [job for job in batch if job.num_shared]),
             ):
                 if some:
-                    logits = self.base.logits(read(decoding, some))
+                    logits = self.base.logits(read(decoding, some))  # (jobs, vocabulary) fp32
                     rows = torch.tensor([row for job in some for row in job.rows], device=self.base.device)
+                    # (rows of these jobs,): the job of each row
                     source = torch.tensor([i for i, job in enumerate(some) for _ in job.rows], device=self.base.device)
                     self._append(decoding, logits[source], rows)
 
     def _read_apart(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
         """Run whole prompts; return the hidden state of the last token of each (jobs, width)."""
         length = max(len(job.prompt) for job in jobs)
-        tokens = torch.full((len(jobs), length), self.pad_id, dtype=torch.int64)
+        tokens = torch.full((len(jobs), length), self.pad_id, dtype=torch.int64)  # (jobs, length)
         for i, job in enumerate(jobs):
             tokens[i, : len(job.prompt)] = torch.tensor(job.prompt)
         places = torch.tensor([job.place for job in jobs], device=self.base.device)
-        last = torch.tensor([len(job.prompt) - 1 for job in jobs], device=self.base.device)
+        last = torch.tensor([len(job.prompt) - 1 for job in jobs], device=self.base.device)  # (jobs,)
         route = self.bank.route([job.slot for job in jobs], tokens_per_row=length)
         with self.bank.routed(route), self.base.autocast():
-            hidden = decoding.read_prompts(tokens.to(self.base.device), places)
+            hidden = decoding.read_prompts(tokens.to(self.base.device), places)  # (jobs, length, width)
         return hidden[torch.arange(len(jobs), device=self.base.device), last]
 
     def _read_sharing(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
@@ -190,12 +191,12 @@ class TorchSampler:
             self.pad_id,
             self.base.compute_dtype,
         )
-        last = torch.tensor([int(packed.sources[i, len(job.prompt) - 1]) for i, job in enumerate(jobs)])
+        last = torch.tensor([int(packed.sources[i, len(job.prompt) - 1]) for i, job in enumerate(jobs)])  # (jobs,)
         places = torch.tensor([job.place for job in jobs], device=self.base.device)
         route = self.bank.route(packed.owners, tokens_per_row=ROW_TOKENS)
         with self.bank.routed(route), self.base.autocast():
-            hidden = decoding.read_packed(packed.to(self.base.device), places)
-        return hidden.reshape(-1, hidden.shape[-1])[last.to(self.base.device)]
+            hidden = decoding.read_packed(packed.to(self.base.device), places)  # (rows, row length, width)
+        return hidden.reshape(-1, hidden.shape[-1])[last.to(self.base.device)]  # (jobs, width)
 
     def _route_step(self, decoding: Decoding, last: StepRoute | None) -> StepRoute:
         route = self.bank.route(decoding.row_slots, like=last.route if last else None)
@@ -205,19 +206,21 @@ class TorchSampler:
 
     def _decode_one(self, decoding: Decoding, route: StepRoute) -> None:
         """Write one token in every row; the device waits for nothing from the host."""
-        tokens, positions = decoding.next_inputs()
+        tokens, positions = decoding.next_inputs()  # (rows,) each
         if self.fused and route.deltas:
+            # (rows, width)
             hidden = self.fused.step(tokens, positions, decoding.cache, route.route.layout, route.deltas)
         else:
             with self.bank.routed(route.route), self.base.autocast():
-                hidden = self.base.hidden(tokens[:, None], positions[:, None], decoding.cache)[:, 0]
+                hidden = self.base.hidden(tokens[:, None], positions[:, None], decoding.cache)[:, 0]  # (rows, width)
         self._append(decoding, self.base.logits(hidden), None)
 
     def _append(self, decoding: Decoding, logits: Tensor, rows: Tensor | None) -> None:
-        noise = decoding.next_noise(rows)
+        noise = decoding.next_noise(rows)  # (n,), n = len(rows), or all rows where it is None
         if self.tempered:
+            # (n, vocabulary)
             logits = logits / (decoding.temperature if rows is None else decoding.temperature[rows])[:, None]
-        tokens, logprobs, entropy = draw(logits, noise, self.temperature)
+        tokens, logprobs, entropy = draw(logits, noise, self.temperature)  # (n,) each
         decoding.append(rows, tokens, logprobs, entropy, (tokens[:, None] == self.end_tokens).any(dim=1))
 
     def _jobs(self, requests: Sequence[Request]) -> list[Job]:

@@ -100,7 +100,7 @@ def plan_tree(runs: Sequence[Run], num_rows: int, row_tokens: int, dtype: torch.
         buckets.append(bucket)
         queries.append(own.ravel())
         keys.append(seen.ravel())
-    rows = output_index.reshape(num_rows, row_tokens)
+    rows = output_index.reshape(num_rows, row_tokens)  # (rows, row length)
     # Padding at a row's end takes the output of the row's first token, which is the same member's: a broken member
     # then spoils no other, not even with zero gradients times NaN.
     rows = np.where(rows >= 0, rows, rows[:, :1])
@@ -120,13 +120,16 @@ def tree_attention(query: Tensor, key: Tensor, value: Tensor, plan: TreePlan, sc
     rows, heads, length, dim = query.shape
     dtype, kv_heads = value.dtype, key.shape[1]
     with torch.autocast(query.device.type, enabled=False):
+        # One line for each token: flat_q (rows * length, heads * dim), flat_kv (rows * length, 2 * kv heads * dim)
         flat_q = (query * scale).to(dtype).transpose(1, 2).reshape(rows * length, heads * dim)
         flat_kv = torch.cat((key.to(dtype), value), dim=1).transpose(1, 2).reshape(rows * length, 2 * kv_heads * dim)
+        # all_q (queries of all buckets, heads * dim), all_kv (keys of all buckets, 2 * kv heads * dim)
         all_q, all_kv = F.embedding(plan.queries, flat_q), F.embedding(plan.keys, flat_kv)
         parts_q = all_q.split([b.num_runs * b.num_queries for b in plan.buckets])
         parts_kv = all_kv.split([b.num_runs * b.num_keys for b in plan.buckets])
+        # Each (runs * queries, heads * dim) of its bucket
         outputs = [_attend(b, q, kv, kv_heads, dim) for b, q, kv in zip(plan.buckets, parts_q, parts_kv, strict=True)]
-        out = F.embedding(plan.output_index, torch.cat(outputs))
+        out = F.embedding(plan.output_index, torch.cat(outputs))  # (rows, length, heads * dim)
     return out.view(rows, length, heads, dim).to(query.dtype)
 
 
@@ -134,18 +137,23 @@ def _attend(bucket: Bucket, q: Tensor, kv: Tensor, kv_heads: int, dim: int) -> T
     """Attend within one bucket: ``q`` (runs * queries, heads * dim), already scaled; the output is like it."""
     n, num_q, num_k = bucket.num_runs, bucket.num_queries, bucket.num_keys
     # Query heads that share a key head become further queries of it: no copies of keys.
-    q = q.view(n, num_q, kv_heads, -1, dim).permute(0, 2, 3, 1, 4)
-    shared = q.shape[2]
-    q = q.reshape(n * kv_heads, shared * num_q, dim)
+    q = q.view(n, num_q, kv_heads, -1, dim).permute(0, 2, 3, 1, 4)  # (runs, kv heads, shared, queries, dim)
+    shared = q.shape[2]  # query heads that share one key-value head
+    q = q.reshape(n * kv_heads, shared * num_q, dim)  # (runs * kv heads, shared * queries, dim)
+    # k, v (runs * kv heads, keys, dim)
     k, v = kv.view(n, num_k, 2, kv_heads, dim).permute(2, 0, 3, 1, 4).reshape(2, n * kv_heads, num_k, dim).unbind()
     if q.device.type == "cpu" and n * kv_heads * shared * num_q * num_k <= MOST_SCORES:
         # Twice as fast as the fused kernel, which is made for long sequences.
+        # (runs, kv heads, shared, queries, keys)
         scores = torch.bmm(q, k.transpose(1, 2)).view(n, kv_heads, shared, num_q, num_k).add_(bucket.bias)
+        # (runs * kv heads, shared * queries, dim)
         out = torch.bmm(torch.softmax(scores, dim=-1).view(n * kv_heads, shared * num_q, num_k), v)
     else:
+        # (runs, 1, shared * queries, keys)
         bias = bucket.bias.expand(n, 1, shared, num_q, num_k).reshape(n, 1, shared * num_q, num_k)
-        q, k, v = (t.view(n, kv_heads, -1, dim) for t in (q, k, v))
+        q, k, v = (t.view(n, kv_heads, -1, dim) for t in (q, k, v))  # (runs, kv heads, shared * queries or keys, dim)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=1.0)
+    # (runs * queries, heads * dim)
     return out.view(n, kv_heads, shared, num_q, dim).permute(0, 3, 1, 2, 4).reshape(n * num_q, -1)
 
 
@@ -169,25 +177,26 @@ def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
 
 def _bucket(runs: list[Run], dtype: torch.dtype) -> tuple[Bucket, NDArray[np.int64], NDArray[np.int64]]:
     """Return the bucket of similar ``runs`` with the positions of its queries and of its keys, (runs, tokens) each."""
-    starts = np.array([run.start for run in runs])[:, None]
+    starts = np.array([run.start for run in runs])[:, None]  # (runs, 1)
     lengths = np.array([run.length for run in runs])[:, None]
     num_queries = int(lengths.max())
     steps = np.arange(num_queries)[None]
-    queries = starts + np.where(steps < lengths, steps, 0)
-    own = np.tril(np.ones((num_queries, num_queries), dtype=bool))[None]
+    queries = starts + np.where(steps < lengths, steps, 0)  # (runs, queries)
+    own = np.tril(np.ones((num_queries, num_queries), dtype=bool))[None]  # (1, queries, queries): causal
     if runs[0].before is None:  # padding comes last, where no token looks
         return _with_bias(len(runs), own, dtype), queries, queries
     before = [run.places_before() for run in runs]
+    # is_before, places_before (runs, longest before): a run with fewer tokens before it repeats its first one
     is_before = np.arange(max(len(places) for places in before)) < np.array([len(places) for places in before])[:, None]
     places_before = np.repeat(np.array([places[0] for places in before])[:, None], is_before.shape[1], axis=1)
     places_before[is_before] = np.concatenate(before)
-    keys = np.concatenate([places_before, queries], axis=1)
-    see_before = np.repeat(is_before[:, None, :], num_queries, axis=1)
-    seen = np.concatenate([see_before, np.repeat(own, len(runs), axis=0)], axis=2)
+    keys = np.concatenate([places_before, queries], axis=1)  # (runs, longest before + queries)
+    see_before = np.repeat(is_before[:, None, :], num_queries, axis=1)  # (runs, queries, longest before)
+    seen = np.concatenate([see_before, np.repeat(own, len(runs), axis=0)], axis=2)  # (runs, queries, keys)
     return _with_bias(len(runs), seen, dtype), queries, keys
 
 
 def _with_bias(num_runs: int, seen: NDArray[np.bool_], dtype: torch.dtype) -> Bucket:
-    mask = torch.from_numpy(seen)[:, None, None]
+    mask = torch.from_numpy(seen)[:, None, None]  # (runs or 1, 1, 1, queries, keys)
     bias = torch.zeros(mask.shape, dtype=dtype).masked_fill_(~mask, -torch.inf)
     return Bucket(num_runs, seen.shape[1], seen.shape[2], bias)

@@ -85,16 +85,16 @@ class Batch:
     the member's tokens) are fp32.
     """
 
-    tokens: Tensor
-    positions: Tensor
+    tokens: Tensor  # (rows, length) int64
+    positions: Tensor  # (rows, length) int64
     tree: TreePlan
     owners: list[int]
-    source: Tensor
-    target: Tensor
-    slot: Tensor
-    advantages: Tensor
-    old_logprobs: Tensor
-    weights: Tensor
+    source: Tensor  # (n,) int64, in 0 .. rows * length - 1
+    target: Tensor  # (n,) int64
+    slot: Tensor  # (n,) int64
+    advantages: Tensor  # (n,) fp32
+    old_logprobs: Tensor  # (n,) fp32, nats
+    weights: Tensor  # (n,) fp32
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch with every tensor on ``device``."""
@@ -139,13 +139,14 @@ def dealt(members: Sequence[MemberData], num_parts: int) -> list[list[MemberData
     """
     if num_parts == 1:
         return [list(members)]
+    # Tokens to run of each rollout; a rollout without an advantage is not run, its prompt neither
     costs = [[run + len(r.prompt) if (run := _tokens_to_run(r)) else 0 for r in m.rollouts] for m in members]
     total, before = max(1, sum(sum(own) for own in costs)), 0
     parts: list[list[MemberData]] = [[] for _ in range(num_parts)]
     for member, own in zip(members, costs, strict=True):
         of_part: dict[int, list[Rollout]] = {}
         for rollout, cost in zip(member.rollouts, own, strict=True):
-            middle = min(before + cost // 2, total - 1)
+            middle = min(before + cost // 2, total - 1)  # a rollout goes to the part in which its middle token lies
             of_part.setdefault(middle * num_parts // total, []).append(rollout)
             before += cost
         for part, rollouts in of_part.items():
@@ -173,6 +174,7 @@ def batches_of(
     size = 0
     for member in members:
         for piece in pieces_of(member, micro_batch_tokens):
+            # Tokens that this micro-batch runs anyway, for the piece before
             known = piece.num_shared if waiting and piece.follows(waiting[-1]) else 0
             if waiting and size + piece.num_tokens - known > micro_batch_tokens:
                 yield _lay_out(waiting, pad_id, dtype)
@@ -189,6 +191,7 @@ def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
     A completion with advantage 0 is left out (it still counts in the mean): its policy gradient is exactly zero, and
     the KL penalty is weighed only on tokens that are learned from. So is one without tokens.
     """
+    # [(indices of rollouts, shared tokens)]
     alike = group_by_beginning([rollout.prompt for rollout in member.rollouts])
     for rollout, shared in ((member.rollouts[i], num) for group, num in alike for i in group):
         current: list[Branch] = []
@@ -208,7 +211,7 @@ def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
 def _lay_out(pieces: Sequence[Piece], pad_id: int, dtype: torch.dtype) -> Batch:
     """Put pieces of one member after the other in a stream, each member's stream filled up to whole rows."""
     rows = TokenRows(pad_id)
-    source: list[int] = []
+    source: list[int] = []  # for each completion token, where the token before it lies
     branches: list[Branch] = []
     slots: list[int] = []
     shared: Run | None = None
@@ -218,17 +221,19 @@ def _lay_out(pieces: Sequence[Piece], pad_id: int, dtype: torch.dtype) -> Batch:
         prompt = rows.add(piece.prompt[piece.num_shared :], shared)
         for branch in piece.branches:
             run = rows.add(branch.tokens, prompt)
+            # The last token of the prompt predicts the first of the completion, which predicts the second, and so on
             source += [prompt.start + prompt.length - 1, *range(run.start, run.start + run.length - 1)]
             branches.append(branch)
             slots += [piece.slot] * run.length
         if i + 1 == len(pieces) or pieces[i + 1].slot != piece.slot:
             rows.end_member(piece.slot)
-    tokens, positions, tree = rows.laid_out(dtype)
+    tokens, positions, tree = rows.laid_out(dtype)  # (rows, row length) each
     return Batch(
         tokens=tokens,
         positions=positions,
         tree=tree,
         owners=rows.owners,
+        # The rest is flat: (n,), one entry for each completion token
         source=torch.tensor(source),
         target=torch.tensor([t for b in branches for t in b.tokens]),
         slot=torch.tensor(slots),

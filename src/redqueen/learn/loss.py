@@ -35,7 +35,7 @@ def clipped_surrogate(
     All inputs are (n,): log-probabilities in nats, ``clip`` > 0. With ``old_logprobs = new_logprobs.detach()`` the
     ratio is 1 and the gradient is that of REINFORCE, -A grad log-prob.
     """
-    ratio = torch.exp(new_logprobs - old_logprobs)
+    ratio = torch.exp(new_logprobs - old_logprobs)  # (n,)
     free = ratio * advantages
     held = ratio.clamp(1.0 - clip, 1.0 + clip) * advantages
     return -torch.minimum(free, held), held < free
@@ -55,7 +55,7 @@ def add_by_member(sums: Tensor, member_of: Tensor, values: Tensor) -> None:
         sums.index_add_(0, member_of, values)
     else:
         members = torch.arange(len(sums), device=sums.device)
-        sums += torch.where(member_of == members[:, None], values, 0.0).sum(dim=1)
+        sums += torch.where(member_of == members[:, None], values, 0.0).sum(dim=1)  # (members, n) -> (members,)
 
 
 def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
@@ -75,18 +75,18 @@ class _Drawn(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, drawn: Tensor, temperature: float | Tensor) -> Tensor:
         one = not isinstance(temperature, Tensor) and temperature == 1.0
-        scaled = logits if one else logits / temperature
-        likeliest, place = scaled.max(dim=-1, keepdim=True)
-        probabilities = torch.softmax(scaled, dim=-1)
+        scaled = logits if one else logits / temperature  # (n, vocabulary)
+        likeliest, place = scaled.max(dim=-1, keepdim=True)  # (n, 1) each
+        probabilities = torch.softmax(scaled, dim=-1)  # (n, vocabulary)
         # Of the likeliest token p is never small, so that its logarithm is exact where that of the drawn may not be.
-        log_sum = likeliest - probabilities.gather(1, place).log()
+        log_sum = likeliest - probabilities.gather(1, place).log()  # (n, 1)
         ctx.probabilities, ctx.drawn, ctx.temperature = probabilities, drawn, temperature
-        return (scaled.gather(1, drawn) - log_sum)[:, 0]
+        return (scaled.gather(1, drawn) - log_sum)[:, 0]  # (n,)
 
     @staticmethod
     def backward(ctx: Any, *signals: Tensor) -> tuple[Tensor, None, None]:
-        signal = signals[0][:, None] / ctx.temperature
-        gradient, ctx.probabilities = ctx.probabilities.mul_(-signal), None
+        signal = signals[0][:, None] / ctx.temperature  # (n, 1)
+        gradient, ctx.probabilities = ctx.probabilities.mul_(-signal), None  # (n, vocabulary)
         return gradient.scatter_add_(1, ctx.drawn, signal), None, None
 
 
@@ -95,6 +95,7 @@ class MismatchSums:
 
     def __init__(self, num_members: int, cap: float, device: torch.device) -> None:
         self.cap = cap
+        # Rows: number of tokens, sum of |d|, sum of exp(d) - 1 - d, number of truncated weights
         self.sums = torch.zeros(4, num_members, dtype=torch.float64, device=device)
         self.largest = torch.zeros(num_members, dtype=torch.float64, device=device)
 

@@ -123,8 +123,8 @@ class TorchLearner:
 
     def _update_wave(self, members: list[MemberData]) -> list[UpdateStats]:
         gradients, sums = self.gradients(members)
-        norms = torch.linalg.vector_norm(gradients, dim=1).tolist()
-        losses, clipped, strayed = sums.tolist()
+        norms = torch.linalg.vector_norm(gradients, dim=1).tolist()  # (n,), of gradients (n, parameters)
+        losses, clipped, strayed = sums.tolist()  # (n,) each
         stats, stepped = [], []
         for i, member in enumerate(members):
             ok = math.isfinite(norms[i]) and math.isfinite(losses[i])
@@ -174,7 +174,7 @@ class TorchLearner:
             torch.zeros(3, len(place), device=device),
             None if cap is None else MismatchSums(len(place), cap, device),
         )
-        place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)
+        place_of = torch.zeros(self.bank.num_members, dtype=torch.int64)  # (members,): slot -> row of the totals
         place_of[list(place)] = torch.tensor(list(place.values()))
         place_of = place_of.to(device)
         learned, total = 0, sum(member.num_run for member in members)
@@ -182,10 +182,11 @@ class TorchLearner:
         for batch in batches_of(members, size, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
             held = any(slot not in self.tunings or not self.tunings[slot].supervised for slot in batch.owners)
-            reference = self._reference_hidden(batch) if self.config.kl_weight and held else None
+            reference = self._reference_hidden(batch) if self.config.kl_weight and held else None  # (n, width)
             route = self.bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
             with self.bank.routed(route), self.base.autocast():
-                predicting = self._predicting(batch)
+                predicting = self._predicting(batch)  # (n, width), n = completion tokens of the batch
+                # d loss / d predicting (n, width)
                 signal = self._hidden_gradient(predicting.detach(), reference, batch, place_of[batch.slot], totals)
                 with deterministic_kernels(device):
                     predicting.backward(signal)
@@ -200,8 +201,8 @@ class TorchLearner:
 
     def _predicting(self, batch: Batch) -> Tensor:
         """Return the hidden states (n, width) that predict the batch's completion tokens, as it is routed now."""
-        hidden = self.base.hidden(batch.tokens, batch.positions, tree=batch.tree)
-        return hidden.reshape(-1, hidden.shape[-1])[batch.source]
+        hidden = self.base.hidden(batch.tokens, batch.positions, tree=batch.tree)  # (rows, length, width)
+        return hidden.reshape(-1, hidden.shape[-1])[batch.source]  # (n, width)
 
     @torch.no_grad()
     def _reference_hidden(self, batch: Batch) -> Tensor:
@@ -214,20 +215,21 @@ class TorchLearner:
         self, hidden: Tensor, reference: Tensor | None, batch: Batch, member_of: Tensor, totals: Totals
     ) -> Tensor:
         """Return d loss / d ``hidden`` (n, width) chunk by chunk, so that few logits exist; add up the statistics."""
-        gradient = torch.empty_like(hidden)
-        factors = self._by_token(batch, {s: t.temperature for s, t in self.tunings.items()}, 1.0)
+        gradient = torch.empty_like(hidden)  # (n, width)
+        factors = self._by_token(batch, {s: t.temperature for s, t in self.tunings.items()}, 1.0)  # (n,) or None
         supervised = self._by_token(batch, {s: float(t.supervised) for s, t in self.tunings.items()}, 0.0)
         for chunk in _chunks(len(hidden), self.logit_chunk_tokens):
-            leaf = hidden[chunk].requires_grad_()
+            leaf = hidden[chunk].requires_grad_()  # (chunk, width)
+            # a number or (chunk, 1)
             heat = self.temperature if factors is None else self.temperature * factors[chunk, None]
-            logits = self.base.logits(leaf)
+            logits = self.base.logits(leaf)  # (chunk, vocabulary) fp32
             if reference is None:
-                new = drawn_logprobs(logits, batch.target[chunk], heat)
+                new = drawn_logprobs(logits, batch.target[chunk], heat)  # (chunk,)
             else:
-                log_p = torch.log_softmax(logits / heat, dim=-1)
+                log_p = torch.log_softmax(logits / heat, dim=-1)  # (chunk, vocabulary)
                 new = log_p.gather(1, batch.target[chunk, None])[:, 0]
             old = new.detach() if self.config.old_logprobs == "recompute" else batch.old_logprobs[chunk]
-            token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)
+            token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)  # (chunk,) each
             if totals.mismatch is not None:
                 log_ratios = new.detach() - batch.old_logprobs[chunk]
                 totals.mismatch.add(log_ratios, member_of[chunk])
@@ -236,13 +238,13 @@ class TorchLearner:
             if supervised is not None:
                 token_loss = torch.where(supervised[chunk] > 0, -batch.advantages[chunk] * new, token_loss)
             if reference is not None:
-                log_q = torch.log_softmax(self.base.logits(reference[chunk]) / heat, dim=-1)
-                strayed = divergence(log_p, log_q)
+                log_q = torch.log_softmax(self.base.logits(reference[chunk]) / heat, dim=-1)  # (chunk, vocabulary)
+                strayed = divergence(log_p, log_q)  # (chunk,)
                 if supervised is not None:  # text to be learned is what it shall stray by
                     strayed = strayed * (1.0 - supervised[chunk])
                 token_loss = token_loss + self.config.kl_weight * strayed
                 add_by_member(totals.sums[2], member_of[chunk], strayed.detach())
-            weighted = token_loss * batch.weights[chunk]
+            weighted = token_loss * batch.weights[chunk]  # (chunk,); a member's tokens sum to its mean loss
             (gradient[chunk],) = torch.autograd.grad(weighted.sum(), leaf)
             add_by_member(totals.sums[0], member_of[chunk], weighted.detach())
             add_by_member(totals.sums[1], member_of[chunk], held.float())
@@ -252,7 +254,7 @@ class TorchLearner:
         """Return a number of each token's member (n,), or None where all have the usual one."""
         if all(value == usual for value in by_slot.values()):
             return None
-        values = torch.full((self.bank.num_members,), usual)
+        values = torch.full((self.bank.num_members,), usual)  # (members,)
         for slot, value in by_slot.items():
             values[slot] = value
         return values.to(self.base.device)[batch.slot]  # filled on the host: no wait for a device
