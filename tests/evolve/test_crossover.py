@@ -7,9 +7,8 @@ import torch
 from small_adapters import SHAPES, adapter, dense
 
 from redqueen.adapters.genotype import Genotype, distance, norm
-from redqueen.evolve.crossover import DareConstants, _drop_by_rank, _elected_mean, _trimmed, dare_wide, slerp_weights
+from redqueen.evolve.crossover import DareConstants, _drop_by_rank, _elected_mean, _trimmed, dare_dense, slerp_weights
 from redqueen.evolve.operators import apply, find, tuned
-from redqueen.evolve.spectrum import output_bases, stacks
 
 NAME = "model.layers.0.mlp.up_proj"
 
@@ -37,30 +36,38 @@ def test_a_mean_of_two_adapters_is_the_best_one_of_their_rank() -> None:
 
 def test_x1_before_the_cut_has_the_parents_mean() -> None:
     one, other = adapter(0), adapter(1)
-    rng = torch.Generator().manual_seed(0)
-    ((_, stacked),) = [pair for pair in stacks([one, other]) if NAME in pair[0]]
-    num_draws = 3000
-    draws = torch.zeros(num_draws, *dense(one, NAME).shape, dtype=torch.float64)
-    for i in range(num_draws):
-        wide = dare_wide(output_bases(stacked), rng, DareConstants(drop_frac=0.7))
-        q_out = torch.cat([b[0].double() for _, b in wide.parts], dim=1) @ wide.mix_out[0]
-        q_in = torch.cat([a[0].double() for a, _ in wide.parts]).T @ wide.mix_in[0]
-        draws[i] = one.scale * q_out @ sum(wide.cores)[0] @ q_in.T
+    parents, rng = [one.factors[NAME], other.factors[NAME]], torch.Generator().manual_seed(0)
+    draws = torch.stack([dare_dense(parents, rng, DareConstants(drop_frac=0.7)) for _ in range(3000)]).double()
+    draws *= one.scale
     mean = (dense(one, NAME) + dense(other, NAME)) / 2
     # Each entry's error in standard errors: a standard normal, if the claim holds.
-    z = (draws.mean(dim=0) - mean) / (draws.std(dim=0) / math.sqrt(num_draws))
+    z = (draws.mean(dim=0) - mean) / (draws.std(dim=0) / math.sqrt(len(draws)))
     assert float(z.abs().max()) < 5
     assert float(z.square().mean()) == pytest.approx(1.0, abs=0.5)
     # And the draws do differ from their mean.
     assert float((draws[0] - mean).norm() / mean.norm()) > 0.3
 
 
-def test_x1_drops_the_stated_share() -> None:
-    ((_, stacked),) = [pair for pair in stacks([adapter(0), adapter(1)]) if NAME in pair[0]]
-    rng = torch.Generator().manual_seed(0)
-    drawn = [dare_wide(output_bases(stacked), rng, DareConstants(0.7)).parts[0][0] for _ in range(200)]
-    zeros = [float((rows == 0).float().mean()) for rows in drawn]
-    assert sum(zeros) / 200 == pytest.approx(0.7, abs=0.02)
+def test_x1_drops_the_stated_share_of_each_parent() -> None:
+    parents, rng = [adapter(seed).factors[NAME] for seed in (0, 1)], torch.Generator().manual_seed(0)
+    drawn = [dare_dense(parents, rng, DareConstants(0.7)) for _ in range(200)]
+    zeros = [float((part == 0).float().mean()) for part in drawn]
+    assert sum(zeros) / 200 == pytest.approx(0.7**2, abs=0.02)
+
+
+def test_x1_stays_near_the_parents_mean_in_a_wide_module() -> None:
+    """As for two relatives after training: a common part, singular values that fall like 1 / i."""
+    width, rank, rng = 3584, 32, torch.Generator().manual_seed(0)
+    falling = (1 / torch.arange(1, rank + 1)).sqrt()
+    common = torch.randn(rank, width, generator=rng), torch.randn(width, rank, generator=rng)
+    parents = []
+    for _ in range(2):
+        a, b = (part + 0.5 * torch.randn(part.shape, generator=rng) for part in common)
+        parents.append(Genotype({"m": (falling[:, None] * a, b * falling)}, 64.0))
+    child = crossed("X1", parents).genotype
+    mean = (dense(parents[0], "m") + dense(parents[1], "m")) / 2
+    cosine = float((dense(child, "m") * mean).sum() / dense(child, "m").norm() / mean.norm())
+    assert cosine >= 0.85
 
 
 def test_x2_takes_every_module_whole_from_one_of_the_parents() -> None:

@@ -88,7 +88,7 @@ _LIST = (
     Operator(
         "X1", "DARE", "crossover", num_parents=2,
         formula="drop entries with p, rescale by 1 / (1 - p), mean of the parents, cut to rank r",
-        ground="paper; mean from re-implementations; coordinates ours",
+        ground="paper; mean from re-implementations",
         apply=cross.dare, constants=cross.DareConstants(),
     ),
     Operator(

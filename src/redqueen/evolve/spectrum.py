@@ -100,22 +100,6 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """The output side of adapters of L layers: Q_out = [B1 B2] mix, [B1 B2] = Q_out tri, both (L, k, m).
-
-    Adapter i's left singular vectors are U_i = B_i left_i with signs fixed, and U_i^T dW_i = turn_i A_i; left and turns
-    hold (L, r, r) tensors in float64, with zeros for dead components; ``squares`` hold |dW_i|^2, (L,).
-    """
-
-    parts: tuple[Factors, ...]
-    mix: Tensor
-    tri: Tensor
-    left: tuple[Tensor, ...]
-    turns: tuple[Tensor, ...]
-    squares: tuple[Tensor, ...]
-
-
-@dataclass(frozen=True)
 class Spectrum:
     """dW = U diag(s) V^T of L layers, with U = [B1 B2] u and V = [A1; A2]^T v in coordinates of the factors.
 
@@ -137,53 +121,10 @@ def joint(parts: Sequence[Factors]) -> Joint:
     return Joint(tuple(parts), mix_out, tri_out, mix_in, tuple(t_out @ t_in.mT for t_out, t_in in blocks))
 
 
-def output_bases(parts: Sequence[Factors]) -> Outputs:
-    """Return the adapters' common output basis and each one's own left singular vectors.
-
-    They are eigenvectors of dW dW^T = B (A A^T) B^T, so the Gram matrices of the factors suffice.
-    """
-    gram = _grams([b.mT for _, b in parts])
-    mix_out, tri_out = _orthonormal(gram)
-    rank, left, turns, squares = parts[0][0].shape[1], [], [], []
-    for i, (a, b) in enumerate(parts):
-        own = slice(i * rank, (i + 1) * rank)
-        mix, tri = _orthonormal(gram[:, own, own])
-        square, vectors = torch.linalg.eigh(tri @ _grams([a]) @ tri.mT)
-        square, vectors = square.flip(-1), vectors.flip(-1)
-        u = mix @ vectors
-        sign = ((square > DEAD_FRAC**2 * square[:, :1]) * _signs([(a, b)], u))[:, None, :]
-        left.append(u * sign)
-        turns.append((vectors * sign).mT @ tri)
-        squares.append(square.clamp(min=0).sum(dim=1))
-    return Outputs(tuple(parts), mix_out, tri_out, tuple(left), tuple(turns), tuple(squares))
-
-
-def with_rows(outputs: Outputs, new_rows: Sequence[Tensor]) -> Joint:
-    """New adapters U_i rows_i in their common output basis and an input basis of their own; rows_i is (L, r, in)."""
-    mix_in, tri_in = _orthonormal(_grams(new_rows))
-    rank = new_rows[0].shape[1]
-    blocks = zip(outputs.tri.split(rank, dim=2), outputs.left, tri_in.split(rank, dim=2), strict=True)
-    cores = tuple(t_out @ u @ t_in.mT for t_out, u, t_in in blocks)
-    parts = tuple((a, b) for a, (_, b) in zip(new_rows, outputs.parts, strict=True))
-    return Joint(parts, outputs.mix, outputs.tri, mix_in, cores)
-
-
 def squares_of(core: Tensor, parent: Tensor) -> list[tuple[float, float]]:
     """|child - parent|^2 and |parent|^2 of each layer, from both cores (L, m, m) in the same orthonormal bases."""
     gaps, bases = ((part**2).sum(dim=(1, 2)).tolist() for part in (core - parent, parent))
     return list(zip(gaps, bases, strict=True))
-
-
-def squares_beside(outputs: Outputs, wide: Joint, core: Tensor) -> list[tuple[float, float]]:
-    """The same for the first of the adapters ``outputs``, whose input side the bases of the child ``wide`` leave out.
-
-    <child, parent> = tr(core^T Q_out^T dW_1 Q_in), with dW_1 = Q_out tri_1 A_1 and Q_in = [new rows]^T mix_in.
-    """
-    a, rank = outputs.parts[0][0], outputs.parts[0][0].shape[1]
-    across = torch.cat([_products(a, rows) for rows, _ in wide.parts], dim=2)
-    shadow = outputs.tri[:, :, :rank] @ across @ wide.mix_in
-    squares = zip((core**2).sum(dim=(1, 2)), (core * shadow).sum(dim=(1, 2)), outputs.squares[0], strict=True)
-    return [(max(0.0, float(own + base - 2 * crossed)), float(base)) for own, crossed, base in squares]
 
 
 def in_singular_bases(pair: Joint) -> Joint:
@@ -214,6 +155,29 @@ def cut(basis: Joint, core: Tensor, rank: int) -> tuple[Spectrum, Tensor]:
     short = rank - s.shape[1]
     pad = torch.nn.functional.pad
     return Spectrum(basis.parts, pad(u, (0, short)), pad(s, (0, short)), pad(v, (0, short))), kept
+
+
+_SPARE, _ROUNDS = 16, 3
+"""Columns beside the rank, and power iterations, of the randomised decomposition."""
+
+
+def cut_dense(dense: Tensor, rank: int, rng: torch.Generator) -> Factors:
+    """The best rank-``rank`` part of one dense dW (out, in), in the balanced writing (A (rank, in), B (out, rank)).
+
+    Dead components are zero. By a randomised range finder with power iterations, since an exact decomposition of a
+    large module takes minutes. Source: Halko, Martinsson and Tropp (2011), algorithm 4.4.
+    """
+    width = min(rank + _SPARE, *dense.shape)
+    basis = dense @ torch.randn(dense.shape[1], width, generator=rng, dtype=dense.dtype)  # (out, width)
+    for _ in range(_ROUNDS):
+        basis = torch.linalg.qr(basis).Q
+        basis = dense @ torch.linalg.qr(dense.mT @ basis).Q
+    basis = torch.linalg.qr(basis).Q
+    u, s, vh = torch.linalg.svd(basis.mT @ dense, full_matrices=False)
+    root = (s * (s > DEAD_FRAC * s[:1]))[:rank].sqrt()
+    a, b = root[:, None] * vh[:rank], basis @ u[:, :rank] * root
+    short = rank - len(root)
+    return torch.nn.functional.pad(a, (0, 0, 0, short)), torch.nn.functional.pad(b, (0, short))
 
 
 def spectrum(factors: Factors) -> Spectrum:
@@ -268,12 +232,6 @@ def revived(a: Tensor, b: Tensor, rng: torch.Generator) -> Factors:
 def _grams(parts: Sequence[Tensor]) -> Tensor:
     """The Gram matrices (L, k, k) in float64 of the k rows of all ``parts`` (L, r, n)."""
     return torch.stack([gram_of_rows([part[i] for part in parts]) for i in range(parts[0].shape[0])])
-
-
-def _products(one: Tensor, other: Tensor) -> Tensor:
-    """one other^T (L, r, r) in float64 for rows (L, r, n), by blocks as in ``gram_of_rows``."""
-    blocks = zip(one.split(2048, dim=2), other.split(2048, dim=2), strict=True)
-    return torch.stack([x.double() @ y.double().mT for x, y in blocks]).sum(dim=0)
 
 
 def _orthonormal(gram: Tensor) -> tuple[Tensor, Tensor]:
