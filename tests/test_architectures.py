@@ -96,7 +96,7 @@ def test_a_whole_step_is_played_in_the_format_that_auto_gives(architecture: str,
         writer = Writer()
         proposer, solver = Scripted(engine.tokenizer, writer.propose), Scripted(engine.tokenizer, writer.solve)
         state, report = play_step(state, replace(engine, proposer=proposer, solver=solver), Clock())
-        assert {task.kind for task in report.judged if isinstance(task, Task)} == {"code_o", "code_i", "code_f"}
+        assert {task.kind for task in report.verdicts if isinstance(task, Task)} == {"code_o", "code_i", "code_f"}
         assert [stats.ok for stats in report.updates] == [True] * 4
         moved = [
             any(
@@ -104,6 +104,6 @@ def test_a_whole_step_is_played_in_the_format_that_auto_gives(architecture: str,
             )
             for slot, old in enumerate(before)
         ]
-    students = {outcome.grade.correct for one in report.answered for outcome in one.outcomes}
+    students = {outcome.grade.correct for one in report.graded for outcome in one.outcomes}
     assert students == {True, False} and moved[2:] == [True, True], "students learn from right and wrong answers"
     assert len(report.births) == 2, "one of each role is replaced"

@@ -17,7 +17,7 @@ from redqueen.loop import StepReport, play_step
 from redqueen.match import STANDARD, Winner
 from redqueen.records import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
 from redqueen.run.record import step_metrics
-from redqueen.solve import Answered, score_games
+from redqueen.solve import GradedAttempts, score_games
 from redqueen.state import State
 from redqueen.timing import Clock
 
@@ -31,7 +31,7 @@ def table() -> Iterator[Table]:
 
 
 def metrics_of(report: StepReport, state: State) -> dict[str, float]:
-    tasks = [v for v in report.judged if isinstance(v, Task)]
+    tasks = [v for v in report.verdicts if isinstance(v, Task)]
     return step_metrics(report, state.individuals, [kind_of(t).measure(t) for t in tasks], len(tasks), 1)
 
 
@@ -51,22 +51,22 @@ def test_a_step_hands_its_tasks_from_teachers_to_their_students_and_counts_itsel
     assert [(p.candidate.teacher, p.candidate.kind) for p in report.proposals] == [
         (teacher, kind) for teacher in ("T1", "T2") for kind in ("code_o", "code_o", "code_i")
     ]
-    assert all(isinstance(v, Task) for v in report.judged)
-    assert [(a.task.id, a.student.id) for a in report.answered] == [
+    assert all(isinstance(v, Task) for v in report.verdicts)
+    assert [(a.task.id, a.student.id) for a in report.graded] == [
         (p.candidate.id, opponent[p.candidate.teacher]) for p in report.proposals
     ]
-    assert all(len(a.outcomes) == len(a.completions) == 4 for a in report.answered)
+    assert all(len(a.outcomes) == len(a.completions) == 4 for a in report.graded)
     assert set(report.seconds) == {"match", "propose", "verify", "solve", "learn", "distill", "evolve"}
 
 
 def test_the_verifier_and_not_the_teacher_says_what_a_task_gives(table: Table) -> None:
     _, (report,), _ = table.play(config_of(), Teacher(), half)
-    assert [t.outputs for t in report.judged if isinstance(t, Task)] == [(str(k + 1),) for k in range(1, 7)]
+    assert [t.outputs for t in report.verdicts if isinstance(t, Task)] == [(str(k + 1),) for k in range(1, 7)]
 
 
 def test_half_right_attempts_pay_the_teacher_a_half_and_the_student_by_attempt(table: Table) -> None:
     _, (report,), _ = table.play(config_of(), Teacher(), half)
-    assert [a.solve_frac for a in report.answered] == [0.5] * 6
+    assert [a.solve_frac for a in report.graded] == [0.5] * 6
     assert report.credit.proposal_rewards == (0.5,) * 6
     assert report.credit.attempt_rewards == ((1.0, -0.5, 1.0, -0.5),) * 6
     assert all(row == pytest.approx((1.0, -1.0, 1.0, -1.0)) for row in report.credit.attempt_advantages)
@@ -92,7 +92,7 @@ def test_a_frozen_role_is_not_moved(table: Table) -> None:
 
 def test_valid_tasks_go_into_the_buffer_in_order_behind_the_seed(table: Table) -> None:
     state, (report,), _ = table.play(config_of(), Teacher(), half)
-    assert [t.id for t in state.buffer.tasks] == ["seed", *(v.id for v in report.judged if isinstance(v, Task))]
+    assert [t.id for t in state.buffer.tasks] == ["seed", *(v.id for v in report.verdicts if isinstance(v, Task))]
 
 
 def test_later_prompts_show_references_from_the_buffer(table: Table) -> None:
@@ -149,7 +149,7 @@ def test_a_match_whose_attempts_were_all_lost_is_no_game() -> None:
     task = Task("1-T1-0", "T1", "S1", "code_o", "def f(x): ...", ("1",), ("2",))
     lost = Outcome(Attempt(task.id, "S1", "", None), Grade(False, "infra", lost=True))
     match = Match("T1", "S1", 0.4)
-    (game,) = score_games([match], [task], [Answered(task, student, (), (), (lost, lost))])
+    (game,) = score_games([match], [task], [GradedAttempts(task, student, (), (), (lost, lost))])
     assert (game.winner, game.solve_frac, game.num_tasks) == ("none", None, 1)
 
 
@@ -172,9 +172,9 @@ def test_a_step_without_a_valid_proposal_goes_on_and_is_counted(table: Table) ->
     state, engine = table.sit(config, garbage, right)
     before = engine.store.bank.flat.clone()
     after, report = play_step(state, engine, Clock())
-    assert [v.reason for v in report.judged if isinstance(v, Rejection)] == ["unparsable"] * 6
+    assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["unparsable"] * 6
     assert report.credit.proposal_rewards == (-1.0,) * 6
-    assert report.answered == ()
+    assert report.graded == ()
     assert [g.winner for g in report.games] == ["student", "student"]
     assert moved_slots(engine, before) == set()
     assert (after.step, after.buffer.tasks) == (1, state.buffer.tasks)
@@ -202,9 +202,9 @@ def test_a_step_in_which_everything_is_solved_goes_on_and_pays_no_teacher(table:
 
 def test_a_proposal_cut_off_at_its_limit_is_unparsable_and_an_answer_cut_off_is_none(table: Table) -> None:
     _, (report,), _ = table.play(config_of(), lambda *_: None, right)
-    assert {v.detail for v in report.judged if isinstance(v, Rejection)} == {"cut off at the token limit"}
+    assert {v.detail for v in report.verdicts if isinstance(v, Rejection)} == {"cut off at the token limit"}
     _, (report,), _ = table.play(config_of(), Teacher(), lambda *_: None)
-    outcomes = [o for a in report.answered for o in a.outcomes]
+    outcomes = [o for a in report.graded for o in a.outcomes]
     assert {(o.attempt.answer, o.grade.verdict) for o in outcomes} == {(None, "unparsable")}
 
 
@@ -214,11 +214,11 @@ def test_a_task_asked_twice_is_refused_the_second_time(table: Table) -> None:
 
     state, engine = table.sit(config_of(propose={"num_code_i": 0}), same, half)
     state, report = play_step(state, engine, Clock())
-    assert [isinstance(v, Task) for v in report.judged] == [True, False, False, False]
-    assert [v.reason for v in report.judged if isinstance(v, Rejection)] == ["duplicate"] * 3
+    assert [isinstance(v, Task) for v in report.verdicts] == [True, False, False, False]
+    assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["duplicate"] * 3
     assert report.credit.proposal_rewards == (0.5, -1.0, -1.0, -1.0)
     state, report = play_step(state, engine, Clock())
-    assert [v.reason for v in report.judged if isinstance(v, Rejection)] == ["duplicate"] * 4
+    assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["duplicate"] * 4
 
 
 def test_what_the_frozen_suite_asks_is_refused_and_costs_like_an_invalid_proposal(table: Table) -> None:
@@ -228,7 +228,7 @@ def test_what_the_frozen_suite_asks_is_refused_and_costs_like_an_invalid_proposa
         return f"{item.code.strip()}{IN}{item.inputs[0]}"
 
     _, (report,), _ = table.play(config_of(propose={"num_code_i": 0}), of_the_suite, right)
-    assert [v.reason for v in report.judged if isinstance(v, Rejection)] == ["held-out"] * 4
+    assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["held-out"] * 4
     assert set(report.credit.proposal_rewards) == {-1.0}
 
 
@@ -237,7 +237,7 @@ def test_a_task_too_long_to_be_asked_is_refused_and_the_run_goes_on(table: Table
         return f"def f(x):\n    return list(range(x))[{slot + 10 * sample}:]{IN}3600"
 
     state, (report,), _ = table.play(config_of(), long, wrong)
-    refused = [v for v in report.judged if isinstance(v, Rejection)]
+    refused = [v for v in report.verdicts if isinstance(v, Rejection)]
     assert [v.candidate.kind for v in refused if v.reason == "too-long"] == ["code_i", "code_i"]
     assert state.step == 1
 
@@ -249,7 +249,7 @@ def test_with_more_students_than_teachers_the_rest_sit_the_step_out(table: Table
     config = config_of(population={"num_teachers": 1, "num_students": 3})
     state, (report,), _ = table.play(config, Teacher(), right)
     (game,) = report.games
-    assert {a.student.id for a in report.answered} == {game.match.student}
+    assert {a.student.id for a in report.graded} == {game.match.student}
     idle = [i for i in state.students if i.id != game.match.student]
     assert [i.rating for i in idle] == [NEWCOMER] * 2
 
@@ -258,7 +258,7 @@ def test_with_more_teachers_than_students_one_student_meets_several(table: Table
     config = config_of(population={"num_teachers": 3, "num_students": 1})
     state, (report,), _ = table.play(config, Teacher(), right)
     assert [(g.match.teacher, g.match.student) for g in report.games] == [("T1", "S1"), ("T2", "S1"), ("T3", "S1")]
-    assert [a.task.teacher for a in report.answered] == ["T1"] * 3 + ["T2"] * 3 + ["T3"] * 3
+    assert [a.task.teacher for a in report.graded] == ["T1"] * 3 + ["T2"] * 3 + ["T3"] * 3
     assert state.by_id()["S1"].rating.sigma < state.by_id()["T1"].rating.sigma  # it has played more
 
 
@@ -274,7 +274,7 @@ def test_all_pairs_asks_every_student_and_pays_the_teacher_by_their_mean(table: 
         ("T2", "S2", 0.25),
     ]
     assert {p.candidate.student for p in report.proposals} == {"S1,S2"}
-    assert len(report.answered) == 12
+    assert len(report.graded) == 12
     assert report.credit.proposal_rewards == (1 - fmean((1.0, 0.25)),) * 6
 
 
@@ -338,7 +338,7 @@ def test_a_child_learns_on_in_its_slot(table: Table) -> None:
     before = engine.store.bank.flat.clone()
     state, report = play_step(state, engine, Clock())
     assert child.slot in moved_slots(engine, before)
-    assert child.id in {a.student.id for a in report.answered}
+    assert child.id in {a.student.id for a in report.graded}
 
 
 def test_nobody_is_replaced_after_the_last_step_or_with_evolution_switched_off(table: Table) -> None:

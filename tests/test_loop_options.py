@@ -1,4 +1,4 @@
-"""What the loop makes of its options: other fitness and replacement, a hall of fame, counter-pressures, a policy."""
+"""What the loop makes of its options: other fitness and replacement, a hall of fame, diversity terms, a policy."""
 
 import json
 from collections.abc import Iterator
@@ -137,7 +137,7 @@ def test_past_members_play_and_are_recorded_while_their_ratings_stay(table: Tabl
         assert set(previous) <= set(state.past)
         written = {p.candidate.teacher for p in report.proposals}
         assert written == {g.match.teacher for g in report.games}
-        assert {a.student.id for a in report.answered} <= {g.match.student for g in report.games}
+        assert {a.student.id for a in report.graded} <= {g.match.student for g in report.games}
         for entry in state.past:
             assert entry.rating == before.setdefault(entry.id, entry.rating)
     assert {name[0] for name in seen} == {"T", "S"}
@@ -151,13 +151,13 @@ def test_without_a_hall_nobody_enters_and_no_slot_is_kept() -> None:
         config_of(population={"num_teachers": 1, "num_students": 1, "single": True}, match=HALL)
 
 
-# Counter-pressures and policy ----------------------------------------------------------------------------------
+# Diversity terms and policy ----------------------------------------------------------------------------------
 
 
 def test_a_new_class_is_paid_more_the_first_time_and_no_more_the_second(table: Table) -> None:
     config = config_of(learn={"novelty_bonus": 0.6}, propose={"num_code_i": 0})
     _, reports, _ = table.play(config, Teacher(), half, num_steps=2)
-    assert {p.behaviour_class for r in reports for p in r.pressures.values()} == {"code_o int->int plain"}
+    assert {p.behaviour_class for r in reports for p in r.crowding.values()} == {"code_o int->int plain"}
     # Four tasks of the new class share the bonus of 0.6.
     assert reports[0].credit.proposal_rewards == pytest.approx((0.5 + 0.15,) * 4)
     assert reports[1].credit.proposal_rewards == pytest.approx((0.5,) * 4)
@@ -172,7 +172,7 @@ def test_a_class_that_all_write_costs_its_teachers(table: Table) -> None:
 def test_without_counter_pressures_their_measures_are_there_and_cost_nothing(table: Table) -> None:
     state, (report,), _ = table.play(config_of(), Teacher(), half)
     assert report.credit.proposal_rewards == (0.5,) * 6
-    assert {p.novelty for p in report.pressures.values()} == {1 / 4, 1 / 2}  # four code_o, two code_i
+    assert {p.novelty for p in report.crowding.values()} == {1 / 4, 1 / 2}  # four code_o, two code_i
     assert state.memory.ever == {"code_o int->int plain", "code_i int->int plain"}
     assert {t: sum(c.values()) for t, c in state.memory.by_teacher.items()} == {"T1": 3.0, "T2": 3.0}
 
@@ -180,7 +180,7 @@ def test_without_counter_pressures_their_measures_are_there_and_cost_nothing(tab
 def test_what_the_policy_forbids_is_refused_and_costs_like_an_invalid_proposal(table: Table) -> None:
     config = config_of(propose={"policy_rules": [r"x \+ [1-3]\b"]})
     state, (report,), _ = table.play(config, Teacher(), half)
-    refused = [v for v in report.judged if isinstance(v, Rejection)]
+    refused = [v for v in report.verdicts if isinstance(v, Rejection)]
     assert [v.reason for v in refused] == ["policy"] * 3
     assert refused[0].detail == r"matches the rule x \+ [1-3]\b"
     assert report.credit.proposal_rewards == (-1.0,) * 3 + (0.5,) * 3

@@ -10,7 +10,7 @@ from redqueen.adapters.base_shape import embedded_folder
 from redqueen.domains.frames import END_THINK, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.records import Attempt, Grade, Individual, Outcome, Rating, Task
-from redqueen.solve import Answered, Sampled, grade, sample_attempts
+from redqueen.solve import GradedAttempts, SampledAttempts, grade, sample_attempts
 from redqueen.streams import Streams
 from redqueen_sandbox import Verifier
 
@@ -33,7 +33,7 @@ def task(name: str, teacher: str = "T1", kind: str = "code_o") -> Task:
     return Task(name, teacher, "S1", kind, "def f(x):\n    return x + 1\n", ("1",), ("2",))
 
 
-def ask(sampler: Scripted, tasks: list[Task], opponents: dict[str, tuple[str, ...]]) -> list[Sampled]:
+def ask(sampler: Scripted, tasks: list[Task], opponents: dict[str, tuple[str, ...]]) -> list[SampledAttempts]:
     pairs = [(one, STUDENTS[name]) for one in tasks for name in opponents[one.teacher]]
     return sample_attempts(pairs, 3, sampler, FORMAT, sampler.tokenizer, Streams(0, 1))
 
@@ -92,9 +92,9 @@ def test_an_answer_that_was_cut_off_is_none_even_when_it_could_be_read(
 def test_a_lost_attempt_does_not_count_and_a_task_whose_attempts_are_all_lost_has_no_rate() -> None:
     lost, right_, wrong_ = Grade(False, "infra", lost=True), Grade(True, "ok"), Grade(False, "ok")
 
-    def answered(*grades: Grade) -> Answered:
+    def answered(*grades: Grade) -> GradedAttempts:
         outcomes = tuple(Outcome(Attempt("a", "S1", "", "1"), g) for g in grades)
-        return Answered(task("a"), STUDENTS["S1"], (1,), (), outcomes)
+        return GradedAttempts(task("a"), STUDENTS["S1"], (1,), (), outcomes)
 
     assert answered(right_, lost, wrong_, wrong_).kept == [0, 2, 3]
     assert answered(right_, lost, wrong_, wrong_).solve_frac == pytest.approx(1 / 3)

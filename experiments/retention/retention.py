@@ -27,7 +27,7 @@ from redqueen.engine import Engine, open_engine
 from redqueen.evolve.operators import OPERATORS, apply
 from redqueen.learn.rewards import assign_credit
 from redqueen.records import BASE_SLOT, Individual, Rating, Request, Task
-from redqueen.solve import Answered, Sampled, grade
+from redqueen.solve import GradedAttempts, SampledAttempts, grade
 from redqueen.statistics import mean_interval
 from redqueen.streams import Streams
 
@@ -148,7 +148,7 @@ class Trial:
         size = len(self.held_out)
         return [fmean(shares[i * size : (i + 1) * size]) for i in range(len(slots))]
 
-    def _attempt(self, pairs: Sequence[tuple[Task, int]], num_attempts: int, streams: Streams) -> list[Answered]:
+    def _attempt(self, pairs: Sequence[tuple[Task, int]], num_attempts: int, streams: Streams) -> list[GradedAttempts]:
         engine, words = self.engine, self.engine.prompt_format
         prompts = [words.encode(engine.tokenizer, words.solve(task)) for task, _ in pairs]
         requests = [
@@ -156,7 +156,7 @@ class Trial:
             for (task, slot), prompt in zip(pairs, prompts, strict=True)
         ]
         sampled = [
-            Sampled(task, Individual(f"slot {slot}", "student", slot, Rating(0.0, 0.0)), prompt, tuple(group))
+            SampledAttempts(task, Individual(f"slot {slot}", "student", slot, Rating(0.0, 0.0)), prompt, tuple(group))
             for (task, slot), prompt, group in zip(pairs, prompts, engine.solver.sample(requests), strict=True)
         ]
         return grade(sampled, engine.verifier, words, engine.tokenizer)

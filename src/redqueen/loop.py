@@ -3,8 +3,8 @@
     match -> propose -> verify -> solve -> learn -> distill -> evolve
 
 Each phase is a function below, in this order, and takes the results of the phases before it. The state is an argument
-and a result and is never changed in place. Every random draw comes from a stream named by (seed, step, purpose). Only
-the members' adapters (``engine.store``, ``engine.learner``) change in place, from ``learn`` on.
+and a result; it is never changed in place. Only the members' adapters (``engine.store``, ``engine.learner``) change in
+place, from ``learn`` on. Every random draw comes from a stream that is named by (seed, step, purpose).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from redqueen.adapters.hall_of_fame import Entry, opponents
 from redqueen.engine import Engine
-from redqueen.evolve.generation import Newborn, admit_fittest, replace_weakest
+from redqueen.evolve.generation import Child, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students, prober_of
 from redqueen.evolve.selection import internal_fitness
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
@@ -22,14 +22,14 @@ from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, ea
 from redqueen.learn.schedule import tunings
 from redqueen.match import pair, with_hall_of_fame
 from redqueen.propose import curriculum, proposing
-from redqueen.propose.curriculum import Pressure
+from redqueen.propose.curriculum import Crowding
 from redqueen.propose.filters import check_allowed, reject_duplicates, reject_held_out, reject_too_long
 from redqueen.propose.proposing import Proposal
 from redqueen.records import Birth, Individual, Match, Rejection, Task, UpdateStats
 from redqueen.solve import (
-    Answered,
     Game,
-    Sampled,
+    GradedAttempts,
+    SampledAttempts,
     add_latest_payoffs,
     grade,
     rated,
@@ -43,22 +43,22 @@ from redqueen.timing import Clock
 
 
 @dataclass(frozen=True)
-class Learned:
-    """The results of ``learn``: games, counter-pressures by task, credit, and the optimiser's steps."""
+class LearnResult:
+    """The results of ``learn``: one game per match, crowding by task id, rewards and advantages, optimiser steps."""
 
     games: tuple[Game, ...]
-    pressures: dict[str, Pressure]
+    crowding: dict[str, Crowding]
     credit: Credit
     updates: tuple[UpdateStats, ...]
 
 
 @dataclass(frozen=True)
-class Evolved:
-    """The results of ``evolve``: children, members copied into the hall of fame, and figures by metric."""
+class EvolveResult:
+    """The results of ``evolve``: children, members copied into the hall of fame, and metrics of the probe by name."""
 
-    newborns: tuple[Newborn, ...] = ()
+    children: tuple[Child, ...] = ()
     admitted: tuple[Entry, ...] = ()
-    figures: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,64 +68,65 @@ class StepReport:
     step: int
     games: tuple[Game, ...]
     proposals: tuple[Proposal, ...]
-    judged: tuple[Task | Rejection, ...]
-    answered: tuple[Answered, ...]
-    pressures: dict[str, Pressure]
+    verdicts: tuple[Task | Rejection, ...]
+    graded: tuple[GradedAttempts, ...]
+    crowding: dict[str, Crowding]
     credit: Credit
     updates: tuple[UpdateStats, ...]
     distilled: Distilled | None
     births: tuple[Birth, ...]
     newborns: tuple[Individual, ...]
     admitted: tuple[Entry, ...]
-    figures: dict[str, float]
+    metrics: dict[str, float]
     seconds: dict[str, float]
 
 
 def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False) -> tuple[State, StepReport]:
-    """Run one step; return the new state and the report of what happened.
+    """Run the step after ``state``; return the new state and the report of what happened.
 
-    ``is_last``: the run ends with this step, whatever its number.
+    ``is_last``: the run ends with this step. A last step neither distils nor breeds: nothing would learn from it.
     """
-    streams = Streams(engine.config.run.rng_seed, state.step + 1)
-    is_last = is_last or state.step + 1 == engine.config.run.num_steps
+    state = replace(state, step=state.step + 1)  # from here on, state.step is this step; the first is 1
+    streams = Streams(engine.config.run.rng_seed, state.step)
+    is_last = is_last or state.step == engine.config.run.num_steps
 
     with clock.phase("match"):
         matches = match(state, engine, streams)
     with clock.phase("propose"):
         proposals = propose(state, engine, streams, matches)
     with clock.phase("verify"):
-        judged = verify(state, engine, proposals)
+        verdicts = verify(state, engine, proposals)
     with clock.phase("solve"):
-        sampled = solve(state, engine, streams, matches, judged)
+        sampled = solve(state, engine, streams, matches, verdicts)
     with clock.phase("verify"):
-        answered = grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
+        graded = grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
     with clock.phase("learn"):
-        state, learned = learn(state, engine, streams, matches, proposals, judged, answered)
+        state, learned = learn(state, engine, streams, matches, proposals, verdicts, graded)
     with clock.phase("distill"):
-        state, distilled = distill(state, engine, streams, is_last, clock.part)
+        state, distilled = (state, None) if is_last else distill(state, engine, streams, clock.part)
     with clock.phase("evolve"):
-        state, evolved = evolve(state, engine, streams, is_last)
+        state, evolved = (state, EvolveResult()) if is_last else evolve(state, engine, streams)
 
     return state, StepReport(
         step=state.step,
         games=learned.games,
         proposals=tuple(proposals),
-        judged=tuple(judged),
-        answered=tuple(answered),
-        pressures=learned.pressures,
+        verdicts=tuple(verdicts),
+        graded=tuple(graded),
+        crowding=learned.crowding,
         credit=learned.credit,
         updates=learned.updates,
         distilled=distilled,
-        births=tuple(child.birth for child in evolved.newborns),
-        newborns=tuple(child.individual for child in evolved.newborns),
+        births=tuple(child.birth for child in evolved.children),
+        newborns=tuple(child.individual for child in evolved.children),
         admitted=evolved.admitted,
-        figures=evolved.figures,
+        metrics=evolved.metrics,
         seconds=clock.take(),
     )
 
 
 def match(state: State, engine: Engine, streams: Streams) -> list[Match]:
-    """Phase 1. Pair teachers with students by rating, some with past members; a single agent is its own opponent."""
+    """Phase 1. Pair teachers with students by rating, some with past members. A single agent is its own opponent."""
     config = engine.config.match
     if engine.config.population.single:
         alone = state.individuals[0].id
@@ -144,11 +145,11 @@ def match(state: State, engine: Engine, streams: Streams) -> list[Match]:
 
 
 def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Match]) -> list[Proposal]:
-    """Phase 2. Every teacher in a match writes a batch of tasks of all kinds, shown references from the buffer."""
-    students = students_by_teacher(matches)
+    """Phase 2. Every teacher in a match writes proposals of each kind; its prompt shows tasks of the buffer."""
+    students_of = students_by_teacher(matches)
     return proposing.propose(
-        [state.players[teacher] for teacher in students],
-        opponents=students,
+        [state.players[teacher] for teacher in students_of],
+        opponents=students_of,
         buffer=state.buffer,
         config=engine.config.propose,
         sampler=engine.proposer,
@@ -160,22 +161,26 @@ def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Ma
 
 
 def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[Task | Rejection]:
-    """Phase 3. Run what the content filter allows in the sandbox; keep what is valid, new, short and in no suite."""
+    """Phase 3. Run each proposal in the sandbox; it becomes a task, or is rejected with the reason.
+
+    Rejected are proposals that the content filter forbids, that are invalid or not deterministic, that are in a
+    held-out suite, that were posed before, and those whose prompt would be too long.
+    """
     candidates = [proposal.candidate for proposal in proposals]
-    judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
-    judged = reject_held_out(candidates, judged)
-    judged = reject_duplicates(candidates, judged, state.buffer.asked)
+    verdicts = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
+    verdicts = reject_held_out(candidates, verdicts)
+    verdicts = reject_duplicates(candidates, verdicts, state.buffer.asked)
     limit = engine.limits.solve_prompt_tokens
-    return reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limit)
+    return reject_too_long(candidates, verdicts, engine.prompt_format, engine.tokenizer, limit)
 
 
 def solve(
-    state: State, engine: Engine, streams: Streams, matches: Sequence[Match], judged: Sequence[Task | Rejection]
-) -> list[Sampled]:
-    """Phase 4. The matched students attempt every valid task several times; the verifier grades each attempt next."""
-    students = students_by_teacher(matches)
+    state: State, engine: Engine, streams: Streams, matches: Sequence[Match], verdicts: Sequence[Task | Rejection]
+) -> list[SampledAttempts]:
+    """Phase 4. Every student attempts each task of its teachers several times; the verifier grades them next."""
+    students_of = students_by_teacher(matches)
     return sample_attempts(
-        [(task, state.players[student]) for task in valid(judged) for student in students[task.teacher]],
+        [(task, state.players[student]) for task in tasks_in(verdicts) for student in students_of[task.teacher]],
         engine.config.solve.num_attempts,
         sampler=engine.solver,
         prompt_format=engine.prompt_format,
@@ -190,58 +195,71 @@ def learn(
     streams: Streams,
     matches: Sequence[Match],
     proposals: Sequence[Proposal],
-    judged: Sequence[Task | Rejection],
-    answered: Sequence[Answered],
-) -> tuple[State, Learned]:
-    """Phase 5. Reward, one policy-gradient step of each member that trains, ratings, memory; the step is counted.
+    verdicts: Sequence[Task | Rejection],
+    graded: Sequence[GradedAttempts],
+) -> tuple[State, LearnResult]:
+    """Phase 5. Rewards, advantages, one policy-gradient step of each member that trains; then ratings and memory.
 
-    Past members neither learn nor change their ratings. A member whose update was not finite was not stepped; it is
-    marked broken until a later update of it is finite, or it is replaced.
+    Opponents from the hall of fame do not learn, and their ratings stay. A member whose gradient was not finite is
+    not stepped, and is marked broken until an update of it is finite or it is replaced.
     """
-    tasks, solved = valid(judged), solve_fracs(answered)
-    pressures = curriculum.pressures(state.memory, tasks, solved)
     config = engine.config.learn
-    credit = assign_credit(proposals, judged, answered, config, pressures, state.baselines)
-    living = {i.slot: i.id for i in state.individuals}
-    tuned = tunings(state.individuals, state.step + 1, config, engine.config.run.num_steps)
-    updates = engine.learner.update([r for r in credit.rollouts if r.slot in living], tuned)
+    tasks, solved = tasks_in(verdicts), solve_fracs(graded)
+    crowding = curriculum.crowding(state.memory, tasks, solved)
+    credit = assign_credit(proposals, verdicts, graded, config, crowding, state.baselines)
 
-    games = score_games(matches, judged, answered)
-    window = engine.config.evolve.every_steps
-    if engine.config.match.ratings == "per_domain":
-        members = rated_by_domain(state.individuals, state.past, matches, judged, answered, engine.rating)
-    else:
-        members = rated(state.individuals, state.past, games, engine.rating)
+    living = {i.slot: i.id for i in state.individuals}
+    rates = tunings(state.individuals, state.step, config, engine.config.run.num_steps)
+    updates = engine.learner.update([r for r in credit.rollouts if r.slot in living], rates)
     stepped, failed = {living[u.slot] for u in updates if u.stepped}, {living[u.slot] for u in updates if not u.ok}
+
+    games = score_games(matches, verdicts, graded)
+    state = update_ratings(state, engine, matches, games, verdicts, graded)
+    window = engine.config.evolve.every_steps
     state = replace(
         state,
-        step=state.step + 1,
-        individuals=members,
         buffer=state.buffer.add(tasks),
         scores=add_latest_payoffs(state.scores, living.values(), games, window),
-        rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, answered), window),
+        rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, graded), window),
         memory=curriculum.remember(state.memory, tasks, solved),
-        archive=state.archive.add(tasks, solved, state.step + 1),
-        answers=state.answers.add(answered, streams),
+        archive=state.archive.add(tasks, solved, state.step),
+        answers=state.answers.add(graded, streams),
         baselines=credit.baselines,
         broken=(state.broken - stepped) | failed,
     )
-    return state, Learned(tuple(games), pressures, credit, tuple(updates))
+    return state, LearnResult(tuple(games), crowding, credit, tuple(updates))
+
+
+def update_ratings(
+    state: State,
+    engine: Engine,
+    matches: Sequence[Match],
+    games: Sequence[Game],
+    verdicts: Sequence[Task | Rejection],
+    graded: Sequence[GradedAttempts],
+) -> State:
+    """Rate the members by the games of this step: one rating each, or one for each domain."""
+    if engine.config.match.ratings == "per_domain":
+        members = rated_by_domain(state.individuals, state.past, matches, verdicts, graded, engine.rating)
+    else:
+        members = rated(state.individuals, state.past, games, engine.rating)
+    return replace(state, individuals=members)
 
 
 def distill(
-    state: State, engine: Engine, streams: Streams, is_last: bool, tell: Callable[[str], None]
+    state: State, engine: Engine, streams: Streams, on_part: Callable[[str], None]
 ) -> tuple[State, Distilled | None]:
-    """Phase 6, every k steps: fine-tune a fresh adapter on all verified answers and reset every student to it.
+    """Phase 6, every ``distill.every_steps``: fine-tune a fresh adapter on all verified correct answers, then reset
+    every student to it.
 
-    Without answers the students stay as they are. Not in the last step: the run's product is distilled after it.
+    Without such answers the students stay as they are. ``on_part`` receives lines of progress.
     """
     config = engine.config.distill
-    if is_last or not config.every_steps or state.step % config.every_steps:
+    if not config.every_steps or state.step % config.every_steps:
         return state, None
     [slot] = engine.config.slots.distilled
     examples = examples_of(state.answers.by_task.values(), engine.prompt_format, engine.tokenizer)
-    distilled = fine_tune(examples, engine.store, engine.learner, slot, config, streams, tell)
+    distilled = fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_part)
     if not distilled.num_answers:
         return state, distilled
     for student in state.students:
@@ -250,28 +268,26 @@ def distill(
     return replace(state, broken=broken, distilled_step=state.step), distilled
 
 
-def evolve(state: State, engine: Engine, streams: Streams, is_last: bool) -> tuple[State, Evolved]:
-    """Phase 7, every k steps: the fittest enter the hall of fame; children take the slots of the weakest.
+def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, EvolveResult]:
+    """Phase 7, every ``evolve.every_steps``: the fittest are copied to the hall of fame, children replace the weakest.
 
-    Not in the last step: a child born then would be evaluated before it has learned. Students that are all one
-    distilled adapter are neither probed nor replaced.
+    Students that distillation has made equal are neither probed nor replaced.
     """
     config, clones = engine.config.evolve, engine.config.students_are_clones
-    if is_last or state.step % config.every_steps:
-        return state, Evolved()
+    if state.step % config.every_steps:
+        return state, EvolveResult()
     prober = prober_of(engine, engine.config, streams)
-    probed = () if clones else state.students
-    probe = probe_students(state.archive, probed, prober, config, streams.rng("probe"))
-    state = replace(state, archive=state.archive.looked_at(probe.solve_fracs()), probes=probe.means())
+    probe = probe_students(state.archive, () if clones else state.students, prober, config, streams.rng("probe"))
+    state = replace(state, archive=state.archive.with_solve_fracs(probe.solve_fracs()), probes=probe.means())
     fitness = internal_fitness(state.individuals, state.evidence, state.step, config, engine.rating)
     hall, admitted = admit_fittest(
         state.hall, state.individuals, fitness=fitness, broken=state.broken, step=state.step, store=engine.store
     )
-    newborns: list[Newborn] = []
+    children: list[Child] = []
     for role in ("teacher", "student", "both"):
         members = [i for i in state.individuals if i.role == role]
         if members and config.enabled and not (clones and role == "student"):
-            newborns += replace_weakest(
+            children += replace_weakest(
                 members,
                 fitness=fitness,
                 broken=state.broken,
@@ -281,15 +297,15 @@ def evolve(state: State, engine: Engine, streams: Streams, is_last: bool) -> tup
                 store=engine.store,
                 rng=streams.rng("evolve", role),
             )
-    state = replace(state, hall=hall).with_newborns([child.individual for child in newborns])
-    return state, Evolved(tuple(newborns), tuple(admitted), probe_figures(probe))
+    state = replace(state, hall=hall).with_newborns([child.individual for child in children])
+    return state, EvolveResult(tuple(children), tuple(admitted), probe_figures(probe))
 
 
 def students_by_teacher(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the students that each teacher's tasks are for, in the order of the matches."""
+    """Return the ids of the students that are matched with each teacher, in the order of the matches."""
     return {m.teacher: tuple(n.student for n in matches if n.teacher == m.teacher) for m in matches}
 
 
-def valid(judged: Sequence[Task | Rejection]) -> list[Task]:
-    """Return the candidates that became tasks."""
-    return [verdict for verdict in judged if isinstance(verdict, Task)]
+def tasks_in(verdicts: Sequence[Task | Rejection]) -> list[Task]:
+    """Return the valid tasks among the verdicts."""
+    return [verdict for verdict in verdicts if isinstance(verdict, Task)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledAttempts:
     """What one student sampled for one task, not parsed yet."""
 
     task: Task
@@ -30,7 +30,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Answered(Sampled):
+class GradedAttempts(SampledAttempts):
     """All attempts of one student at one task: outcomes beside the completions they were read from."""
 
     outcomes: tuple[Outcome, ...]
@@ -54,7 +54,7 @@ def sample_attempts(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
     streams: Streams,
-) -> list[Sampled]:
+) -> list[SampledAttempts]:
     """Sample ``num_attempts`` attempts of every student at its task, in one call."""
     prompts = [prompt_format.encode(tokenizer, prompt_format.solve(task)) for task, _ in pairs]
     requests = [
@@ -65,17 +65,17 @@ def sample_attempts(
     ]
     groups = sampler.sample(requests)
     return [
-        Sampled(task, student, prompt, tuple(group))
+        SampledAttempts(task, student, prompt, tuple(group))
         for (task, student), prompt, group in zip(pairs, prompts, groups, strict=True)
     ]
 
 
 def grade(
-    sampled: Sequence[Sampled],
+    sampled: Sequence[SampledAttempts],
     verifier: JobRunner,
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
-) -> list[Answered]:
+) -> list[GradedAttempts]:
     """Read the answers and have them graded, all in one call of the verifier."""
     read = [[_read(one.task, one.student, c, prompt_format, tokenizer) for c in one.completions] for one in sampled]
     asked = [(one.task, attempt.answer) for one, row in zip(sampled, read, strict=True) for attempt in row]
@@ -83,7 +83,7 @@ def grade(
     answered = []
     for one, attempts in zip(sampled, read, strict=True):
         outcomes = tuple(Outcome(attempt, next(grades)) for attempt in attempts)
-        answered.append(Answered(one.task, one.student, one.prompt, one.completions, outcomes))
+        answered.append(GradedAttempts(one.task, one.student, one.prompt, one.completions, outcomes))
     return answered
 
 
@@ -110,13 +110,13 @@ class Game:
 
 
 def score_games(
-    matches: Sequence[Match], judged: Sequence[Task | Rejection], answered: Sequence[Answered]
+    matches: Sequence[Match], judged: Sequence[Task | Rejection], answered: Sequence[GradedAttempts]
 ) -> list[Game]:
     """Say who won each match: the student where it solved a larger share than its rating lets expect."""
     return [_score(match, judged, answered) for match in matches]
 
 
-def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[Answered]) -> Game:
+def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[GradedAttempts]) -> Game:
     """What the infrastructure lost does not count: a match of which nothing else is left is no game.
 
     Nor is it a game when a single agent solves its own tasks.
@@ -137,7 +137,7 @@ def rated_by_domain(
     past: Sequence[Individual],
     matches: Sequence[Match],
     judged: Sequence[Task | Rejection],
-    answered: Sequence[Answered],
+    answered: Sequence[GradedAttempts],
     rating: RatingSystem,
 ) -> tuple[Individual, ...]:
     """Return the members with their ratings after a game in each domain for each match, in order.

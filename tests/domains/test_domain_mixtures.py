@@ -22,7 +22,7 @@ from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
-from redqueen.solve import Answered, rated, rated_by_domain, score_games
+from redqueen.solve import GradedAttempts, rated, rated_by_domain, score_games
 
 MIXED = {"code": 0.6, "maths": 0.4}
 OTHER_PACKAGE = """
@@ -93,10 +93,10 @@ def test_names_that_would_be_imported_are_told_apart_in_one_place() -> None:
 # Ratings -----------------------------------------------------------------------------------------------------------
 
 
-def played(kind: str, right: bool, name: str) -> tuple[Task, Answered]:
+def played(kind: str, right: bool, name: str) -> tuple[Task, GradedAttempts]:
     task = Task(name, "T1", "S1", kind, "1 + 1", ("",), ("2",))
     student = Individual("S1", "student", 1, STANDARD.newcomer())
-    return task, Answered(task, student, (), (), (Outcome(Attempt(name, "S1", "", "2"), Grade(right, "ok")),))
+    return task, GradedAttempts(task, student, (), (), (Outcome(Attempt(name, "S1", "", "2"), Grade(right, "ok")),))
 
 
 def test_a_match_is_a_game_in_each_domain_and_the_ratings_pool() -> None:

@@ -17,7 +17,7 @@ from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import TaskQuestion
 from redqueen.journal import Journal, MatchRecord, TaskRecord
-from redqueen.propose.curriculum import Pressure
+from redqueen.propose.curriculum import Crowding
 from redqueen.records import Match
 from redqueen.run.store import JOURNAL
 
@@ -42,7 +42,7 @@ def test_what_a_run_posed_is_left_out(tmp_path: Path) -> None:
     with Journal.open(run / JOURNAL) as journal, journal.step(3) as writer:
         task = replace(TASKS[0], id="3-T1-0", kind="maths_formal", code=first)
         writer.add_matches([MatchRecord(Match("T1", "S1", 0.5), 1, 0.5, "draw")])
-        writer.add_tasks([TaskRecord(task, None, task.id, Pressure("maths", 0.0, 0.1, 0.0))])
+        writer.add_tasks([TaskRecord(task, None, task.id, Crowding("maths", 0.0, 0.1, 0.0))])
     assert posed(run) == {normal_form(first)}
     assert fresh_exercises(1, 1, posed(run))[0]["code"] != first
 

@@ -9,7 +9,7 @@ import pytest
 from task_run import DOUBLE, TASKS, write_task_run
 
 from redqueen.journal import AttemptRecord, Journal, MatchRecord, TaskRecord
-from redqueen.propose.curriculum import Pressure
+from redqueen.propose.curriculum import Crowding
 from redqueen.records import Attempt, Grade, Match, Outcome
 from redqueen.run.store import JOURNAL
 
@@ -28,7 +28,7 @@ def write_step(run: Path, classes: tuple[str, ...], codes: tuple[str, ...]) -> N
         tasks = [replace(TASKS[0], id=f"3-T1-{i}", code=code) for i, code in enumerate(codes)]
         writer.add_matches([MatchRecord(Match("T1", "S1", 0.5), 4, 0.5, "draw")])
         writer.add_tasks(
-            TaskRecord(task, None, task.id, Pressure(name, 0.0, 0.1, 0.0))
+            TaskRecord(task, None, task.id, Crowding(name, 0.0, 0.1, 0.0))
             for task, name in zip(tasks, classes, strict=True)
         )
         writer.add_attempts(

@@ -8,17 +8,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from redqueen.learn.answers import AnswerArchive
 from redqueen.records import Attempt, Grade, Individual, Outcome, Rating, Task
-from redqueen.solve import Answered
+from redqueen.solve import GradedAttempts
 from redqueen.streams import Streams
 
 STORED = TypeAdapter(AnswerArchive)
 
 
-def answered(name: str, texts: Sequence[str], code: str = "", student: str = "S1") -> Answered:
+def answered(name: str, texts: Sequence[str], code: str = "", student: str = "S1") -> GradedAttempts:
     """Attempts at one task; those whose text begins with "right" are correct."""
     task = Task(name, "T1", student, "code_o", code or f"def f(x):\n    return x + {name}\n", ("1",), ("2",))
     outcomes = [Outcome(Attempt(name, student, t, t), Grade(t.startswith("right"), "ok")) for t in texts]
-    return Answered(task, Individual(student, "student", 2, Rating(25.0, 8.0)), (), (), tuple(outcomes))
+    return GradedAttempts(task, Individual(student, "student", 2, Rating(25.0, 8.0)), (), (), tuple(outcomes))
 
 
 def filled(num_tasks: int, capacity: int = 100, seed: int = 0) -> AnswerArchive:
@@ -40,7 +40,7 @@ def test_an_answer_is_drawn_from_all_students_by_seed_step_and_task_alone() -> N
     ours, theirs = answered("1", ["right a", "right b"]), answered("1", ["right c", "right d"], student="S2")
     other = answered("2", ["right e"])
 
-    def drawn(seed: int, step: int, *others: Answered) -> str:
+    def drawn(seed: int, step: int, *others: GradedAttempts) -> str:
         archive = AnswerArchive(10).add([*others, ours, theirs], Streams(seed, step))
         return next(one.text for one in archive.by_task.values() if one.task.id == "1")
 

@@ -9,7 +9,7 @@ from redqueen.config import LearnConfig
 from redqueen.learn.rewards import Credit, assign_credit, solve_fracs
 from redqueen.propose.proposing import Proposal
 from redqueen.records import Attempt, Candidate, Completion, Grade, Individual, Outcome, Rating, Rejection, Task
-from redqueen.solve import Answered
+from redqueen.solve import GradedAttempts
 
 RIGHT, WRONG, UNREADABLE = Grade(True, "ok"), Grade(False, "ok"), Grade(False, "unparsable")
 LOST = Grade(False, "infra", lost=True)
@@ -31,14 +31,17 @@ def task(name: str, teacher: str = "T1", kind: str = "code_o") -> Task:
     return Task(name, teacher, "S1", kind, "def f(x):\n    return x\n", ("1",), ("1",))
 
 
-def answered(of: Task, grades: list[Grade], student: str = "S1") -> Answered:
+def answered(of: Task, grades: list[Grade], student: str = "S1") -> GradedAttempts:
     outcomes = tuple(Outcome(Attempt(of.id, student, "text", "1"), grade) for grade in grades)
     completions = tuple(completion(20 + i) for i in range(len(grades)))
-    return Answered(of, STUDENTS[student], (7, 8), completions, outcomes)
+    return GradedAttempts(of, STUDENTS[student], (7, 8), completions, outcomes)
 
 
 def credit_of(
-    verdicts: dict[str, Task | Rejection], answers: list[Answered], config: LearnConfig = CONFIG, **proposals: Proposal
+    verdicts: dict[str, Task | Rejection],
+    answers: list[GradedAttempts],
+    config: LearnConfig = CONFIG,
+    **proposals: Proposal,
 ) -> Credit:
     written = [proposals.get(name, proposal(name)) for name in verdicts]
     return assign_credit(written, list(verdicts.values()), answers, config)

@@ -3,8 +3,8 @@
 import pytest
 
 from redqueen.config import LearnConfig
-from redqueen.learn.rewards import pressed_reward, student_reward, teacher_reward
-from redqueen.propose.curriculum import Pressure
+from redqueen.learn.rewards import diversity_reward, student_reward, teacher_reward
+from redqueen.propose.curriculum import Crowding
 from redqueen.records import Grade
 from redqueen_sandbox import well_formed
 
@@ -55,27 +55,27 @@ def test_an_answer_that_could_be_tried_is_well_formed_and_one_that_could_not_is_
     assert student_reward(grade, well_formed(grade)) == reward
 
 
-def pressure(novelty: float = 0.0, crowd_frac: float = 0.0, size_hardness: float = 0.0) -> Pressure:
-    return Pressure("code_o int->int plain", novelty, crowd_frac, size_hardness)
+def pressure(novelty: float = 0.0, crowd_frac: float = 0.0, size_hardness: float = 0.0) -> Crowding:
+    return Crowding("code_o int->int plain", novelty, crowd_frac, size_hardness)
 
 
 def test_without_counter_pressures_the_reward_stays() -> None:
-    assert pressed_reward(0.75, 0.25, pressure(1.0, 1.0, 0.5), LearnConfig()) == 0.75
+    assert diversity_reward(0.75, 0.25, pressure(1.0, 1.0, 0.5), LearnConfig()) == 0.75
 
 
 def test_novelty_pays_where_somebody_solved_the_task_and_not_where_nobody_did() -> None:
     config = LearnConfig(novelty_bonus=0.5)
-    assert pressed_reward(0.75, 0.25, pressure(novelty=0.5), config) == 1.0
-    assert pressed_reward(0.0, 0.0, pressure(novelty=1.0), config) == 0.0
+    assert diversity_reward(0.75, 0.25, pressure(novelty=0.5), config) == 1.0
+    assert diversity_reward(0.0, 0.0, pressure(novelty=1.0), config) == 0.0
 
 
 def test_a_crowded_class_costs_and_never_more_than_an_invalid_proposal() -> None:
-    assert pressed_reward(0.75, 0.25, pressure(crowd_frac=0.5), LearnConfig(crowding_penalty=0.5)) == 0.5
-    assert pressed_reward(0.0, 0.0, pressure(crowd_frac=0.5), LearnConfig(crowding_penalty=0.5)) == -0.25
+    assert diversity_reward(0.75, 0.25, pressure(crowd_frac=0.5), LearnConfig(crowding_penalty=0.5)) == 0.5
+    assert diversity_reward(0.0, 0.0, pressure(crowd_frac=0.5), LearnConfig(crowding_penalty=0.5)) == -0.25
     harsh = LearnConfig(crowding_penalty=1.0, unsolved_reward=-0.5)
-    assert pressed_reward(-0.5, 0.0, pressure(crowd_frac=1.0), harsh) == -1.0
+    assert diversity_reward(-0.5, 0.0, pressure(crowd_frac=1.0), harsh) == -1.0
 
 
 def test_hardness_that_size_explains_is_not_paid_for() -> None:
-    assert pressed_reward(0.75, 0.25, pressure(size_hardness=0.5), LearnConfig(size_guard_frac=1.0)) == 0.25
-    assert pressed_reward(0.75, 0.25, pressure(size_hardness=0.5), LearnConfig(size_guard_frac=0.5)) == 0.5
+    assert diversity_reward(0.75, 0.25, pressure(size_hardness=0.5), LearnConfig(size_guard_frac=1.0)) == 0.25
+    assert diversity_reward(0.75, 0.25, pressure(size_hardness=0.5), LearnConfig(size_guard_frac=0.5)) == 0.5

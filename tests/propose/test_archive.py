@@ -34,9 +34,9 @@ def test_what_is_kept_is_a_uniform_sample_of_all_times() -> None:
     assert [sum(low < s <= low + 50 for s in steps) for low in (0, 50)] == pytest.approx([50, 50], abs=15)
 
 
-def test_a_look_renews_the_share_of_what_was_looked_at() -> None:
+def test_a_look_renews_the_share_of_what_was_with_solve_fracs() -> None:
     before = TaskArchive(8, (archived("a"), archived("b")))
-    assert before.looked_at({"b": 0.75}).entries == (archived("a"), archived("b", 1, 0.75))
+    assert before.with_solve_fracs({"b": 0.75}).entries == (archived("a"), archived("b", 1, 0.75))
 
 
 def test_openness_is_largest_where_half_of_the_attempts_are_right() -> None:

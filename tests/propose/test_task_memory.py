@@ -6,8 +6,8 @@ from redqueen.domains.code.measures import behaviour_class, size_class
 from redqueen.propose.curriculum import (
     PRIOR_TASKS,
     TaskMemory,
+    crowding,
     keep_only,
-    pressures,
     remember,
 )
 from redqueen.records import Task
@@ -20,10 +20,10 @@ def task(name: str, code: str = PLAIN, teacher: str = "T1", inputs: str = "1") -
 
 
 def test_the_first_of_a_class_is_new_and_shares_its_novelty_with_its_like_in_the_step() -> None:
-    first = pressures(TaskMemory(), [task("a"), task("b"), task("c", LOOP)], {})
+    first = crowding(TaskMemory(), [task("a"), task("b"), task("c", LOOP)], {})
     assert (first["a"].novelty, first["b"].novelty, first["c"].novelty) == (0.5, 0.5, 1.0)
     memory = remember(TaskMemory(), [task("a")], {})
-    second = pressures(memory, [task("d"), task("e", LOOP)], {})
+    second = crowding(memory, [task("d"), task("e", LOOP)], {})
     assert (second["d"].novelty, second["e"].novelty) == (0.0, 1.0)
 
 
@@ -32,12 +32,12 @@ def test_a_class_seen_once_is_never_new_again_though_its_count_decays_away() -> 
     for _ in range(3):
         memory = remember(memory, [], {})
     assert memory.by_teacher["T1"] == {}
-    assert pressures(memory, [task("b")], {})["b"].novelty == 0.0
+    assert crowding(memory, [task("b")], {})["b"].novelty == 0.0
 
 
 def test_crowding_is_the_share_of_the_class_among_recent_tasks_of_all_teachers() -> None:
     memory = remember(TaskMemory(decay_frac=0.5), [task("a"), task("b", teacher="T2"), task("c", LOOP)], {})
-    found = pressures(memory, [task("d")], {})["d"]
+    found = crowding(memory, [task("d")], {})["d"]
     # Two plain ones and a loop, halved, and the new plain one: (1 + 1) / (1 + 1 + 0.5).
     assert found.crowd_frac == pytest.approx(2 / 2.5)
 
@@ -48,7 +48,7 @@ def test_size_explains_hardness_where_tasks_of_that_size_were_solved_less_than_o
     solved = {t.id: 1.0 for t in small} | {t.id: 0.0 for t in large}
     memory = remember(TaskMemory(), [*small, *large], solved)
     new = [task("s"), task("l", inputs="987654321"), task("m", inputs="987654321")]
-    found = pressures(memory, new, {"s": 0.0, "l": 0.0, "m": 0.9})
+    found = crowding(memory, new, {"s": 0.0, "l": 0.0, "m": 0.9})
     # Half of all were solved; the large ones' mean 0 counts 8 tasks beside as many that stand for the kind's mean.
     assert found["l"].size_hardness == pytest.approx(0.5 * 8 / (8 + PRIOR_TASKS))
     assert found["m"].size_hardness == pytest.approx(0.1)  # not more than was missed
@@ -56,7 +56,7 @@ def test_size_explains_hardness_where_tasks_of_that_size_were_solved_less_than_o
 
 
 def test_without_a_history_size_explains_nothing() -> None:
-    assert pressures(TaskMemory(), [task("a")], {"a": 0.0})["a"].size_hardness == 0.0
+    assert crowding(TaskMemory(), [task("a")], {"a": 0.0})["a"].size_hardness == 0.0
 
 
 def test_a_task_whose_attempts_were_all_lost_counts_for_its_class_and_for_no_size() -> None:

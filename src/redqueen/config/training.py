@@ -60,7 +60,7 @@ class LearnConfig(Section):
     """Teacher's reward when every attempt solved it. Paper: 1 - s = 0 (AZR's code: -0.5)."""
     novelty_bonus: float = Field(default=0.0, ge=0, le=1)
     """Added to a teacher's reward for a solved task of a class never seen before. Ours: a
-    counter-pressure, off, since the paper pays 1 - s alone."""
+    diversity term, off, since the paper pays 1 - s alone."""
     crowding_penalty: float = Field(default=0.0, ge=0, le=1)
     """Times the share of a task's class among recent tasks, taken off the teacher's reward. Ours: as above."""
     size_guard_frac: float = Field(default=0.0, ge=0, le=1)

@@ -34,7 +34,7 @@ class PlannedBirth:
 
 
 @dataclass(frozen=True)
-class Newborn:
+class Child:
     """The child as a member, its factors and its line in the lineage."""
 
     individual: Individual
@@ -95,7 +95,7 @@ def breed(
     step: int,
     rules: EvolveConfig,
     rating: RatingSystem = STANDARD,
-) -> Newborn:
+) -> Child:
     """Make the planned child. Same role, same slot, same rank as the one it replaces.
 
     ``genotypes`` must hold the parents (for a founder, the replaced one, of which only the shapes are read). The id is
@@ -112,7 +112,7 @@ def breed(
         child = replace(child, genes=mutated(parents[0].genes, *given) if parents else founder_genes(*given))
     if not parents:
         rng = torch.Generator().manual_seed(planned.rng_seed)
-        return Newborn(child, fresh_like(genotypes[old.id], rng), birth)
+        return Child(child, fresh_like(genotypes[old.id], rng), birth)
     operator = tuned(find(planned.operator), rules.constants.get(planned.operator, {}))
     made = apply(
         operator,
@@ -132,7 +132,7 @@ def breed(
         relative_change=made.change.overall,
         layer_changes=made.change.per_layer,
     )
-    return Newborn(child, made.genotype, birth)
+    return Child(child, made.genotype, birth)
 
 
 def _inherited(parents: Sequence[Individual], rating: RatingSystem) -> tuple[tuple[str, Rating], ...]:
@@ -154,7 +154,7 @@ def replace_weakest(
     rating: RatingSystem,
     store: AdapterStore,
     rng: np.random.Generator,
-) -> list[Newborn]:
+) -> list[Child]:
     """Replace the weakest of one role, and whoever is broken, by children of the fittest survivors, in the store too.
 
     The arguments are those of ``plan`` and ``breed``.

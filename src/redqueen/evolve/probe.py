@@ -21,7 +21,7 @@ from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner
 from redqueen.propose.buffer import TaskArchive, draw_of_all_ages
 from redqueen.records import Individual, Request, Task
-from redqueen.solve import Sampled, grade
+from redqueen.solve import SampledAttempts, grade
 from redqueen.streams import Streams
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Prober:
         ]
         groups = self.sampler.sample(requests)
         sampled = [
-            Sampled(task, member, prompts[task.id], tuple(group))
+            SampledAttempts(task, member, prompts[task.id], tuple(group))
             for (member, task), group in zip(pairs, groups, strict=True)
         ]
         graded = grade(sampled, self.verifier, self.prompt_format, self.tokenizer)

@@ -50,7 +50,7 @@ MEASURES = ("ast_depth", "cyclomatic", "num_lines", "num_variables", "halstead_v
 
 
 class TaskPressure(Protocol):
-    """What the journal reads from ``redqueen.propose.curriculum.Pressure``."""
+    """What the journal reads from ``redqueen.propose.curriculum.Crowding``."""
 
     @property
     def behaviour_class(self) -> str: ...

@@ -27,7 +27,7 @@ match        a teacher met a student: expected win of the student (0..1), number
 candidate    a proposal as it was written; ``verdict`` is ``ok`` or the reason of its rejection
 task         a valid proposal; ``inputs`` and ``outputs`` are JSON arrays of literals; then the program's measures (NULL
              when unmeasured), ``behaviour`` (a signature: two tasks with the same one ask the same thing), its coarser
-             class with the measures of the counter-pressures (novelty, the class's share of recent tasks, hardness
+             class with the measures of the diversity terms (novelty, the class's share of recent tasks, hardness
              that size alone explains: all 0..1) and the number of attempts that were judged and of those that were
              right; ``id`` is its candidate's
 attempt      an answer to a task; ``answer`` is NULL when none could be read, ``thought`` is '' when there was none;

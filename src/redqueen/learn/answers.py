@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, PlainSerializer, TypeAdapter
 
 from redqueen.propose.buffer import task_key
 from redqueen.records import Task
-from redqueen.solve import Answered
+from redqueen.solve import GradedAttempts
 from redqueen.streams import Streams
 
 MAX_ANSWERS = 50_000
@@ -68,7 +68,7 @@ class AnswerArchive:
         dict[str, VerifiedAnswer], BeforeValidator(_unpack), PlainSerializer(_pack, when_used="json")
     ] = field(default_factory=dict)
 
-    def add(self, answered: Iterable[Answered], streams: Streams) -> AnswerArchive:
+    def add(self, answered: Iterable[GradedAttempts], streams: Streams) -> AnswerArchive:
         """Return the archive with an answer to each task that was first solved in the step of ``streams``.
 
         Which of a task's correct answers is kept depends on the seed, the step and the task alone. Beyond the capacity

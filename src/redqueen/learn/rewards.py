@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from redqueen.config import LearnConfig
 from redqueen.learn.advantages import SMALLEST_STD, advantages
-from redqueen.propose.curriculum import Pressure
+from redqueen.propose.curriculum import Crowding
 from redqueen.propose.proposing import Proposal
 from redqueen.records import Grade, Rejection, Rollout, Task
-from redqueen.solve import Answered
+from redqueen.solve import GradedAttempts
 from redqueen_sandbox import well_formed
 
 INVALID_REWARD = -1.0
@@ -49,16 +49,16 @@ def teacher_reward(solve_frac: float | None, unsolved_reward: float = 0.0, certa
     return 1.0 - solve_frac
 
 
-def pressed_reward(reward: float, solve_frac: float, pressure: Pressure, config: LearnConfig) -> float:
-    """Return a valid task's reward under the counter-pressures that the config switches on (all ours, off by default).
+def diversity_reward(reward: float, solve_frac: float, crowding: Crowding, config: LearnConfig) -> float:
+    """Return a valid task's reward under the diversity terms that the config switches on (all ours, off by default).
 
     For a task solved at least once (``solve_frac`` > 0), a new class adds ``novelty_bonus``, and hardness that
     size alone explains is not rewarded. Unsolved tasks get neither: otherwise impossible tasks would pay. A crowded
     class always costs. Never less than for an invalid proposal.
     """
     if solve_frac > 0:
-        reward += config.novelty_bonus * pressure.novelty - config.size_guard_frac * pressure.size_hardness
-    return max(INVALID_REWARD, reward - config.crowding_penalty * pressure.crowd_frac)
+        reward += config.novelty_bonus * crowding.novelty - config.size_guard_frac * crowding.size_hardness
+    return max(INVALID_REWARD, reward - config.crowding_penalty * crowding.crowd_frac)
 
 
 def student_reward(grade: Grade, well_formed: bool) -> float:
@@ -121,7 +121,7 @@ class Credit:
     baselines: Baselines = field(default_factory=Baselines)
 
 
-def solve_fracs(answered: Sequence[Answered]) -> dict[str, float]:
+def solve_fracs(answered: Sequence[GradedAttempts]) -> dict[str, float]:
     """Return each task's solve rate in [0, 1]: the mean over the students that attempted it.
 
     A task has no entry when every attempt at it was lost.
@@ -136,17 +136,17 @@ def solve_fracs(answered: Sequence[Answered]) -> dict[str, float]:
 def assign_credit(
     proposals: Sequence[Proposal],
     judged: Sequence[Task | Rejection],
-    answered: Sequence[Answered],
+    answered: Sequence[GradedAttempts],
     config: LearnConfig,
-    pressures: Mapping[str, Pressure] | None = None,
+    crowding: Mapping[str, Crowding] | None = None,
     baselines: Baselines | None = None,
 ) -> Credit:
     """Reward every proposal and attempt and estimate advantages, per adapter and role.
 
-    ``pressures`` (by task id) are what the config's counter-pressures read; without them there are none. ``baselines``
+    ``crowding`` (by task id) are what the config's diversity terms read; without them there are none. ``baselines``
     are the teachers' as they were before the step.
     """
-    rewards = _proposal_rewards(judged, answered, config, pressures or {})
+    rewards = _proposal_rewards(judged, answered, config, crowding or {})
     proposal_advantages, baselines = _proposal_advantages(proposals, rewards, config, baselines or Baselines())
     attempt_rewards = tuple(_attempt_rewards(one) for one in answered)
     attempt_advantages = _attempt_advantages(answered, attempt_rewards, config)
@@ -160,7 +160,9 @@ def assign_credit(
     )
 
 
-def earned(credit: Credit, proposals: Sequence[Proposal], answered: Sequence[Answered]) -> dict[str, tuple[float, ...]]:
+def earned(
+    credit: Credit, proposals: Sequence[Proposal], answered: Sequence[GradedAttempts]
+) -> dict[str, tuple[float, ...]]:
     """Return every reward of the step by the member that earned it; the single agent has those of both roles."""
     found: dict[str, list[float]] = defaultdict(list)
     for proposal, reward in zip(proposals, credit.proposal_rewards, strict=True):
@@ -181,9 +183,9 @@ def add_latest_rewards(
 
 def _proposal_rewards(
     judged: Sequence[Task | Rejection],
-    answered: Sequence[Answered],
+    answered: Sequence[GradedAttempts],
     config: LearnConfig,
-    pressures: Mapping[str, Pressure],
+    crowding: Mapping[str, Crowding],
 ) -> list[float | None]:
     solved = solve_fracs(answered)
     rewards: list[float | None] = []
@@ -193,8 +195,8 @@ def _proposal_rewards(
             rewards.append(None if infra else teacher_reward(None))
         elif verdict.id in solved:
             reward = teacher_reward(solved[verdict.id], config.unsolved_reward, config.certain_reward)
-            if verdict.id in pressures:
-                reward = pressed_reward(reward, solved[verdict.id], pressures[verdict.id], config)
+            if verdict.id in crowding:
+                reward = diversity_reward(reward, solved[verdict.id], crowding[verdict.id], config)
             rewards.append(reward)
         else:
             rewards.append(None)
@@ -229,13 +231,13 @@ def _within_groups(earned: Mapping[str, NDArray[np.float64]], config: LearnConfi
     return {kind: np.array(group) for kind, group in zip(earned, estimated, strict=True)}
 
 
-def _attempt_rewards(answered: Answered) -> tuple[float | None, ...]:
+def _attempt_rewards(answered: GradedAttempts) -> tuple[float | None, ...]:
     grades = [outcome.grade for outcome in answered.outcomes]
     return tuple(None if g.lost else student_reward(g, well_formed(g)) for g in grades)
 
 
 def _attempt_advantages(
-    answered: Sequence[Answered], rewards: Sequence[tuple[float | None, ...]], config: LearnConfig
+    answered: Sequence[GradedAttempts], rewards: Sequence[tuple[float | None, ...]], config: LearnConfig
 ) -> tuple[tuple[float | None, ...], ...]:
     """A student's group is its attempts at one task."""
     result: list[list[float | None]] = [[None] * len(one.outcomes) for one in answered]
@@ -269,7 +271,9 @@ def _proposal_rollouts(
     ]
 
 
-def _attempt_rollouts(answered: Sequence[Answered], advantages: Sequence[tuple[float | None, ...]]) -> list[Rollout]:
+def _attempt_rollouts(
+    answered: Sequence[GradedAttempts], advantages: Sequence[tuple[float | None, ...]]
+) -> list[Rollout]:
     """One rollout a task and student; groups whose advantages are all 0 teach nothing and are left out."""
     rollouts = []
     for one, row in zip(answered, advantages, strict=True):

@@ -136,7 +136,7 @@ class TaskArchive:
         kept = sorted(range(len(entries)), key=lambda i: _priority(entries[i]), reverse=True)[: self.capacity]
         return TaskArchive(self.capacity, tuple(entries[i] for i in sorted(kept)))
 
-    def looked_at(self, solve_fracs: Mapping[str, float]) -> TaskArchive:
+    def with_solve_fracs(self, solve_fracs: Mapping[str, float]) -> TaskArchive:
         """Return the archive after a look at some of its tasks, by their ids."""
         entries = (
             replace(one, solved_frac=solve_fracs[one.task.id]) if one.task.id in solve_fracs else one

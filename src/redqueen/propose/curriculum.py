@@ -1,4 +1,4 @@
-"""What was posed: classes and sizes of tasks, the pressures that read them, and the metrics of coverage."""
+"""Which tasks were posed before: their classes and sizes, how crowded each is, and the metrics of coverage."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class TaskMemory:
 
 
 @dataclass(frozen=True)
-class Pressure:
-    """One task against what was posed before; each measure lies in [0, 1].
+class Crowding:
+    """How crowded the class of one task is, compared with the tasks posed before; each measure lies in [0, 1].
 
     ``novelty``: 1 shared among the step's tasks of a class never seen before, 0 for a known class. ``crowd_frac``: the
     class's share of all recent tasks, this step's included. ``size_hardness``: how much less than others of its kind
@@ -75,7 +75,7 @@ def keep_only(memory: TaskMemory, teachers: Iterable[str]) -> TaskMemory:
     return TaskMemory(memory.decay_frac, by_teacher, memory.ever, memory.sizes)
 
 
-def pressures(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str, float]) -> dict[str, Pressure]:
+def crowding(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str, float]) -> dict[str, Crowding]:
     """Return the measures of one step's tasks by task id, against the memory as it was before the step."""
     classes = {task.id: kind_of(task).behaviour_class(task) for task in tasks}
     of_step = Counter(classes.values())
@@ -89,7 +89,7 @@ def pressures(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[st
         novelty = 0.0 if name in memory.ever else 1.0 / of_step[name]
         missed = 1.0 - solve_fracs.get(task.id, 1.0)
         hardness = min(missed, _size_hardness(memory, task))
-        result[task.id] = Pressure(name, novelty, recent[name] / total, hardness)
+        result[task.id] = Crowding(name, novelty, recent[name] / total, hardness)
     return result
 
 

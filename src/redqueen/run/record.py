@@ -47,12 +47,12 @@ def step_metrics(
         **_proposal_metrics(report),
         **curriculum_metrics(measures, num_behaviours),
         "curriculum/classes": float(num_classes),
-        **_pressure_metrics(report),
+        **_crowding_metrics(report),
         **_solving_metrics(report),
         **_learning_metrics(report, individuals),
         **(report.distilled.metrics() if report.distilled else {}),
         "evolve/births": float(len(report.births)),
-        **report.figures,
+        **report.metrics,
     }
 
 
@@ -68,8 +68,8 @@ def domain_metrics(report: StepReport, behaviours: Mapping[str, str], classes: I
         return {}
     covered = Counter(behaviours.values())
     seen = Counter(domain_of(name.split(" ")[0]).name for name in classes)
-    tasks = [domain_of(v.kind).name for v in report.judged if isinstance(v, Task)]
-    solved = [(domain_of(a.task.kind).name, a.solve_frac or 0.0) for a in report.answered if a.kept]
+    tasks = [domain_of(v.kind).name for v in report.verdicts if isinstance(v, Task)]
+    solved = [(domain_of(a.task.kind).name, a.solve_frac or 0.0) for a in report.graded if a.kept]
     metrics = {}
     for domain in domains:
         metrics[f"curriculum/coverage/{domain}"] = float(covered[domain])
@@ -95,25 +95,25 @@ def mean(values: Iterable[float]) -> float:
 
 
 def _proposal_metrics(report: StepReport) -> dict[str, float]:
-    tasks = [v for v in report.judged if isinstance(v, Task)]
+    tasks = [v for v in report.verdicts if isinstance(v, Task)]
     programs = Counter(program_key(t) for t in tasks)
     metrics = {
-        "propose/valid_frac": mean(float(isinstance(v, Task)) for v in report.judged),
+        "propose/valid_frac": mean(float(isinstance(v, Task)) for v in report.verdicts),
         "propose/unique_frac": mean(float(programs[program_key(t)] == 1) for t in tasks),
         "propose/entropy": mean(p.completion.entropy for p in report.proposals),
         "propose/tokens_mean": mean(float(len(p.completion.tokens)) for p in report.proposals),
         "reward/teacher_mean": mean(r for r in report.credit.proposal_rewards if r is not None),
     }
     for kind in in_order(p.candidate.kind for p in report.proposals):
-        verdicts = [v for p, v in zip(report.proposals, report.judged, strict=True) if p.candidate.kind == kind]
+        verdicts = [v for p, v in zip(report.proposals, report.verdicts, strict=True) if p.candidate.kind == kind]
         metrics[f"propose/valid_frac/{kind}"] = mean(float(isinstance(v, Task)) for v in verdicts)
-    reasons = Counter(v.reason for v in report.judged if isinstance(v, Rejection))
+    reasons = Counter(v.reason for v in report.verdicts if isinstance(v, Rejection))
     return metrics | {f"propose/rejected/{reason}": float(n) for reason, n in sorted(reasons.items())}
 
 
-def _pressure_metrics(report: StepReport) -> dict[str, float]:
-    """What the counter-pressures read, whether they are on or off."""
-    found = report.pressures.values()
+def _crowding_metrics(report: StepReport) -> dict[str, float]:
+    """What the diversity terms read, whether they are on or off."""
+    found = report.crowding.values()
     return {
         "propose/novel_frac": mean(float(p.novelty > 0) for p in found),
         "propose/crowd_frac": mean(p.crowd_frac for p in found),
@@ -122,9 +122,9 @@ def _pressure_metrics(report: StepReport) -> dict[str, float]:
 
 
 def _solving_metrics(report: StepReport) -> dict[str, float]:
-    answered = [a for a in report.answered if a.kept]  # of others all attempts were lost
+    answered = [a for a in report.graded if a.kept]  # of others all attempts were lost
     outcomes = [a.outcomes[i] for a in answered for i in a.kept]
-    completions = [c for a in report.answered for c in a.completions]
+    completions = [c for a in report.graded for c in a.completions]
     rewards = [[reward for reward in row if reward is not None] for row in report.credit.attempt_rewards]
     metrics = {
         "solve/rate": mean(a.solve_frac or 0.0 for a in answered),
@@ -310,25 +310,25 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
             len(proposal.completion.tokens),
         )
         for proposal, verdict, reward, advantage in zip(
-            report.proposals, report.judged, credit.proposal_rewards, credit.proposal_advantages, strict=True
+            report.proposals, report.verdicts, credit.proposal_rewards, credit.proposal_advantages, strict=True
         )
     )
-    tasks = [verdict for verdict in report.judged if isinstance(verdict, Task)]
+    tasks = [verdict for verdict in report.verdicts if isinstance(verdict, Task)]
     measures = [kind_of(task).measure(task) for task in tasks]
     records = [
-        TaskRecord(task, measured, behaviour_key(task), report.pressures[task.id])
+        TaskRecord(task, measured, behaviour_key(task), report.crowding[task.id])
         for task, measured in zip(tasks, measures, strict=True)
     ]
     writer.add_tasks(records)
     writer.add_attempts(
         AttemptRecord(outcome, reward, advantage)
         for answered, rewards, advantages in zip(
-            report.answered, credit.attempt_rewards, credit.attempt_advantages, strict=True
+            report.graded, credit.attempt_rewards, credit.attempt_advantages, strict=True
         )
         for outcome, reward, advantage in zip(answered.outcomes, rewards, advantages, strict=True)
     )
     behaviours |= {record.behaviour: domain_of(record.task.kind).name for record in records}
-    classes = before.memory.ever | {pressure.behaviour_class for pressure in report.pressures.values()}
+    classes = before.memory.ever | {crowding.behaviour_class for crowding in report.crowding.values()}
     metrics = step_metrics(report, before.individuals, measures, len(behaviours), len(classes))
     metrics |= domain_metrics(report, behaviours, classes)
     writer.add_metrics(metrics)
