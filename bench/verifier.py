@@ -24,7 +24,7 @@ from pathlib import Path
 from redqueen.domains.code.measures import measure
 from redqueen.domains.registry import grade
 from redqueen.records import Task
-from redqueen_sandbox import Program, Verifier
+from redqueen_sandbox import Program, Sandbox
 
 CRUXEVAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "benchmarks" / "cruxeval.jsonl.gz"
 TRIVIAL = "def f(x):\n    return x + {}"
@@ -71,11 +71,11 @@ def bench_verifier(workers: int, size: int, repeats: int, memory_tasks: int) -> 
     task = Task("t", "T", "S", "code_o", "", ("3",), ("[1, 2, 'abc', {'a': [1.5, None]}]",))
     answers = [(task, f"[1, 2, 'abc', {{'a': [1.5, {i}]}}]") for i in range(20 * size)]
     found: dict[str, float] = {}
-    with Verifier(workers=workers, num_seeds=1) as verifier:
+    with Sandbox(workers=workers, num_seeds=1) as verifier:
         found["trivial_per_s"] = per_second(lambda: check_ok(verifier, trivial), size, repeats)
         if memory_tasks:
             found |= bench_memory(verifier, memory_tasks)
-    with Verifier(workers=workers) as verifier:
+    with Sandbox(workers=workers) as verifier:
         verifier.run(crux)  # start every zygote that these programs need
         found["cruxeval_per_s"] = per_second(lambda: check_ok(verifier, crux), size, repeats)
         found["loops_per_s"] = per_second(lambda: check_ok(verifier, loops), size, repeats)
@@ -85,7 +85,7 @@ def bench_verifier(workers: int, size: int, repeats: int, memory_tasks: int) -> 
     return found
 
 
-def check_ok(verifier: Verifier, programs: list[Program]) -> None:
+def check_ok(verifier: Sandbox, programs: list[Program]) -> None:
     """Run programs, and refuse to time a verifier that does not work."""
     verdicts = [result.verdict for result in verifier.run(programs)]
     if verdicts.count("ok") < 0.9 * len(programs):
@@ -96,7 +96,7 @@ def none_of(values: object) -> None:
     """Throw values away."""
 
 
-def bench_memory(verifier: Verifier, count: int) -> dict[str, float]:
+def bench_memory(verifier: Sandbox, count: int) -> dict[str, float]:
     """Resident memory of judge and zygotes after 1 % and after all of ``count`` tasks."""
 
     def run(first: int, last: int) -> float:

@@ -49,7 +49,7 @@ def test_looking_at_what_it_offers_imports_nothing_either() -> None:
 
 
 def test_the_verifier_and_reading_a_run_need_no_torch() -> None:
-    assert "torch" not in imported("redqueen.Verifier; redqueen.Run; redqueen.reward_fn; redqueen.Config")
+    assert "torch" not in imported("redqueen.Sandbox; redqueen.Run; redqueen.reward_fn; redqueen.Config")
 
 
 def test_everything_that_is_offered_is_there_and_nothing_else_is() -> None:

@@ -93,8 +93,8 @@ def test_what_is_neither_a_list_nor_a_text_is_refused_in_a_sentence() -> None:
 
 def test_threads_share_one_sandbox_and_a_forked_process_opens_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
-    open_one = rewards.open_verifier
-    monkeypatch.setattr(rewards, "open_verifier", lambda config: opened.append(os.getpid()) or open_one(config))
+    open_one = rewards.open_sandbox
+    monkeypatch.setattr(rewards, "open_sandbox", lambda config: opened.append(os.getpid()) or open_one(config))
     columns = columns_of(task_rows([REVERSED]))
     reward = reward_fn(config=ONE)
 

@@ -12,7 +12,7 @@ from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.records import Attempt, Grade, Individual, Outcome, Rating, Task
 from redqueen.solve import GradedAttempts, SampledAttempts, grade, sample_attempts
 from redqueen.streams import Streams
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 
 STUDENTS = {name: Individual(name, "student", slot, Rating(25, 8)) for name, slot in (("S1", 2), ("S2", 3))}
 FORMAT = PromptFormat(FRAMES["compact"])
@@ -24,8 +24,8 @@ def tokenizer() -> PreTrainedTokenizerBase:
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    with Verifier(workers=1) as opened:
+def verifier() -> Iterator[Sandbox]:
+    with Sandbox(workers=1) as opened:
         yield opened
 
 
@@ -58,7 +58,7 @@ def test_without_tasks_nobody_is_asked(tokenizer: PreTrainedTokenizerBase) -> No
     assert ask(sampler, [], {"T1": ("S1",)}) == [] and sampler.requests == []
 
 
-def test_attempts_are_graded_each_by_its_own_answer(tokenizer: PreTrainedTokenizerBase, verifier: Verifier) -> None:
+def test_attempts_are_graded_each_by_its_own_answer(tokenizer: PreTrainedTokenizerBase, verifier: Sandbox) -> None:
     sampler = Scripted(tokenizer, half)
     sampled = ask(sampler, [task("a"), task("b", kind="code_i")], {"T1": ("S1",)})
     answered = grade(sampled, verifier, FORMAT, tokenizer)  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def test_attempts_are_graded_each_by_its_own_answer(tokenizer: PreTrainedTokeniz
 
 
 def test_the_thought_is_kept_beside_the_answer_and_all_tokens_are_counted(
-    tokenizer: PreTrainedTokenizerBase, verifier: Verifier
+    tokenizer: PreTrainedTokenizerBase, verifier: Sandbox
 ) -> None:
     sampler = Scripted(tokenizer, lambda *_: f"{THINK}x=1;r=2{END_THINK}2")
     (one,) = grade(ask(sampler, [task("a")], {"T1": ("S1",)}), verifier, FORMAT, tokenizer)  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def test_the_thought_is_kept_beside_the_answer_and_all_tokens_are_counted(
 
 
 def test_an_answer_that_was_cut_off_is_none_even_when_it_could_be_read(
-    tokenizer: PreTrainedTokenizerBase, verifier: Verifier
+    tokenizer: PreTrainedTokenizerBase, verifier: Sandbox
 ) -> None:
     sampler = Scripted(tokenizer, lambda *_: None)
     (one,) = grade(ask(sampler, [task("a")], {"T1": ("S1",)}), verifier, FORMAT, tokenizer)  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ __all__ = [
     "Config",
     "Member",
     "Run",
+    "Sandbox",
     "UserError",
-    "Verifier",
     "breed",
     "load_config",
     "load_member",
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from redqueen.config import Config
     from redqueen.errors import UserError
     from redqueen.rewards import program_reward_fn, reward_fn, task_rows
-    from redqueen_sandbox import Verifier
+    from redqueen_sandbox import Sandbox
 
 _HOMES = {
     "Config": "redqueen.config",
     "UserError": "redqueen.errors",
-    "Verifier": "redqueen_sandbox",
+    "Sandbox": "redqueen_sandbox",
     "reward_fn": "redqueen.rewards",
     "task_rows": "redqueen.rewards",
     "program_reward_fn": "redqueen.rewards",

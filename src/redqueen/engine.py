@@ -40,7 +40,7 @@ from redqueen.records import ShardEvent
 from redqueen.remote.fleet import open_fleet
 from redqueen.remote.sampler import RemoteSampler
 from redqueen.timing import Report, unheard
-from redqueen.verifying import open_verifier
+from redqueen.verifying import open_sandbox
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -110,7 +110,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
     set_up_torch(config)
     adapters = load(config) if load else load_adapters(config, report)
     near = adapters.shard_verifier
-    with closing(adapters), nullcontext(near) if near else open_verifier(config, report=report) as verifier:
+    with closing(adapters), nullcontext(near) if near else open_sandbox(config, report=report) as verifier:
         yield Engine(
             config=config,
             tokenizer=adapters.tokenizer,

@@ -5,12 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from redqueen_sandbox.errors import UserError as UserError
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
-
-
-class UserError(Exception):
-    """Bad input. The message names the file, field or flag and says what to do about it."""
 
 
 def command(*words: object) -> str:

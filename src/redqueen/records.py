@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from redqueen_sandbox.records import Grade as Grade
+
 Role = Literal["teacher", "student", "both"]
 """``both`` is the single-agent baseline: one adapter that proposes and solves."""
 
@@ -122,21 +124,6 @@ class Attempt:
     answer: str | None
     thought: str = ""
     num_tokens: int = 0
-
-
-@dataclass(frozen=True)
-class Grade:
-    """The judge's verdict on one attempt.
-
-    ``verdict``: ``ok`` or the reason why the answer could not even be compared (verdict names of the verifier,
-    ``unparsable``). ``lost`` marks an attempt whose judgement failed for reasons of the infrastructure: it is
-    not a sample, neither right nor wrong.
-    """
-
-    correct: bool
-    verdict: str
-    detail: str = ""
-    lost: bool = False
 
 
 @dataclass(frozen=True)

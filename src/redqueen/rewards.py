@@ -20,8 +20,8 @@ from redqueen.domains.registry import grade
 from redqueen.errors import UserError
 from redqueen.learn.rewards import student_reward
 from redqueen.records import Task
-from redqueen.verifying import open_verifier
-from redqueen_sandbox import Verifier, well_formed
+from redqueen.verifying import open_sandbox
+from redqueen_sandbox import Sandbox, well_formed
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester, runnable_tests
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def reward_fn(
     Raises UserError where there is none; the function raises it for columns that are not tasks of the format.
     """
     form = _format(prompt_format)
-    sandbox = _FirstCall(lambda: open_verifier(config or Config()))
+    sandbox = _FirstCall(lambda: open_sandbox(config or Config()))
 
     def redqueen_reward(
         prompts: Sequence[Any] = (),
@@ -112,7 +112,7 @@ def program_reward_fn(workers: int = 2) -> Reward:
     return tests_reward
 
 
-_Sandbox = TypeVar("_Sandbox", Verifier, UnitTester)
+_Sandbox = TypeVar("_Sandbox", Sandbox, UnitTester)
 
 
 class _FirstCall(Generic[_Sandbox]):

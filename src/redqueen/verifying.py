@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from redqueen.config import Config
-from redqueen.timing import Report, unheard
-from redqueen_sandbox.records import Limits
-from redqueen_sandbox.verifier import Verifier
+from redqueen_sandbox.records import Limits, Report, unheard
+from redqueen_sandbox.sandbox import Sandbox
 
 WEAK_REMEDY = (
     "verify.allow_weak = true (for `train`: --set verify.allow_weak=true; with a run folder: --allow-weak beside it)"
@@ -15,13 +14,13 @@ NUM_HASH_SEEDS = 2
 """Hash seeds that a program must agree under, 8 or more where sets appear: the fewest that can disagree (ours)."""
 
 
-def open_verifier(config: Config, num_workers: int | None = None, report: Report = unheard) -> Verifier:
+def open_sandbox(config: Config, num_workers: int | None = None, report: Report = unheard) -> Sandbox:
     """Start a verifier with the config's limits; ``num_workers`` instead of the config's when given.
 
     ``report`` is told how much of each call is judged.
     """
     verify = config.verify
-    return Verifier(
+    return Sandbox(
         workers=num_workers or verify.num_workers,
         limits=Limits(cpu_ms=verify.kill_cpu_ms, accept_cpu_ms=verify.accept_cpu_ms),
         num_seeds=NUM_HASH_SEEDS,

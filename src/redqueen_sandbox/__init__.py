@@ -1,6 +1,20 @@
-"""verify: programs that nobody trusts are run in a sandbox, for whoever has jobs for it, without torch."""
+"""Runs untrusted Python programs in caged processes: ``Sandbox().run(programs)``. See docs/sandbox.md."""
 
-from redqueen_sandbox.records import VERDICTS, Limits, Program, Result, well_formed
-from redqueen_sandbox.verifier import Verifier
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["VERDICTS", "Limits", "Program", "Result", "Verifier", "well_formed"]
+from redqueen_sandbox.errors import UserError
+from redqueen_sandbox.records import VERDICTS, Grade, Limits, Program, Result, well_formed
+
+if TYPE_CHECKING:
+    from redqueen_sandbox.sandbox import Sandbox
+
+__all__ = ["VERDICTS", "Grade", "Limits", "Program", "Result", "Sandbox", "UserError", "well_formed"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import ``Sandbox`` when it is first asked for: who needs records alone starts faster."""
+    if name != "Sandbox":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from redqueen_sandbox.sandbox import Sandbox
+
+    return Sandbox

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, TypeVar
 
-from redqueen.errors import UserError
+from redqueen_sandbox.errors import UserError
 
 if TYPE_CHECKING:
     from redqueen_sandbox.runs import Job, Run

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from redqueen.records import Grade
 
 VERDICTS = (
     "ok", "syntax", "forbidden", "error", "timeout", "memory", "too-large", "invalid-input", "invalid-output",
@@ -12,6 +11,21 @@ VERDICTS = (
 )  # fmt: skip
 """Only ``ok`` can earn. ``infra`` is a failure of the verifier itself and not a sample. ``bad-frame``: the child forged
 its reply. ``invalid-output``: not a plain literal. ``too-large``: source, output or number."""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """The judge's verdict on one attempt.
+
+    ``verdict``: ``ok`` or the reason why the answer could not even be compared (verdict names of the sandbox,
+    ``unparsable``). ``lost`` marks an attempt whose judgement failed for reasons of the infrastructure: it is
+    not a sample, neither right nor wrong.
+    """
+
+    correct: bool
+    verdict: str
+    detail: str = ""
+    lost: bool = False
 
 
 _ILL_FORMED = frozenset({"unparsable", "invalid-input", "syntax", "forbidden", "infra"})
@@ -69,3 +83,11 @@ class Result:
     detail: str = ""
     protection: str = ""
     cpu_ms: float = 0.0
+
+
+Report = Callable[[int, int], None]
+"""Is told how many of how many programs are done (0: unknown); it may raise, which ends the call there and then."""
+
+
+def unheard(done: int, total: int) -> None:
+    """The report to nobody."""

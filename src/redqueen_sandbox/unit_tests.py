@@ -18,15 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from redqueen.errors import UserError
-from redqueen.records import Grade
 from redqueen_sandbox.conversation import Lost, Peer
+from redqueen_sandbox.errors import UserError
 from redqueen_sandbox.guard import VERDICT, guarded
 from redqueen_sandbox.inside.cage import LOOK_MS
 from redqueen_sandbox.inside.roles import NO_MORE
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
 from redqueen_sandbox.protections import WEAK
-from redqueen_sandbox.records import Limits
+from redqueen_sandbox.records import Grade, Limits
 from redqueen_sandbox.runs import Job, death
 from redqueen_sandbox.zygotes import ZygoteHandle, ZygoteSettings, start_zygote, wait_for
 

@@ -13,8 +13,8 @@ from redqueen.config import Config, load_config
 from redqueen.domains.registry import JobRunner, check, grade
 from redqueen.engine import open_engine, set_up_torch
 from redqueen.records import Candidate, Grade, Rejection, Task
-from redqueen.verifying import open_verifier
-from redqueen_sandbox.verifier import Verifier
+from redqueen.verifying import open_sandbox
+from redqueen_sandbox.sandbox import Sandbox
 
 SMALL = ["population.num_teachers=1", "population.num_students=1", "population.lora_rank=2", "run.num_threads=1"]
 PROGRAMS = [
@@ -35,8 +35,8 @@ def config() -> Config:
 
 
 @pytest.fixture
-def verifier(config: Config) -> Iterator[Verifier]:
-    with open_verifier(config) as opened:
+def verifier(config: Config) -> Iterator[Sandbox]:
+    with open_sandbox(config) as opened:
         yield opened
 
 
@@ -47,7 +47,7 @@ def verdicts(judge: JobRunner) -> tuple[list[Task | Rejection], list[Grade]]:
     return judged, grade([(task, answer) for task in tasks for answer in ("6", "[3, 3, 3]", "nonsense(", None)], judge)
 
 
-def test_shards_judge_as_the_driver_does(config: Config, verifier: Verifier) -> None:
+def test_shards_judge_as_the_driver_does(config: Config, verifier: Sandbox) -> None:
     fleet = Fleet(config, LossyHost(config, Fate()))
     judged, grades = verdicts(ShardedVerifier(fleet))
     assert (judged, grades) == verdicts(verifier)
@@ -56,7 +56,7 @@ def test_shards_judge_as_the_driver_does(config: Config, verifier: Verifier) -> 
     fleet.close()
 
 
-def test_a_shard_that_is_lost_while_it_judges_changes_no_verdict(config: Config, verifier: Verifier) -> None:
+def test_a_shard_that_is_lost_while_it_judges_changes_no_verdict(config: Config, verifier: Sandbox) -> None:
     fate = Fate(lost_before={3}, lost_after={7})
     fleet = Fleet(config, LossyHost(config, fate))
     assert verdicts(ShardedVerifier(fleet)) == verdicts(verifier)

@@ -10,7 +10,7 @@ import pytest
 
 from redqueen.commands.verify import grade_file, protections, verify_file
 from redqueen.errors import UserError
-from redqueen_sandbox import Program, Verifier
+from redqueen_sandbox import Program, Sandbox
 from redqueen_sandbox.guard import faults
 from redqueen_sandbox.zygotes import ZygoteSettings
 
@@ -176,10 +176,10 @@ def test_the_protections_are_reported_as_observed() -> None:
 def test_without_the_filter_it_refuses_to_start_unless_told_to_and_then_warns() -> None:
     settings = ZygoteSettings(leave_out=frozenset({"seccomp"}))
     with pytest.raises(UserError, match="allow_weak"):
-        Verifier(workers=1, settings=settings)
+        Sandbox(workers=1, settings=settings)
     with (
         pytest.warns(RuntimeWarning, match="weak: no seccomp"),
-        Verifier(workers=1, allow_weak=True, settings=settings) as weak,
+        Sandbox(workers=1, allow_weak=True, settings=settings) as weak,
     ):
         result = weak.run([Program("a", "def f(x):\n    return x", ("1",))])[0]
     assert (result.verdict, result.protection) == ("ok", "weak: no seccomp")
@@ -188,5 +188,5 @@ def test_without_the_filter_it_refuses_to_start_unless_told_to_and_then_warns() 
 def test_another_system_is_refused_with_the_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(UserError, match="container"):
-        Verifier()
+        Sandbox()
     assert protections().level == "none"

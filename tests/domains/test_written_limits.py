@@ -8,12 +8,12 @@ from redqueen.domains.logic import language as logic
 from redqueen.domains.maths import language as maths
 from redqueen.domains.registry import check
 from redqueen.records import Candidate, Rejection
-from redqueen_sandbox import Verifier, guard
+from redqueen_sandbox import Sandbox, guard
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    with Verifier(workers=1) as running:
+def verifier() -> Iterator[Sandbox]:
+    with Sandbox(workers=1) as running:
         yield running
 
 
@@ -28,7 +28,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("kind", "text", "limit"), TEXTS)
 def test_a_text_of_the_greatest_length_without_blanks_is_refused(
-    verifier: Verifier, kind: str, text: str, limit: int
+    verifier: Sandbox, kind: str, text: str, limit: int
 ) -> None:
     guard.faults.clear()
     jobs = verifier.num_jobs

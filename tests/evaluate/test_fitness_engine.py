@@ -11,7 +11,7 @@ from redqueen.domains.code.suite import load_suite
 from redqueen.domains.frames import EOS
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.evaluate.fitness_suite import Score, score
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 
 NUM_TOKENS = 8
 
@@ -32,7 +32,7 @@ def test_fresh_members_score_as_the_base_and_a_score_can_be_repeated() -> None:
     bank = AdapterBank(freeze(Qwen2ForCausalLM(config)), num_members=2, rank=2, alpha=4.0)
     end = tokenizer.convert_tokens_to_ids(EOS)
 
-    def scored(verifier: Verifier) -> list[Score]:
+    def scored(verifier: Sandbox) -> list[Score]:
         return score(
             slots=[0, 1],
             items=items,
@@ -44,7 +44,7 @@ def test_fresh_members_score_as_the_base_and_a_score_can_be_repeated() -> None:
             rng_seed=5,
         )
 
-    with Verifier() as verifier:
+    with Sandbox() as verifier:
         first = scored(verifier)
         assert first == scored(verifier)
     greedy = [one for one in first if one.mode == "greedy"]

@@ -16,7 +16,7 @@ from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import DOMAINS
 from redqueen.evaluate.fitness_suite import Score, difference, pool, score
 from redqueen.records import Completion, Grade, Request, Task
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 from redqueen_sandbox.programs import Rules
 
 FORMAT = PromptFormat(FRAMES["compact"])
@@ -94,8 +94,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    with Verifier() as judge:
+def verifier() -> Iterator[Sandbox]:
+    with Sandbox() as judge:
         yield judge
 
 
@@ -107,7 +107,7 @@ def asked() -> list[Request]:
 def run(
     slots: Sequence[int],
     tokenizer: PreTrainedTokenizerFast,
-    verifier: Verifier,
+    verifier: Sandbox,
     asked: list[Request] | None = None,
     rng_seed: int = 1,
 ) -> list[Score]:
@@ -125,7 +125,7 @@ def run(
 
 
 def test_samples_are_drawn_at_the_temperature_that_is_asked_for_and_greedy_ones_at_zero(
-    tokenizer: PreTrainedTokenizerFast, verifier: Verifier
+    tokenizer: PreTrainedTokenizerFast, verifier: Sandbox
 ) -> None:
     heats: list[float] = []
 
@@ -137,7 +137,7 @@ def test_samples_are_drawn_at_the_temperature_that_is_asked_for_and_greedy_ones_
     assert heats == [0.7, 0.0]
 
 
-def test_a_suite_of_one_stratum_counts_each_item_once(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:
+def test_a_suite_of_one_stratum_counts_each_item_once(tokenizer: PreTrainedTokenizerFast, verifier: Sandbox) -> None:
     items = [replace(item, stratum="sums") for item in ITEMS[:3]]
     [_, greedy] = score(
         [NEVER], items, lambda heat: ScriptedSampler(tokenizer, heat, []), FORMAT, tokenizer, verifier, 1, 1
@@ -149,7 +149,7 @@ def test_a_suite_of_one_stratum_counts_each_item_once(tokenizer: PreTrainedToken
 
 
 def test_a_member_that_knows_scores_one_and_a_member_that_does_not_scores_zero(
-    tokenizer: PreTrainedTokenizerFast, verifier: Verifier
+    tokenizer: PreTrainedTokenizerFast, verifier: Sandbox
 ) -> None:
     scores = run([ALWAYS, NEVER, SILENT], tokenizer, verifier)
     assert [(one.slots, one.mode) for one in scores] == [
@@ -160,20 +160,20 @@ def test_a_member_that_knows_scores_one_and_a_member_that_does_not_scores_zero(
     assert all(one.num_lost == 0 for one in scores)
 
 
-def test_one_right_sample_of_four_scores_a_quarter(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:
+def test_one_right_sample_of_four_scores_a_quarter(tokenizer: PreTrainedTokenizerFast, verifier: Sandbox) -> None:
     sampled, greedy = run([ONCE_OF_FOUR], tokenizer, verifier)
     assert sampled.item_means == (0.25,) * 9
     assert greedy.item_means == (0.0,) * 9
 
 
 def test_an_answer_that_was_cut_off_is_none_however_right_it_looks(
-    tokenizer: PreTrainedTokenizerFast, verifier: Verifier
+    tokenizer: PreTrainedTokenizerFast, verifier: Sandbox
 ) -> None:
     sampled, greedy = run([CUT_OFF], tokenizer, verifier)
     assert (sampled.overall.mean, greedy.overall.mean, sampled.num_lost) == (0, 0, 0)
 
 
-def test_cells_cover_every_stratum_suite_and_kind(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:
+def test_cells_cover_every_stratum_suite_and_kind(tokenizer: PreTrainedTokenizerFast, verifier: Sandbox) -> None:
     cells = run([DEDUCES], tokenizer, verifier)[0].cells
     counts = {key: cell.num_items for key, cell in cells.items() if key[1] in ("all", "code_o")}
     assert counts == {
@@ -187,13 +187,13 @@ def test_cells_cover_every_stratum_suite_and_kind(tokenizer: PreTrainedTokenizer
 
 
 def test_an_interval_draws_the_tasks_of_a_function_together(
-    tokenizer: PreTrainedTokenizerFast, verifier: Verifier
+    tokenizer: PreTrainedTokenizerFast, verifier: Sandbox
 ) -> None:
     # every function has one right item of three, so every resample of functions has the mean 1/3
     assert run([DEDUCES], tokenizer, verifier)[0].overall.interval == pytest.approx((1 / 3, 1 / 3))
 
 
-def test_thoughts_and_tokens_are_counted(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:
+def test_thoughts_and_tokens_are_counted(tokenizer: PreTrainedTokenizerFast, verifier: Sandbox) -> None:
     sampled, greedy = run([THINKS], tokenizer, verifier)
     assert (sampled.overall.thought_frac, greedy.overall.thought_frac) == (0.25, 1.0)
     assert greedy.overall.mean == 1
@@ -203,7 +203,7 @@ def test_thoughts_and_tokens_are_counted(tokenizer: PreTrainedTokenizerFast, ver
 
 
 def test_an_attempt_whose_grading_was_lost_is_no_sample(
-    tokenizer: PreTrainedTokenizerFast, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+    tokenizer: PreTrainedTokenizerFast, verifier: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losing = replace(DEDUCTION, grade=losing_wrong_deductions)
     monkeypatch.setitem(DOMAINS, "code", replace(CODE, kinds=(losing, ABDUCTION, INDUCTION)))
@@ -214,7 +214,7 @@ def test_an_attempt_whose_grading_was_lost_is_no_sample(
 
 
 def test_a_members_samples_do_not_depend_on_who_else_is_scored(
-    tokenizer: PreTrainedTokenizerFast, verifier: Verifier
+    tokenizer: PreTrainedTokenizerFast, verifier: Sandbox
 ) -> None:
     alone: list[Request] = []
     together: list[Request] = []
@@ -227,7 +227,7 @@ def test_a_members_samples_do_not_depend_on_who_else_is_scored(
     assert {one.rng_seed for one in alone}.isdisjoint(one.rng_seed for one in again)
 
 
-def test_pooling_averages_members_item_by_item(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:
+def test_pooling_averages_members_item_by_item(tokenizer: PreTrainedTokenizerFast, verifier: Sandbox) -> None:
     scores = run([ALWAYS, NEVER, DEDUCES], tokenizer, verifier)
     pooled = pool([one for one in scores if one.mode == "greedy"], ITEMS, rng_seed=1)
     assert pooled.slots == (ALWAYS, NEVER, DEDUCES)
@@ -237,11 +237,11 @@ def test_pooling_averages_members_item_by_item(tokenizer: PreTrainedTokenizerFas
         pool(scores, ITEMS, rng_seed=1)
 
 
-def test_a_difference_is_paired(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:
+def test_a_difference_is_paired(tokenizer: PreTrainedTokenizerFast, verifier: Sandbox) -> None:
     one, _, other, _ = run([ALWAYS, DEDUCES], tokenizer, verifier)
     assert difference(one, other, ITEMS, rng_seed=1) == pytest.approx((2 / 3, 2 / 3))
 
 
-def test_scoring_nothing_is_refused(tokenizer: PreTrainedTokenizerFast, verifier: Verifier) -> None:
+def test_scoring_nothing_is_refused(tokenizer: PreTrainedTokenizerFast, verifier: Sandbox) -> None:
     with pytest.raises(ValueError, match="at least one item"):
         score([0], [], lambda t: ScriptedSampler(tokenizer, t, []), FORMAT, tokenizer, verifier, 1, 1)

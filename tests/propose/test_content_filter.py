@@ -10,7 +10,7 @@ from redqueen.domains.registry import check
 from redqueen.errors import UserError
 from redqueen.propose.filters import ContentFilter, check_allowed, load_content_filter, refuse
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 
 
 def candidate(code: str = "def f(x):\n    return x\n", inputs: str = "1", error: str = "") -> Candidate:
@@ -65,7 +65,7 @@ def test_a_hook_is_found_in_the_current_folder(tmp_path: Path, monkeypatch: pyte
 def test_what_is_refused_is_never_run_and_the_rest_keeps_its_place() -> None:
     content_filter = load_content_filter(ProposeConfig(policy_rules=("secret",)))
     candidates = [candidate(), candidate(inputs="'secret'"), candidate(inputs="2")]
-    with Verifier(workers=1) as verifier:
+    with Sandbox(workers=1) as verifier:
         judged = check_allowed(candidates, content_filter, verifier, VerifyConfig(accept_cpu_ms=200))
         num_run = verifier.num_jobs
         check([candidates[0], candidates[2]], verifier)

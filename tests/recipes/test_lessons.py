@@ -19,7 +19,7 @@ from redqueen.domains.registry import check, grade, open_domain
 from redqueen.records import Candidate, Task
 from redqueen_proofs.calculus import read_proof, write_proof
 from redqueen_proofs.formulas import follows, read_lemma, write_lemma
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 
 FORMAT = PromptFormat(FRAMES["compact"])
 DOMAIN_NAMES = {"proofs": "redqueen_proofs.kinds:PROOFS"}
@@ -39,7 +39,7 @@ def texts(lesson: Lesson) -> list[str]:
     return ["".join(text for text, _ in branch) for branch in lesson.completions]
 
 
-def as_tasks(domain: str, written: list[str], verifier: Verifier) -> list[Task]:
+def as_tasks(domain: str, written: list[str], verifier: Sandbox) -> list[Task]:
     """Read proposals as self-play does, and check them; all must be tasks."""
     kind = open_domain(DOMAIN_NAMES.get(domain, domain)).kinds[0].name
     candidates = []
@@ -66,7 +66,7 @@ def test_every_lesson_is_a_right_answer_or_a_valid_proposal_in_the_form_of_self_
     solving, proposing = drawn(domain, num)
     assert len(solving) == num and num / 4 < len(proposing) < 3 * num / 4
     parts = [[text.removesuffix(EOS) for text, weight in one.completions[0] if weight > 0] for one in proposing]
-    with Verifier(workers=1) as verifier:
+    with Sandbox(workers=1) as verifier:
         as_tasks(domain, [text for part in parts for text in part], verifier)  # references and new tasks
         if domain == "proofs":
             tasks = [lemma_of(lesson) for lesson in solving]

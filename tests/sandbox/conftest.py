@@ -5,25 +5,25 @@ from collections.abc import Callable, Iterator
 import pytest
 from verify_data import DATA, HOST_MODULES, read_lines
 
-from redqueen_sandbox import Program, Result, Verifier
+from redqueen_sandbox import Program, Result, Sandbox
 from redqueen_sandbox.zygotes import ZygoteSettings
 
 
 @pytest.fixture(scope="session")
-def verifier() -> Iterator[Verifier]:
-    with Verifier(workers=2) as running:
+def verifier() -> Iterator[Sandbox]:
+    with Sandbox(workers=2) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def bare_verifier() -> Iterator[Verifier]:
+def bare_verifier() -> Iterator[Sandbox]:
     """The cage alone: no static gate, and every module that a hostile program would like to have."""
-    with Verifier(workers=2, gated=False, settings=ZygoteSettings(preload=HOST_MODULES)) as running:
+    with Sandbox(workers=2, gated=False, settings=ZygoteSettings(preload=HOST_MODULES)) as running:
         yield running
 
 
 @pytest.fixture
-def run_one(verifier: Verifier) -> Callable[..., Result]:
+def run_one(verifier: Sandbox) -> Callable[..., Result]:
     """Run one program on one input."""
 
     def run(code: str, given: str = "3") -> Result:

@@ -11,7 +11,7 @@ from test_inheritance import changed_zygotes
 
 from redqueen.domains.registry import grade as grade_all
 from redqueen.records import Task
-from redqueen_sandbox import Limits, Program, Verifier
+from redqueen_sandbox import Limits, Program, Sandbox
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 from redqueen_sandbox.zygotes import ZygoteSettings
 
@@ -55,7 +55,7 @@ BLOCKING = {
 }
 
 
-def test_three_answers_that_block_cost_less_than_two_seconds(verifier: Verifier) -> None:
+def test_three_answers_that_block_cost_less_than_two_seconds(verifier: Sandbox) -> None:
     task = Task("t", "T", "S", "code_f", "", ("1", "2"), ("1", "2"))
     verifier.run([Program("warm", "import re\ndef f(x):\n    return x", ("1",))])
     start_s = time.monotonic()
@@ -66,7 +66,7 @@ def test_three_answers_that_block_cost_less_than_two_seconds(verifier: Verifier)
 
 def test_whatever_a_program_blocks_on_it_is_ended_at_once() -> None:
     settings = ZygoteSettings(preload=PRELOAD)
-    with Verifier(workers=1, num_seeds=1, gated=False, settings=settings) as bare:
+    with Sandbox(workers=1, num_seeds=1, gated=False, settings=settings) as bare:
         start_s = time.monotonic()
         results = bare.run([Program(name, code, ("1",)) for name, code in BLOCKING.items()])
         assert {result.id: result.verdict for result in results if result.verdict != "forbidden"} == {}
@@ -76,7 +76,7 @@ def test_whatever_a_program_blocks_on_it_is_ended_at_once() -> None:
 def test_where_the_filter_is_missing_a_child_that_sleeps_is_still_ended_within_a_second() -> None:
     settings = ZygoteSettings(preload=PRELOAD, leave_out=frozenset({"seccomp"}))
     limits = Limits(wall_ms=1_500)
-    with Verifier(
+    with Sandbox(
         workers=1, num_seeds=1, gated=False, settings=settings, limits=limits, allow_weak=True, warn=False
     ) as weak:
         start_s = time.monotonic()
@@ -105,7 +105,7 @@ def test_a_program_that_only_waits_for_a_core_is_given_its_time() -> None:
     burn = [sys.executable, "-S", "-c", "while True: pass"]
     rivals = [subprocess.Popen(burn) for _ in range(4 * (os.cpu_count() or 1))]
     try:
-        with Verifier(workers=2) as crowded:
+        with Sandbox(workers=2) as crowded:
             results = crowded.run([Program(str(i), busy, ("1",)) for i in range(10)])
         assert {result.verdict for result in results} == {"ok"}
     finally:

@@ -12,7 +12,7 @@ import pytest
 from test_hostile_corpus import as_program, is_right
 from verify_data import HOST_MODULES
 
-from redqueen_sandbox import Limits, Verifier
+from redqueen_sandbox import Limits, Sandbox
 from redqueen_sandbox.inside.cage import PROTECTIONS
 from redqueen_sandbox.zygotes import ZygoteSettings
 
@@ -60,7 +60,7 @@ def test_without_one_protection_a_program_of_the_corpus_fails(
 
 def try_cage(row: dict[str, object], leave_out: frozenset[str]) -> tuple[dict[str, bool], bool]:
     """What the canaries see without these protections, and whether the program comes out right."""
-    with Verifier(
+    with Sandbox(
         workers=1,
         limits=Limits(wall_ms=60_000),  # so that CPU time alone decides, on a crowded machine too
         num_seeds=1,

@@ -8,7 +8,7 @@ import pytest
 from redqueen.domains.registry import check as check_all
 from redqueen.domains.registry import grade
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 from redqueen_sandbox.calls import distinct_calls, distinct_pairs
 
 THREE = "def f(a, b=2, *, c=3):\n    return [a, b, c]\n"
@@ -41,7 +41,7 @@ def test_without_a_signature_the_order_of_names_still_does_not_count(code: str) 
     assert distinct_calls(code, ["a=1, b=2", "b=2, a=1", "1, 2"]) == ["a=1, b=2", "1, 2"]
 
 
-def test_one_call_in_nine_orders_of_its_names_is_no_induction_task(verifier: Verifier) -> None:
+def test_one_call_in_nine_orders_of_its_names_is_no_induction_task(verifier: Sandbox) -> None:
     code = "def f(a, b, c, d):\n    return [a, b, c, d]\n"
     orders = [", ".join(order) for order in permutations(("a=1", "b=2", "c=3", "d=4"))][:9]
     several = (*orders, "5, 6, 7, 8")
@@ -77,7 +77,7 @@ def test_a_parameter_that_the_program_never_reads_makes_no_other_call() -> None:
     assert distinct_calls("def f(a):\n    return 0\n", ["1, 2", "1, 3"]) == ["1, 2", "1, 3"]  # too many: each fails
 
 
-def test_shown_pairs_in_another_writing_are_no_hidden_ones(verifier: Verifier) -> None:
+def test_shown_pairs_in_another_writing_are_no_hidden_ones(verifier: Sandbox) -> None:
     code = "def f(x):\n    return 'abcdefgh'[int(x)]\n"
     shown = ("1", "2", "3", "4", "5")
     again = Candidate("p", "T", "S", "code_f", "", code, (*shown, "1.0", "2.0", "True", "3.0", "0"), "m")

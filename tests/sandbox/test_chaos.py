@@ -16,7 +16,7 @@ from processes import children_of, comes_true, is_alive
 
 from redqueen.commands.verify import verify_file
 from redqueen.errors import UserError
-from redqueen_sandbox import Limits, Program, Result, Verifier, pool
+from redqueen_sandbox import Limits, Program, Result, Sandbox, pool
 from redqueen_sandbox.programs import verify_program
 from redqueen_sandbox.zygotes import ZygoteHandle
 
@@ -29,7 +29,7 @@ def run_under_attack(num_programs: int, num_kills: int, num_stops: int, pause_s:
     signals = [signal.SIGKILL] * num_kills + [signal.SIGSTOP] * num_stops
     rng.shuffle(signals)
     over = threading.Event()
-    with Verifier(workers=2, limits=Limits(wall_ms=1_500)) as verifier:
+    with Sandbox(workers=2, limits=Limits(wall_ms=1_500)) as verifier:
         started = verifier._pool.num_starts
 
         def attack() -> None:
@@ -77,7 +77,7 @@ IMPORTING = "import math\ndef f(x):\n    return math.floor(x) + 1"
 def test_zygotes_that_several_jobs_wait_for_come_up_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     events = []
     start, hello = pool.start_zygote, ZygoteHandle.wait_hello
-    with Verifier(workers=3) as verifier:
+    with Sandbox(workers=3) as verifier:
         monkeypatch.setattr(
             pool, "start_zygote", lambda *words: (events.append(("begun", *words[:2])), start(*words))[1]
         )
@@ -99,14 +99,14 @@ def test_a_zygote_that_does_not_come_up_is_ended_and_tried_again(monkeypatch: py
             raise OSError("a zygote did not come up")
         hello(self)
 
-    with Verifier(workers=2) as verifier:
+    with Sandbox(workers=2) as verifier:
         monkeypatch.setattr(ZygoteHandle, "wait_hello", mute_at_first)
         check_one_verdict_each(verifier.run([Program(str(i), IMPORTING, (str(i),)) for i in range(4)]), 4)
         assert [process.returncode for process in silent] == [-signal.SIGKILL] * 2
 
 
 def test_a_stopped_zygote_holds_its_task_no_longer_than_the_deadline_and_two_seconds() -> None:
-    with Verifier(workers=1, num_seeds=1, limits=Limits(wall_ms=1_000)) as verifier:
+    with Sandbox(workers=1, num_seeds=1, limits=Limits(wall_ms=1_000)) as verifier:
         os.kill(verifier.process_ids()[0], signal.SIGSTOP)
         start_s = time.monotonic()
         result = verifier.run([Program("a", HONEST, ("1",))])[0]
@@ -124,7 +124,7 @@ def is_crowded() -> bool:
 
 
 def test_a_shortage_of_descriptors_costs_no_task_its_verdict() -> None:
-    with Verifier(workers=2) as verifier:
+    with Sandbox(workers=2) as verifier:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         highest = max(int(name) for name in os.listdir("/proc/self/fd"))
         os.kill(verifier.process_ids()[0], signal.SIGKILL)
@@ -162,9 +162,9 @@ def test_the_verifier_itself_writes_nothing_to_disk(tmp_path: Path) -> None:
         "def written():\n"
         "    return next(line for line in Path('/proc/self/io').read_text().splitlines() if 'write_bytes' in line)\n"
         "import redqueen.commands.verify\n"
-        "from redqueen_sandbox import Program, Verifier\n"
+        "from redqueen_sandbox import Program, Sandbox\n"
         "before = written()\n"
-        "with Verifier(workers=1) as v:\n"
+        "with Sandbox(workers=1) as v:\n"
         "    print(v.run([Program('a', 'def f(x): return x', ('1',))])[0].verdict)\n"
         "print(written() == before)\n"  # its processes have ended, and theirs is counted in
         "Path('own').write_text('x'); print(written() == before)\n"  # and it would have been seen
@@ -176,8 +176,8 @@ def test_the_verifier_itself_writes_nothing_to_disk(tmp_path: Path) -> None:
 
 def test_nothing_is_left_when_the_process_that_verifies_is_killed() -> None:
     code = (
-        "from redqueen_sandbox import Limits, Program, Verifier\n"
-        "v = Verifier(workers=2, limits=Limits(cpu_ms=60000, wall_ms=60000))\n"
+        "from redqueen_sandbox import Limits, Program, Sandbox\n"
+        "v = Sandbox(workers=2, limits=Limits(cpu_ms=60000, wall_ms=60000))\n"
         "print(*[z.process.pid for z in v._pool.zygotes.values()], flush=True)\n"
         "v.run([Program(str(i), 'def f(x):\\n    while True: pass', ('1',)) for i in range(4)])\n"
     )
@@ -192,8 +192,8 @@ def test_nothing_is_left_when_the_process_that_verifies_is_killed() -> None:
 
 
 def test_it_serves_many_threads_and_outlives_the_one_that_started_it() -> None:
-    made: list[Verifier] = []
-    starter = threading.Thread(target=lambda: made.append(Verifier(workers=2)))
+    made: list[Sandbox] = []
+    starter = threading.Thread(target=lambda: made.append(Sandbox(workers=2)))
     starter.start()
     starter.join()
     answers: dict[int, str] = {}
@@ -218,7 +218,7 @@ def test_a_batch_that_is_interrupted_leaves_nothing_for_the_next_one() -> None:
     def programs() -> list[Program]:
         return [Program(str(i), HONEST, (str(i),)) for i in range(30)]
 
-    with Verifier(workers=2) as verifier:
+    with Sandbox(workers=2) as verifier:
         seen = []
 
         def stumble() -> object:
@@ -241,8 +241,8 @@ def test_signals_that_the_caller_ignores_or_blocks_still_stop_programs() -> None
         "for number in (signal.SIGCHLD, signal.SIGPROF, signal.SIGXCPU, signal.SIGSYS):\n"
         "    signal.signal(number, signal.SIG_IGN)\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n"
-        "from redqueen_sandbox import Program, Verifier\n"
-        "with Verifier(workers=1) as v:\n"
+        "from redqueen_sandbox import Program, Sandbox\n"
+        "with Sandbox(workers=1) as v:\n"
         "    print(v.protection, v.run([Program('a', 'def f(x):\\n    while True: pass', ('1',))])[0].verdict)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -266,7 +266,7 @@ def test_memory_stays_flat_over_many_tasks() -> None:
     def resident_kb(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4
 
-    with Verifier(workers=2) as verifier:
+    with Sandbox(workers=2) as verifier:
         programs = [Program(str(i), f"def f(x):\n    return x + {i}", ("1",)) for i in range(4_000)]
         verifier.run(programs)
         before = [resident_kb(pid) for pid in [os.getpid(), *verifier.process_ids()]]

@@ -3,7 +3,7 @@
 import pytest
 from verify_data import DATA, read_lines
 
-from redqueen_sandbox import Program, Verifier
+from redqueen_sandbox import Program, Sandbox
 from redqueen_sandbox.literals import canonical
 
 NOT_REPRODUCED = {
@@ -14,7 +14,7 @@ NOT_REPRODUCED = {
 """Each item that is not reproduced, and why."""
 
 
-def not_reproduced(verifier: Verifier, rows: list[dict[str, object]]) -> dict[str, str]:
+def not_reproduced(verifier: Sandbox, rows: list[dict[str, object]]) -> dict[str, str]:
     results = verifier.run([Program(str(row["id"]), str(row["code"]), (str(row["input"]),)) for row in rows])
     return {
         result.id: result.verdict
@@ -23,7 +23,7 @@ def not_reproduced(verifier: Verifier, rows: list[dict[str, object]]) -> dict[st
     }
 
 
-def test_a_sample_of_cruxeval_is_reproduced(verifier: Verifier) -> None:
+def test_a_sample_of_cruxeval_is_reproduced(verifier: Sandbox) -> None:
     rows = read_lines(DATA / "benchmarks" / "cruxeval.jsonl.gz")
     some = [
         row for i, row in enumerate(rows) if i % 20 == 0 or row["id"] in (*NOT_REPRODUCED, "sample_621", "sample_152")
@@ -32,7 +32,7 @@ def test_a_sample_of_cruxeval_is_reproduced(verifier: Verifier) -> None:
 
 
 @pytest.mark.slow
-def test_all_of_cruxeval_but_the_explained_items_is_reproduced(verifier: Verifier) -> None:
+def test_all_of_cruxeval_but_the_explained_items_is_reproduced(verifier: Sandbox) -> None:
     rows = read_lines(DATA / "benchmarks" / "cruxeval.jsonl.gz")
     assert not_reproduced(verifier, rows) == dict.fromkeys(NOT_REPRODUCED, "invalid-input")
     assert len(rows) - len(NOT_REPRODUCED) >= 795

@@ -10,16 +10,16 @@ import pytest
 from fuzzing import a_text, mutated, seeds
 from verify_data import honest_programs
 
+from redqueen.domains.code.values import value_of
 from redqueen.domains.maths.answer_form import final_answer, judged
 from redqueen.domains.registry import grade as grade_all
 from redqueen.evaluate.livecode import same_output
 from redqueen.records import Task
-from redqueen_sandbox import Program, Verifier, guard
+from redqueen_sandbox import Program, Sandbox, guard
 from redqueen_sandbox.calls import distinct_calls
 from redqueen_sandbox.inside.encode import NotPlain, TooLarge, encode
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
 from redqueen_sandbox.records import VERDICTS
-from redqueen_sandbox.values import value_of
 
 NUM_TEXTS = 1_000_000
 NUM_PROGRAMS = 20_000
@@ -103,7 +103,7 @@ def test_mutated_programs_and_answers_get_a_verdict_each() -> None:
     codes = [code for _, code, _ in honest_programs()]
     pairs = tuple(str(i) for i in range(10))
     task = Task("t", "T", "S", "code_f", "", pairs, pairs, num_shown=5)
-    with Verifier(workers=2) as verifier, warnings.catch_warnings():
+    with Sandbox(workers=2) as verifier, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(NUM_PROGRAMS // 200):
             texts = [mutated(rng, rng.choice(codes)) for _ in range(200)]

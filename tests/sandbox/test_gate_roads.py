@@ -10,7 +10,7 @@ from pathlib import Path
 import gate_attacks
 import pytest
 
-from redqueen_sandbox import Program, Result, Verifier
+from redqueen_sandbox import Program, Result, Sandbox
 from redqueen_sandbox.inside import allowed, gate, syntax
 
 for name in allowed.MODULES:
@@ -99,7 +99,7 @@ def test_special_names_that_nobody_has_looked_at_are_refused() -> None:
 ROADS = [(kind, code) for kind in ("FRAMES", "MODULES", "CLOCKS", "ADDRESSES") for code in getattr(gate_attacks, kind)]
 
 
-def test_no_road_to_what_is_refused_is_open(verifier: Verifier) -> None:
+def test_no_road_to_what_is_refused_is_open(verifier: Sandbox) -> None:
     results = verifier.run([Program(str(i), code, ("3",)) for i, (_, code) in enumerate(ROADS)])
     refused = [result.verdict == "forbidden" for result in results]
     assert [code for (_, code), result in zip(ROADS, results, strict=True) if result.verdict in ("ok", "crash")] == []

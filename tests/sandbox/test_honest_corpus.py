@@ -17,7 +17,7 @@ from verify_data import DATA, honest_programs, read_lines
 
 from redqueen.domains.registry import check as check_all
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox import Limits, Verifier
+from redqueen_sandbox import Limits, Sandbox
 from redqueen_sandbox.literals import canonical
 
 REFUSED = {
@@ -68,7 +68,7 @@ def as_candidate(name: str, code: str, given: str) -> Candidate:
 
 
 @pytest.fixture(scope="module")
-def checked(verifier: Verifier) -> dict[str, tuple[Task | Rejection, str, str]]:
+def checked(verifier: Sandbox) -> dict[str, tuple[Task | Rejection, str, str]]:
     rows = list(honest_programs())
     found = check_all([as_candidate(*row) for row in rows], verifier)
     return {name: (result, code, given) for result, (name, code, given) in zip(found, rows, strict=True)}
@@ -120,7 +120,7 @@ def first_arguments(test: str) -> str:
 def test_canonical_solutions_become_tasks_and_each_refusal_is_explained() -> None:
     rows = list(solutions())
     limits = replace(Limits(), cpu_ms=1_000, accept_cpu_ms=500)  # HumanEval/75 is slow, which is not its fault
-    with Verifier(workers=2, limits=limits) as patient:
+    with Sandbox(workers=2, limits=limits) as patient:
         found = check_all([as_candidate(*row) for row in rows], patient)
     reasons = {name: r.reason for (name, _, _), r in zip(rows, found, strict=True) if isinstance(r, Rejection)}
     assert reasons == NO_TASK

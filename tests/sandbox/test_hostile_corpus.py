@@ -18,7 +18,7 @@ from verify_data import HOST_MODULES
 from redqueen.commands.verify import grade_file
 from redqueen.domains.registry import grade
 from redqueen.records import Task
-from redqueen_sandbox import Program, Result, Verifier
+from redqueen_sandbox import Program, Result, Sandbox
 from redqueen_sandbox.inside.cage import NOBODY
 from redqueen_sandbox.literals import canonical
 from redqueen_sandbox.zygotes import ZygoteSettings
@@ -46,18 +46,16 @@ def as_program(row: dict[str, object]) -> Program:
     return Program(str(row["id"]), str(row["code"]), tuple(inputs))  # type: ignore[arg-type]
 
 
-def wrong_ones(verifier: Verifier, rows: list[dict[str, object]]) -> list[Result]:
+def wrong_ones(verifier: Sandbox, rows: list[dict[str, object]]) -> list[Result]:
     results = verifier.run([as_program(row) for row in rows])
     return [result for row, result in zip(rows, results, strict=True) if not is_right(row, result)]
 
 
-def test_every_program_is_right_behind_the_gate(verifier: Verifier, hostile_rows: list[dict[str, object]]) -> None:
+def test_every_program_is_right_behind_the_gate(verifier: Sandbox, hostile_rows: list[dict[str, object]]) -> None:
     assert wrong_ones(verifier, hostile_rows) == []
 
 
-def test_every_program_is_right_in_the_bare_cage(
-    bare_verifier: Verifier, hostile_rows: list[dict[str, object]]
-) -> None:
+def test_every_program_is_right_in_the_bare_cage(bare_verifier: Sandbox, hostile_rows: list[dict[str, object]]) -> None:
     assert wrong_ones(bare_verifier, hostile_rows) == []
 
 
@@ -67,7 +65,7 @@ def test_programs_that_leak_leave_nothing_for_the_program_after_them(hostile_row
     assert len(pairs) == 10
     # One worker and one hash seed: each reader runs in the very next child of the zygote that ran the writer.
     settings = ZygoteSettings(preload=HOST_MODULES)
-    with Verifier(workers=1, num_seeds=1, gated=False, settings=settings) as single:
+    with Sandbox(workers=1, num_seeds=1, gated=False, settings=settings) as single:
         assert wrong_ones(single, pairs) == []
 
 
@@ -75,7 +73,7 @@ def test_programs_that_leak_leave_nothing_for_the_program_after_them(hostile_row
 @pytest.mark.parametrize("gated", [True, False])
 def test_the_corpus_is_right_three_times_in_a_row(gated: bool, hostile_rows: list[dict[str, object]]) -> None:
     settings = ZygoteSettings(preload=() if gated else HOST_MODULES)
-    with Verifier(workers=2, gated=gated, settings=settings) as verifier:
+    with Sandbox(workers=2, gated=gated, settings=settings) as verifier:
         for _ in range(3):
             assert wrong_ones(verifier, hostile_rows) == []
 
@@ -97,7 +95,7 @@ def test_the_corpus_is_right_for_an_unprivileged_user_too(hostile_rows: list[dic
     if not SYSTEM_PYTHON or not readable_by_nobody(SYSTEM_PYTHON):
         pytest.skip("no interpreter of this version that an unprivileged user could start")
     settings = ZygoteSettings(preload=HOST_MODULES, executable=SYSTEM_PYTHON, user=NOBODY)
-    with Verifier(workers=2, num_seeds=2, gated=False, settings=settings) as verifier:
+    with Sandbox(workers=2, num_seeds=2, gated=False, settings=settings) as verifier:
         assert verifier.protection == "full"
         assert wrong_ones(verifier, hostile_rows[::3]) == []
 
@@ -109,11 +107,11 @@ def test_the_whole_corpus_is_right_for_an_unprivileged_user(hostile_rows: list[d
     for gated in (True, False):
         preload = () if gated else HOST_MODULES
         settings = ZygoteSettings(preload=preload, executable=SYSTEM_PYTHON, user=NOBODY)
-        with Verifier(workers=2, gated=gated, settings=settings) as verifier:
+        with Sandbox(workers=2, gated=gated, settings=settings) as verifier:
             assert wrong_ones(verifier, hostile_rows) == []
 
 
-def test_no_cheat_of_the_corpus_earns_credit(verifier: Verifier, hostile_rows: list[dict[str, object]]) -> None:
+def test_no_cheat_of_the_corpus_earns_credit(verifier: Sandbox, hostile_rows: list[dict[str, object]]) -> None:
     cheats = [row for row in hostile_rows if row.get("gold")]
     assert len(cheats) >= 12
     pairs = []

@@ -8,7 +8,7 @@ import pytest
 
 from redqueen.domains.registry import grade as grade_all
 from redqueen.records import Task
-from redqueen_sandbox import Program, Result, Verifier
+from redqueen_sandbox import Program, Result, Sandbox
 from redqueen_sandbox.inside import zygote as inside
 from redqueen_sandbox.records import Limits
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
@@ -97,10 +97,10 @@ def mappings(pid: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def haunted() -> Iterator[Verifier]:
+def haunted() -> Iterator[Sandbox]:
     """A verifier of one zygote that has run 1,000 jobs full of secrets, and graded with such expected values."""
     settings = ZygoteSettings(preload=PRELOAD)
-    with Verifier(workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings) as verifier:
+    with Sandbox(workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings) as verifier:
         results = verifier.run([planting(i) for i in range(1_000)])
         assert {result.verdict for result in results} == {"ok", "error"}
         expected = tuple(repr(secret()) for _ in range(4))
@@ -109,11 +109,11 @@ def haunted() -> Iterator[Verifier]:
         yield verifier
 
 
-def ask(verifier: Verifier, code: str, given: str) -> Result:
+def ask(verifier: Sandbox, code: str, given: str) -> Result:
     return verifier.run([Program("scan", code, (given,))])[0]
 
 
-def test_a_child_that_reads_its_whole_memory_finds_nothing_of_1000_earlier_jobs(haunted: Verifier) -> None:
+def test_a_child_that_reads_its_whole_memory_finds_nothing_of_1000_earlier_jobs(haunted: Sandbox) -> None:
     given = mappings(haunted.process_ids()[0])
     assert ask(haunted, SCAN, given).outputs == ("0",)
     # The same scan sees a secret of its own job, so it would have seen those.
@@ -121,18 +121,18 @@ def test_a_child_that_reads_its_whole_memory_finds_nothing_of_1000_earlier_jobs(
 
 
 def test_a_child_that_follows_every_frame_object_and_class_finds_nothing_of_1000_earlier_jobs(
-    haunted: Verifier,
+    haunted: Sandbox,
 ) -> None:
     assert ask(haunted, REACH, "1").outputs == ("[0, True]",)
     found = ask(haunted, f"own = {secret()!r}" + REACH, "1").outputs[0]
     assert found.endswith("True]") and not found.startswith("[0")
 
 
-def test_a_program_finds_none_of_the_other_inputs_and_outputs_of_its_own_job(haunted: Verifier) -> None:
+def test_a_program_finds_none_of_the_other_inputs_and_outputs_of_its_own_job(haunted: Sandbox) -> None:
     assert others_found(haunted, REACH) == 0
 
 
-def others_found(verifier: Verifier, code: str) -> int:
+def others_found(verifier: Sandbox, code: str) -> int:
     """How many secrets more a program finds in any of three runs of one child than in a child that runs it once."""
     given = tuple(repr(secret()) for _ in range(3))
     code = code.replace("return [found, many]", "return [found, x, many]")
@@ -148,7 +148,7 @@ def test_no_descriptor_but_its_own_is_open_in_a_child_however_many_there_are() -
         "            found.append(fd)\n        except OSError:\n            pass\n    return found"
     )
     settings = ZygoteSettings(preload=PRELOAD, leave_out=frozenset({"seccomp"}))
-    with Verifier(
+    with Sandbox(
         workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings, allow_weak=True, warn=False
     ) as v:
         assert ask(v, code, "1").outputs == ("[3]",)
@@ -194,7 +194,7 @@ def test_the_scan_finds_what_a_zygote_holds_that_looks_at_jobs(
     before, after = LEAKS[leak]
     changed_zygotes(tmp_path, monkeypatch, "zygote.py", before, after)
     settings = ZygoteSettings(preload=PRELOAD)
-    with Verifier(workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings) as verifier:
+    with Sandbox(workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings) as verifier:
         verifier.run([planting(i) for i in range(50)])
         found = ask(verifier, SCAN, mappings(verifier.process_ids()[0]))
     assert found.verdict == "ok" and int(found.outputs[0]) > 0
@@ -223,7 +223,7 @@ def test_the_reach_finds_inputs_and_outputs_that_the_harness_keeps(
 ) -> None:
     changed_zygotes(tmp_path, monkeypatch, "child.py", *KEEPING[kept])
     settings = ZygoteSettings(preload=PRELOAD)
-    with Verifier(workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings) as verifier:
+    with Sandbox(workers=1, num_seeds=1, gated=False, limits=LIMITS, settings=settings) as verifier:
         assert others_found(verifier, REACH) > 0
 
 

@@ -15,7 +15,7 @@ from redqueen.domains.registry import check as check_all
 from redqueen.domains.registry import grade as grade_all
 from redqueen.errors import UserError
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox import Program, Verifier, guard
+from redqueen_sandbox import Program, Sandbox, guard
 from redqueen_sandbox.literals import LiteralError, canonical
 from redqueen_sandbox.records import VERDICTS
 from redqueen_sandbox.runs import Job, Run
@@ -57,7 +57,7 @@ def task(kind: str, code: str = SAME) -> Task:
     return Task("t", "T", "S", kind, code, pairs, pairs, num_shown=5 if kind == "code_f" else 0)  # type: ignore[arg-type]
 
 
-def test_no_answer_makes_the_judge_raise(verifier: Verifier) -> None:
+def test_no_answer_makes_the_judge_raise(verifier: Sandbox) -> None:
     pairs = [(task(kind), text) for kind in KINDS for text in HOSTILE]
     grades = grade_all(pairs, verifier)
     assert {grade.verdict for grade in grades} <= {"unparsable", *VERDICTS} - {"infra"}
@@ -66,7 +66,7 @@ def test_no_answer_makes_the_judge_raise(verifier: Verifier) -> None:
     assert right == {text for text in HOSTILE if text in ("1", "(1)", "# a\n1", "1 # a", "\t1", "\f1")}
 
 
-def test_no_proposal_makes_the_judge_raise(verifier: Verifier) -> None:
+def test_no_proposal_makes_the_judge_raise(verifier: Sandbox) -> None:
     several = tuple(str(i) for i in range(9))
     proposals = [
         Candidate("p", "T", "S", kind, text, SAME, inputs=(*several, text) if kind == "code_f" else (text,))
@@ -79,7 +79,7 @@ def test_no_proposal_makes_the_judge_raise(verifier: Verifier) -> None:
     assert "infra" not in {one.reason for one in found if isinstance(one, Rejection)}
 
 
-def test_no_program_makes_the_judge_raise(verifier: Verifier) -> None:
+def test_no_program_makes_the_judge_raise(verifier: Sandbox) -> None:
     results = verifier.run([Program("p", f"def f(x):\n    return {text}\n", (text,)) for text in HOSTILE])
     assert "infra" not in {result.verdict for result in results}
     for text in HOSTILE:
@@ -118,7 +118,7 @@ def test_no_value_of_a_program_makes_the_unit_tests_raise() -> None:
 
 
 @pytest.mark.parametrize("part", ["not ", "- ", "~", "+"])
-def test_every_task_can_be_measured_from_however_deep_a_stack(verifier: Verifier, part: str) -> None:
+def test_every_task_can_be_measured_from_however_deep_a_stack(verifier: Sandbox, part: str) -> None:
     def deeper(num_frames: int, code: str) -> object:
         return deeper(num_frames - 1, code) if num_frames else measure(code)
 
@@ -171,6 +171,6 @@ def test_what_is_no_fault_of_the_judge_passes_the_guard(error: Exception) -> Non
 
 
 @pytest.mark.slow
-def test_no_program_of_the_hostile_corpus_needs_the_guard(bare_verifier: Verifier) -> None:
+def test_no_program_of_the_hostile_corpus_needs_the_guard(bare_verifier: Sandbox) -> None:
     rows = read_lines(DATA / "hostile" / "programs.jsonl")
     bare_verifier.run([Program(str(r["id"]), str(r["code"]), (str(r.get("input", "")),)) for r in rows])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redqueen.domains.code.values import value_of
 from redqueen_sandbox.inside.encode import NotPlain, TooLarge, encode
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args, is_canonical
-from redqueen_sandbox.values import value_of
 
 scalars = (
     st.none()

@@ -7,7 +7,7 @@ import pytest
 from redqueen.domains.registry import check as check_all
 from redqueen.domains.registry import grade as grade_all
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox import Result, Verifier
+from redqueen_sandbox import Result, Sandbox
 
 PLAIN = [
     ("collections", "collections.Counter('abca')", "{'a': 2, 'b': 1, 'c': 1}"),
@@ -70,7 +70,7 @@ def test_what_a_program_defined_equals_no_plain_value(code: str, run_one: Callab
     assert run_one(code).verdict in ("invalid-output", "forbidden")
 
 
-def test_a_changed_class_of_the_library_is_not_asked(bare_verifier: Verifier) -> None:
+def test_a_changed_class_of_the_library_is_not_asked(bare_verifier: Sandbox) -> None:
     from redqueen_sandbox import Program
 
     code = (
@@ -84,7 +84,7 @@ def test_a_changed_class_of_the_library_is_not_asked(bare_verifier: Verifier) ->
     assert result.outputs == ("{'a': 1}",)
 
 
-def test_frozen_sets_are_values_of_a_task_and_of_answers(verifier: Verifier) -> None:
+def test_frozen_sets_are_values_of_a_task_and_of_answers(verifier: Sandbox) -> None:
     code = "def f(x):\n    return frozenset(x) | frozenset({'a'})\n"
     task = check_all([Candidate("p", "T", "S", "code_o", "", code, ("frozenset([1, 'b'])",))], verifier)[0]
     assert isinstance(task, Task), task
@@ -93,7 +93,7 @@ def test_frozen_sets_are_values_of_a_task_and_of_answers(verifier: Verifier) -> 
     assert [grade.correct for grade in grade_all([(task, a) for a in answers], verifier)] == [True, True, False, False]
 
 
-def test_a_counter_is_an_output_of_a_task(verifier: Verifier) -> None:
+def test_a_counter_is_an_output_of_a_task(verifier: Sandbox) -> None:
     code = "from collections import Counter\ndef f(x):\n    return Counter(x)\n"
     task = check_all([Candidate("p", "T", "S", "code_o", "", code, ("'aab'",))], verifier)[0]
     assert not isinstance(task, Rejection), task

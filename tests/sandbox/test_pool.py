@@ -16,7 +16,7 @@ import pytest
 from processes import children_of, comes_true
 
 from redqueen.errors import UserError
-from redqueen_sandbox import Program, Result, Verifier, pool, zygotes
+from redqueen_sandbox import Program, Result, Sandbox, pool, zygotes
 from redqueen_sandbox.inside import wire
 from redqueen_sandbox.inside import zygote as inner
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
@@ -30,7 +30,7 @@ RIGHT = UnitTest("right", "def f(x):\n    return x + 1", "assert f(1) == 2", "f"
 ENDLESS = UnitTest("endless", "def f(x):\n    while True: pass", "assert f(1) == 2", "f")
 
 
-def answers(verifier: Verifier, code: str, num_programs: int) -> list[tuple[str, tuple[str, ...]]]:
+def answers(verifier: Sandbox, code: str, num_programs: int) -> list[tuple[str, tuple[str, ...]]]:
     """The verdicts and outputs of programs that add one to numbers from 0 on."""
     results = verifier.run([Program(str(i), code, (str(i),)) for i in range(num_programs)])
     return [(result.verdict, result.outputs) for result in results]
@@ -65,7 +65,7 @@ def run_python(code: str, shell: str = "") -> str:
 
 
 def test_starts_that_fail_side_by_side_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Verifier(workers=3) as verifier:
+    with Sandbox(workers=3) as verifier:
         monkeypatch.setattr(pool, "_MAX_FAILURES", 3)
         failed = fail_starts(monkeypatch, lambda *_: len(failed) < 6)
         assert answers(verifier, IMPORTING, 9) == all_right(9)
@@ -73,7 +73,7 @@ def test_starts_that_fail_side_by_side_count_as_one(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_kind_that_cannot_start_costs_another_kind_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Verifier(workers=1) as verifier:
+    with Sandbox(workers=1) as verifier:
         monkeypatch.setattr(pool, "_MAX_FAILURES", 2)
         fail_starts(monkeypatch, lambda kind, _: kind == "full")
         codes = [OF_ALL_MODULES] * 2 + [IMPORTING] * 4
@@ -84,7 +84,7 @@ def test_a_kind_that_cannot_start_costs_another_kind_nothing(monkeypatch: pytest
 def test_jobs_that_other_zygotes_can_take_do_not_wait_for_one_that_never_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with Verifier(workers=2, num_seeds=1) as verifier:
+    with Sandbox(workers=2, num_seeds=1) as verifier:
         monkeypatch.setattr(pool, "_RESTART_PAUSE_S", 0.0)
         failed = fail_starts(monkeypatch, lambda kind, seed: (kind, seed) == ("common", 1))
         assert answers(verifier, IMPORTING, 80) == all_right(80)
@@ -95,7 +95,7 @@ def test_zygotes_that_hang_side_by_side_cost_the_time_of_one(monkeypatch: pytest
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\nexec sleep 60\n")
     silent.chmod(0o755)
-    with Verifier(workers=3) as verifier:
+    with Sandbox(workers=3) as verifier:
         monkeypatch.setattr(zygotes, "_START_S", 1.5)
         monkeypatch.setattr(pool, "_MAX_FAILURES", 1)
         verifier._pool.settings = ZygoteSettings(executable=str(silent))
@@ -113,7 +113,7 @@ def test_zygotes_that_come_up_one_after_the_other_have_each_the_time_of_one(monk
         time.sleep(0.5)
         hello(self)
 
-    with Verifier(workers=3) as verifier:
+    with Sandbox(workers=3) as verifier:
         monkeypatch.setattr(ZygoteHandle, "wait_hello", wait_long)
         assert answers(verifier, IMPORTING, 6) == all_right(6)
     assert len(waits) >= 3 and max(waits) < 0.5  # a fourth where the third one's answer is tried in its other world
@@ -121,7 +121,7 @@ def test_zygotes_that_come_up_one_after_the_other_have_each_the_time_of_one(monk
 
 def test_a_later_zygote_with_fewer_walls_than_the_first_ones_takes_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_MAX_FAILURES", 2)
-    with Verifier(workers=1, num_seeds=1) as verifier:
+    with Sandbox(workers=1, num_seeds=1) as verifier:
         verifier._pool.settings = ZygoteSettings(leave_out=frozenset({"landlock"}))
         assert answers(verifier, IMPORTING, 1) == [("infra", ())]
         verifier._pool.settings = ZygoteSettings()
@@ -131,7 +131,7 @@ def test_a_later_zygote_with_fewer_walls_than_the_first_ones_takes_no_job(monkey
 
 def test_where_a_wall_is_missing_from_the_beginning_later_zygotes_do_without() -> None:
     without = ZygoteSettings(leave_out=frozenset({"landlock"}))
-    with Verifier(workers=1, num_seeds=1, settings=without) as verifier:
+    with Sandbox(workers=1, num_seeds=1, settings=without) as verifier:
         assert answers(verifier, IMPORTING, 1) == all_right(1)
 
 
@@ -144,7 +144,7 @@ def test_more_than_a_thousand_open_descriptors_change_nothing() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1_500), hard))
         for _ in range(1_100):
             undo.callback(os.close, os.open(os.devnull, os.O_RDONLY))
-        with Verifier(workers=1) as verifier:
+        with Sandbox(workers=1) as verifier:
             assert answers(verifier, OWN, 2) == all_right(2)
         with UnitTester(workers=1) as tester:
             assert tester.grade([RIGHT])[0].correct
@@ -154,7 +154,7 @@ def test_more_than_a_thousand_open_descriptors_change_nothing() -> None:
 
 
 def test_a_forked_copy_of_a_verifier_is_refused_and_its_closing_harms_nothing() -> None:
-    with Verifier(workers=2) as verifier, UnitTester(workers=1) as tester:
+    with Sandbox(workers=2) as verifier, UnitTester(workers=1) as tester:
         assert tester.grade([RIGHT])[0].correct
         before = verifier.process_ids()
         child = os.fork()
@@ -180,11 +180,11 @@ def test_a_forked_copy_of_a_verifier_is_refused_and_its_closing_harms_nothing() 
 def test_a_dead_zygote_does_not_end_a_caller_whom_broken_pipes_would_end() -> None:
     code = (
         "import os, signal, time\n"
-        "from redqueen_sandbox import Program, Verifier\n"
+        "from redqueen_sandbox import Program, Sandbox\n"
         "from redqueen_sandbox.unit_tests import TEST_LIMITS, UnitTest, UnitTester\n"
         "from dataclasses import replace\n"
         "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
-        "with Verifier(workers=1) as v:\n"
+        "with Sandbox(workers=1) as v:\n"
         "    for pid in v.process_ids():\n"
         "        os.kill(pid, signal.SIGKILL)\n"
         "    time.sleep(0.2)\n"
@@ -199,11 +199,11 @@ def test_a_dead_zygote_does_not_end_a_caller_whom_broken_pipes_would_end() -> No
 @pytest.mark.parametrize("closed", ["<&- 2>&-", "<&- >&- 2>&-"])
 def test_a_caller_without_standard_streams_can_verify(closed: str, tmp_path: Path) -> None:
     code = (
-        "from redqueen_sandbox import Program, Verifier\n"
+        "from redqueen_sandbox import Program, Sandbox\n"
         "from redqueen_sandbox.unit_tests import UnitTest, UnitTester\n"
         "with UnitTester(workers=1) as t:\n"
         "    graded = t.grade([UnitTest('a', 'def f(x):\\n    return 1', 'assert f(1) == 1', 'f')])[0]\n"
-        "with Verifier(workers=1) as v:\n"
+        "with Sandbox(workers=1) as v:\n"
         "    ran = v.run([Program('a', 'def f(x):\\n    return x', ('1',))])[0]\n"
         f"open({str(tmp_path / 'said')!r}, 'w').write(f'{{graded.verdict}} {{ran.verdict}}')\n"
     )
@@ -212,7 +212,7 @@ def test_a_caller_without_standard_streams_can_verify(closed: str, tmp_path: Pat
 
 
 def test_a_verifier_that_is_closed_says_so_and_can_be_closed_again() -> None:
-    verifier = Verifier(workers=1)
+    verifier = Sandbox(workers=1)
     verifier.close()
     with pytest.raises(UserError, match="closed"):
         verifier.run([Program("late", OWN, ("1",))])
@@ -222,7 +222,7 @@ def test_a_verifier_that_is_closed_says_so_and_can_be_closed_again() -> None:
 @pytest.mark.parametrize("code", [IMPORTING, "def f(x):\n    while True: pass"])
 @pytest.mark.parametrize("pause_s", [0.03, 0.3])
 def test_closing_while_another_thread_runs_programs_ends_that_with_a_sentence(code: str, pause_s: float) -> None:
-    verifier, said = Verifier(workers=2), []
+    verifier, said = Sandbox(workers=2), []
 
     def work() -> None:
         try:
@@ -241,7 +241,7 @@ def test_closing_while_another_thread_runs_programs_ends_that_with_a_sentence(co
 
 def test_work_that_asks_its_own_verifier_is_refused_and_does_not_wait_for_itself() -> None:
     asked: list[type[BaseException]] = []
-    with Verifier(workers=1) as verifier:
+    with Sandbox(workers=1) as verifier:
 
         def work() -> object:
             try:
@@ -275,7 +275,7 @@ def test_a_unit_tester_serves_several_threads_one_after_the_other() -> None:
 def test_a_zygote_whose_caller_dies_during_its_start_ends_though_a_copy_of_the_caller_lives() -> None:
     code = (
         "import os, time\n"
-        "from redqueen_sandbox import Verifier\n"
+        "from redqueen_sandbox import Sandbox\n"
         "from redqueen_sandbox.zygotes import ZygoteHandle\n"
         "def fork_and_stay(zygote):\n"
         "    if os.fork() == 0:\n"
@@ -285,7 +285,7 @@ def test_a_zygote_whose_caller_dies_during_its_start_ends_though_a_copy_of_the_c
         "    print(zygote.process.pid, flush=True)\n"
         "    time.sleep(20)\n"
         "ZygoteHandle.wait_hello = fork_and_stay\n"
-        "Verifier(workers=1, num_seeds=1)\n"
+        "Sandbox(workers=1, num_seeds=1)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -296,8 +296,8 @@ def test_a_zygote_whose_caller_dies_during_its_start_ends_though_a_copy_of_the_c
 
 def test_root_that_may_not_become_nobody_verifies_and_says_so() -> None:
     code = (
-        "from redqueen_sandbox import Program, Verifier\n"
-        "with Verifier(workers=1) as v:\n"
+        "from redqueen_sandbox import Program, Sandbox\n"
+        "with Sandbox(workers=1) as v:\n"
         "    print(v.protection, v.run([Program('a', 'def f(x):\\n    return x', ('1',))])[0].verdict)\n"
     )
     line = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code]
@@ -324,7 +324,7 @@ def test_lost_zygotes_and_starts_that_fail_leave_no_descriptor_and_no_process(mo
     monkeypatch.setattr(pool, "_MAX_FAILURES", 2)
     if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
         pytest.skip("this kernel lists no children")
-    with Verifier(workers=2) as verifier:
+    with Sandbox(workers=2) as verifier:
         answers(verifier, IMPORTING, 6)
         for pid in verifier.process_ids():
             os.kill(pid, signal.SIGKILL)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from redqueen_sandbox import Program, Result, Verifier
+from redqueen_sandbox import Program, Result, Sandbox
 
 CATCH = "def caught():\n    try:\n        1 / 0\n    except Exception as e:\n        return e\n"
 
@@ -61,7 +61,7 @@ ROADS = {
 """Each handed out a traceback, a frame, code, or text of them."""
 
 
-def test_no_road_of_the_second_attack_is_open(verifier: Verifier) -> None:
+def test_no_road_of_the_second_attack_is_open(verifier: Sandbox) -> None:
     results = verifier.run([Program(name, code, ("3",)) for name, code in ROADS.items()])
     assert [(result.id, result.verdict) for result in results if result.verdict != "forbidden"] == []
 
@@ -110,7 +110,7 @@ def test_a_low_recursion_limit_leaves_the_harness_its_frames(run_one: Callable[.
     assert run_one(code).verdict == "ok"
 
 
-def test_a_long_output_is_read_once_and_not_in_every_world(verifier: Verifier) -> None:
+def test_a_long_output_is_read_once_and_not_in_every_world(verifier: Sandbox) -> None:
     def judge_s(code: str) -> float:
         start_s = time.process_time()
         assert verifier.run([Program("long", code, ("1",))])[0].verdict == "ok"

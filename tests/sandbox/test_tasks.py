@@ -7,7 +7,7 @@ import pytest
 from redqueen.domains import registry
 from redqueen.domains.code.measures import measure
 from redqueen.records import Candidate, Grade, Rejection, Task
-from redqueen_sandbox import Program, Verifier, well_formed
+from redqueen_sandbox import Program, Sandbox, well_formed
 
 PLUS_ONE = "def f(x):\n    return x + 1"
 TEN = tuple(str(i) for i in range(10))
@@ -17,24 +17,24 @@ def candidate(kind: str, code: str, *inputs: str, **fields: str) -> Candidate:
     return Candidate("c", "T1", "S1", kind, "raw", code, inputs, **fields)
 
 
-def check(verifier: Verifier, *candidates: Candidate) -> list[Task | Rejection]:
+def check(verifier: Sandbox, *candidates: Candidate) -> list[Task | Rejection]:
     return registry.check(candidates, verifier)
 
 
-def task(verifier: Verifier, *arguments: str, message: str = "") -> Task:
+def task(verifier: Sandbox, *arguments: str, message: str = "") -> Task:
     found = check(verifier, candidate(*arguments, message=message))[0]  # type: ignore[arg-type]
     assert isinstance(found, Task), found
     return found
 
 
-def test_a_valid_candidate_becomes_a_task_with_canonical_texts(verifier: Verifier) -> None:
+def test_a_valid_candidate_becomes_a_task_with_canonical_texts(verifier: Sandbox) -> None:
     found = task(verifier, "code_o", "def f(x, y):\n    return {'b': x, 'a': y}", " [1,2], {'z':1,'a':2} ")
     assert found.inputs == ("[1, 2], {'z': 1, 'a': 2}",)
     assert found.outputs == ("{'a': {'a': 2, 'z': 1}, 'b': [1, 2]}",)
     assert (found.num_shown, found.protection, found.teacher, found.id) == (0, verifier.protection, "T1", "c")
 
 
-def test_an_induction_task_shows_half_of_ten_distinct_pairs(verifier: Verifier) -> None:
+def test_an_induction_task_shows_half_of_ten_distinct_pairs(verifier: Sandbox) -> None:
     found = task(verifier, "code_f", PLUS_ONE, *TEN, "1", " 2", message="add")
     assert found.inputs == TEN
     assert found.outputs == tuple(str(i + 1) for i in range(10))
@@ -59,20 +59,20 @@ def test_an_induction_task_shows_half_of_ten_distinct_pairs(verifier: Verifier) 
         (candidate("code_o", "def f(x):\n    while True: pass", "1"), "timeout"),
     ],
 )
-def test_an_invalid_candidate_is_rejected_with_one_reason(wrong: Candidate, reason: str, verifier: Verifier) -> None:
+def test_an_invalid_candidate_is_rejected_with_one_reason(wrong: Candidate, reason: str, verifier: Sandbox) -> None:
     found = check(verifier, wrong)[0]
     assert isinstance(found, Rejection)
     assert (found.reason, found.candidate) == (reason, wrong)
 
 
-def test_a_program_is_as_deep_as_its_measured_tree(verifier: Verifier) -> None:
+def test_a_program_is_as_deep_as_its_measured_tree(verifier: Sandbox) -> None:
     codes = ["def f(x):\n    return " + "-" * num_signs + "x" for num_signs in (996, 997)]
     assert [measure(code).ast_depth for code in codes] == [1_000, 1_001]
     deepest, deeper = check(verifier, *[candidate("code_o", code, "1") for code in codes])
     assert isinstance(deepest, Task) and isinstance(deeper, Rejection) and deeper.reason == "too-large"
 
 
-def test_a_candidate_near_the_cpu_limit_is_no_task(verifier: Verifier) -> None:
+def test_a_candidate_near_the_cpu_limit_is_no_task(verifier: Sandbox) -> None:
     # It ends well within the kill limit of a patient verifier, yet needs more than what a task may.
     slow = candidate("code_o", "def f(x):\n    for i in range(x):\n        x ^= i\n    return 1", "1200000")
     patient = replace(verifier.rules, limits=replace(verifier.limits, cpu_ms=5000, accept_cpu_ms=5))
@@ -85,11 +85,11 @@ def test_a_candidate_near_the_cpu_limit_is_no_task(verifier: Verifier) -> None:
     assert isinstance(found, Rejection) and found.reason == "timeout"
 
 
-def grades(verifier: Verifier, given: Task, *answers: str | None) -> list[Grade]:
+def grades(verifier: Sandbox, given: Task, *answers: str | None) -> list[Grade]:
     return registry.grade([(given, answer) for answer in answers], verifier)
 
 
-def test_deduction_compares_values_by_type_and_value(verifier: Verifier) -> None:
+def test_deduction_compares_values_by_type_and_value(verifier: Sandbox) -> None:
     given = task(verifier, "code_o", "def f(x):\n    return [x, 'a', {1: 2, 3: 4}]", "1")
     right = ["[1, 'a', {1: 2, 3: 4}]", '[1,"a",{3:4,1:2}]', " [ 1 , 'a' , {1:2,3:4,} ]  # yes"]
     wrong = ["[True, 'a', {1: 2, 3: 4}]", "[1.0, 'a', {1: 2, 3: 4}]", "(1, 'a', {1: 2, 3: 4})", "[1, 'a']"]
@@ -97,14 +97,14 @@ def test_deduction_compares_values_by_type_and_value(verifier: Verifier) -> None
     assert grades(verifier, given, *wrong) == [Grade(False, "ok")] * 4
 
 
-def test_an_answer_that_cannot_be_read_is_not_well_formed(verifier: Verifier) -> None:
+def test_an_answer_that_cannot_be_read_is_not_well_formed(verifier: Sandbox) -> None:
     given = task(verifier, "code_o", PLUS_ONE, "1")
     for grade in grades(verifier, given, None, "", "two", "1 + 1", "f(1)", "2) or (True", "[" * 999):
         assert (grade.correct, grade.verdict) == (False, "unparsable")
         assert not well_formed(grade)
 
 
-def test_abduction_takes_any_input_that_gives_the_output(verifier: Verifier) -> None:
+def test_abduction_takes_any_input_that_gives_the_output(verifier: Sandbox) -> None:
     given = task(verifier, "code_i", "def f(x, y=0):\n    return abs(x) + y", "-3")
     found = grades(
         verifier, given, "-3", "3", "1, 2", "x=1, y=2", "4", "'a'", "1, 2, 3", "[i for i in x]", "f(3)", None
@@ -115,14 +115,14 @@ def test_abduction_takes_any_input_that_gives_the_output(verifier: Verifier) -> 
     assert found[5].detail == "error TypeError"
 
 
-def test_one_answer_that_never_ends_does_not_cost_the_others_their_grade(verifier: Verifier) -> None:
+def test_one_answer_that_never_ends_does_not_cost_the_others_their_grade(verifier: Sandbox) -> None:
     given = task(verifier, "code_i", "def f(x):\n    while x > 9:\n        x += 1\n    return x == 3", "3")
     found = grades(verifier, given, "1", "3", "10", "2", "11", "3.0", "len")
     assert [grade.correct for grade in found] == [False, True, False, False, False, True, False]
     assert [grade.detail for grade in found[2:5]] == ["timeout cpu or memory", "", "timeout cpu or memory"]
 
 
-def test_which_limit_a_program_met_is_not_told(verifier: Verifier) -> None:
+def test_which_limit_a_program_met_is_not_told(verifier: Sandbox) -> None:
     """Met in a run: 64 MiB were full after 0.3 s of CPU time, or not yet after the 0.2 s that the run allowed."""
     ends = ["while True:\n        x += 1", "return len([x] * 10**9)", "y = [x]\n    for z in y:\n        y.append(z)"]
     ends.append("s = 'ab'\n    for _ in range(60):\n        s = s + s\n    return len(s)")
@@ -136,14 +136,14 @@ def test_which_limit_a_program_met_is_not_told(verifier: Verifier) -> None:
     assert told == [("timeout", "cpu or memory")] * 8
 
 
-def test_an_input_that_is_right_by_chance_of_the_hash_seed_is_not_right(verifier: Verifier) -> None:
+def test_an_input_that_is_right_by_chance_of_the_hash_seed_is_not_right(verifier: Sandbox) -> None:
     code = "def f(x):\n    return [str(i) for i in x] if x == 0 else ''.join({'a' + x, 'b' + x, 'c' + x, 'd' + x})[:1]"
     given = replace(task(verifier, "code_o", PLUS_ONE, "1"), kind="code_i", code=code, outputs=("'a'",))
     found = grades(verifier, given, *[f"'{i}'" for i in range(20)])
     assert sum(grade.correct for grade in found) < 10  # a quarter start with 'a' under one seed, few under both
 
 
-def test_induction_must_give_every_hidden_output(verifier: Verifier) -> None:
+def test_induction_must_give_every_hidden_output(verifier: Sandbox) -> None:
     given = task(verifier, "code_f", "def f(x):\n    return x * x", *TEN, message="square")
     shown_only = "def f(x):\n    return x * x if x < 5 else 0"
     found = grades(
@@ -166,7 +166,7 @@ def test_induction_must_give_every_hidden_output(verifier: Verifier) -> None:
     assert [well_formed(grade) for grade in found] == [True] * 4 + [False] * 3 + [True] * 2
 
 
-def test_equal_pairs_are_graded_once_and_grades_keep_their_order(verifier: Verifier) -> None:
+def test_equal_pairs_are_graded_once_and_grades_keep_their_order(verifier: Sandbox) -> None:
     deduction, induction = task(verifier, "code_o", PLUS_ONE, "1"), task(verifier, "code_f", PLUS_ONE, *TEN)
     pairs = [(deduction, "2"), (induction, PLUS_ONE), (deduction, "3"), (induction, PLUS_ONE), (deduction, "2")]
     before = verifier.num_jobs
@@ -174,7 +174,7 @@ def test_equal_pairs_are_graded_once_and_grades_keep_their_order(verifier: Verif
     assert verifier.num_jobs - before == 2  # one program, two hash seeds
 
 
-def test_nothing_to_do_is_done_at_once(verifier: Verifier) -> None:
+def test_nothing_to_do_is_done_at_once(verifier: Sandbox) -> None:
     assert verifier.run([]) == [] and registry.check([], verifier) == [] and registry.grade([], verifier) == []
 
 
@@ -206,7 +206,7 @@ LEAKING = {
 
 
 @pytest.mark.parametrize("module", LEAKING)
-def test_the_grade_of_an_answer_does_not_depend_on_the_other_answers(verifier: Verifier, module: str) -> None:
+def test_the_grade_of_an_answer_does_not_depend_on_the_other_answers(verifier: Sandbox, module: str) -> None:
     given = task(verifier, "code_i", f"import {module}\ndef f(x):{LEAKING[module]}", "3")
     answers = ["9", "7", "3", "8", "6"]
     alone = [registry.grade([(given, answer)], verifier)[0].correct for answer in answers]

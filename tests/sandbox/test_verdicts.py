@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from redqueen_sandbox import Limits, Program, Result, Verifier
+from redqueen_sandbox import Limits, Program, Result, Sandbox
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_each_program_gets_its_verdict_and_its_detail(
     assert bool(result.outputs) == (verdict == "ok")
 
 
-def test_results_come_in_the_order_of_the_programs_and_carry_the_protection(verifier: Verifier) -> None:
+def test_results_come_in_the_order_of_the_programs_and_carry_the_protection(verifier: Sandbox) -> None:
     programs = [Program(str(i), f"def f(x):\n    return x * {i}", ("1", "2")) for i in range(40)]
     programs[7] = Program("7", "def f(x):\n    while True: pass", ("1",))
     results = verifier.run(programs)
@@ -52,13 +52,13 @@ def test_results_come_in_the_order_of_the_programs_and_carry_the_protection(veri
     assert {result.protection for result in results} == {verifier.protection}
 
 
-def test_every_input_gets_a_fresh_namespace(verifier: Verifier) -> None:
+def test_every_input_gets_a_fresh_namespace(verifier: Sandbox) -> None:
     code = "seen = []\ndef f(x, acc=[]):\n    seen.append(x)\n    acc.append(x)\n    return seen, acc"
     result = verifier.run([Program("a", code, ("3", "4", "3"))])[0]
     assert result.outputs == ("([3], [3])", "([4], [4])", "([3], [3])")
 
 
-def test_nothing_of_one_program_is_there_for_the_next(verifier: Verifier) -> None:
+def test_nothing_of_one_program_is_there_for_the_next(verifier: Sandbox) -> None:
     writer = "import json\ndef f(x):\n    E = json.JSONEncoder\n    E.leak = 'LEAK'\n    return 1"
     reader = "import json\ndef f(x):\n    return hasattr(json.JSONEncoder, 'leak')"
     results = verifier.run([Program("w", writer, ("1",)), Program("r", reader, ("1",))] * 3)
@@ -78,13 +78,13 @@ def test_a_program_gets_a_thousand_frames_for_itself(run_one: Callable[..., Resu
 
 def test_the_cpu_limit_is_kept_and_can_be_set() -> None:
     busy = "def f(x):\n    n = 0\n    while n < 10**9:\n        n += 1\n    return n"
-    with Verifier(workers=1, limits=Limits(cpu_ms=40)) as short:
+    with Sandbox(workers=1, limits=Limits(cpu_ms=40)) as short:
         result = short.run([Program("a", busy, ("1",))])[0]
     assert result.verdict == "timeout"
     assert 30 < result.cpu_ms < 120
 
 
-def test_infinities_are_a_result_but_no_task(verifier: Verifier, run_one: Callable[..., Result]) -> None:
+def test_infinities_are_a_result_but_no_task(verifier: Sandbox, run_one: Callable[..., Result]) -> None:
     assert run_one("def f(x):\n    return [float('inf'), -0.0]").outputs == ("[inf, -0.0]",)
 
 
@@ -117,7 +117,7 @@ def test_anything_else_that_computes_is_no_input(given: str, run_one: Callable[.
     assert run_one("def f(x):\n    return 1", given).verdict == "invalid-input"
 
 
-def test_more_hash_seeds_are_tried_where_sets_appear(verifier: Verifier) -> None:
+def test_more_hash_seeds_are_tried_where_sets_appear(verifier: Sandbox) -> None:
     # Two seeds agree by chance half the time on the order of two strings, eight once in a hundred times.
     programs = [Program(str(i), f"def f(x):\n    return list({{'left{i}', 'right{i}'}})", ("1",)) for i in range(24)]
     verdicts = [result.verdict for result in verifier.run(programs)]

@@ -10,7 +10,7 @@ import test_second_attack
 import test_worlds
 from verify_data import DATA, honest_programs, read_lines
 
-from redqueen_sandbox import Program, Result, Verifier
+from redqueen_sandbox import Program, Result, Sandbox
 from redqueen_sandbox.inside import gate, syntax
 from redqueen_sandbox.words import is_plain, needs_tree
 
@@ -79,7 +79,7 @@ def test_what_the_gate_changes_needs_a_tree_in_every_world() -> None:
     assert needs_tree("x = 1", gated=False, screened=False) and not needs_tree("x = 1", gated=False, screened=True)
 
 
-def test_a_program_without_a_tree_gives_what_it_gives_with_one(verifier: Verifier) -> None:
+def test_a_program_without_a_tree_gives_what_it_gives_with_one(verifier: Sandbox) -> None:
     codes = [row for row in read_lines(DATA / "benchmarks" / "cruxeval.jsonl.gz") if is_plain(row["code"])][:60]
     without = verifier.run([Program("a", row["code"], (row["input"],)) for row in codes])
     with_one = verifier.run([Program("a", row["code"] + "\n# {", (row["input"],)) for row in codes])

@@ -9,7 +9,7 @@ from test_inheritance import changed_zygotes
 
 from redqueen.domains.registry import check as check_all
 from redqueen.records import Candidate, Rejection
-from redqueen_sandbox import Program, Result, Verifier
+from redqueen_sandbox import Program, Result, Sandbox
 
 TWO = [f"{{'{a}{i}', '{b}{i}'}}" for i, (a, b) in enumerate([("left", "right"), ("x", "yy"), ("", " ")] * 20)]
 OBJECTS = "class A: pass\ndef f(x):\n    a, b = A(), A()\n"
@@ -117,7 +117,7 @@ def test_what_does_not_depend_on_the_world_is_a_value(name: str, run_one: Callab
     assert (result.verdict, result.outputs) == ("ok", (expected,)), result
 
 
-def test_of_sixty_inputs_of_two_strings_in_a_set_none_becomes_a_task(verifier: Verifier) -> None:
+def test_of_sixty_inputs_of_two_strings_in_a_set_none_becomes_a_task(verifier: Sandbox) -> None:
     candidates = [
         Candidate(str(i), "T", "S", "code_o", "", code, (given,))
         for i, given in enumerate(TWO)
@@ -162,7 +162,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("thing", SHOWN)
-def test_no_bit_of_an_address_in_a_text_is_a_value(thing: str, verifier: Verifier) -> None:
+def test_no_bit_of_an_address_in_a_text_is_a_value(thing: str, verifier: Sandbox) -> None:
     code = (
         "import functools, random, types\nclass A:\n    def m(self): pass\n"
         f'def f(x, n):\n    text = f"{{{SHOWN[thing]}}}"'
@@ -204,7 +204,7 @@ def test_without_one_difference_something_that_depends_on_the_world_is_a_value(
     file, before, after, name = MUTATIONS[mutation]
     changed_zygotes(tmp_path, monkeypatch, file, before, after)
     code, given = SEEN[name]
-    with Verifier(workers=2) as verifier:
+    with Sandbox(workers=2) as verifier:
         programs = [Program(name, code, (given,))]
         if file == "worlds.py" and "set" in name:
             programs = [Program(name, code, (two,)) for two in TWO]

@@ -6,7 +6,7 @@ from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import check, grade
 from redqueen.records import Candidate, Rejection, Task
 from redqueen_proofs.kinds import LEMMA
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 from redqueen_sandbox.guard import faults
 
 FALSE = [
@@ -69,7 +69,7 @@ NO_LEMMA = [
 TRIVIAL = ["p |- p", "p>q, p |- p>q", "~~p |- ~~p"]
 
 
-def judged(texts: list[str], verifier: Verifier, proof: str = "") -> list[str]:
+def judged(texts: list[str], verifier: Sandbox, proof: str = "") -> list[str]:
     before = dict(faults)
     made = [Candidate(str(at), "T", "S", LEMMA.name, "", text, (proof,)) for at, text in enumerate(texts)]
     found = check(made, verifier)
@@ -79,7 +79,7 @@ def judged(texts: list[str], verifier: Verifier, proof: str = "") -> list[str]:
 
 @pytest.fixture(scope="module")
 def verifier():
-    with Verifier(workers=1) as opened:
+    with Sandbox(workers=1) as opened:
         yield opened
 
 

@@ -14,7 +14,7 @@ from redqueen.propose.filters import reject_held_out
 from redqueen.records import Candidate, Rejection
 from redqueen_proofs import formulas
 from redqueen_proofs.kinds import LEMMA, PROOFS, SUITES
-from redqueen_sandbox import Verifier, guard
+from redqueen_sandbox import Sandbox, guard
 
 FOLDER = Path(__file__).parents[1]
 
@@ -47,7 +47,7 @@ def test_a_lemma_of_the_greatest_length_without_blanks_is_refused() -> None:
     text = ",".join([">".join(["~" * 20 + "p"] * 5)] * 9) + "|-p>p>p>p>p"
     assert formulas.MAX_CHARS - 1 <= len(text) <= formulas.MAX_CHARS
     guard.faults.clear()
-    with Verifier(workers=1) as verifier:
+    with Sandbox(workers=1) as verifier:
         (found,) = check([Candidate("1", "T", "S", LEMMA.name, "", text, ("",), "")], verifier)
     assert isinstance(found, Rejection) and (found.reason, found.detail[:11]) == ("syntax", "longer than")
     assert not guard.faults

@@ -21,10 +21,10 @@ from redqueen.engine import LoadedBase, build_adapters, load_frozen, set_up_torc
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.records import BASE_SLOT, Completion, Request, Rollout, Tuning, UpdateStats
 from redqueen.timing import Report, unheard
-from redqueen.verifying import open_verifier
+from redqueen.verifying import open_sandbox
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules
-from redqueen_sandbox.verifier import Verifier
+from redqueen_sandbox.sandbox import Sandbox
 
 PROPOSER, SOLVER = "proposer", "solver"
 
@@ -63,7 +63,7 @@ class Shard:
         set_up_torch(config)
         self.progress = 0
         """Grows while work goes on; another thread may read it."""
-        self.verifier: Verifier | None = None
+        self.verifier: Sandbox | None = None
         self.report = report
         self.adapters = build_adapters(config, loaded or load_frozen(config), self.slots, self._tick)
         self.store = cast(TorchStore, self.adapters.store)
@@ -103,7 +103,7 @@ class Shard:
         if self.verifier is None:
             for name in self.config.propose.domains:
                 open_domain(name)
-            self.verifier = open_verifier(self.config, report=self._tick)
+            self.verifier = open_sandbox(self.config, report=self._tick)
         return self.verifier.judge(work)
 
     def close(self) -> None:

@@ -21,8 +21,8 @@ from redqueen.journal.write import Row
 from redqueen.records import Candidate, Rejection, Task
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.store import JOURNAL
-from redqueen.verifying import open_verifier
-from redqueen_sandbox import Verifier
+from redqueen.verifying import open_sandbox
+from redqueen_sandbox import Sandbox
 
 MAX_TEXT_CHARS = 2000
 """Longest piece of a model's text on the screen; ``--json`` and the journal have all of it."""
@@ -171,7 +171,7 @@ def judge_again(row: Row, config: Config) -> Rejudged:
         update={"accept_cpu_ms": config.verify.kill_cpu_ms, "num_inputs": len(task.inputs)}
     )  # slower today is no matter
     written = Candidate(task.id, task.teacher, task.student, task.kind, "", task.code, task.inputs, task.message)
-    with open_verifier(config.model_copy(update={"verify": terms}), num_workers=1) as verifier:
+    with open_sandbox(config.model_copy(update={"verify": terms}), num_workers=1) as verifier:
         result = check([written], verifier, terms)[0]
         grades = grade([(task, attempt["answer"]) for _, attempt in judged], verifier)
         truth_holds = isinstance(result, Rejection) or _still_true(task, result, verifier)
@@ -191,7 +191,7 @@ def judge_again(row: Row, config: Config) -> Rejudged:
     return Rejudged(num_judged, tuple(differences))
 
 
-def _still_true(task: Task, again: Task, verifier: Verifier) -> bool:
+def _still_true(task: Task, again: Task, verifier: Sandbox) -> bool:
     """Tell whether what was right then is right now: the same outputs, or others where a truth has several writings."""
     return again.outputs == task.outputs or grade([(again, kind_of(task).gold(task))], verifier)[0].correct
 
@@ -223,7 +223,7 @@ def play(
     if not rows:
         raise UserError(f"{run_dir} has no task that fits: loosen --kind, --min-solved or --max-solved")
     chosen = random.Random(seed).sample(rows, min(num_tasks, len(rows)))
-    with open_verifier(journal_config(run_dir, allow_weak), num_workers=1) as verifier:
+    with open_sandbox(journal_config(run_dir, allow_weak), num_workers=1) as verifier:
         num_right, num_asked = _ask_all(chosen, verifier, given, out)
     print(f"\n{num_right} of {num_asked} right", file=out)
     return num_right
@@ -237,7 +237,7 @@ def question_text(row: Row) -> str:
     return "\n".join([head, "", _shown(kind.statement(task)), "", kind.shown.question])
 
 
-def _ask_all(rows: Sequence[Row], verifier: Verifier, given: TextIO, out: TextIO) -> tuple[int, int]:
+def _ask_all(rows: Sequence[Row], verifier: Sandbox, given: TextIO, out: TextIO) -> tuple[int, int]:
     num_right = num_asked = 0
     for row in rows:
         print(f"\n{question_text(row)}\n> ", end="", file=out, flush=True)

@@ -18,7 +18,7 @@ from redqueen.errors import UserError
 from redqueen.records import Grade, Task
 from redqueen_sandbox.protections import ProtectionReport, make_report
 from redqueen_sandbox.records import Limits, Program, Result
-from redqueen_sandbox.verifier import Verifier
+from redqueen_sandbox.sandbox import Sandbox
 
 _PORTION_LINES = 512
 _MAX_LINE_CHARS = 8 << 20
@@ -79,13 +79,13 @@ def grade_file(
 def protections() -> ProtectionReport:
     """Start the sandbox once and report which protections were seen to hold (for ``redqueen doctor``)."""
     try:
-        with Verifier(workers=1, allow_weak=True, warn=False) as verifier:
+        with Sandbox(workers=1, allow_weak=True, warn=False) as verifier:
             return make_report(verifier.protections())
     except UserError as error:
         return make_report({}, str(error))
 
 
-def _verifier(workers: int, cpu_ms: int, num_seeds: int, allow_weak: bool) -> Verifier:
+def _verifier(workers: int, cpu_ms: int, num_seeds: int, allow_weak: bool) -> Sandbox:
     if not 10 <= cpu_ms <= 60_000:
         raise UserError(f"--cpu-ms {cpu_ms}: give a CPU limit from 10 to 60000 milliseconds")
     if not 1 <= workers <= 256:
@@ -93,7 +93,7 @@ def _verifier(workers: int, cpu_ms: int, num_seeds: int, allow_weak: bool) -> Ve
     if not 1 <= num_seeds <= 16:
         raise UserError(f"--seeds {num_seeds}: give a number of hash seeds from 1 to 16")
     limits = Limits(cpu_ms=cpu_ms, accept_cpu_ms=cpu_ms)
-    return Verifier(workers, limits, num_seeds, allow_weak, weak_remedy="--allow-weak")
+    return Sandbox(workers, limits, num_seeds, allow_weak, weak_remedy="--allow-weak")
 
 
 def _work_through(

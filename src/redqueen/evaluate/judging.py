@@ -15,7 +15,7 @@ from redqueen.evaluate.livecode import ContestJudge
 from redqueen.evaluate.maths import MathsJudge
 from redqueen.evaluate.questions import ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
 from redqueen.records import Grade
-from redqueen_sandbox import Limits, Verifier
+from redqueen_sandbox import Limits, Sandbox
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
 MAX_PROGRAM_CHARS = 65_536
@@ -26,7 +26,7 @@ SUITE_LIMITS = Limits(cpu_ms=2_000, accept_cpu_ms=2_000, wall_ms=20_000)
 
 
 class Judge:
-    """Grades answers to any questions, ``workers`` programs at a time; ``allow_weak``: see ``Verifier``.
+    """Grades answers to any questions, ``workers`` programs at a time; ``allow_weak``: see ``Sandbox``.
 
     Use it as a context manager. Each grader starts when it is first needed.
     """
@@ -42,8 +42,8 @@ class Judge:
         self._open.close()
 
     @cached_property
-    def _verifier(self) -> Verifier:
-        return self._open.enter_context(Verifier(self.workers, SUITE_LIMITS, allow_weak=self.allow_weak))
+    def _verifier(self) -> Sandbox:
+        return self._open.enter_context(Sandbox(self.workers, SUITE_LIMITS, allow_weak=self.allow_weak))
 
     @cached_property
     def _tester(self) -> UnitTester:

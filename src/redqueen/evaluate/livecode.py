@@ -13,13 +13,13 @@ import re
 import zlib
 from collections.abc import Sequence
 
+from redqueen.domains.code.values import value_of
 from redqueen.domains.rows import Row
 from redqueen.errors import UserError
 from redqueen.evaluate.questions import Case, ContestQuestion
 from redqueen.records import Grade
-from redqueen_sandbox import Limits, Program, Result, Verifier
+from redqueen_sandbox import Limits, Program, Result, Sandbox
 from redqueen_sandbox.guard import VERDICT, guarded
-from redqueen_sandbox.values import value_of
 from redqueen_sandbox.zygotes import ZygoteSettings
 
 CONTEST_LIMITS = Limits(
@@ -149,7 +149,7 @@ class ContestJudge:
 
     def __init__(self, workers: int = 2, allow_weak: bool = False, limits: Limits = CONTEST_LIMITS) -> None:
         settings = ZygoteSettings(preload=PRELOADED)
-        self._verifier = Verifier(workers, limits, 1, allow_weak, gated=False, settings=settings)
+        self._verifier = Sandbox(workers, limits, 1, allow_weak, gated=False, settings=settings)
 
     def __enter__(self) -> ContestJudge:
         return self

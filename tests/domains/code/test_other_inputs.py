@@ -15,7 +15,7 @@ from redqueen.domains.code import checking
 from redqueen.domains.code.other_inputs import MAX_BOLD, MAX_GENTLE, other_inputs
 from redqueen.domains.registry import check
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 from redqueen_sandbox.literals import canonical_args
 from redqueen_sandbox.runs import Job, Run
 
@@ -23,12 +23,12 @@ STRICT = VerifyConfig(refuse_constant=True)
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    with Verifier(1) as judge:
+def verifier() -> Iterator[Sandbox]:
+    with Sandbox(1) as judge:
         yield judge
 
 
-def judged(verifier: Verifier, body: str, given: str, kind: str = "code_i", terms: VerifyConfig = STRICT) -> str:
+def judged(verifier: Sandbox, body: str, given: str, kind: str = "code_i", terms: VerifyConfig = STRICT) -> str:
     names = "a, b" if given.count(",") == 1 and given[0].isalnum() else "a"
     code = f"def f({names}):\n    {body}\n"
     [verdict] = check([Candidate("c", "T1", "S1", kind, code, code, (given,))], verifier, terms)
@@ -68,13 +68,13 @@ def judged(verifier: Verifier, body: str, given: str, kind: str = "code_i", term
         ("return 'ok' if all(isinstance(one, str) for one in a) else 'error'", "('a', 'b')"),
     ],
 )
-def test_a_program_that_ignores_its_input_is_refused(verifier: Verifier, body: str, given: str, kind: str) -> None:
+def test_a_program_that_ignores_its_input_is_refused(verifier: Sandbox, body: str, given: str, kind: str) -> None:
     assert judged(verifier, body, given, kind) == "constant"
     assert judged(verifier, body, given, kind, VerifyConfig()) == "ok", "not unless it is asked for"
 
 
 @pytest.mark.parametrize("kind", ["code_o", "code_i"])
-def test_a_program_without_input_ignores_it(verifier: Verifier, kind: str) -> None:
+def test_a_program_without_input_ignores_it(verifier: Sandbox, kind: str) -> None:
     for terms, expected in ((STRICT, Rejection), (VerifyConfig(), Task)):
         [verdict] = check([Candidate("c", "T1", "S1", kind, "", "def f():\n    return 11", ("",))], verifier, terms)
         assert isinstance(verdict, expected)
@@ -105,11 +105,11 @@ def test_a_program_without_input_ignores_it(verifier: Verifier, kind: str) -> No
         ("return a", "None"),
     ],
 )
-def test_a_program_that_reads_its_input_is_valid(verifier: Verifier, body: str, given: str) -> None:
+def test_a_program_that_reads_its_input_is_valid(verifier: Sandbox, body: str, given: str) -> None:
     assert judged(verifier, body, given) == "ok"
 
 
-def test_a_judgement_that_was_lost_is_said_to_be_lost(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judgement_that_was_lost_is_said_to_be_lost(verifier: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     def dead(job: Job) -> Iterator[Job]:
         yield job
         return Run("infra", "the worker died")

@@ -15,7 +15,7 @@ from redqueen.domains.registry import check, grade, kinds
 from redqueen.match import GaussianRating
 from redqueen.records import Candidate, Task
 from redqueen.state import initial_state
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 
 FORMAT, TRACED = PromptFormat(FRAMES["fewshot"]), PromptFormat(FRAMES["fewshot-trace"])
 GIVEN = Task("g", "T1", "", "code_o", "def f(a, b):\n    return a + b\n", ("1, 2",), ("3",))
@@ -31,7 +31,7 @@ def test_the_examples_are_valid_tasks_with_the_outputs_that_stand_beside_them() 
         Candidate(f"c{i}", "T1", "S1", "code_f", "", one.code, one.inputs, one.message)
         for i, one in enumerate(EXAMPLES)
     ]
-    with Verifier(1) as verifier:
+    with Sandbox(1) as verifier:
         judged = check(candidates, verifier, VerifyConfig())
     assert len(judged) == 12
     assert [(one.inputs, one.outputs) for one in judged if isinstance(one, Task)] == [
@@ -41,7 +41,7 @@ def test_the_examples_are_valid_tasks_with_the_outputs_that_stand_beside_them() 
 
 def test_the_seeds_are_valid_tasks_with_the_outputs_that_stand_beside_them() -> None:
     candidates = [Candidate(seed.id, "T1", "S1", "code_o", "", seed.code, seed.inputs) for seed in SEEDS]
-    with Verifier(1) as verifier:
+    with Sandbox(1) as verifier:
         judged = check(candidates, verifier, VerifyConfig(refuse_constant=True))
     assert [(one.inputs, one.outputs) for one in judged if isinstance(one, Task)] == [
         (seed.inputs, seed.outputs) for seed in SEEDS
@@ -109,7 +109,7 @@ def test_a_proposal_without_its_call_or_its_program_is_told_so(text: str, error:
 
 def test_what_a_proposal_says_it_gives_is_not_believed() -> None:
     parsed = FORMAT.parse_proposal("code_o", "(1, 2) == 7\ndef f(a, b):\n    return a + b\n", None)
-    with Verifier(1) as verifier:
+    with Sandbox(1) as verifier:
         (task,) = check(
             [Candidate("c", "T1", "S1", "code_o", "", parsed.code, parsed.inputs)], verifier, VerifyConfig()
         )
@@ -153,7 +153,7 @@ def test_the_right_answer_in_the_layout_of_the_examples_is_graded_right(prompt_f
     written = {"code_o": "\n=> 3\n###", "code_i": "\n=> f(1, 2)\n###", "code_f": "(a, b):\n    return a + b\n###"}
     text = written[kind] if prompt_format is TRACED else written[kind].replace("\n=> f", "").replace("\n=>", "")
     task = as_kind(kind)
-    with Verifier(1) as verifier:
+    with Sandbox(1) as verifier:
         assert grade([(task, prompt_format.parse_answer(kind, text).answer)], verifier)[0].correct
 
 

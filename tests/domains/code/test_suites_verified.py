@@ -10,7 +10,7 @@ from redqueen.domains.registry import check, grade
 from redqueen.domains.rows import read_checksums
 from redqueen.evaluate.external import subset
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox import Program, Verifier
+from redqueen_sandbox import Program, Sandbox
 from redqueen_sandbox.calls import distinct_pairs
 
 SAYS_LESS = {f"generated/{name}/code_f" for name in ("1-047", "2-050", "1-072", "1-094", "1-110", "2-072", "3-117")}
@@ -18,20 +18,20 @@ SAYS_LESS = {f"generated/{name}/code_f" for name in ("1-047", "2-050", "1-072", 
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    with Verifier() as judge:
+def verifier() -> Iterator[Sandbox]:
+    with Sandbox() as judge:
         yield judge
 
 
 @pytest.mark.parametrize("name", sorted(read_checksums(SUITES)))
-def test_the_verifier_reproduces_every_output(verifier: Verifier, name: str) -> None:
+def test_the_verifier_reproduces_every_output(verifier: Sandbox, name: str) -> None:
     functions = load_functions(SUITES / name)
     results = verifier.run([Program(one.id, one.code, (one.input, *one.io_inputs)) for one in functions])
     for function, result in zip(functions, results, strict=True):
         assert (result.verdict, result.outputs) == ("ok", (function.output, *function.io_outputs)), function.id
 
 
-def test_suite_items_are_the_tasks_that_the_verifier_would_make(verifier: Verifier) -> None:
+def test_suite_items_are_the_tasks_that_the_verifier_would_make(verifier: Sandbox) -> None:
     items = subset(load_suite(), 2, np.random.default_rng(11))
     candidates = [
         Candidate(item.id, "", "", item.kind, "", item.task.code, item.task.inputs, item.task.message) for item in items
@@ -54,7 +54,7 @@ def test_seven_frozen_items_have_fewer_telling_pairs_than_they_show_and_no_other
     assert len(items) == 782 and fewer == SAYS_LESS
 
 
-def test_right_answers_to_suite_items_are_graded_right(verifier: Verifier) -> None:
+def test_right_answers_to_suite_items_are_graded_right(verifier: Sandbox) -> None:
     items = subset(load_suite(), 2, np.random.default_rng(12))
     answers = [
         {"code_o": item.task.outputs[0], "code_i": item.task.inputs[0], "code_f": item.task.code}[item.kind]

@@ -6,7 +6,7 @@ from redqueen.domains.logic.kinds import MINIMAL, PUZZLE
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import check, grade
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 from redqueen_sandbox.guard import faults
 
 CONTRADICTORY = [
@@ -111,11 +111,11 @@ def candidates(texts: list[str], kind: str = PUZZLE.name) -> list[Candidate]:
 
 @pytest.fixture(scope="module")
 def verifier():
-    with Verifier(workers=1) as opened:
+    with Sandbox(workers=1) as opened:
         yield opened
 
 
-def reasons(texts: list[str], verifier: Verifier) -> list[str]:
+def reasons(texts: list[str], verifier: Sandbox) -> list[str]:
     before = dict(faults)
     found = check(candidates(texts), verifier)
     assert dict(faults) == before  # none of them made the judge itself fail

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from redqueen_sandbox import Verifier, guard
+from redqueen_sandbox import Sandbox, guard
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
+def verifier() -> Iterator[Sandbox]:
     guard.faults.clear()
-    with Verifier(workers=1) as running:
+    with Sandbox(workers=1) as running:
         yield running
     assert not guard.faults, "the judge itself failed on a text"

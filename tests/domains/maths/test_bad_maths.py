@@ -5,7 +5,7 @@ from bad_maths import ANSWERS, STATEMENTS, WORD_PROBLEMS
 
 from redqueen.domains.registry import check, grade
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 
 
 def candidate(name: str, kind: str, code: str, message: str = "") -> Candidate:
@@ -16,7 +16,7 @@ def task(gold: str) -> Task:
     return Task("t", "T1", "S1", "maths_formal", "1 + 1", ("",), (gold,))
 
 
-def test_no_bad_statement_becomes_a_task(verifier: Verifier) -> None:
+def test_no_bad_statement_becomes_a_task(verifier: Sandbox) -> None:
     judged = check([candidate(str(n), "maths_formal", code) for n, (code, _) in enumerate(STATEMENTS)], verifier)
     wrong = {
         code: verdict
@@ -26,12 +26,12 @@ def test_no_bad_statement_becomes_a_task(verifier: Verifier) -> None:
     assert wrong == {}
 
 
-def test_the_bound_of_a_range_may_be_the_answer(verifier: Verifier) -> None:
+def test_the_bound_of_a_range_may_be_the_answer(verifier: Sandbox) -> None:
     (found,) = check([candidate("bound", "maths_formal", "x where x in 5..9, x > 8")], verifier)
     assert isinstance(found, Task) and found.outputs == ("9",)
 
 
-def test_no_text_that_disagrees_with_its_twin_becomes_a_task(verifier: Verifier) -> None:
+def test_no_text_that_disagrees_with_its_twin_becomes_a_task(verifier: Sandbox) -> None:
     proposals = [candidate(str(n), "maths_word", code, text) for n, (text, code) in enumerate(WORD_PROBLEMS)]
     judged = check(proposals, verifier)
     wrong = {
@@ -42,7 +42,7 @@ def test_no_text_that_disagrees_with_its_twin_becomes_a_task(verifier: Verifier)
     assert wrong == {}
 
 
-def test_answers_that_only_look_equal_are_wrong_and_equal_ones_are_right(verifier: Verifier) -> None:
+def test_answers_that_only_look_equal_are_wrong_and_equal_ones_are_right(verifier: Sandbox) -> None:
     grades = grade([(task(gold), answer) for gold, answer, _ in ANSWERS], verifier)
     wrong = [
         (gold, answer, one)
@@ -52,7 +52,7 @@ def test_answers_that_only_look_equal_are_wrong_and_equal_ones_are_right(verifie
     assert wrong == []
 
 
-def test_what_only_the_limits_stop_is_stopped(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_the_limits_stop_is_stopped(verifier: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redqueen.domains.maths.checking.KILL_CPU_MS", 25)
     (verdict,) = check([candidate("slow", "maths_formal", "sum(j in 1..1000, sum(k in 1..1000, j*k))")], verifier)
     assert isinstance(verdict, Rejection) and (verdict.reason, verdict.detail) == ("timeout", "cpu or memory")

@@ -8,7 +8,7 @@ from redqueen.domains.maths.kinds import MATHS
 from redqueen.domains.maths.suite import load_suite
 from redqueen.domains.registry import check, grade
 from redqueen.records import Candidate, Task
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 
 
 def test_every_level_has_as_many_statements_as_word_problems() -> None:
@@ -21,7 +21,7 @@ def test_every_level_has_as_many_statements_as_word_problems() -> None:
 @pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.slow)])
 def test_items_are_tasks_for_the_judge_with_the_recorded_answers(every: int) -> None:
     items = load_suite()[::every]
-    with Verifier(workers=1) as verifier:
+    with Sandbox(workers=1) as verifier:
         proposed = [Candidate(i.id, "T1", "S1", i.kind, "", i.task.code, message=i.task.message) for i in items]
         judged = check(proposed, verifier)
         assert [v.outputs if isinstance(v, Task) else v for v in judged] == [item.task.outputs for item in items]

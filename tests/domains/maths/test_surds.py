@@ -11,7 +11,7 @@ from redqueen.domains.maths.language import parse, write
 from redqueen.domains.maths.solver import solve
 from redqueen.domains.registry import grade
 from redqueen.records import Task
-from redqueen_sandbox import Verifier
+from redqueen_sandbox import Sandbox
 
 DIGITS = 60
 
@@ -20,7 +20,7 @@ def task(gold: str) -> Task:
     return Task("t", "T1", "S1", "maths_formal", "1 + 1", ("",), (gold,))
 
 
-def wrong_ones(cases: list[tuple[str, str]], verifier: Verifier) -> list[tuple[str, str]]:
+def wrong_ones(cases: list[tuple[str, str]], verifier: Sandbox) -> list[tuple[str, str]]:
     """Return the (gold, answer) that are not graded right."""
     grades = grade([(task(gold), answer) for gold, answer in cases], verifier)
     return [case for case, one in zip(cases, grades, strict=True) if not one.correct]
@@ -50,7 +50,7 @@ def test_the_truth_of_a_statement_with_roots_is_its_value_to_sixty_digits() -> N
             assert abs(value_of(truth) - value_of(text)) <= mpmath.mpf(10) ** (8 - DIGITS), (text, truth)
 
 
-def test_a_statement_with_roots_states_its_own_truth(verifier: Verifier) -> None:
+def test_a_statement_with_roots_states_its_own_truth(verifier: Sandbox) -> None:
     cases = [(solve(text)[1], write(parse(text))) for text in statements_with_roots(Random(12), 40)]
     assert wrong_ones([case for case in cases if "sqrt" in case[0]], verifier) == []
 
@@ -71,7 +71,7 @@ def test_whether_a_difference_is_zero_is_decided_exactly(text: str, truth: str) 
     assert solve(text) == ("ok", truth)
 
 
-def test_a_number_that_lies_very_near_the_truth_is_wrong(verifier: Verifier) -> None:
+def test_a_number_that_lies_very_near_the_truth_is_wrong(verifier: Sandbox) -> None:
     near = ["sqrt(2) + 1/999999999999^3", "sqrt(2) + 10^(-20)", "sqrt(2)*(1 - 10^(-18))", "886731088897/627013566048"]
     assert wrong_ones([("sqrt(2)", answer) for answer in near], verifier) == [("sqrt(2)", answer) for answer in near]
 
@@ -98,7 +98,7 @@ EQUATIONS_WITH_ROOTS = [
 ]  # fmt: skip
 
 
-def test_a_truth_with_roots_is_right_in_another_order_too_or_there_is_no_task(verifier: Verifier) -> None:
+def test_a_truth_with_roots_is_right_in_another_order_too_or_there_is_no_task(verifier: Sandbox) -> None:
     golds = {text: solve(text) for text in EQUATIONS_WITH_ROOTS}
     assert {verdict for verdict, _ in golds.values()} <= {"ok", "not-closed", "too-large"}
     assert sum(verdict == "ok" for verdict, _ in golds.values()) > 12
@@ -106,7 +106,7 @@ def test_a_truth_with_roots_is_right_in_another_order_too_or_there_is_no_task(ve
     assert wrong_ones(cases, verifier) == []
 
 
-def test_a_root_of_a_root_is_a_form_of_the_sum_that_it_is(verifier: Verifier) -> None:
+def test_a_root_of_a_root_is_a_form_of_the_sum_that_it_is(verifier: Sandbox) -> None:
     cases = [("sqrt(2) + sqrt(3)", "sqrt(5 + 2*sqrt(6))"), ("2^(1/4)", "sqrt(sqrt(2))")]
     assert solve("x where x^4 - 10*x^2 + 1 = 0, x > 3") == ("ok", "sqrt(2) + sqrt(3)")
     assert wrong_ones(cases, verifier) == []

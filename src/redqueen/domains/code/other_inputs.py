@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from redqueen.domains.code.values import value_of
 from redqueen_sandbox.literals import LiteralError, canonical_args, read_call
-from redqueen_sandbox.values import value_of
 
 GENTLE, BOLD = (0, 1, 2), 3
 """Ways to change a value. What reads the given one mostly takes a gently changed one too: no list is emptied, keys and

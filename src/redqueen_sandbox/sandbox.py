@@ -6,13 +6,12 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 
-from redqueen.errors import UserError
-from redqueen.timing import Report, unheard
+from redqueen_sandbox.errors import UserError
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
 from redqueen_sandbox.pool import Answer, Jobs, Pool
 from redqueen_sandbox.programs import Rules, verify_program
 from redqueen_sandbox.protections import WEAK, protection_level
-from redqueen_sandbox.records import Limits, Program, Result
+from redqueen_sandbox.records import Limits, Program, Report, Result, unheard
 from redqueen_sandbox.zygotes import ZygoteSettings
 
 _NO_LINUX = (
@@ -21,7 +20,7 @@ _NO_LINUX = (
 )
 
 
-class Verifier:
+class Sandbox:
     """Runs untrusted programs in caged processes. Use it as a context manager; one call at a time is served, in the
     process that opened it (one that is forked from it opens its own).
 
@@ -64,7 +63,7 @@ class Verifier:
             weakness = f"untrusted programs run with weak protection ({self.protection})"
             warnings.warn(weakness, RuntimeWarning, stacklevel=3)
 
-    def __enter__(self) -> Verifier:
+    def __enter__(self) -> Sandbox:
         return self
 
     def __exit__(self, *_: object) -> None:
