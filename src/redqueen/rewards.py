@@ -14,7 +14,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from redqueen.config import Config
-from redqueen.domains.frames import MARKS, bare, control_tokens
+from redqueen.domains.frames import MARKS, ChatFrame, bare
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, end_tokens
 from redqueen.domains.registry import grade
 from redqueen.errors import UserError
@@ -196,7 +196,8 @@ def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[Sequence[int]]) -
     except (OSError, ValueError):
         beside = None
     ends, pad = set(end_tokens(tokenizer, beside)), tokenizer.pad_token_id
-    marks = [token for token in control_tokens(tokenizer) if token not in MARKS]
+    special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+    marks = {*special, *tokenizer.all_special_tokens} - {*MARKS, *ChatFrame.marks}
     last = {tokenizer.convert_tokens_to_ids(mark) for mark in marks} - {pad, tokenizer.unk_token_id}
     texts, ended = [], []
     for tokens in ids:

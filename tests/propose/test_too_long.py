@@ -2,7 +2,8 @@
 
 import pytest
 from scripted import config_of
-from transformers import AutoTokenizer
+from tokenizers import normalizers
+from transformers import AddedToken, AutoTokenizer, PreTrainedTokenizerBase
 
 from redqueen.adapters.base_shape import embedded_folder
 from redqueen.adapters.memory import TextLimits, fit_limits
@@ -42,31 +43,53 @@ def test_the_limit_itself_is_short_enough() -> None:
     assert isinstance(judged(length - 1, asked)[0], Rejection)
 
 
-SAME = [
-    "def f(x):\n    return x + '<|in|>'\n",
-    "def f(x):\n    # <|in|> ###\n    return '###' + x\n",
-    "def f(x):\n    return x | r'\\d'\n",
-    "def f(x):\n    return f'{x:#}###<|'\n",
-]
-CHANGED = {
-    "compact": ["def f(x):\n    return r'<|in|>' + x\n", "def f(x):\n    return f'{x + \"<|\"}'\n"],
-    "fewshot": ["def f(x):\n    return R'###' + x\n", "def f(x):\n    return [rb'####', x]\n"],
-    "chat": ["def f(x):\n    return r'<|eos|>' + x\n"],
+def added_tokens(*tokens: str) -> PreTrainedTokenizerBase:
+    tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
+    tokenizer.add_tokens([AddedToken(token, special=False, normalized=True) for token in tokens])
+    return tokenizer
+
+
+HARMLESS = ("def f(x):\n    return '<|' + x + '##'\n", "'<'", "' '", "a hint")
+HOSTILE = {
+    "compact": ["<|in|>", "<|eos|>", "<tool_call>"],
+    "fewshot": ["###", "<|eos|>", "<tool_call>"],
+    "fewshot-trace": ["###", "\n=> ", "<tool_call>"],
+    "chat": ["<think>", "</think>", "<answer>", "</answer>", "<|eos|>", "<tool_call>"],
 }
 
 
-@pytest.mark.parametrize("name", CHANGED)
-def test_a_program_that_the_prompt_would_show_as_another_one_is_refused(name: str) -> None:
-    tokenizer, prompt_format = AutoTokenizer.from_pretrained(embedded_folder()), PromptFormat(FRAMES[name])
-    for kind, codes, reason in (
-        ("code_o", SAME, ""),
-        ("code_i", CHANGED[name], "unshowable"),
-        ("code_f", CHANGED[name], ""),  # its student sees no program
-    ):
-        tasks = [Task("a", "T1", "S1", kind, code, ("'a'",) * 4, ("'b'",) * 4, "", 2) for code in codes]
-        candidates = [Candidate(str(i), "T1", "S1", kind, "") for i in range(len(tasks))]
-        judged = reject_too_long(candidates, tasks, prompt_format, tokenizer, 10_000)
-        assert [one.reason if isinstance(one, Rejection) else "" for one in judged] == [reason] * len(tasks)
+@pytest.mark.parametrize(("name", "mark"), [(name, mark) for name, marks in HOSTILE.items() for mark in marks])
+@pytest.mark.parametrize("kind", ["code_o", "code_i", "code_f"])
+def test_a_task_that_holds_a_mark_or_a_control_token_is_refused_and_no_text_is_changed(
+    name: str, mark: str, kind: str
+) -> None:
+    tokenizer = added_tokens("<tool_call>", "  ")  # runs of blanks are tokens of some tokenizers
+    code, given, output, message = HARMLESS
+    asked = [
+        Task("a", "T1", "S1", kind, code, (given,) * 2, (output,) * 2, message, 1),
+        Task("a", "T1", "S1", kind, f'def f(x):\n    return r"{mark}"\n', (given,) * 2, (output,) * 2, message, 1),
+        Task("a", "T1", "S1", kind, code, (given, f"'{mark}'"), (output,) * 2, message, 1),
+        Task("a", "T1", "S1", kind, code, (given,) * 2, (output, f"'{mark}'"), message, 1),
+        Task("a", "T1", "S1", kind, code, (given,) * 2, (output,) * 2, f"see {mark}", 1),
+    ]
+    candidates = [Candidate(str(i), "T1", "S1", kind, "") for i in range(len(asked))]
+    prompt_format = PromptFormat(FRAMES[name])
+    judged = reject_too_long(candidates, asked, prompt_format, tokenizer, 10_000)
+    assert [one.reason if isinstance(one, Rejection) else "" for one in judged] == ["", *["unshowable"] * 4]
+    assert (kind == "code_f") or code.strip() in prompt_format.solve(asked[0])
+
+
+def test_a_control_token_in_the_spelling_of_a_normalizer_is_refused() -> None:
+    tokenizer = added_tokens("<tool_call>")
+    tokenizer.backend_tokenizer.normalizer = normalizers.NFKC()
+    [judged] = reject_too_long(
+        [Candidate("0", "T1", "S1", "code_i", "")],
+        [task("'＜tool_call＞'")],
+        PromptFormat(FRAMES["chat"]),
+        tokenizer,
+        9999,
+    )
+    assert isinstance(judged, Rejection) and judged.reason == "unshowable"
 
 
 @pytest.mark.parametrize("positions", [64, 1024, 32768])

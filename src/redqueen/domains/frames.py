@@ -14,7 +14,11 @@ Every search takes time in proportion to the length of the text, hostile text in
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from redqueen.errors import UserError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -37,6 +41,7 @@ class CompactFrame:
     """
 
     name = "compact"
+    marks = MARKS
     stops = ()
 
     def __init__(self, begun: str = "") -> None:
@@ -67,10 +72,6 @@ class CompactFrame:
         """Turn a prompt into token ids; its marks stand in the text already."""
         return tuple(tokenizer(prompt, add_special_tokens=False)["input_ids"])
 
-    def spelled(self, tokenizer: PreTrainedTokenizerBase, text: str) -> str:
-        """Return a text with the beginnings of marks as escapes."""
-        return without_marks(text)
-
 
 def asked(kind: str) -> str:
     """Return what ends the prompt that asks for an answer to a task of this kind."""
@@ -87,9 +88,13 @@ def has_mark(text: str) -> bool:
     return any(mark in text for mark in MARKS)
 
 
-def without_marks(text: str) -> str:
-    """Write foreign text so that it holds no mark. Inside a Python string literal the escape means the same."""
-    return text.strip("\n").replace("<|", "<\\x7c")
+MAX_MESSAGE_CHARS = 80
+"""Longest message about a program that its solver is shown: a teacher must not hand over the program in it (ours)."""
+
+
+def hint(message: str) -> str:
+    """Return what a solver is shown of a message about a program: "" where the message is too long."""
+    return message if len(message) <= MAX_MESSAGE_CHARS else ""
 
 
 END = "###"
@@ -104,6 +109,7 @@ class FewshotFrame:
 
     def __init__(self, traced: bool = False) -> None:
         self.name = "fewshot-trace" if traced else "fewshot"
+        self.marks = (END, ANSWER) if traced else (END,)
 
     def opened(self, prompt: str) -> str:
         """Return the prompt as it is."""
@@ -126,20 +132,10 @@ class FewshotFrame:
         return END in text
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
-        """Turn a prompt into token ids, begun as the tokenizer begins a text; control tokens in it are spelled out."""
-        return tuple(tokenizer.encode(defuse(prompt, control_tokens(tokenizer))))
-
-    def spelled(self, tokenizer: PreTrainedTokenizerBase, text: str) -> str:
-        """Return a text with the end mark and the tokenizer's control tokens as escapes."""
-        return defuse(without_end(text), control_tokens(tokenizer))
+        """Turn a prompt into token ids, begun as the tokenizer begins a text; no control token is among them."""
+        return encode_as_text(tokenizer, prompt, prompt)
 
 
-def without_end(text: str) -> str:
-    """Write foreign text so that it does not end an example. Inside a Python string the escape means the same."""
-    return text.strip("\n").replace(END, "##\\x23")
-
-
-_OWN_MARKS = {"<think>", "</think>", "<answer>", "</answer>"}
 _PYTHON = re.compile(r"[{. ]*i?py(?:thon)?[-_ ]*[0-9.]*(?![-\w])")
 _CODE = re.compile(r"\w\(|^[ \t]*(?:async|class|def|for|from|import|return|while)\b", re.MULTILINE)
 
@@ -153,6 +149,7 @@ class ChatFrame:
     """Implements ``Frame`` for chat and instruct models."""
 
     name = "chat"
+    marks = ("<think>", "</think>", "<answer>", "</answer>")
     stops = ()
     begun = ""
 
@@ -176,20 +173,19 @@ class ChatFrame:
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Encode ``prompt`` as one user turn of the tokenizer's chat template, or as it is when there is none.
 
-        Prompts quote text that models wrote. Where it spells one of the tokenizer's control tokens (an end-of-turn
-        mark, say), the token's second letter is written as an escape: it cannot end the turn then, and inside a
-        Python string it still means the same.
+        Control tokens in ``prompt`` are encoded as text, except the marks of this format. Raises UserError when the
+        template does not show the prompt.
         """
-        prompt = defuse(prompt, control_tokens(tokenizer))
-        if getattr(tokenizer, "chat_template", None):
-            turns = [{"role": "user", "content": prompt}]
-            prompt = str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
-            return tuple(tokenizer.encode(prompt, add_special_tokens=False))
-        return tuple(tokenizer.encode(prompt))
-
-    def spelled(self, tokenizer: PreTrainedTokenizerBase, text: str) -> str:
-        """Return a text with the tokenizer's control tokens as escapes."""
-        return defuse(text.strip("\n"), control_tokens(tokenizer))
+        if not getattr(tokenizer, "chat_template", None):
+            return encode_as_text(tokenizer, prompt, prompt, self.marks)
+        turns = [{"role": "user", "content": prompt}]
+        turn = str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+        if prompt.strip() not in turn:
+            raise UserError(
+                "the chat template of the base does not show the user's text as it is: correct the template, or choose "
+                "another base"
+            )
+        return encode_as_text(tokenizer, turn, prompt.strip(), self.marks, begins=False)
 
 
 def fence(label: str, body: str) -> str:
@@ -286,15 +282,44 @@ def last_answer(text: str) -> str | None:
     return found
 
 
-def control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """Return the tokenizer's control tokens, without the marks that our own wording uses."""
-    added = (token.content for token in tokenizer.added_tokens_decoder.values() if token.special)
-    return sorted({*added, *tokenizer.all_special_tokens} - _OWN_MARKS, key=len, reverse=True)
+def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
+    """Return the tokens, by id, that a tokenizer has beside its vocabulary of text.
+
+    Those of white space or of a single letter are text: several tokenizers add runs of blanks.
+    """
+    added = {number: token.content for number, token in tokenizer.added_tokens_decoder.items()}
+    special = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
+    return {number: token for number, token in {**added, **dict(special)}.items() if len(token.strip()) > 1}
 
 
-def defuse(text: str, control_tokens: list[str]) -> str:
-    for token in control_tokens:
-        if len(token) > 1:
-            escape = f"\\u{ord(token[1]):04x}" if ord(token[1]) > 255 else f"\\x{ord(token[1]):02x}"
-            text = text.replace(token, token[0] + escape + token[2:])
-    return text
+def mark_in(texts: Iterable[str], marks: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> str:
+    """Return a mark, or a control token of the tokenizer, that one of the texts holds, "" when there is none.
+
+    A normalizer of the tokenizer may make a control token of another spelling, so the token ids are searched too.
+    """
+    known = control_tokens(tokenizer)
+    for text in texts:
+        for mark in (*marks, *known.values()):
+            if mark in text:
+                return mark
+        for number in tokenizer.encode(text, add_special_tokens=False):
+            if number in known and number != tokenizer.unk_token_id:
+                return known[number]
+    return ""
+
+
+def encode_as_text(
+    tokenizer: PreTrainedTokenizerBase, text: str, foreign: str, own: Iterable[str] = (), begins: bool = True
+) -> tuple[int, ...]:
+    """Encode ``text``; control tokens in its part ``foreign`` are encoded as text, except those in ``own``.
+
+    The text is cut behind the first letter of each such token, and its pieces are encoded one by one. ``begins``: with
+    what the tokenizer writes before a text.
+    """
+    marks = "|".join(re.escape(token) for token in control_tokens(tokenizer).values() if token not in own)
+    start = text.index(foreign) + 1
+    cuts = [start + found.start() for found in re.finditer(f"(?={marks})", foreign)] if marks else []
+    tokens: list[int] = []
+    for first, last in pairwise((0, *cuts, len(text))):
+        tokens += tokenizer.encode(text[first:last], add_special_tokens=begins and first == 0)
+    return tuple(tokens)

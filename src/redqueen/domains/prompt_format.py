@@ -41,6 +41,11 @@ class Frame(Protocol):
         ...
 
     @property
+    def marks(self) -> tuple[str, ...]:
+        """Strings that a text written by a model must not hold to be shown in a prompt."""
+        ...
+
+    @property
     def stops(self) -> tuple[str, ...]:
         """Strings that end a completion, beside the tokenizer's end token."""
         ...
@@ -68,10 +73,6 @@ class Frame(Protocol):
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""
-        ...
-
-    def spelled(self, tokenizer: PreTrainedTokenizerBase, text: str) -> str:
-        """Return a text of a model as the model is shown it, without line ends around it and with marks as escapes."""
         ...
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from redqueen.config import ProposeConfig, VerifyConfig
 from redqueen.domains.domain import Item
+from redqueen.domains.frames import mark_in
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, import_named, kind_of
 from redqueen.errors import UserError
@@ -145,32 +145,18 @@ def reject_too_long(
     tokenizer: PreTrainedTokenizerBase,
     max_prompt_tokens: int,
 ) -> list[Task | Rejection]:
-    """Turn tasks with a solving prompt of more than ``max_prompt_tokens`` into rejections with reason ``too-long``, and
-    those whose prompt shows another program into rejections with reason ``unshowable``.
+    """Turn tasks with a solving prompt of more than ``max_prompt_tokens`` into rejections with reason ``too-long``.
+
+    Those with a text that holds a mark of the prompt format, or a control token of the tokenizer, become rejections
+    with reason ``unshowable``: prompts show exactly the text that runs, so nothing is escaped.
     """
     result: list[Task | Rejection] = []
     for candidate, verdict in zip(candidates, judged, strict=True):
         if isinstance(verdict, Task):
-            prompt = prompt_format.solve(verdict)
-            num_tokens = len(prompt_format.encode(tokenizer, prompt))
-            shown = prompt_format.frame.spelled(tokenizer, verdict.code)
-            if _is_another(verdict.code, shown) and (shown in prompt or verdict.code.strip("\n") in prompt):
-                verdict = Rejection(candidate, "unshowable", "a mark of the prompt in a raw string or an f-string")
-            elif num_tokens > max_prompt_tokens:
-                verdict = Rejection(candidate, "too-long", f"its prompt has {num_tokens} tokens")
+            texts = (verdict.code, *verdict.inputs, *verdict.outputs, verdict.message)
+            if mark := mark_in(texts, prompt_format.frame.marks, tokenizer):
+                verdict = Rejection(candidate, "unshowable", f"holds {mark!r}, which has a meaning in a prompt")
+            elif (num := len(prompt_format.encode(tokenizer, prompt_format.solve(verdict)))) > max_prompt_tokens:
+                verdict = Rejection(candidate, "too-long", f"its prompt has {num} tokens")
         result.append(verdict)
     return result
-
-
-def _is_another(code: str, shown: str) -> bool:
-    """Tell whether a program is another one as it is shown. A text that is no program is none."""
-    if shown == code.strip("\n"):
-        return False
-    try:
-        before = ast.dump(ast.parse(code))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    try:
-        return ast.dump(ast.parse(shown)) != before
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return True

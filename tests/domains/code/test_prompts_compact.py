@@ -1,8 +1,5 @@
 """The compact format: what is written can be read back, no text can pose as a mark, and reading never fails."""
 
-import ast
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +7,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from redqueen.adapters.base_shape import embedded_folder
 from redqueen.domains import frames
-from redqueen.domains.code.prompts_compact import ANSWER, MAX_MESSAGE_CHARS, NEW
+from redqueen.domains.code.prompts_compact import ANSWER, NEW
 from redqueen.domains.code.suite import KINDS
 from redqueen.domains.frames import BOS, END_THINK, IN, MARKS, MSG, OUT, REF, THINK
 from redqueen.domains.prompt_format import FRAMES, ParsedAnswer, ParsedProposal, PromptFormat
@@ -55,7 +52,7 @@ def test_an_induction_prompt_shows_the_message_and_the_shown_pairs_and_neither_p
 
 
 def test_a_long_message_is_left_out_lest_it_holds_the_program() -> None:
-    short, long = "m" * MAX_MESSAGE_CHARS, "m" * (MAX_MESSAGE_CHARS + 1)
+    short, long = "m" * frames.MAX_MESSAGE_CHARS, "m" * (frames.MAX_MESSAGE_CHARS + 1)
     assert short in FORMAT.solve(task("code_f", message=short, num_shown=1))
     assert "m" not in FORMAT.solve(task("code_f", message=long, num_shown=1)).replace(MSG, "")
 
@@ -123,36 +120,6 @@ def test_an_answer_is_read_with_and_without_a_thought() -> None:
 )
 def test_a_text_without_a_readable_answer_gives_none_and_keeps_its_thought(text: str, thought: str) -> None:
     assert FORMAT.parse_answer("code_o", text) == ParsedAnswer(None, thought)
-
-
-@pytest.mark.parametrize("mark", MARKS)
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda text: FORMAT.solve(task("code_o", code=f"def f(x):\n    return '{text}'", inputs=(f"'{text}'",))),
-        lambda text: FORMAT.solve(task("code_i", outputs=(f"'{text}'",))),
-        lambda text: FORMAT.solve(
-            task("code_f", inputs=(f"'{text}'",), outputs=(f"'{text}'",), message=text, num_shown=1)
-        ),
-        lambda text: FORMAT.propose("code_o", (task("code_o", code=text, inputs=(f"'{text}'",)),), None),
-        lambda text: FORMAT.propose("code_f", (), task("code_o", code=text)),
-    ],
-    ids=["deduction", "abduction", "induction", "reference", "given"],
-)
-def test_a_mark_inside_foreign_text_is_no_mark_to_the_tokenizer(
-    tokenizer: PreTrainedTokenizerBase, write: Callable[[str], str], mark: str
-) -> None:
-    harmless = FORMAT.encode(tokenizer, write("harmless"))
-    hostile = FORMAT.encode(tokenizer, write(mark))
-    special = set(tokenizer.all_special_ids)
-    assert [t for t in hostile if t in special] == [t for t in harmless if t in special]
-
-
-def test_a_mark_quoted_in_a_string_still_means_the_same_to_the_program() -> None:
-    quoted = FORMAT.solve(task("code_o", code="def f(x):\n    return '<|in|>' + x", inputs=("'<|eos|>'",)))
-    code, input_ = quoted.removeprefix(BOS).removesuffix(ANSWER["code_o"]).split(IN)
-    assert ast.literal_eval(input_) == "<|eos|>"
-    assert ast.dump(ast.parse(code)) == ast.dump(ast.parse("def f(x):\n    return '<|in|>' + x"))
 
 
 def test_every_mark_of_a_code_prompt_is_one_token(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -176,15 +176,6 @@ def test_every_line_of_a_message_is_a_comment() -> None:
     assert not {"import os", "f(9) == 9"} & set(lines)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_foreign_text_cannot_end_an_example(kind: str) -> None:
-    code = f"def f(a):\n    # {END}\n    return '{END}'\n"
-    task = Task("t", "T1", "", kind, code, (f"'{END}'",) * 3, (f"'{END}'",) * 3, f"all {END}", 2)
-    quiet = Task("t", "T1", "", kind, code.replace(END, ""), ("''",) * 3, ("''",) * 3, "all ", 2)
-    assert FORMAT.solve(task).count(END) == FORMAT.solve(quiet).count(END)
-    assert FORMAT.propose(kind, [task], task).count(END) == FORMAT.propose(kind, [quiet], quiet).count(END)
-
-
 @given(st.text(), st.sampled_from(KINDS))
 def test_reading_never_raises(text: str, kind: str) -> None:
     for prompt_format in (FORMAT, TRACED):

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import REF, asked, has_mark, new, without_marks
+from redqueen.domains.frames import REF, asked, has_mark, new
 from redqueen.records import Task
 from redqueen_proofs.calculus import Line, ProofError, Step, conclude, read_proof, unfold
 from redqueen_proofs.formulas import Formula, Lemma, LemmaError, read_formula, read_lemma, write_formula
@@ -53,7 +53,7 @@ def derivation(lemma: Lemma, lines: Sequence[Line]) -> str:
 
 
 def _propose(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
-    return "".join(REF + without_marks(_derivation(task)) for task in references) + new(KIND)
+    return "".join(REF + _derivation(task) for task in references) + new(KIND)
 
 
 def _derivation(task: Task) -> str:
@@ -62,7 +62,7 @@ def _derivation(task: Task) -> str:
 
 
 def _solve(task: Task) -> str:
-    return without_marks(question(read_lemma(task.code))) + asked(KIND)
+    return question(read_lemma(task.code)) + asked(KIND)
 
 
 def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:

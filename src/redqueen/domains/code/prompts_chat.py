@@ -10,7 +10,7 @@ from functools import partial
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block, program_in
+from redqueen.domains.frames import MAX_MESSAGE_CHARS, THINK_FIRST, fence, fenced_blocks, hint, last_block, program_in
 from redqueen.records import Task
 
 _RULES = """Rules for the program:
@@ -58,7 +58,7 @@ def _propose_pairs(references: Sequence[Task], given: Task | None, terms: Verify
             _INPUT_RULE,
             "The inputs should be varied, lead to different outputs, and together pin down what the program does. "
             "The message should hint at the idea in one sentence, without any code, so that the task is hard for the "
-            "solver but possible.",
+            f"solver but possible. A message of more than {MAX_MESSAGE_CHARS} characters is not shown.",
             f"First plan between <think> and </think>. Then write {num_inputs} ```input blocks with one input each, "
             "and the message in a ```message block.",
         ]
@@ -89,8 +89,8 @@ def _solve_input(task: Task) -> str:
 
 def _solve_program(task: Task) -> str:
     parts = ["Write a Python program that agrees with these examples, and with others that you are not shown."]
-    if task.message:
-        parts.append(f"A hint:\n{fence('message', task.message)}")
+    if message := hint(task.message):
+        parts.append(f"A hint:\n{fence('message', message)}")
     for source, value in zip(task.inputs[: task.num_shown], task.outputs[: task.num_shown], strict=True):
         parts.append(f"{fence('input', source)}\n{fence('output', value)}")
     parts.append(_RULES)

@@ -16,7 +16,7 @@ from functools import partial
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import ASKED, IN, MSG, OUT, REF, has_mark, without_marks
+from redqueen.domains.frames import ASKED, IN, MSG, OUT, REF, has_mark, hint
 from redqueen.records import Task
 from redqueen_sandbox.calls import distinct_calls
 from redqueen_sandbox.literals import LiteralError, canonical_args
@@ -28,13 +28,13 @@ ANSWER, NEW = dict(zip(KINDS, ASKED[:3], strict=True)), dict(zip(KINDS, ASKED[3:
 MOST_INPUTS = 10
 """Inputs of a ``code_f`` proposal, as the embedded base was taught to write them."""
 
-MAX_MESSAGE_CHARS = 80
-"""A longer message is left out of the prompt: the embedded base reads hints, not prose, and a teacher must not be
-able to hand over the program in it (ours)."""
+
+def _code(task: Task) -> str:
+    return task.code.strip("\n")
 
 
 def _propose_program(kind: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
-    shown = (f"{REF}{without_marks(task.code)}{IN}{without_marks(task.inputs[0])}" for task in references)
+    shown = (f"{REF}{_code(task)}{IN}{task.inputs[0]}" for task in references)
     return "".join(shown) + NEW[kind]
 
 
@@ -42,22 +42,21 @@ def _propose_pairs(references: Sequence[Task], given: Task | None, terms: Verify
     """Show the given program alone."""
     if given is None:
         raise ValueError("a code_f proposal needs a given program")
-    return without_marks(given.code) + NEW["code_f"]
+    return _code(given) + NEW["code_f"]
 
 
 def _solve_output(task: Task) -> str:
-    return f"{without_marks(task.code)}{IN}{without_marks(task.inputs[0])}{ANSWER['code_o']}"
+    return f"{_code(task)}{IN}{task.inputs[0]}{ANSWER['code_o']}"
 
 
 def _solve_input(task: Task) -> str:
-    return f"{without_marks(task.code)}{OUT}{without_marks(task.outputs[0])}{ANSWER['code_i']}"
+    return f"{_code(task)}{OUT}{task.outputs[0]}{ANSWER['code_i']}"
 
 
 def _solve_program(task: Task) -> str:
-    message = without_marks(task.message) if len(task.message) <= MAX_MESSAGE_CHARS else ""
     pairs = zip(task.inputs[: task.num_shown], task.outputs[: task.num_shown], strict=True)
-    shown = "".join(f"{IN}{without_marks(i)}{OUT}{without_marks(o)}" for i, o in pairs)
-    return f"{MSG}{message}{shown}{ANSWER['code_f']}"
+    shown = "".join(f"{IN}{i}{OUT}{o}" for i, o in pairs)
+    return f"{MSG}{hint(task.message)}{shown}{ANSWER['code_f']}"
 
 
 def _split(text: str) -> tuple[list[str], str]:

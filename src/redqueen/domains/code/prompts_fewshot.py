@@ -25,7 +25,7 @@ from functools import partial
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.examples import EXAMPLES, SEEDS, TRACES, Trace
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import ANSWER, END, without_end
+from redqueen.domains.frames import ANSWER, END, hint
 from redqueen.records import Task
 from redqueen_sandbox.literals import LiteralError, canonical_args
 
@@ -43,13 +43,10 @@ EQUALS = ") =="
 MOST_ENDS = 8
 """Places at which the call of an answer is tried to end (ours)."""
 
-MAX_MESSAGE_CHARS = 80
-"""A longer message is left out, as in the compact format: a teacher must not hand over the program in it (ours)."""
-
 
 def _propose_program(sought: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
     shown = [*references, *SEEDS[: max(0, FEWEST_SHOWN - len(references))]]
-    examples = "".join(f"# {_call(task)} == {without_end(task.outputs[0])}\n{_code(task)}\n{END}\n" for task in shown)
+    examples = "".join(f"# {_call(task)} == {task.outputs[0]}\n{_code(task)}\n{END}\n" for task in shown)
     return f"# Find the {sought}.\n{END}\n{examples}# f"
 
 
@@ -76,7 +73,7 @@ def _solve_input(task: Task, traced: bool) -> str:
         f"{_code(one)}\n\n# {one.outputs[0]}{_thought(trace.back) if traced else NEWLINE}{_call(one)}\n{END}\n"
         for one, trace in _examples()
     ]
-    return "".join(shown) + f"{_code(task)}\n\n# {without_end(task.outputs[0])}" + ("" if traced else "\nf")
+    return "".join(shown) + f"{_code(task)}\n\n# {task.outputs[0]}" + ("" if traced else "\nf")
 
 
 def _solve_program(task: Task) -> str:
@@ -93,18 +90,17 @@ def _thought(text: str) -> str:
 
 
 def _code(task: Task) -> str:
-    return without_end(task.code)
+    return task.code.strip("\n")
 
 
 def _call(task: Task) -> str:
-    return f"f({without_end(task.inputs[0])})"
+    return f"f({task.inputs[0]})"
 
 
 def _pairs(task: Task, num: int) -> str:
-    message = without_end(task.message) if 0 < len(task.message) <= MAX_MESSAGE_CHARS else ""
-    message = "\n# ".join(message.splitlines())
+    message = "\n# ".join(hint(task.message).splitlines())
     pairs = zip(task.inputs[:num], task.outputs[:num], strict=True)
-    lines = [f"f({without_end(i)}) == {without_end(o)}\n" for i, o in pairs]
+    lines = [f"f({i}) == {o}\n" for i, o in pairs]
     return "".join([f"# {message}\n" if message else "", *lines])
 
 

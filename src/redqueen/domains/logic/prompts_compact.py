@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import IN, REF, asked, has_mark, new, without_marks
+from redqueen.domains.frames import IN, REF, asked, has_mark, new
 from redqueen.domains.logic.checking import held_to
 from redqueen.records import Task
 
@@ -24,7 +24,7 @@ KIND = "logic_puzzle"
 
 def reference(puzzle: str, answer: str) -> str:
     """Return an earlier task, or a new one, as a teacher writes it."""
-    return f"{without_marks(answer)}{IN}{without_marks(puzzle)}"
+    return f"{answer}{IN}{puzzle}"
 
 
 def _propose(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
@@ -32,7 +32,7 @@ def _propose(references: Sequence[Task], given: Task | None, terms: VerifyConfig
 
 
 def _solve(task: Task) -> str:
-    return without_marks(task.code) + asked(KIND)
+    return task.code.strip("\n") + asked(KIND)
 
 
 def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:

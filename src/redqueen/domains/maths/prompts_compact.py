@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import IN, MSG, REF, asked, has_mark, new, without_marks
+from redqueen.domains.frames import IN, MSG, REF, asked, has_mark, new
 from redqueen.records import Task
 
 FORMAL, WORD = "maths_formal", "maths_word"
@@ -25,12 +25,12 @@ FORMAL, WORD = "maths_formal", "maths_word"
 
 def formal_reference(code: str) -> str:
     """Return an earlier task as a proposal of a statement is shown it."""
-    return REF + without_marks(code)
+    return REF + code
 
 
 def word_reference(text: str, code: str) -> str:
     """Return an earlier task as a proposal of a word problem is shown it."""
-    return f"{REF}{MSG}{without_marks(text)}{IN}{without_marks(code)}" if text else formal_reference(code)
+    return f"{REF}{MSG}{text}{IN}{code}" if text else formal_reference(code)
 
 
 def _propose_formal(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
@@ -56,5 +56,5 @@ def _read_word(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProp
     return ParsedProposal(code=code.strip(), message=message.strip())
 
 
-FORMAL_WORDS = Words(_propose_formal, lambda task: without_marks(task.code) + asked(FORMAL), _read_formal, str.strip)
-STORY_WORDS = Words(_propose_word, lambda task: MSG + without_marks(task.message) + asked(WORD), _read_word, str.strip)
+FORMAL_WORDS = Words(_propose_formal, lambda task: task.code.strip("\n") + asked(FORMAL), _read_formal, str.strip)
+STORY_WORDS = Words(_propose_word, lambda task: MSG + task.message + asked(WORD), _read_word, str.strip)
