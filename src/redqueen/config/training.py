@@ -99,27 +99,21 @@ class EvolveConfig(Section):
     probe_tasks: int = Field(default=64, ge=1)
     """Archived tasks that all students answer at the end of a generation under ``fitness = "probe"``. Ours: a tenth of
     what they answer in a generation."""
-    protected_steps: int = Field(default=-1, ge=-1)
-    """A member younger than this many steps counts at least as its role's median; -1: twice ``every_steps``, so that a
-    newborn stays for one generation; 0: no protection. Ours: without it the newest leaves far more often than the
-    worst (tests/evolve/test_fitness.py simulates it)."""
+    protected_steps: int = Field(default=0, ge=0)
+    """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours."""
+    num_elite: int = Field(default=1, ge=1)
+    """Fittest members of a role that stay under every rule. Ours: a generation must not lose the best."""
     genes: tuple[Literal["learning_rate", "temperature"], ...] = ()
     """Settings of which each member has a factor of its own, inherited and mutated. Ours: population-based training; a
     population can tune itself while it runs."""
     constants: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
-    child_rating: Literal["reset", "inherit"] = "inherit"
-    """A newborn's rating; ``inherit``: the parents' mean mu, their sigma doubled but at most a newcomer's; ``reset``,
-    the re-implementation's rule: a newcomer's. Ours: a reset rating starts below almost all others, so selection
-    replaces the newborn and not the worst; the paper is silent."""
-
-    @property
-    def shelter_steps(self) -> int:
-        """The age in steps from which a member is no longer protected."""
-        return 2 * self.every_steps if self.protected_steps < 0 else self.protected_steps
+    child_rating: Literal["reset", "inherit"] = "reset"
+    """A newborn's rating; ``inherit``: the parents' mean mu, their sigma doubled but at most a newcomer's.
+    Re-implementation: reset."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> EvolveConfig:
+    def _known_operators(self) -> EvolveConfig:
         unknown = [name for name in self.operators if name not in OPERATORS]
         if unknown:
             raise ValueError(f"operators names {unknown[0]!r}, which is none; choose from {', '.join(OPERATORS)}")

@@ -56,7 +56,7 @@ def internal_fitness(
         else:
             late = evidence.payoffs if config.fitness == "payoff" else evidence.rewards
             values = by_late_mean({m.id: late.get(m.id, ()) for m in members}, config.every_steps)
-        fitness |= age_protected(values, members, step, config.shelter_steps)
+        fitness |= age_protected(values, members, step, config.protected_steps)
     return fitness
 
 
@@ -91,6 +91,9 @@ def age_protected(
 
 
 Selection = Literal["truncation", "tournament", "rank"]
+
+TOURNAMENT_SIZE = 2
+"""Contestants of a tournament: the mildest (ours)."""
 
 TOURNAMENT_SIZE = 2
 """Contestants of a tournament: the mildest (ours)."""
