@@ -46,6 +46,12 @@ def test_the_step_after_which_students_were_distilled_has_its_figures_and_its_ad
     assert (early, late) == (2, 4) and first and last and 0 < first <= last
 
 
+def test_the_diversity_of_students_that_distillation_made_equal_is_not_measured(run: Path) -> None:
+    with Journal.open(run / JOURNAL, read_only=True) as journal:
+        [*rows] = journal.query("SELECT student_weight_diversity AS s, teacher_weight_diversity AS t FROM health")
+    assert rows and all(row["s"] is None and row["t"] is not None for row in rows)
+
+
 def test_a_run_that_is_cut_behind_a_distillation_goes_on_as_if_never_cut(run: Path, tmp_path: Path) -> None:
     check_it_goes_on_as_if_never_cut(run, tmp_path / "again", step=2)
 

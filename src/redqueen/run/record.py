@@ -174,8 +174,11 @@ def check_up(
     living: Sequence[Individual],
     step: int,
     every_steps: int,
+    students_are_clones: bool = False,
 ) -> health.Health:
     """Measure the generation that ends with ``step``, which the journal must hold already.
+
+    ``students_are_clones``: the config resets all students to one adapter, so their diversity is not measured.
 
     A generation is the last ``every_steps`` steps. Games and behaviour are those of the members that ``played``; the
     adapters compared are those of the ``living`` (the population now), children included.
@@ -198,9 +201,9 @@ def check_up(
                 proposing_distances(_class_counts(journal, _ids(played, "teacher"), since, step))
             ),
         ),
-        students=health.Diversity(
-            _weights(store, living, "student"), _solving_diversity(games, _ids(played, "student"))
-        ),
+        students=health.Diversity()
+        if students_are_clones
+        else health.Diversity(_weights(store, living, "student"), _solving_diversity(games, _ids(played, "student"))),
         stability=_stability(journal, step, every_steps),
     )
 
@@ -350,7 +353,8 @@ def record_health(
     every = engine.config.evolve.every_steps
     if state.step % every:
         return []
-    found = check_up(journal, engine.store, played, state.individuals, state.step, every)
+    clones = engine.config.students_are_clones
+    found = check_up(journal, engine.store, played, state.individuals, state.step, every, clones)
     warned = warnings(found)
     writer.add_health(found.numbers(), warned)
     return warned
