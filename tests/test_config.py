@@ -252,20 +252,12 @@ def test_settings_that_would_do_nothing_or_undo_another_are_refused(overrides: l
         load_config(None, overrides)
 
 
-def test_an_elite_as_large_as_a_role_is_refused() -> None:
-    with pytest.raises(UserError, match=r"evolve\.num_elite is 4 of at most 4 in a role"):
-        load_config(None, ["evolve.num_elite=4"])
-    uneven = ["evolve.num_elite=2", "population.num_students=2"]
-    assert load_config(None, uneven).evolve.num_elite == 2
-
-
 @pytest.mark.parametrize(
     ("override", "complaint"),
     [
         ("population.lora_targets=[]", r"population\.lora_targets: name at least one kind of module"),
         ("learn.learning_rate=inf", r"learn\.learning_rate: .*finite"),
         ("propose.domains={ code = inf }", r"propose\.domains.*finite"),
-        ("evolve.num_elite=4", r"evolve\.num_elite is 4 of at most 4 in a role"),
     ],
 )
 def test_what_would_do_nothing_or_is_no_number_is_refused(override: str, complaint: str) -> None:

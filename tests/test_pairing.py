@@ -52,23 +52,22 @@ def test_a_match_carries_the_students_expected_win() -> None:
     assert match.expected_win_frac == STANDARD.expected_win(students[0].rating, teachers[0].rating)
 
 
-def frequency(rule: str, exponent: float, num_draws: int = 4000) -> np.ndarray:
+def frequency(rule: str, num_draws: int = 4000) -> np.ndarray:
     """How often one teacher at 25 draws each of three students."""
     teachers, students = people("teacher", [25]), people("student", [25, 31, 45])
-    rng, config = np.random.default_rng(3), MatchConfig(rule=rule, pfsp_exponent=exponent)
+    rng, config = np.random.default_rng(3), MatchConfig(rule=rule)
     drawn = Counter(pair(teachers, students, rng, config)[0].student for _ in range(num_draws))
     return np.array([drawn[s.id] / num_draws for s in students])
 
 
-@pytest.mark.parametrize("exponent", [1.0, 3.0])
-def test_pfsp_draws_in_proportion_to_the_open_outcome(exponent: float) -> None:
+def test_pfsp_draws_in_proportion_to_the_open_outcome() -> None:
     wins = np.array([STANDARD.expected_win(Rating(mu, 1), Rating(25, 1)) for mu in (25, 31, 45)])
-    weights = (wins * (1 - wins)) ** exponent
-    assert frequency("pfsp", exponent) == pytest.approx(weights / weights.sum(), abs=0.03)
+    weights = wins * (1 - wins)
+    assert frequency("pfsp") == pytest.approx(weights / weights.sum(), abs=0.03)
 
 
 def test_uniform_does_not_look_at_the_ratings() -> None:
-    assert frequency("uniform", 1.0) == pytest.approx([1 / 3] * 3, abs=0.03)
+    assert frequency("uniform") == pytest.approx([1 / 3] * 3, abs=0.03)
 
 
 def test_preference_is_the_share_of_draws_that_look_at_the_ratings() -> None:
@@ -76,17 +75,12 @@ def test_preference_is_the_share_of_draws_that_look_at_the_ratings() -> None:
     teacher, equal, better = Rating(25, 0), Rating(25, 0), Rating(25 + certain, 0)
     # Weights 0.25 and 0.09: chances 25/34 and 9/34, each 8/34 from a half.
     assert preference([teacher], [equal, better]) == pytest.approx(8 / 34)
-    squared = MatchConfig(pfsp_exponent=2)
-    assert preference([teacher], [equal, better], squared) == pytest.approx(0.0625 / (0.0625 + 0.0081) - 0.5)
-    assert preference([teacher], [equal, better], MatchConfig(pfsp_exponent=0)) == 0
     assert preference([teacher, better], [equal, equal]) == 0
-    assert preference([teacher], [equal, Rating(1000, 0)], MatchConfig(pfsp_exponent=5)) == pytest.approx(0.5)
+    assert preference([teacher], [equal, Rating(1000, 0)]) == pytest.approx(0.5)
 
 
 def test_hopeless_pairs_are_still_drawn_without_a_division_by_zero() -> None:
-    matches = pair(
-        people("teacher", [0]), people("student", [1e6, 2e6]), np.random.default_rng(0), MatchConfig(pfsp_exponent=4.0)
-    )
+    matches = pair(people("teacher", [0]), people("student", [1e6, 2e6]), np.random.default_rng(0))
     assert len(matches) == 1
 
 

@@ -104,9 +104,11 @@ class GaussianRating:
         return rating.mu - 3 * rating.sigma
 
     def inherit(self, parents: Sequence[Rating]) -> Rating:
-        """Return the parents' mean mu and twice their root mean square sigma, at most a newcomer's. Ground: ours."""
-        sigma = 2 * math.sqrt(fmean(rating.sigma**2 for rating in parents))
-        return Rating(fmean(rating.mu for rating in parents), min(sigma, self.sigma))
+        """Return the parents' mean mu and root mean square sigma. Source: ours.
+
+        A wider sigma lowers mu - 3 sigma, and then selection replaces the newest member rather than the worst.
+        """
+        return self.pool(parents)
 
     def pool(self, ratings: Sequence[Rating]) -> Rating:
         """Return the mean mu and the root mean square sigma. Ground: ours."""
@@ -188,29 +190,27 @@ def pair(
 ) -> list[Match]:
     """The matches of one step by ``config.rule``, in the order of ``teachers`` (``all_pairs``: then of ``students``).
 
-    ``pfsp_exponent`` sharpens pfsp: a student is drawn with weight (p (1 - p))^exponent, p its expected win; 0 is
-    uniform. Raises ValueError for an empty side.
+    Under pfsp a student is drawn with weight p (1 - p), p its expected win. Raises ValueError for an empty side.
     Ground: paper (pfsp), re-implementations (weight, refilling pool), ours (the other rules).
     """
     if not teachers or not students:
         raise ValueError("a match needs at least one teacher and one student")
     wins = _expected_wins([t.rating for t in teachers], [s.rating for s in students], rating)
-    pairs = RULES[config.rule](wins, rng, config.pfsp_exponent)
+    pairs = RULES[config.rule](wins, rng)
     return [Match(teachers[i].id, students[j].id, float(wins[i, j])) for i, j in pairs]
 
 
 def preference(
     teachers: Sequence[Rating],
     students: Sequence[Rating],
-    config: MatchConfig = DEFAULTS,
     rating: RatingSystem = STANDARD,
 ) -> float:
-    """Total variation distance of pfsp's first draw from a uniform one, in [0, 1 - 1 / number of students]; 0: uniform.
+    """The share of pfsp's first draws that depend on the ratings, in [0, 1 - 1 / number of students]; 0: uniform.
 
-    The total variation distance between a teacher's chances of drawing each student, proportional to
-    (p (1 - p))^exponent, and equal chances: the share of draws that look at the ratings. Mean over teachers (ours).
+    The total variation distance between a teacher's chances of drawing each student, proportional to p (1 - p), and
+    equal chances. Mean over teachers (ours).
     """
-    log_weights = _log_weights(_expected_wins(teachers, students, rating), config.pfsp_exponent)
+    log_weights = _log_weights(_expected_wins(teachers, students, rating))
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     chances = weights / weights.sum(axis=1, keepdims=True)
     return float(np.abs(chances - 1 / len(students)).sum(axis=1).mean() / 2)
@@ -247,23 +247,23 @@ def with_hall_of_fame(
     return result
 
 
-def _pfsp(wins: NDArray[np.float64], rng: np.random.Generator, exponent: float) -> list[tuple[int, int]]:
-    """One student for each teacher, drawn with weight (p (1 - p))^exponent."""
-    return _draw_without_replacement(_log_weights(wins, exponent), rng)
+def _pfsp(wins: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[int, int]]:
+    """One student for each teacher, drawn with weight p (1 - p)."""
+    return _draw_without_replacement(_log_weights(wins), rng)
 
 
-def _uniform(wins: NDArray[np.float64], rng: np.random.Generator, exponent: float) -> list[tuple[int, int]]:
+def _uniform(wins: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[int, int]]:
     """One student for each teacher, all equally likely."""
     return _draw_without_replacement(np.zeros_like(wins), rng)
 
 
-def _all_pairs(wins: NDArray[np.float64], rng: np.random.Generator, exponent: float) -> list[tuple[int, int]]:
+def _all_pairs(wins: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[int, int]]:
     """Every student attempts every teacher's tasks."""
     num_teachers, num_students = wins.shape
     return [(i, j) for i in range(num_teachers) for j in range(num_students)]
 
 
-RULES: dict[str, Callable[[NDArray[np.float64], np.random.Generator, float], list[tuple[int, int]]]] = {
+RULES: dict[str, Callable[[NDArray[np.float64], np.random.Generator], list[tuple[int, int]]]] = {
     "pfsp": _pfsp,
     "uniform": _uniform,
     "all_pairs": _all_pairs,
@@ -274,9 +274,9 @@ def _expected_wins(teachers: Sequence[Rating], students: Sequence[Rating], ratin
     return np.array([[rating.expected_win(student, teacher) for student in students] for teacher in teachers])
 
 
-def _log_weights(wins: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+def _log_weights(wins: NDArray[np.float64]) -> NDArray[np.float64]:
     """In logarithms, so that a hopeless pair gets a tiny weight rather than a 0/0."""
-    return exponent * np.log(np.clip(wins * (1 - wins), 1e-300, None))
+    return np.log(np.clip(wins * (1 - wins), 1e-300, None))
 
 
 def _draw_without_replacement(log_weights: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[int, int]]:

@@ -181,7 +181,7 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What one member is stepped with: learning rate and factor on its temperature.
+    """What one member is stepped with: learning rate, factor on its temperature, and number of mini-batches.
 
     ``supervised``: its completions are text to be learned, whoever wrote it, by cross-entropy weighed by the advantage.
     """
@@ -189,6 +189,7 @@ class Tuning:
     learning_rate: float
     temperature: float = 1.0
     supervised: bool = False
+    num_updates: int = 1
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from redqueen.adapters.genotype import distance, norm
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.generation import PlannedBirth, breed, plan
-from redqueen.match import STANDARD
 from redqueen.records import Individual, Rating
 
 
@@ -38,9 +37,11 @@ def test_a_child_inherits_the_rating_of_each_domain_from_the_parents_that_have_o
     fitness = fitness_of(people)
     rules = EvolveConfig(child_rating="inherit")
     child = breed(birth, {p.id: p for p in people}, genotypes, fitness, 5, rules).individual
-    assert child.rating == Rating(29, 4.0)
-    assert child.domain_ratings == (("a", Rating(15, 4.0)), ("b", Rating(40, 6.0)))
-    fresh = breed(birth, {p.id: p for p in people}, genotypes, fitness, 5, EvolveConfig()).individual
+    assert child.rating == Rating(29, 2.0)
+    assert child.domain_ratings == (("a", Rating(15, 2.0)), ("b", Rating(40, 3.0)))
+    fresh = breed(
+        birth, {p.id: p for p in people}, genotypes, fitness, 5, EvolveConfig(child_rating="reset")
+    ).individual
     assert fresh.domain_ratings == ()
 
 
@@ -135,14 +136,10 @@ def test_a_childs_child_keeps_the_name_of_its_place() -> None:
     assert newborn.individual.id == "T2.20" and newborn.individual.slot == 2
 
 
-def test_a_childs_rating_is_reset_or_inherited_with_more_doubt() -> None:
+def test_a_childs_rating_is_inherited_or_reset() -> None:
     birth = PlannedBirth("S0", ("S3", "S2"), "X2", 0)
-    assert born(birth)[0].individual.rating == Rating(25.0, 25.0 / 3)
-    assert born(birth, child_rating="inherit")[0].individual.rating == Rating(27.5, 4.0)
-
-
-def test_an_inherited_doubt_is_never_more_than_a_newcomers() -> None:
-    assert STANDARD.inherit([Rating(30, 8)]).sigma == pytest.approx(25 / 3)
+    assert born(birth)[0].individual.rating == Rating(27.5, 2.0)
+    assert born(birth, child_rating="reset")[0].individual.rating == Rating(25.0, 25.0 / 3)
 
 
 def test_constants_from_the_config_reach_the_operator() -> None:

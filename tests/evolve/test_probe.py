@@ -116,9 +116,5 @@ def test_by_the_probe_the_worst_student_leaves_in_at_least_sixty_of_a_hundred_ge
     assert share_of_generations_in_which_the_worst_left(fitness="probe") >= 0.6
 
 
-def test_by_the_rating_the_newest_leaves_and_the_worst_more_seldom_than_by_chance() -> None:
-    assert share_of_generations_in_which_the_worst_left(fitness="rating") < 0.25
-
-
 def test_sheltering_newborns_for_a_generation_costs_the_probe_little() -> None:
     assert share_of_generations_in_which_the_worst_left(fitness="probe", protected_steps=20) >= 0.6

@@ -72,7 +72,3 @@ def test_all_the_broken_leave_even_past_the_quota_and_even_a_single_member() -> 
     assert choose_leaving(FITNESS, 0.25, broken=[0, 1, 3]) == [0, 1, 3]
     assert choose_leaving([1.0], 0.25, broken=[0]) == [0]
     assert choose_leaving([1.0], 0.25) == []
-
-
-def test_the_elite_stays() -> None:
-    assert choose_leaving(FITNESS, 1.0, num_elite=2) == [2, 0]

@@ -49,8 +49,8 @@ def test_the_rate_rises_over_the_warm_up_and_falls_linearly_to_zero() -> None:
 def test_a_supervised_update_reports_the_mean_nats_of_a_token_whatever_the_sampler_said() -> None:
     bank = tiny_bank("llama")
     expected = torch.cat([nats(bank, 1, one) for one in EXAMPLES[:2]]).mean().item()
-    for old_logprobs in ("recompute", "sampler"):
-        learner = TorchLearner(tiny_bank("llama"), LearnConfig(old_logprobs=old_logprobs))
+    for updates_per_step in (1, 2):
+        learner = TorchLearner(tiny_bank("llama"), LearnConfig(updates_per_step=updates_per_step))
         rollouts = [as_rollout(1, one, logprob=-30.0) for one in EXAMPLES[:2]]
         [stats] = learner.update(rollouts, {1: Tuning(1e-3, supervised=True)})
         assert stats.loss == pytest.approx(expected, rel=1e-5)
@@ -59,7 +59,7 @@ def test_a_supervised_update_reports_the_mean_nats_of_a_token_whatever_the_sampl
 def test_its_gradient_is_that_of_reinforce_with_advantage_1() -> None:
     gradients = {}
     for supervised in (True, False):
-        learner = TorchLearner(tiny_bank("llama"), LearnConfig(old_logprobs="recompute"))
+        learner = TorchLearner(tiny_bank("llama"), LearnConfig(updates_per_step=1))
         learner.tunings = {1: Tuning(1e-3, supervised=supervised)}
         gradients[supervised] = learner.gradients(by_member([as_rollout(1, one) for one in EXAMPLES]))[0]
     assert gradients[True].abs().max() > 0
@@ -69,7 +69,7 @@ def test_its_gradient_is_that_of_reinforce_with_advantage_1() -> None:
 def test_beside_a_supervised_member_another_learns_as_it_would_alone() -> None:
     def stepped(rollouts: list[Rollout]) -> torch.Tensor:
         bank = tiny_bank("llama")
-        learner = TorchLearner(bank, LearnConfig(old_logprobs="sampler"))
+        learner = TorchLearner(bank, LearnConfig(updates_per_step=2))
         learner.update(rollouts, {0: Tuning(1e-3), 1: Tuning(1e-3, supervised=True)})
         return bank.flat[0].clone()
 

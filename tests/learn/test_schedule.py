@@ -15,10 +15,6 @@ def test_without_a_schedule_the_rate_is_the_same_at_every_step() -> None:
     assert fracs((1, 60, 120)) == [1.0, 1.0, 1.0]
 
 
-def test_the_warm_up_rises_by_equal_parts_to_the_full_rate() -> None:
-    assert fracs((1, 2, 4, 5), warmup_steps=4) == [0.25, 0.5, 1.0, 1.0]
-
-
 def test_linear_decay_is_full_up_to_its_start_half_way_in_the_middle_and_at_the_floor_at_its_end() -> None:
     got = fracs((1, 20, 70, 120, 200), decay="linear", decay_from_step=20)
     assert got == pytest.approx([1.0, 1.0, 0.05 + 0.95 * 0.5, 0.05, 0.05])
@@ -33,10 +29,6 @@ def test_cosine_decay_is_slow_at_both_ends() -> None:
 def test_the_decay_may_end_before_the_run() -> None:
     got = fracs((50, 100, 101), decay="linear", decay_to_step=100)
     assert got == pytest.approx([0.525, 0.05, 0.05])
-
-
-def test_warm_up_and_decay_are_multiplied() -> None:
-    assert fracs((5,), 10, warmup_steps=10, decay="linear") == [pytest.approx(0.5 * 0.525)]
 
 
 def test_a_decay_that_ends_before_it_begins_is_refused() -> None:

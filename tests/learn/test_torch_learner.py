@@ -214,7 +214,8 @@ def test_a_member_with_nothing_to_learn_is_not_moved_by_its_momentum() -> None:
 def test_gradients_are_clipped_by_each_members_own_norm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redqueen.learn.torch_learner.BETAS", (0.0, 0.0))
     bank = tiny_bank()
-    learner = TorchLearner(bank, LearnConfig(max_grad_norm=1e-3))
+    monkeypatch.setattr("redqueen.learn.torch_learner.MAX_GRAD_NORM", 1e-3)
+    learner = TorchLearner(bank)
     stats = learner.update(ROLLOUTS)
     state = learner.state_dict()
     for s in stats:
@@ -249,10 +250,26 @@ def test_with_the_samplers_logprobs_the_ratio_is_clipped() -> None:
     bank = tiny_bank()
     stale = Rollout(0, tokens(1, 4), (completion(8, 10),), (1.0,))
     far_below = Completion(stale.completions[0].tokens, (-30.0,) * 10, 1.0, True)
-    (stats,) = TorchLearner(bank, LearnConfig(old_logprobs="sampler")).update(
+    (stats,) = TorchLearner(bank, LearnConfig(updates_per_step=2)).update(
         [Rollout(0, stale.prompt, (far_below,), (1.0,))]
     )
     assert stats.clip_frac == 1.0 and stats.grad_norm == 0.0 and stats.loss == pytest.approx(-1.2)
+
+
+def test_in_the_second_mini_batch_of_a_step_the_clip_acts() -> None:
+    """The rate is so high that the first update moves the ratios of the second one's tokens out of the range."""
+    bank, prompt = tiny_bank(), tokens(1, 4)
+    sampled = TorchSampler(bank, 8, end_tokens=[], temperature=1.0).sample([Request(0, prompt, 6, rng_seed=3)])[0]
+    rollouts = [Rollout(0, prompt, (one,), (1.0,)) for one in sampled]
+    clipped, moved = {}, {}
+    for num in (1, 3):
+        bank = tiny_bank()
+        learner = TorchLearner(bank, LearnConfig(updates_per_step=num))
+        (stats,) = learner.update(rollouts, {0: Tuning(0.05, num_updates=num)})
+        clipped[num], moved[num] = stats.clip_frac, float(learner.state_dict()["0.step"])
+        assert stats.num_tokens == 48
+    assert moved == {1: 1, 3: 3}
+    assert clipped[1] == 0 < clipped[3]
 
 
 def test_the_penalties_gradient_is_that_of_plain_autograd() -> None:
@@ -435,7 +452,7 @@ def test_at_a_temperature_the_learner_sees_the_samplers_log_probabilities() -> N
     prompt = tokens(5, 6)
     sampled = TorchSampler(bank, 8, end_tokens=[], temperature=0.6).sample([Request(1, prompt, 4, rng_seed=3)])[0]
     rollouts = [Rollout(1, prompt, tuple(sampled), (1.0, -1.0, 0.5, -0.5))]
-    config = LearnConfig(old_logprobs="sampler", clip=1e-4)
+    config = LearnConfig(updates_per_step=2, clip=1e-4)
     for temperature, fits in ((0.6, True), (1.0, False)):
         learner = TorchLearner(bank, config, temperature=temperature)
         _, sums = learner.gradients(by_member(rollouts))
@@ -494,7 +511,7 @@ def test_each_token_is_weighed_by_its_probability_over_the_samplers_cut_at_the_c
 def test_the_samplers_log_probabilities_in_the_ratio_are_not_weighed_twice() -> None:
     bank = tiny_bank()
     elsewhere = sampled_elsewhere(bank, [0.1, -0.1, 0.05, 0.0, 0.0, 0.1])
-    options = {"old_logprobs": "sampler", "clip": 0.5}
+    options = {"updates_per_step": 2, "clip": 0.5}
     assert torch.equal(gradients(bank, elsewhere, **options), gradients(bank, elsewhere, importance_cap=2.0, **options))
 
 

@@ -119,8 +119,6 @@ class MatchConfig(Section):
     rule: Literal["pfsp", "uniform", "all_pairs"] = "pfsp"
     """Who is paired. Paper: prioritised fictitious self-play. ``uniform`` is its control, ``all_pairs`` fills the
     payoff matrix; both are ours."""
-    pfsp_exponent: float = Field(default=1.0, ge=0)
-    """Weight of a pair is (p (1 - p)) to this power. Re-implementation: 1."""
     ratings: Literal["common", "per_domain"] = "common"
     """Whether a member has one rating, or one in each domain; then a match is a game in each, and selection and
     matchmaking read their mean. Ours: common; a mixture may hide that a member is strong in one domain alone."""

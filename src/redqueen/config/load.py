@@ -128,9 +128,6 @@ class Config(Section):
                 f"cluster.num_shards is {self.cluster.num_shards}, and there are {self.population.num_members} members "
                 "to divide: lower it"
             )
-        elite, most = self.evolve.num_elite, max(self.population.num_teachers, self.population.num_students)
-        if self.evolve.enabled and elite > 1 and elite >= most:
-            raise ValueError(f"evolve.num_elite is {elite} of at most {most} in a role: nobody could leave, lower it")
         if self.distill.every_steps and self.run.product != "distilled":
             raise ValueError('distill.every_steps needs run.product = "distilled": set that, or it to 0')
         if self.distill.every_steps and self.population.single:

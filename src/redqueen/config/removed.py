@@ -20,6 +20,12 @@ NEVER_SHOWN = "no experiment has shown that it helps"
 CONSTANT = "it is a constant now, as no run changed it"
 
 REMOVED: dict[str, Removed] = {
+    "match.pfsp_exponent": Removed(1.0, CONSTANT),
+    "learn.warmup_steps": Removed(0, CONSTANT),
+    "learn.max_grad_norm": Removed(1.0, CONSTANT),
+    "learn.old_logprobs": Removed("recompute", "learn.updates_per_step decides whose log-probabilities count"),
+    "evolve.crossover_frac": Removed(0.5, CONSTANT),
+    "evolve.num_elite": Removed(1, "it never acted: the least fit leave, and at least one stays"),
     "evaluate.part": Removed("all", "all items are scored; a part is chosen by `redqueen evaluate --data`"),
     "distill.num_epochs": Removed(2, CONSTANT),
     "learn.kl_to": Removed("base", "the divergence is measured from the base; references were never shown to help"),

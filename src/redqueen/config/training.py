@@ -17,9 +17,6 @@ class LearnConfig(Section):
     """How rewards become advantages. Paper: REINFORCE++ with a group baseline. ``trr_pp`` is AZR's."""
     learning_rate: float = Field(default=2e-5, gt=0)
     """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that."""
-    warmup_steps: int = Field(default=0, ge=0)
-    """Steps over which the learning rate rises from 0 to its full size; 0: at once. Ours: moments of the first steps
-    rest on little."""
     decay: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate falls between ``decay_from_step`` and ``decay_to_step``. Ours: readers name no schedule; a
     constant one lost over 300 steps what it had taught."""
@@ -42,14 +39,11 @@ class LearnConfig(Section):
     train_students: bool = True
     """False freezes the solving role. Ours: a control."""
     clip: float = Field(default=0.2, gt=0)
-    """Range of the importance ratio. AZR: 0.2. It never acts while ``old_logprobs`` is
-    ``recompute``: a batch is used once, by the weights that sampled it."""
-    old_logprobs: Literal["recompute", "sampler"] = "recompute"
-    """Whose log-probabilities count as those of the policy that sampled: ``recompute`` takes those of the training
-    pass itself, right where sampler and learner share the weights, since rounding then cannot clip anything;
-    ``sampler`` takes those that came with the samples, for a sampler elsewhere. Ours."""
-    max_grad_norm: float = Field(default=1.0, gt=0)
-    """Gradient clipping, per member. Ours: one member's outlier does not slow the others."""
+    """Range of the importance ratio. AZR: 0.2. It acts where ``updates_per_step`` is above 1."""
+    updates_per_step: int = Field(default=1, ge=1, le=64)
+    """Mini-batches into which each member's rollouts of a step are dealt, with an update for each. From two on the
+    ratio is taken to the sampler's log-probabilities and clipped. Ours: one, which is cheaper; AZR has three (384
+    samples in mini-batches of 128)."""
     micro_batch_tokens: int = Field(default=8192, ge=64)
     """Tokens of one forward and backward pass. Ours: affects speed and memory only."""
     gradient_checkpointing: bool = False
@@ -88,8 +82,6 @@ class EvolveConfig(Section):
     """Share of each role replaced. Paper: 25 %."""
     operators: tuple[str, ...] = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
     """Enabled operators. Paper: these eight."""
-    crossover_frac: float = Field(default=0.5, ge=0, le=1)
-    """Chance of crossover against mutation. Re-implementation: a fair coin."""
     selection: Literal["truncation", "tournament", "rank"] = "truncation"
     """Parent selection. Paper: the fittest survivors. The other rules are ours."""
     fitness: Literal["rating", "payoff", "reward", "probe"] = "rating"
@@ -100,20 +92,20 @@ class EvolveConfig(Section):
     """Archived tasks that all students answer at the end of a generation under ``fitness = "probe"``. Ours: a tenth of
     what they answer in a generation."""
     protected_steps: int = Field(default=0, ge=0)
-    """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours."""
-    num_elite: int = Field(default=1, ge=1)
-    """Fittest members of a role that stay under every rule. Ours: a generation must not lose the best."""
+    """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours: a child that
+    inherits its rating needs none, one with ``child_rating = "reset"`` does."""
     genes: tuple[Literal["learning_rate", "temperature"], ...] = ()
     """Settings of which each member has a factor of its own, inherited and mutated. Ours: population-based training; a
     population can tune itself while it runs."""
     constants: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
-    child_rating: Literal["reset", "inherit"] = "reset"
-    """A newborn's rating; ``inherit``: the parents' mean mu, their sigma doubled but at most a newcomer's.
-    Re-implementation: reset."""
+    child_rating: Literal["reset", "inherit"] = "inherit"
+    """A newborn's rating; ``inherit``: the parents' mean mu and root mean square sigma; ``reset``, the
+    re-implementation's rule: a newcomer's. Ours: the paper is silent; in simulation the truly worst of four leaves in
+    68 % of generations and the newest in 12 %, under ``reset`` the newest in 80 %, whose rating is below all."""
 
     @model_validator(mode="after")
-    def _known_operators(self) -> EvolveConfig:
+    def _consistent(self) -> EvolveConfig:
         unknown = [name for name in self.operators if name not in OPERATORS]
         if unknown:
             raise ValueError(f"operators names {unknown[0]!r}, which is none; choose from {', '.join(OPERATORS)}")

@@ -22,6 +22,9 @@ from redqueen.evolve.selection import choose_leaving, fittest_first, founder_gen
 from redqueen.match import STANDARD, RatingSystem
 from redqueen.records import Birth, Individual, Rating
 
+CROSSOVER_FRAC = 0.5
+"""Chance of crossover against mutation. Source: re-implementations (a fair coin)."""
+
 
 @dataclass(frozen=True)
 class PlannedBirth:
@@ -71,7 +74,7 @@ def plan(
     """
     values = [fitness[member.id] for member in individuals]
     broken_at = [i for i, member in enumerate(individuals) if member.id in broken]
-    leaving = choose_leaving(values, rules.replaced_frac, broken_at, rules.num_elite)
+    leaving = choose_leaving(values, rules.replaced_frac, broken_at)
     survivors = [i for i in range(len(individuals)) if i not in leaving]
     births = []
     for i in leaving:
@@ -200,6 +203,6 @@ def _draw_operator(rules: EvolveConfig, num_survivors: int, rng: np.random.Gener
         return "founder"
     one = [name for name in rules.operators if find(name).num_parents == 1]
     two = [name for name in rules.operators if find(name).num_parents == 2] if num_survivors > 1 else []
-    crossing = rng.random() < rules.crossover_frac
+    crossing = rng.random() < CROSSOVER_FRAC
     enabled = (two or one) if crossing else (one or two)
     return enabled[int(rng.integers(len(enabled)))] if enabled else "copy_parent"

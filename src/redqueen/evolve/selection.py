@@ -95,9 +95,6 @@ Selection = Literal["truncation", "tournament", "rank"]
 TOURNAMENT_SIZE = 2
 """Contestants of a tournament: the mildest (ours)."""
 
-TOURNAMENT_SIZE = 2
-"""Contestants of a tournament: the mildest (ours)."""
-
 
 def select_parents(rule: Selection, fitness: Sequence[float], num_parents: int, rng: np.random.Generator) -> list[int]:
     """The indices of ``num_parents`` distinct parents, the fittest of them first.
@@ -136,20 +133,12 @@ def num_leaving(num_members: int, replaced_frac: float) -> int:
     return min(max(1, int(replaced_frac * num_members + 1e-9)), num_members - 1)
 
 
-def choose_leaving(
-    fitness: Sequence[float],
-    replaced_frac: float = 0.25,
-    broken: Collection[int] = (),
-    num_elite: int = 1,
-) -> list[int]:
-    """The indices of those who leave, the broken first, then the least fit fraction (paper: 25 %).
-
-    The fittest ``num_elite`` stay.
-    """
+def choose_leaving(fitness: Sequence[float], replaced_frac: float = 0.25, broken: Collection[int] = ()) -> list[int]:
+    """The indices of those who leave: the broken first, then the least fit fraction (paper: 25 %), not the fittest."""
     quota = num_leaving(len(fitness), replaced_frac)
     leaving = sorted(broken)
     sound = [i for i in fittest_first(fitness) if i not in leaving]
-    candidates = sound[max(1, num_elite) :]
+    candidates = sound[1:]
     num_more = min(max(0, quota - len(leaving)), len(candidates))
     return leaving + candidates[len(candidates) - num_more :][::-1]
 

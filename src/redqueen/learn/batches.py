@@ -8,7 +8,7 @@ A member's groups follow each other in one stream of tokens, which is cut into s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -130,6 +130,19 @@ def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:
         num_run = sum(_tokens_to_run(rollout) for rollout in own)
         members.append(MemberData(slot, tuple(own), num_tokens, num_run))
     return members
+
+
+def mini_batches(rollouts: Sequence[Rollout], num_updates: Mapping[int, int]) -> list[list[Rollout]]:
+    """Deal each member's rollouts in turn to as many mini-batches as ``num_updates`` says for its slot.
+
+    In turn, so that each mini-batch holds every kind of task.
+    """
+    parts: list[list[Rollout]] = [[] for _ in range(max(num_updates.values(), default=0))]
+    seen = dict.fromkeys(num_updates, 0)
+    for rollout in rollouts:
+        parts[seen[rollout.slot] % num_updates[rollout.slot]].append(rollout)
+        seen[rollout.slot] += 1
+    return [part for part in parts if part]
 
 
 def dealt(members: Sequence[MemberData], num_parts: int) -> list[list[MemberData]]:

@@ -3,9 +3,8 @@
 L_t = -min(rho_t A, clip(rho_t, 1 - c, 1 + c) A), with rho_t = exp(log-prob now - log-prob when sampled). Ground: PPO
 (Schulman et al. 2017); c = 0.2 from AZR.
 
-In a run the clip never acts: each batch gives one update, of the very weights that sampled it, so rho is 1 throughout,
-``learn.clip`` changes nothing, and the gradient is that of REINFORCE. It would act on a batch that another policy
-sampled, or in a second update on the same batch.
+With one update a step rho is 1 throughout: the weights are those that sampled, the clip never acts, and the gradient is
+that of REINFORCE. With ``learn.updates_per_step`` mini-batches the later ones are off-policy, and the clip acts.
 
 Where the samples come from another engine, the policy that sampled is not quite the learner's, whatever its weights:
 other kernels round otherwise. Each token is then weighed by min(C, p / q), p its probability to the learner and q that

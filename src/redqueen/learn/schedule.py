@@ -1,8 +1,8 @@
-"""The learning rate of each member at each step: warm-up times decay times the factor of its genes.
+"""The learning rate of each member at each step: decay times the factor of its genes.
 
-At step s of the run, counted from 1: warm-up is min(1, s / warmup_steps). Decay is 1 up to ``decay_from_step`` and the
-floor f from ``decay_to_step`` on; between them, with t the share of the way, linear 1 - (1 - f) t and cosine
-f + (1 - f) (1 + cos(pi t)) / 2. Ground: ours (common practice); nothing is stored, so a resumed run has the same rates.
+At step s of the run, counted from 1: decay is 1 up to ``decay_from_step`` and the floor f from ``decay_to_step`` on;
+between them, with t the share of the way, linear 1 - (1 - f) t and cosine f + (1 - f) (1 + cos(pi t)) / 2.
+Source: ours (common practice). Nothing is stored, so a resumed run has the same rates.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ FLOOR_FRAC = 0.05
 
 def rate_frac(step: int, config: LearnConfig, num_steps: int) -> float:
     """Return the share in [0, 1] of the learning rate that holds at ``step`` (from 1) of a run of ``num_steps``."""
-    warm = min(1.0, step / config.warmup_steps) if config.warmup_steps else 1.0
     if config.decay == "constant":
-        return warm
+        return 1.0
     start, end = config.decay_from_step, config.decay_to_step or num_steps
     way = min(1.0, max(0.0, (step - start) / max(1, end - start)))
     left = 1.0 - way if config.decay == "linear" else (1.0 + math.cos(math.pi * way)) / 2.0
-    return warm * (FLOOR_FRAC + (1.0 - FLOOR_FRAC) * left)
+    return FLOOR_FRAC + (1.0 - FLOOR_FRAC) * left
 
 
 def tunings(individuals: Sequence[Individual], step: int, config: LearnConfig, num_steps: int) -> dict[int, Tuning]:
     """Return what each member is stepped with at ``step``, by slot."""
     rate = config.learning_rate * rate_frac(step, config, num_steps)
-    return {i.slot: Tuning(rate * i.genes.learning_rate, i.genes.temperature) for i in individuals}
+    return {
+        i.slot: Tuning(rate * i.genes.learning_rate, i.genes.temperature, num_updates=config.updates_per_step)
+        for i in individuals
+    }

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +25,7 @@ from redqueen.adapters.peft import publish_adapter
 from redqueen.adapters.threads import side_by_side
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
-from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, dealt
+from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, dealt, mini_batches
 from redqueen.learn.loss import (
     MismatchSums,
     add_by_member,
@@ -39,6 +40,8 @@ from redqueen.timing import Report, unheard
 DEFAULTS = LearnConfig()
 BETAS = (0.9, 0.99)
 """AdamW's. Ours: runs of a few hundred steps want a shorter memory than 0.999."""
+MAX_GRAD_NORM = 1.0
+"""Gradients are clipped to this norm, per member. Ours: one member's outlier does not slow the others."""
 
 
 @dataclass
@@ -55,6 +58,24 @@ class Totals:
         self.sums += other.sums
         if self.mismatch is not None and other.mismatch is not None:
             self.mismatch.merge(other.mismatch)
+
+
+def _merged(stats: Sequence[UpdateStats]) -> UpdateStats:
+    """Return one record of a member's updates of a step: means, those over tokens weighed by tokens."""
+    first, num_tokens = stats[0], sum(one.num_tokens for one in stats)
+    if len(stats) == 1:
+        return first
+    shares = [one.num_tokens / max(1, num_tokens) for one in stats]
+    return replace(
+        first,  # its mismatch: the weights had not moved yet
+        loss=sum(share * one.loss for share, one in zip(shares, stats, strict=True)),
+        grad_norm=fmean(one.grad_norm for one in stats),
+        clip_frac=sum(share * one.clip_frac for share, one in zip(shares, stats, strict=True)),
+        num_tokens=num_tokens,
+        ok=all(one.ok for one in stats),
+        kl=sum(share * one.kl for share, one in zip(shares, stats, strict=True)),
+        stepped=any(one.stepped for one in stats),
+    )
 
 
 class TorchLearner:
@@ -105,21 +126,23 @@ class TorchLearner:
             bank.base.model.disable_input_require_grads()  # another way of checkpointing needs it
 
     def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
-        """Take one step for every member with rollouts; one record a member, by ascending slot.
+        """Take one step for every member with rollouts, or one for each of its mini-batches (``Tuning.num_updates``);
+        one record a member, by ascending slot.
 
         ``tunings`` by slot; a member that is not named has the config's. A member whose advantages are all zero has
         nothing to learn and is not stepped (momentum alone must not move it); it is reported with loss and gradient 0.
         The loss of one that is ``supervised`` is the mean nats of a token where all advantages are 1.
         A member whose loss or gradient is not finite is left unstepped too, and reported with ``ok=False``.
         """
-        members = by_member(rollouts)
         plain = Tuning(self.config.learning_rate)
-        self.tunings = {m.slot: (tunings or {}).get(m.slot, plain) for m in members}
-        at_once = self.members_at_once or max(1, len(members))
+        self.tunings = {r.slot: (tunings or {}).get(r.slot, plain) for r in rollouts}
+        parts = mini_batches(rollouts, {slot: tuning.num_updates for slot, tuning in self.tunings.items()})
         stats: list[UpdateStats] = []
-        for start in range(0, len(members), at_once):
-            stats += self._update_wave(members[start : start + at_once])
-        return stats
+        for members in map(by_member, parts):
+            at_once = self.members_at_once or max(1, len(members))
+            for start in range(0, len(members), at_once):
+                stats += self._update_wave(members[start : start + at_once])
+        return [_merged([one for one in stats if one.slot == slot]) for slot in sorted(self.tunings)]
 
     def _update_wave(self, members: list[MemberData]) -> list[UpdateStats]:
         gradients, sums = self.gradients(members)
@@ -145,7 +168,7 @@ class TorchLearner:
     def _set_gradient(self, slot: int, gradient: Tensor) -> None:
         """Hand a member's gradient (parameters,), clipped on its own norm, to the optimiser."""
         norm = torch.linalg.vector_norm(gradient)
-        self.members[slot].grad = gradient.mul_((self.config.max_grad_norm / norm.clamp(min=1e-12)).clamp(max=1.0))
+        self.members[slot].grad = gradient.mul_((MAX_GRAD_NORM / norm.clamp(min=1e-12)).clamp(max=1.0))
         self.optimiser.param_groups[slot]["lr"] = self.tunings[slot].learning_rate
 
     def gradients(self, members: Sequence[MemberData]) -> tuple[Tensor, Tensor]:
@@ -228,12 +251,12 @@ class TorchLearner:
             else:
                 log_p = torch.log_softmax(logits / heat, dim=-1)  # (chunk, vocabulary)
                 new = log_p.gather(1, batch.target[chunk, None])[:, 0]
-            old = new.detach() if self.config.old_logprobs == "recompute" else batch.old_logprobs[chunk]
+            old = new.detach() if self.config.updates_per_step == 1 else batch.old_logprobs[chunk]
             token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)  # (chunk,) each
             if totals.mismatch is not None:
                 log_ratios = new.detach() - batch.old_logprobs[chunk]
                 totals.mismatch.add(log_ratios, member_of[chunk])
-                if self.config.old_logprobs == "recompute":  # else the ratio stands in the surrogate already
+                if self.config.updates_per_step == 1:  # else the ratio stands in the surrogate already
                     token_loss = token_loss * truncated_weights(log_ratios, totals.mismatch.cap)
             if supervised is not None:
                 token_loss = torch.where(supervised[chunk] > 0, -batch.advantages[chunk] * new, token_loss)
