@@ -202,7 +202,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         tokenizer=tokenizer,
         limits=limits,
         store=store,
-        proposer=sampler(solve.temperature, limits.propose_new_tokens),
+        proposer=sampler(config.propose_temperature, limits.propose_new_tokens),
         solver=sampler(solve.temperature),
         sampler=sampler,
         learner=learner,

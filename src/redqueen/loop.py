@@ -209,7 +209,7 @@ def learn(
     credit = assign_credit(proposals, verdicts, graded, config, crowding, state.baselines)
 
     living = {i.slot: i.id for i in state.individuals}
-    rates = tunings(state.individuals, state.step, config, engine.config.run.num_steps)
+    rates = tunings(state.individuals, state.step, engine.config)
     updates = engine.learner.update([r for r in credit.rollouts if r.slot in living], rates)
     stepped, failed = {living[u.slot] for u in updates if u.stepped}, {living[u.slot] for u in updates if not u.ok}
 

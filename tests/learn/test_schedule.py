@@ -4,7 +4,8 @@ import pytest
 
 from redqueen.config import LearnConfig, parse_config
 from redqueen.errors import UserError
-from redqueen.learn.schedule import rate_frac
+from redqueen.learn.schedule import rate_frac, tunings
+from redqueen.records import Genes, Individual, Rating
 
 
 def fracs(steps: tuple[int, ...], num_steps: int = 120, **fields: object) -> list[float]:
@@ -34,3 +35,21 @@ def test_the_decay_may_end_before_the_run() -> None:
 def test_a_decay_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(UserError, match="decay_to_step must be above decay_from_step"):
         parse_config({"learn": {"decay_from_step": 20, "decay_to_step": 20}}, "test")
+
+
+def test_teachers_are_learned_from_at_the_temperature_of_proposals() -> None:
+    config = parse_config({"propose": {"temperature": 0.6}, "solve": {"temperature": 0.8}}, "test")
+    roles = (("teacher", 1.0), ("teacher", 2.0), ("student", 2.0))
+    members = [
+        Individual(str(slot), role, slot, Rating(25, 8), genes=Genes(temperature=gene))
+        for slot, (role, gene) in enumerate(roles)
+    ]
+    found = tunings(members, 1, config)
+    assert [found[slot].temperature for slot in range(3)] == pytest.approx([0.75, 1.5, 2.0])
+    assert tunings(members, 1, parse_config({"solve": {"temperature": 0.8}}, "test"))[0].temperature == 1.0
+
+
+def test_one_adapter_in_both_roles_has_one_temperature() -> None:
+    single = {"population": {"single": True, "num_teachers": 1, "num_students": 1}, "propose": {"temperature": 0.6}}
+    with pytest.raises(UserError, match=r"propose\.temperature needs two roles"):
+        parse_config(single, "test")

@@ -54,7 +54,7 @@ def resume(
     play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak, load, overrides))
 
 
-REMEDY = "take a larger base, or set propose.max_new_tokens, solve.temperature or model.prompt_format otherwise"
+REMEDY = "take a larger base, or set propose.max_new_tokens, propose.temperature or model.prompt_format otherwise"
 
 
 def _load(cluster: str | None) -> LoadAdapters | None:

@@ -63,10 +63,10 @@ class ModelConfig(Section):
     """Precision of the base's products; auto: bf16 on a GPU and on a processor that has instructions for it, else fp32,
     and a run keeps what it began with. Ours: whichever is fast (bench/results/precision.md); adapters and moments are
     fp32, which keeps small steps."""
-    prompt_format: Literal["auto", "compact", "compact-forced", "chat", "fewshot", "fewshot-trace"] = "auto"
+    prompt_format: Literal["auto", "compact", "compact-forced", "chat", "r1", "fewshot", "fewshot-trace"] = "auto"
     """``compact``: the notation of the embedded base (``compact-forced``, a control, begins each thought).
-    ``chat``: plain English. ``fewshot``: examples to continue (``fewshot-trace``: with reasoning). ``auto``: what suits
-    the base, and a new run says why. Ours."""
+    ``chat``: plain English. ``r1``: the same for base models, in AZR's template. ``fewshot``: examples to continue
+    (``fewshot-trace``: with reasoning). ``auto``: what suits the base, and a new run says why. Ours."""
 
 
 class PopulationConfig(Section):
@@ -142,6 +142,9 @@ class ProposeConfig(Section):
     """Proposals drawn from one prompt. Ours: it is read once; more would narrow what references a step shows."""
     num_references: int = Field(default=6, ge=0)
     """Reference programs in a proposal prompt. AZR: 6."""
+    temperature: float = Field(default=0.0, ge=0)
+    """Sampling temperature of proposals; 0: that of ``solve.temperature``. Ours: what varies tasks most and what solves
+    most need not be the same."""
     max_new_tokens: int = Field(default=8096, ge=1)
     """Longest proposal, in tokens; at most half of the base's positions. AZR: 8096."""
     max_prompt_tokens: int = Field(default=6144, ge=16)
@@ -222,7 +225,7 @@ class SolveConfig(Section):
     num_attempts: int = Field(default=8, ge=1)
     """Attempts at each task: the solve rate's sample and the training group. AZR: 8."""
     temperature: float = Field(default=1.0, gt=0)
-    """Sampling temperature of attempts and proposals: the learner knows one policy. AZR: 1."""
+    """Sampling temperature of attempts. AZR: 1."""
     max_new_tokens: int = Field(default=8096, ge=1)
     """Longest attempt, in tokens; at most half of the base's positions. AZR: 8096."""
     max_prompt_tokens: int = Field(default=6144, ge=16)

@@ -128,6 +128,10 @@ class Config(Section):
                 f"cluster.num_shards is {self.cluster.num_shards}, and there are {self.population.num_members} members "
                 "to divide: lower it"
             )
+        if self.population.single and self.propose_temperature != self.solve.temperature:
+            raise ValueError(
+                "propose.temperature needs two roles: the learner knows one temperature of an adapter, set it to 0"
+            )
         if self.distill.every_steps and self.run.product != "distilled":
             raise ValueError('distill.every_steps needs run.product = "distilled": set that, or it to 0')
         if self.distill.every_steps and self.population.single:
@@ -141,6 +145,11 @@ class Config(Section):
         if self.sampler.kind == "vllm" and self.cluster.num_shards > 1:
             raise ValueError("sampler.kind = vllm needs cluster.num_shards 1: a shard samples where it learns")
         return self
+
+    @property
+    def propose_temperature(self) -> float:
+        """The sampling temperature of proposals."""
+        return self.propose.temperature or self.solve.temperature
 
     @property
     def num_hall_places(self) -> int:

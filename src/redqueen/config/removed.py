@@ -80,7 +80,6 @@ REMOVED: dict[str, Removed] = {
     "learn.beta2": Removed(0.99, CONSTANT),
     "learn.weight_decay": Removed(0.0, CONSTANT),
     "evaluate.max_members": Removed(0, "at most 32 students are scored, and one where all are equal"),
-    "propose.temperature": Removed(1.0, "solve.temperature is that of proposals too"),
     "propose.top_p": Removed(1.0, "the learner knows the whole distribution"),
     "solve.top_p": Removed(1.0, "the learner knows the whole distribution"),
     "sampler.max_requests": Removed(128, CONSTANT),

@@ -7,6 +7,7 @@
   2020; the layout is ours).
 - ``ChatFrame``, for chat and instruct models: plain English. Solvers think between ``<think>`` and ``</think>`` and
   answer between ``<answer>`` and ``</answer>``; programs are in fenced blocks.
+- ``R1Frame``, for base models: the same words in a conversation that is written out, whose thought is begun.
 
 Every search takes time in proportion to the length of the text, hostile text included.
 """
@@ -150,7 +151,7 @@ class ChatFrame:
 
     name = "chat"
     marks = ("<think>", "</think>", "<answer>", "</answer>")
-    stops = ()
+    stops: tuple[str, ...] = ()
     begun = ""
 
     def opened(self, prompt: str) -> str:
@@ -186,6 +187,42 @@ class ChatFrame:
                 "another base"
             )
         return encode_as_text(tokenizer, turn, prompt.strip(), self.marks, begins=False)
+
+
+R1_BEFORE = (
+    "A conversation between User and Assistant. The user asks a question, and the Assistant solves it. The assistant "
+    "first thinks about the reasoning process in the mind and then provides the user with the answer. The reasoning "
+    "process and answer are enclosed within <think> </think> and <answer> </answer> tags, respectively, i.e., <think> "
+    "reasoning process here </think> <answer> answer here </answer>. User: "
+)
+R1_BEHIND = "\nAssistant: <think>"
+"""What stands before and behind the user's text. Source: DeepSeek-R1 (2025), table 1; AZR begins the thought."""
+
+
+class R1Frame(ChatFrame):
+    """Implements ``Frame`` for base models: an answer, and a proposal, is what stands in the first closed answer marks.
+
+    Sampling stops at the closing mark, so the first is also the last. Whether the thought was closed does not matter.
+    """
+
+    stops = ("</answer>",)
+
+    def outside(self, text: str) -> str:
+        """Return what a teacher wrote in the answer marks, and without any what stands outside its thinking."""
+        found = last_answer(text)
+        return split_thought(text)[0] if found is None else found
+
+    def answer(self, text: str) -> tuple[str | None, str]:
+        """Return what stands in the answer marks, wherever they are (None: nowhere), and the thinking."""
+        return last_answer(text), split_thought(text)[1]
+
+    def is_closed(self, text: str) -> bool:
+        """Tell whether there is a closed answer mark."""
+        return last_answer(text) is not None
+
+    def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
+        """Turn a prompt into token ids; its control tokens are encoded as text."""
+        return encode_as_text(tokenizer, f"{R1_BEFORE}{prompt}{R1_BEHIND}", prompt, self.marks)
 
 
 def fence(label: str, body: str) -> str:

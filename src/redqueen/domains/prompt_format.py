@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from redqueen.config import EMBEDDED, Config, VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import THINK, ChatFrame, CompactFrame, FewshotFrame
+from redqueen.domains.frames import THINK, ChatFrame, CompactFrame, FewshotFrame, R1Frame
 from redqueen.domains.registry import refuse_unasked, words_of
 from redqueen.records import Completion, Task
 
@@ -80,6 +80,7 @@ FRAMES: dict[str, Frame] = {
     "compact": CompactFrame(),
     "compact-forced": CompactFrame(begun=THINK),
     "chat": ChatFrame(),
+    "r1": R1Frame(),
     "fewshot": FewshotFrame(),
     "fewshot-trace": FewshotFrame(traced=True),
 }
@@ -151,10 +152,9 @@ class PromptFormat:
     def read_attempt(
         self, kind: str, tokenizer: PreTrainedTokenizerBase, completion: Completion
     ) -> tuple[str, ParsedAnswer]:
-        """Return a student's text and what can be read of it: one that was cut off has no answer, whatever it holds."""
+        """Return a student's text and what can be read of it, as ``parse_answer`` does."""
         text = completion_text(tokenizer, completion, self.stops)
-        parsed = self.parse_answer(kind, text)
-        return text, parsed if completion.finished else ParsedAnswer(None, parsed.thought)
+        return text, self.parse_answer(kind, text, completion.finished)
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""

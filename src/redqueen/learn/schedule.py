@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from redqueen.config import LearnConfig
+from redqueen.config import Config, LearnConfig
 from redqueen.records import Individual, Tuning
 
 FLOOR_FRAC = 0.05
@@ -27,10 +27,15 @@ def rate_frac(step: int, config: LearnConfig, num_steps: int) -> float:
     return FLOOR_FRAC + (1.0 - FLOOR_FRAC) * left
 
 
-def tunings(individuals: Sequence[Individual], step: int, config: LearnConfig, num_steps: int) -> dict[int, Tuning]:
-    """Return what each member is stepped with at ``step``, by slot."""
-    rate = config.learning_rate * rate_frac(step, config, num_steps)
+def tunings(individuals: Sequence[Individual], step: int, config: Config) -> dict[int, Tuning]:
+    """Return what each member is stepped with at ``step``, by slot. The learner's own temperature is the solver's."""
+    rate = config.learn.learning_rate * rate_frac(step, config.learn, config.run.num_steps)
+    heat = config.propose_temperature / config.solve.temperature
     return {
-        i.slot: Tuning(rate * i.genes.learning_rate, i.genes.temperature, num_updates=config.updates_per_step)
+        i.slot: Tuning(
+            rate * i.genes.learning_rate,
+            i.genes.temperature * (heat if i.role == "teacher" else 1.0),
+            num_updates=config.learn.updates_per_step,
+        )
         for i in individuals
     }

@@ -188,11 +188,12 @@ def _longer_texts(engine: Engine) -> str:
 def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Callable[[str], None]) -> str:
     """Try other temperatures and formats; return the sentence that names the best."""
     config = engine.config
-    chosen = config.solve.temperature, engine.prompt_format.name
+    now = next(name for name, frame in FRAMES.items() if frame == engine.prompt_format.frame)
+    chosen = config.propose_temperature, now
     say("trying other temperatures and prompt formats")
     asked = list(num_proposals(config.propose))
-    shared = [name for name in FRAMES if all(name in kinds()[kind].words for kind in asked) and name != "compact"]
-    names = [engine.prompt_format.name, *(name for name in shared if name != engine.prompt_format.name)]
+    shared = [name for name, one in FRAMES.items() if all(one.name in kinds()[kind].words for kind in asked)]
+    names = [now, *(name for name in shared if name != now and FRAMES[name].name != "compact")]
     best, setting = sum(one.num_valid for one in found), chosen
     for name in names:
         for temperature in TEMPERATURES:
@@ -214,7 +215,7 @@ def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Calla
     temperature, name = setting
     return (
         f"{best} proposals are valid with model.prompt_format = {name} and temperature {temperature} (set "
-        "solve.temperature)"
+        "propose.temperature)"
     )
 
 

@@ -249,3 +249,44 @@ def test_every_format_of_the_config_has_a_frame_and_is_refused_like_the_one_whos
     assert choose_format(forced).frame is FRAMES["compact-forced"]
     with pytest.raises(UserError, match=r"verify\.num_inputs is 12, .* set it to 10 or less"):
         choose_format(forced.model_copy(update={"verify": VerifyConfig(num_inputs=12)}))
+
+
+# The R1 format ---------------------------------------------------------------------------------------------------
+
+R1 = PromptFormat(FRAMES["r1"])
+
+
+def test_the_r1_prompt_is_a_conversation_whose_thought_is_begun(tokenizer: PreTrainedTokenizerFast) -> None:
+    shown = tokenizer.decode(R1.encode(tokenizer, R1.solve(task("code_o"))))
+    assert shown.startswith("A conversation between User and Assistant.") and shown.endswith("\nAssistant: <think>")
+    assert R1.solve(task("code_o")) == FORMAT.solve(task("code_o")) in shown
+    assert R1.stops == ("</answer>",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "40 and 1 are 41.</think> <answer>41</answer>",
+        "40 and 1 are 41. <answer>41</answer>",  # the thought is never closed
+        "40 and 1 <think>again</think> are <answer> 41 </answer>",
+    ],
+)
+def test_an_r1_answer_is_read_wherever_it_is_closed(text: str) -> None:
+    assert R1.parse_answer("code_o", text).answer == "41"
+    assert R1.parse_answer("code_o", text, finished=False).answer == "41"
+    assert R1.parse_answer("code_o", text.replace("</answer>", "")).answer is None
+
+
+def test_an_r1_proposal_stands_in_the_answer_marks() -> None:
+    blocks = f"```python\n{CODE}\n```\n```input\n1, 2\n```"
+    for text in (f"a plan</think> <answer>{blocks}</answer>", f"a plan <answer>\n{blocks}\n</answer>"):
+        proposal = R1.parse_proposal("code_o", text, None)
+        assert (proposal.code, proposal.inputs, proposal.error) == (CODE, ("1, 2",), "")
+
+
+def test_a_text_that_ran_on_behind_its_closed_answer_has_that_answer(tokenizer: PreTrainedTokenizerFast) -> None:
+    text = "<think>sum</think><answer>41</answer> and so on"
+    cut = Completion(tuple(tokenizer.encode(text)), (), 0.0, finished=False)
+    assert FORMAT.read_attempt("code_o", tokenizer, cut)[1].answer == "41"
+    cut = Completion(tuple(tokenizer.encode(text[:-25])), (), 0.0, finished=False)
+    assert FORMAT.read_attempt("code_o", tokenizer, cut)[1].answer is None
