@@ -34,11 +34,8 @@ class Elo:
     def fitness(self, rating: Rating) -> float:
         return rating.mu
 
-    def inherit(self, parents: Sequence[Rating]) -> Rating:
-        return Rating(fmean(parent.mu for parent in parents), 0.0)
-
     def pool(self, ratings: Sequence[Rating]) -> Rating:
-        return self.inherit(ratings)
+        return Rating(fmean(rating.mu for rating in ratings), 0.0)
 
 
 def test_a_run_of_a_few_steps_is_rated_paired_and_selected_by_elo() -> None:

@@ -52,12 +52,8 @@ class RatingSystem(Protocol):
         """Return what selection reads: the higher the better."""
         ...
 
-    def inherit(self, parents: Sequence[Rating]) -> Rating:
-        """Return the rating of a child that takes its parents' (one or more) over."""
-        ...
-
     def pool(self, ratings: Sequence[Rating]) -> Rating:
-        """Return one rating for a member that has several (one or more), each in a domain of its own."""
+        """Return one rating of several (one or more): of a member's domains, or of a child's parents."""
         ...
 
 
@@ -103,15 +99,11 @@ class GaussianRating:
         """Return the lower confidence bound mu - 3 sigma: a skill that is very probably reached. Ground: paper."""
         return rating.mu - 3 * rating.sigma
 
-    def inherit(self, parents: Sequence[Rating]) -> Rating:
-        """Return the parents' mean mu and root mean square sigma. Source: ours.
-
-        A wider sigma lowers mu - 3 sigma, and then selection replaces the newest member rather than the worst.
-        """
-        return self.pool(parents)
-
     def pool(self, ratings: Sequence[Rating]) -> Rating:
-        """Return the mean mu and the root mean square sigma. Ground: ours."""
+        """Return the mean mu and the root mean square sigma. Source: ours.
+
+        A child's sigma is not widened: it would lower mu - 3 sigma, and the newest would leave instead of the worst.
+        """
         return Rating(fmean(rating.mu for rating in ratings), math.sqrt(fmean(rating.sigma**2 for rating in ratings)))
 
     def draw_margin(self) -> float:

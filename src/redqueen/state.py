@@ -117,7 +117,9 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     shown = choose_format(config).shows_examples
     domains = [open_domain(name) for name in config.propose.domains]
     seeds = tuple(task for domain in domains for task in (shown and domain.examples) or (domain.seed,))
-    buffer = TaskBuffer(config.buffer_places, seeds, tuple(map(task_key, seeds)))  # a copy of one is no new task
+    buffer = TaskBuffer(
+        config.propose.buffer_capacity, seeds, tuple(map(task_key, seeds))
+    )  # a copy of one is no new task
     memory = TaskMemory()
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)

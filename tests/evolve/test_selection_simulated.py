@@ -72,7 +72,7 @@ class World:
                 self.counts.births += 1
                 self.counts.worst += old.id == min(known, key=lambda name: self.skills[name])
                 self.counts.newest += old.born_step == max(member.born_step for member in members)
-            inherited = STANDARD.inherit([parent.rating for parent in parents])
+            inherited = STANDARD.pool([parent.rating for parent in parents])
             rating = inherited if self.rules.child_rating == "inherit" else STANDARD.newcomer()
             child = replace(old, id=f"{old.id.split('.')[0]}.{step}", rating=rating, born_step=step)
             mean = np.mean([self.skills[parent.id] for parent in parents])

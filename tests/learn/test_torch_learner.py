@@ -362,7 +362,7 @@ def test_the_state_restores_exactly() -> None:
 def test_a_newborn_has_no_optimiser_state() -> None:
     learner = TorchLearner(tiny_bank())
     learner.update(ROLLOUTS)
-    learner.reset(2)
+    learner.forget(2)
     state = learner.state_dict()
     assert state["0.step"].item() == 1.0 and not any(key.startswith("2.") for key in state)
 

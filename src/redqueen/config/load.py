@@ -157,11 +157,6 @@ class Config(Section):
         return 2 * self.match.hall_of_fame_size if self.match.hall_of_fame_frac > 0 else 0
 
     @property
-    def buffer_places(self) -> int:
-        """Tasks that the buffer holds at most."""
-        return self.propose.buffer_capacity
-
-    @property
     def archive_places(self) -> int:
         """Tasks that the archive holds at most; 0 where nothing reads it."""
         evolve = self.evolve

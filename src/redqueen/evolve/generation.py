@@ -126,7 +126,7 @@ def breed(
     if rules.child_rating == "inherit":
         child = replace(
             child,
-            rating=rating.inherit([parent.rating for parent in parents]),
+            rating=rating.pool([parent.rating for parent in parents]),
             domain_ratings=_inherited(parents, rating),
         )
     birth = replace(
@@ -144,7 +144,7 @@ def _inherited(parents: Sequence[Individual], rating: RatingSystem) -> tuple[tup
     for parent in parents:
         for domain, one in parent.domain_ratings:
             found.setdefault(domain, []).append(one)
-    return tuple((domain, rating.inherit(ratings)) for domain, ratings in sorted(found.items()))
+    return tuple((domain, rating.pool(ratings)) for domain, ratings in sorted(found.items()))
 
 
 def replace_weakest(

@@ -284,10 +284,6 @@ class TorchLearner:
 
     # Optimiser state -------------------------------------------------------------------------------------------
 
-    def reset(self, slot: int) -> None:
-        """Begin anew with the member that is in ``slot`` now: no moments and no steps."""
-        self.forget(slot)
-
     def forget(self, slot: int) -> None:
         """Forget a member's moments and step count."""
         self.optimiser.state.pop(self.members[slot], None)
@@ -342,17 +338,17 @@ class TorchStore:
     def load(self, slot: int, genotype: Genotype) -> None:
         """Put a new member into ``slot``, with no moments."""
         self.bank.load(slot, genotype)
-        self.learner.reset(slot)
+        self.learner.forget(slot)
 
     def copy(self, slot: int, into: int) -> None:
         """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""
         self.bank.copy(slot, into)
-        self.learner.reset(into)
+        self.learner.forget(into)
 
     def reset(self, slot: int, rng_seed: int) -> None:
         """Make ``slot`` a founder with no moments."""
         self.bank.reset(slot, rng_seed)
-        self.learner.reset(slot)
+        self.learner.forget(slot)
 
     def forget(self, slot: int) -> None:
         """Drop a member's moments and step count; its factors stay."""
