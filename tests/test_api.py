@@ -172,7 +172,7 @@ def test_records_become_a_frame_where_pandas_is(run: redqueen.Run, monkeypatch: 
 def test_a_member_is_loaded_from_its_run_its_adapter_and_its_merged_model_alike(
     quick_run: Path, run: redqueen.Run, tmp_path: Path
 ) -> None:
-    name = next(r["id"] for r in run.members() if r["role"] == "student" and r["left_step"] is None)
+    name = next(r["id"] for r in run.members() if r["role"] == "teacher" and r["left_step"] is None)
     export_member(quick_run, name, tmp_path / "adapter")
     export_member(quick_run, name, tmp_path / "merged", merge=True)
     sources = [(quick_run, name), (tmp_path / "adapter", ""), (tmp_path / "merged", "")]

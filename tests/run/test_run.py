@@ -196,7 +196,7 @@ def test_external_fitness_is_written_for_the_base_first_and_for_the_students_at_
         *((STEPS[-1], name) for name in (*last, "students", "change", "product", "gain")),
     }
     assert {e["mode"] for e in whole} == {"sampled", "greedy"}
-    assert {e["num_items"] for e in whole} == {12}
+    assert {e["num_items"] for e in whole} == {CONFIG.evaluate.max_items}
 
 
 def test_every_step_has_its_metrics_and_its_times(journal: Journal) -> None:
