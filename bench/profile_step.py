@@ -1,0 +1,199 @@
+"""Where the time of a step goes: seconds of each part, and the share of the bound that matrix products set.
+
+Every round plays the same phases from the same adapters: propose, solve, learn, distill. With ``--against`` another
+checkout plays them too, round by round in turn, so that each change is measured in the same way. Seconds are those of
+the process's threads, which other work on the machine hardly changes; ``--wall`` tells elapsed ones. Prints a table
+and, as its last line, JSON.
+
+    python bench/profile_step.py [--config configs/maths.toml] [--set model.base=FOLDER] [--against CHECKOUT]
+        [--rounds 5] [--proposals 48] [--lanes 1] [--wall]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+
+import torch
+from _shared import median_ratio, print_result, print_table
+
+from redqueen import loop
+from redqueen.adapters import torch_sampler
+from redqueen.adapters.base import Base
+from redqueen.adapters.torch_sampler import TorchSampler
+from redqueen.config import load_config
+from redqueen.engine import Engine, open_engine
+from redqueen.learn.answers import VerifiedAnswer
+from redqueen.learn.distillation import examples_of, fine_tune
+from redqueen.learn.torch_learner import TorchLearner
+from redqueen.records import Rollout
+from redqueen.run.cold_start import grow_seed_buffer
+from redqueen.solve import grade
+from redqueen.state import State, initial_state
+from redqueen.streams import Streams
+
+PARTS = (
+    (TorchSampler, "_prefill", "read prompts"),
+    (TorchSampler, "_decode_one", "decode"),
+    (torch_sampler, "draw", "draw"),
+    (TorchLearner, "_reference_hidden", "reference"),
+    (TorchLearner, "_predicting", "forward"),
+    (TorchLearner, "_hidden_gradient", "logits and loss"),
+)
+"""What is timed inside the phases: owner, name of the function, name of the part. Parts contain each other."""
+
+
+class Times:
+    """Seconds and tokens by part, added up over a round."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock, self.seconds, self.tokens = clock, defaultdict[str, float](float), defaultdict[str, int](int)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        began = self.clock()
+        try:
+            yield
+        finally:
+            self.seconds[name] += self.clock() - began
+
+    def wrap(self, owner: object, function: str, name: str) -> None:
+        """Time every call of a function of a class or module."""
+        plain = getattr(owner, function)
+
+        @wraps(plain)
+        def timed(*args: object, **named: object) -> object:
+            with self.part(name):
+                return plain(*args, **named)
+
+        setattr(owner, function, timed)
+
+
+def matrix_rate(base: Base, clock: Callable[[], float]) -> float:
+    """Return the multiply-adds a second of a product of 1,024 rows with the widest weights, in the compute dtype."""
+    linear = [m for m in base.model.modules() if isinstance(m, torch.nn.Linear) and m is not base.head]
+    weight = max((m.weight for m in linear), key=lambda w: w.numel()).detach()
+    rows = torch.randn(1024, weight.shape[1]).to(weight.dtype)
+    began, count = clock(), 0
+    while clock() - began < 0.3:
+        torch.nn.functional.linear(rows, weight)
+        count += 1
+    return count * 1024 * weight.numel() / (clock() - began)
+
+
+def play(engine: Engine, state: State, times: Times) -> None:
+    """Play the phases of step 1; what is learned is taken back."""
+    streams = Streams(engine.config.run.rng_seed, 1)
+    before = {name: tensor.clone() for name, tensor in engine.store.state_dict().items()}
+    matches = loop.match(state, engine, streams)
+    with times.part("propose"):
+        proposals = loop.propose(state, engine, streams, matches)
+    with times.part("verify"):
+        verdicts = loop.verify(state, engine, proposals)
+    with times.part("solve"):
+        sampled = loop.solve(state, engine, streams, matches, verdicts)
+    with times.part("grade"):
+        graded = grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
+    with times.part("learn"):
+        engine.learner.update(
+            [Rollout(p.slot, p.prompt, (p.completion,), ((-1.0) ** i,)) for i, p in enumerate(proposals)]
+        )
+    answers = [VerifiedAnswer(one.task, one.outcomes[i].attempt.text, 1) for one in graded for i in one.kept[:1]]
+    slot = (engine.config.slots.distilled or (0,))[0]
+    examples = examples_of(answers[:192], engine.prompt_format, engine.tokenizer)
+    with times.part("distill"):
+        fine_tune(examples, engine.store, engine.learner, slot, engine.config.distill, streams)
+    engine.store.load_state(before)
+    times.tokens["propose"] = sum(len(p.prompt) + len(p.completion.tokens) for p in proposals)
+    times.tokens["solve"] = sum(len(s.prompt) + sum(len(c.tokens) for c in s.completions) for s in sampled)
+    times.tokens["learn"] = 2 * times.tokens["propose"]
+    times.tokens["distill"] = 2 * sum(len(e.prompt) + len(e.answer) for e in examples)
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Play a round for each line of standard input and print its seconds and tokens as JSON."""
+    config = load_config(
+        options.config,
+        [f"propose.num_of_each_kind={options.proposals}", f"run.num_lanes={options.lanes}", *options.set],
+    )
+    clock = time.perf_counter if options.wall else time.process_time
+    with open_engine(config) as engine:
+        state, _ = grow_seed_buffer(initial_state(config, engine.rating), engine)
+        times = Times(clock)
+        for owner, function, name in PARTS:
+            times.wrap(owner, function, name)
+        base = engine.learner.base  # type: ignore[attr-defined]
+        size = sum(m.weight.numel() for m in base.model.modules() if isinstance(m, torch.nn.Linear))
+        bound = size / matrix_rate(base, clock)  # seconds a token and pass
+        for _ in sys.stdin:
+            times.seconds.clear()
+            play(engine, state, times)
+            print(json.dumps({"seconds": times.seconds, "tokens": times.tokens, "bound": bound}), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", type=Path, default=Path("configs/maths.toml"))
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    parser.add_argument("--against", type=Path, help="the root of another checkout, the one before a change")
+    parser.add_argument("--against-set", action="append", default=[], metavar="FIELD=VALUE", help="only for that one")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--proposals", type=int, default=48, help="of each kind and teacher")
+    parser.add_argument("--lanes", type=int, default=1)
+    parser.add_argument("--wall", action="store_true", help="elapsed seconds in place of those of the threads")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        return serve(options)
+    here = Path(__file__).resolve().parent.parent
+    roots = {"now": here} | (
+        {"before": (options.against or here).resolve()} if options.against_set or options.against else {}
+    )
+    changed = {"now": [], "before": [f"--set={one}" for one in options.against_set]}
+    workers = {
+        name: subprocess.Popen(
+            [sys.executable, __file__, "--serve", *sys.argv[1:], *changed[name]],
+            env=os.environ | {"PYTHONPATH": str(root / "src")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name, root in roots.items()
+    }
+    rounds: dict[str, list[dict[str, dict[str, float]]]] = {name: [] for name in workers}
+    for number in range(options.rounds + 1):
+        for name, worker in workers.items():
+            assert worker.stdin and worker.stdout
+            worker.stdin.write("\n")
+            worker.stdin.flush()
+            found = json.loads(worker.stdout.readline())
+            if number:  # the first round warms up
+                rounds[name].append(found)
+    for worker in workers.values():
+        worker.communicate()
+    rows, result = [], {}
+    for part in rounds["now"][0]["seconds"]:
+        of = {name: [one["seconds"].get(part, float("nan")) for one in own] for name, own in rounds.items()}
+        last = rounds["now"][-1]
+        tokens = last["tokens"].get(part, 0)
+        seconds = statistics.median(of["now"])
+        share = tokens * float(last["bound"]) / seconds if tokens else float("nan")  # type: ignore[arg-type]
+        gain = median_ratio(of["before"], of["now"]) if "before" in of else float("nan")
+        result[part] = {"seconds": seconds, "tokens": tokens, "share_of_bound": share, "times_as_fast": gain}
+        rows.append([part, seconds, tokens / seconds, 100 * share, gain])
+    print_table(["part", "seconds", "tokens/s", "% of bound", "x before"], rows)
+    print_result({"parts": result})
+
+
+if __name__ == "__main__":
+    main()
