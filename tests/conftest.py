@@ -14,6 +14,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # beside other processes of tests: one 
 
 QUICK = Path(__file__).parent / "quick.toml"
 
+os.environ["REDQUEEN_CACHE"] = ""  # no test reads what an earlier one has cached
+
 
 @pytest.fixture(scope="session")
 def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -11,18 +11,16 @@ from redqueen.config import Config
 
 def on_a_processor(monkeypatch: pytest.MonkeyPatch, machine: str, *able: str) -> None:
     monkeypatch.setattr(precision.platform, "machine", lambda: machine)
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: "avx512_bf16" in able)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: "amx" in able)
 
 
-@pytest.mark.parametrize("able", ["avx512_bf16", "amx"])
-def test_a_processor_that_multiplies_bfloat16_is_given_bfloat16(monkeypatch: pytest.MonkeyPatch, able: str) -> None:
-    on_a_processor(monkeypatch, "x86_64", able)
+def test_a_processor_with_amx_is_given_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_processor(monkeypatch, "x86_64", "amx")
     assert choose_precision("auto", "cpu") == "bf16"
     assert work_of(Config.model_validate({"run": {"device": "cpu"}}), {}).bf16
 
 
-def test_a_processor_that_would_emulate_bfloat16_is_given_float32_and_so_is_its_plan(
+def test_a_processor_without_amx_is_given_float32_and_so_is_its_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     on_a_processor(monkeypatch, "x86_64")

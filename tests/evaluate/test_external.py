@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,3 +151,23 @@ def test_a_change_is_worked_out_item_by_item(scores: tuple[Examiner, list[Score]
     # An item that was lost on one side is no pair: (1 + 0 - 0.5 + 1 + 0) / 5.
     assert change.mean_frac == pytest.approx(0.3)
     assert np.isfinite([change.low_frac, change.high_frac]).all()
+
+
+def test_scores_of_the_base_are_read_from_the_cache_unless_the_file_is_damaged(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REDQUEEN_CACHE", str(tmp_path))
+    calls: list[float] = []
+
+    def counted(temperature: float, *rest: object) -> Sampler:
+        calls.append(temperature)
+        return engine.sampler(temperature)
+
+    examiner = replace(Examiner.of(engine), engine=replace(engine, sampler=counted))
+    first = examiner.base()
+    assert len(calls) == 2 and examiner.base() == first and len(calls) == 2
+    [file] = tmp_path.rglob("*.json")
+    file.write_text(file.read_text().replace('"num_lost":0', '"num_lost":-1', 1))
+    assert examiner.base() == first and len(calls) == 4
+    replace(examiner, num_samples=2).base()  # other settings, another file
+    assert len(calls) == 6

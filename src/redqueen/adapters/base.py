@@ -1,8 +1,8 @@
 """The frozen base model: prepared once for a device and a precision, then only ever read.
 
 Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp32 and stores only the decoder's linear
-weights in bfloat16, run under autocast: the matrix products are four times as fast with AVX512-BF16 (and slower than in
-fp32 on a processor without such instructions, see ``precision``), and the sums stay exact; the output head stays in
+weights in bfloat16, run under autocast: the matrix products are four times as fast with AMX (with AVX512-BF16 alone
+they run at half the rate of fp32, and slower still without it), and the sums stay exact; the output head stays in
 fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the gradient on its way back takes a
 rounded copy of it. On CUDA every weight is bfloat16, as such models are published; buffers stay as they were loaded,
 for the frequencies of the positions, rounded, would be off by radians a thousand tokens on. Adapter factors are fp32 in
@@ -40,10 +40,10 @@ def choose_precision(asked: Literal["auto", "fp32", "bf16"], device_type: str) -
 
 
 def multiplies_bf16() -> bool:
-    """Return whether this processor has instructions of its own for products in bfloat16."""
+    """Return whether this processor multiplies bfloat16 faster than fp32: an Arm one that can, or one with AMX."""
     if platform.machine() in ("aarch64", "arm64"):
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return torch.cpu._is_amx_tile_supported()
 
 
 def device_type(wanted: str) -> str:

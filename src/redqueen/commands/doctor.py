@@ -53,7 +53,7 @@ def examine() -> Iterator[Line]:
     yield "python", platform.python_version(), True
     yield from _packages()
     yield "cores", str(os.cpu_count()), True
-    bf16 = "the processor's own" if multiplies_bf16() else "none of the processor's own (bases run in fp32 on it)"
+    bf16 = "fast on this processor" if multiplies_bf16() else "slow on this processor (bases run in fp32 on it)"
     yield "products in bfloat16", bf16, True
     yield "CUDA", torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU is used)", True
     free_gb = shutil.disk_usage(Path.cwd()).free / 1e9

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from redqueen.adapters.base_shape import model_source, weights_sha256
 from redqueen.config import Config, ProposeConfig
 from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import thinking_first
 from redqueen.domains.registry import apportioned, load_suites, num_proposals, open_domain
 from redqueen.engine import Engine
-from redqueen.evaluate.fitness_suite import Score, difference, pool, score
+from redqueen.errors import UserError
+from redqueen.evaluate.fitness_suite import MODES, Mode, Score, difference, pool, score, summed_up
+from redqueen.files import read_plain, write_whole
 from redqueen.journal.records import ALL, CHANGE, GAIN, STUDENTS, EvaluationRecord
 from redqueen.records import BASE_SLOT, Individual
 from redqueen.streams import Streams
@@ -42,8 +52,15 @@ class Examiner:
         return Examiner(engine, tuple(item for own in suites.values() for item in own), config.num_samples)
 
     def base(self) -> list[Score]:
-        """Score the bare base: sampled, then greedy."""
-        return self._score([BASE_SLOT])
+        """Score the bare base: sampled, then greedy. Scores that equal settings gave before are read from the cache."""
+        path = _cache_file(self)
+        if path is None:
+            return self._score([BASE_SLOT])
+        found = _read_scores(path, self.items)
+        if found is None:
+            found = self._score([BASE_SLOT])
+            _write_scores(path, found)
+        return found
 
     def control(self, base: Sequence[Score]) -> list[Score]:
         """Score the bare base with every thought begun in the prompt; nothing where the format has no thoughts.
@@ -76,6 +93,87 @@ class Examiner:
             EVALUATION_SEED,
             engine.config.solve.temperature,
         )
+
+
+# The base's scores -----------------------------------------------------------------------------------------------
+
+CACHE_VARIABLE = "REDQUEEN_CACHE"
+"""Names the folder of the cache; set to nothing, nothing is cached."""
+
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _KeptScore(BaseModel):
+    """A score in a file of the cache: one number an item; ``means`` None where all grades of an item were lost."""
+
+    mode: Mode
+    num_lost: int = Field(ge=0)
+    means: list[_Share | None]
+    thought_fracs: list[_Share]
+    tokens: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]]
+
+
+_KEPT = TypeAdapter(list[_KeptScore])
+
+
+def _cache_file(examiner: Examiner) -> Path | None:
+    """Return the file for the base's scores under these settings, named by a digest of all that they depend on.
+
+    None where nothing is cached: for a base without a digest (a name on the hub), or samplers in other processes.
+    """
+    engine, config = examiner.engine, examiner.engine.config
+    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "redqueen")
+    folder, source = os.environ.get(CACHE_VARIABLE, default), Path(model_source(config.model.base))
+    if not folder or not source.exists() or config.sampler.kind != "torch" or not examiner.items:
+        return None
+    if not (digest := weights_sha256(source)):
+        return None
+    prompts = [
+        engine.prompt_format.encode(engine.tokenizer, engine.prompt_format.solve(i.task)) for i in examiner.items
+    ]
+    parts = (
+        digest,
+        [version(name) for name in ("redqueen", "torch", "transformers")],
+        [section.model_dump(mode="json") for section in (config.model, config.solve, config.verify, config.cluster)],
+        [config.run.device, config.run.num_lanes, config.run.num_threads, examiner.num_samples, EVALUATION_SEED],
+        [repr(engine.prompt_format), repr(examiner.items), prompts],
+    )
+    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return Path(folder).expanduser() / "base_scores" / f"{name[:32]}.json"
+
+
+def _read_scores(path: Path, items: Sequence[Item]) -> list[Score] | None:
+    """Return the scores in a file of the cache; None where it is missing or does not hold one figure for each item."""
+    try:
+        kept = _KEPT.validate_json(read_plain(path))
+    except (FileNotFoundError, UserError, ValidationError):
+        return None
+    columns = [(one.means, one.thought_fracs, one.tokens) for one in kept]
+    if tuple(one.mode for one in kept) != MODES or any(len(c) != len(items) for three in columns for c in three):
+        return None
+    return [
+        summed_up((BASE_SLOT,), one.mode, items, np.array(three, dtype=np.float64), one.num_lost, EVALUATION_SEED)
+        for one, three in zip(kept, columns, strict=True)
+    ]
+
+
+def _write_scores(path: Path, scores: Sequence[Score]) -> None:
+    """Write scores to the cache; one that cannot be written is left out, since it only saves time."""
+    kept = [
+        _KeptScore(
+            mode=one.mode,
+            num_lost=one.num_lost,
+            means=[None if np.isnan(mean) else mean for mean in one.item_means],
+            thought_fracs=list(one.item_thought_fracs),
+            tokens=list(one.item_tokens),
+        )
+        for one in scores
+    ]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, _KEPT.dump_json(kept))
+    except OSError:
+        pass
 
 
 def _shared_out(suites: dict[str, list[Item]], max_items: int, config: ProposeConfig) -> dict[str, list[Item]]:

@@ -120,7 +120,7 @@ def score(
     for position, (mode, slot) in enumerate(blocks):
         own = marked[position * len(items) : (position + 1) * len(items)]
         num_lost = sum(one.num_lost for one in own)
-        scores[mode, slot] = _score((slot,), mode, items, _columns(own), num_lost, rng_seed)
+        scores[mode, slot] = summed_up((slot,), mode, items, _columns(own), num_lost, rng_seed)
     return [scores[mode, slot] for slot in slots for mode in MODES]
 
 
@@ -135,7 +135,7 @@ def pool(scores: Sequence[Score], items: Sequence[Item], rng_seed: int) -> Score
     slots = tuple(slot for one in scores for slot in one.slots)
     stacked = np.array([[one.item_means, one.item_thought_fracs, one.item_tokens] for one in scores])
     num_lost = sum(one.num_lost for one in scores)
-    return _score(slots, scores[0].mode, items, _nan_mean(stacked), num_lost, rng_seed)
+    return summed_up(slots, scores[0].mode, items, _nan_mean(stacked), num_lost, rng_seed)
 
 
 def difference(a: Score, b: Score, items: Sequence[Item], rng_seed: int) -> Interval:
@@ -185,7 +185,7 @@ def _columns(marked: Sequence[_Marked]) -> NDArray[np.float64]:
     return np.array([means, [one.thought_frac for one in marked], [one.mean_tokens for one in marked]])
 
 
-def _score(
+def summed_up(
     slots: tuple[int, ...],
     mode: Mode,
     items: Sequence[Item],
@@ -193,6 +193,7 @@ def _score(
     num_lost: int,
     rng_seed: int,
 ) -> Score:
+    """Return the score that per-item figures (3, items) make: means, thought_fracs and tokens of each item."""
     rng = np.random.default_rng(rng_seed)
     cells = {key: _cell(index, items, columns, rng) for key, index in _cell_items(items).items()}
     means, thoughts, tokens = (tuple(float(value) for value in row) for row in columns)
