@@ -74,7 +74,7 @@ def _options(
 
 @app.command()
 def train(
-    config: Annotated[Path | None, typer.Argument(help="A TOML file, or a preset such as smoke.")] = None,
+    config: Annotated[Path | None, typer.Argument(help="A TOML file or a preset; without: list presets.")] = None,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Folder to make; default runs/NAME-SEED.")] = None,
     set_: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
@@ -84,6 +84,14 @@ def train(
     from redqueen.commands import train as command
 
     command.train(config, run_dir, set_ or [], dry_run, cluster)
+
+
+@app.command("presets")
+def presets_() -> None:
+    """List the presets, each with one line."""
+    from redqueen.commands.train import print_presets
+
+    print_presets()
 
 
 @app.command()

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import redqueen
 
 from redqueen.commands.train import play_to_report
+from redqueen.config.load import presets
 
 
 def interrupted() -> bool:
@@ -28,3 +30,11 @@ def test_a_run_that_is_stopped_leaves_with_130_and_says_how_to_go_on(
     assert name or shlex.split(err.rpartition(": ")[2]) == ["redqueen", "resume", str(tmp_path)]
     assert (end.value.code, out) == (130, "") and remedy in err
     assert not (tmp_path / name / "report.html").exists()
+
+
+@pytest.mark.parametrize("words", [("train",), ("presets",)])
+def test_the_presets_are_listed_with_one_line_each(words: tuple[str, ...]) -> None:
+    code, out, err = redqueen(*words)
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert code == 0 and list(lines) == list(presets()) and "redqueen train NAME" in err
+    assert all(line.endswith(".") and len(line) <= 100 for line in lines.values())

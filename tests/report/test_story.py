@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from synthetic_run import founders, measured
+from synthetic_run import build_run, founders, measured
 
 from redqueen.display import duration
 from redqueen.journal import EvaluationRecord, Journal, RunRecord, TaskRecord, read
+from redqueen.journal.records import CHOSEN
 from redqueen.records import Task
 from redqueen.report.compare import arm_rows
 from redqueen.report.fitness import MARKS, comparisons
 from redqueen.report.health import Health, health_of
 from redqueen.report.story import signs_of_collapse, tell
+from redqueen.report.summary import result_lines
 from redqueen.report.tables import tiles
 from redqueen.report.view import RunView, read_run
 from redqueen.run.store import JOURNAL
@@ -286,3 +288,22 @@ def test_a_warning_that_stays_is_one_in_its_last_words_and_one_that_returns_is_t
 @pytest.mark.parametrize(("warnings", "num"), [({}, 0), ({3: []}, 1)])
 def test_without_warnings_the_timeline_is_empty(tmp_path: Path, warnings: dict[int, list[str]], num: int) -> None:
     assert health(tmp_path, warnings) == Health([], [], num, max(warnings, default=0))
+
+
+def test_the_result_of_a_run_is_told_in_lines_with_intervals_and_a_verdict(tmp_path: Path) -> None:
+    run = build_run(tmp_path / "run", num_steps=5)
+    rows = {"base": (0.4, 0.38, 0.42), "control": (0.41, 0.4, 0.43), "product": (0.5, 0.48, 0.52)}
+    gains = {"greedy": (0.09, 0.06, 0.12), "sampled": (0.01, -0.01, 0.03)}
+    with Journal.open(run / JOURNAL) as journal, journal.step(6) as writer:
+        writer.add_metrics({f"{CHOSEN}distilled": 1.0})
+        for mode in gains:
+            for name, score in {**rows, "gain": gains[mode]}.items():
+                writer.add_evaluations([EvaluationRecord(name, "s", "all", "all", mode, 12, *score)])
+    assert result_lines(run) == [
+        f"held-out tasks solved, {mode}: base 40.0 % (38.0 to 42.0), control 41.0 % (40.0 to 43.0), "
+        "product 50.0 % (48.0 to 52.0)"
+        for mode in ("greedy", "sampled")
+    ] + [
+        "product compared with the best control: greedy +9.0 points (+6.0 to +12.0), better; "
+        "sampled +1.0 points (-1.0 to +3.0), no significant difference"
+    ]

@@ -121,7 +121,8 @@ def test_what_was_noted_of_a_length_stays_when_the_journal_is_cut_back(over: Pat
 
 def test_a_run_that_is_over_says_how_it_goes_on(over: Path) -> None:
     code, out, err = redqueen("resume", over)
-    assert code == 0 and out.startswith("report: ")
+    assert code == 0 and out.startswith("report: ") and "held-out tasks solved, sampled: base " in out
+    assert f"next: redqueen export {over} --out product" in err
     assert f"is over after 4 steps; it goes on with: redqueen resume {over} --set run.num_steps=8" in err
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from redqueen.config import load_config
+from redqueen.config.load import presets
 from redqueen.errors import command
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ def train(
 
     ``cluster`` is the address of a Ray cluster on which the shards of the population shall stand.
     """
+    if config is None and not overrides:
+        print_presets()
+        return
     from redqueen.fitting import fit_to_base
 
     fitted = fit_to_base(load_config(config, overrides))
@@ -38,6 +42,13 @@ def train(
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
     load = _load(cluster)
     play_to_report(folder, lambda: start(resolved, folder, load))
+
+
+def print_presets() -> None:
+    """Print the presets by name, each with the first sentence of its file."""
+    for name, path in presets().items():
+        print(f"{name:14} {path.read_text(encoding='utf-8').splitlines()[0].removeprefix('# ')}")
+    print("start one with: redqueen train NAME; print its plan with: redqueen train NAME --dry-run", file=sys.stderr)
 
 
 def resume(
@@ -72,6 +83,7 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     """
     from redqueen.journal import Journal, read
     from redqueen.report.pages import write_report
+    from redqueen.report.summary import result_lines
     from redqueen.run.continuation import NOTHING_VALID, how_to_go_on, is_nothing_valid, spent_so_far
     from redqueen.run.store import JOURNAL, REPORT, load_run_config
 
@@ -84,6 +96,8 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
             if failed:
                 print(f"redqueen: {NOTHING_VALID}: {REMEDY}", file=sys.stderr)
                 sys.exit(1)
+            print("\n".join(result_lines(folder)))
+            print(f"next: {command('export', folder, '--out', 'product')}", file=sys.stderr)
             print(how_to_go_on(folder, load_run_config(folder), step, spent), file=sys.stderr)
             return
     except KeyboardInterrupt:

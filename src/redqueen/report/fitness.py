@@ -33,6 +33,11 @@ class Score:
     def __str__(self) -> str:
         return f"{100 * self.mean:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
 
+    @property
+    def points(self) -> str:
+        """A difference in points of a hundred, with its sign."""
+        return f"{100 * self.mean:+.1f} points ({100 * self.low:+.1f} to {100 * self.high:+.1f})"
+
 
 def verdict_of(change: Score) -> Verdict:
     """Return what a change says: ``better`` or ``worse`` only when its interval excludes 0."""

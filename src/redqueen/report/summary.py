@@ -9,11 +9,13 @@ from typing import Any
 from redqueen.journal import Journal
 from redqueen.journal.read import Series
 from redqueen.journal.records import ALL, BASE, CHOSEN, CONTROL, GAIN, NO_MEMBERS, PRODUCT
+from redqueen.report.fitness import Score, verdict_of
 from redqueen.report.series import ends
 from redqueen.report.view import RunView, read_run
 from redqueen.run.store import JOURNAL
 
 MODES = ("greedy", "sampled")
+WORDS = {"better": "better", "worse": "worse", "unclear": "no significant difference"}
 
 
 def summary(run_dir: Path) -> dict[str, Any]:
@@ -42,6 +44,25 @@ def summary(run_dir: Path) -> dict[str, Any]:
         "solve_rate": ends(view.series("solve/rate"), steps),
         "new_frac": ends(_new_fracs(view), steps),
     }
+
+
+def result_lines(run_dir: Path) -> list[str]:
+    """Return the result of a run in at most three lines: held-out scores by mode, and what the product gained.
+
+    Scores and differences stand with their 95 % intervals over items, in points of a hundred. Without a held-out
+    evaluation there is no line.
+    """
+    found = summary(run_dir)
+    lines, gains = [], []
+    for mode in MODES:
+        scores = {who: (found[who] or {}).get(mode) for who in (BASE, CONTROL, PRODUCT)}
+        words = [f"{who} {Score(**score)}" for who, score in scores.items() if score]
+        if words:
+            lines.append(f"held-out tasks solved, {mode}: {', '.join(words)}")
+        if gain := (found["gain"] or {}).get(mode):
+            change = Score(**gain)
+            gains.append(f"{mode} {change.points}, {WORDS[verdict_of(change)]}")
+    return [*lines, f"product compared with the best control: {'; '.join(gains)}"] if gains else lines
 
 
 def product_name(metrics: dict[str, Series], step: int) -> str | None:
