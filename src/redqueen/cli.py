@@ -299,6 +299,20 @@ def domains(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def validate(
+    domain: Annotated[str, typer.Argument(help="A domain as in propose.domains: code, module:NAME, 'gym:*'.")],
+    tasks_: Annotated[int, typer.Option("--tasks", help="Tasks of each kind.")] = 12,
+    allow_weak: AllowWeak = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a domain: right answers grade right, trivial and hostile ones wrong, each time the same."""
+    from redqueen.commands.validate import validate as command
+
+    if not command(domain, tasks_, as_json, allow_weak):
+        sys.exit(1)
+
+
+@app.command()
 def operators(as_json: AsJson = False) -> None:
     """List the evolutionary operators with their formulas and where they come from."""
     from redqueen.commands.breed import operator_rows, operators_table

@@ -22,7 +22,7 @@ from redqueen_sandbox.zygote_modules import ZYGOTE_MODULES, modules_of, paths_of
 _START_S, _START_WITH_LIBRARIES_S = 30.0, 120.0
 """Wall time in which a zygote must come up; one that imports libraries of ours (sympy: 2 s of CPU) has longer, since a
 crowded machine gives it a tenth of a core (ours)."""
-_SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
+HASH_SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
 _MAX_PAYLOAD_BYTES = 16 << 20
 # Only the files that run inside: the package's own __init__ would bring in the judge.
 _BOOT = (
@@ -179,7 +179,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     It is an exec of its own, never a fork of the caller, so nothing of the caller's memory or threads is in it.
     """
     ours, theirs = _control_sockets()
-    hash_seed = _SEEDS[seed] if seed < len(_SEEDS) else 1_000_003 * (seed + 1)
+    hash_seed = HASH_SEEDS[seed] if seed < len(HASH_SEEDS) else 1_000_003 * (seed + 1)
     options = marshal.dumps(
         ([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed, os.getpid())
     ).hex()

@@ -7,6 +7,7 @@ A field's docstring says what it is, then its ground and why: *Paper* (a reader 
 
 from redqueen.config.episodes import (
     EMBEDDED,
+    GYM_PREFIX,
     MatchConfig,
     ModelConfig,
     PopulationConfig,
@@ -28,6 +29,7 @@ from redqueen.config.training import (
 
 __all__ = [
     "EMBEDDED",
+    "GYM_PREFIX",
     "OPERATORS",
     "ClusterConfig",
     "Config",

@@ -51,6 +51,7 @@ class RunConfig(Section):
 
 
 EMBEDDED = "embedded"
+GYM_PREFIX = "gym:"
 
 
 class ModelConfig(Section):
@@ -132,8 +133,9 @@ class ProposeConfig(Section):
     """What teachers are asked for."""
 
     domains: tuple[str, ...] | dict[str, Annotated[float, Field(gt=0)]] = ("code",)
-    """Domains whose kinds of task are asked for, by name, or ``module:NAME`` for one of your own; with shares
-    (``{code = 0.6, maths = 0.4}``) of each teacher's proposals, whose number stays. Paper: code."""
+    """Domains whose kinds of task are asked for, by name; ``gym:FAMILY`` for a generator of Reasoning Gym (or
+    ``gym:CATEGORY``, ``gym:*``); ``module:NAME`` for one of your own. With shares (``{code = 0.6, maths = 0.4}``) of
+    each teacher's proposals, whose number stays. Paper: code."""
     num_proposals: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """Proposals of each teacher a step, by kind of task: ``{NAME = 6}``. Ours: AZR has 64 of each, for one adapter."""
     num_of_each_kind: int = Field(default=8, ge=0)
@@ -174,7 +176,7 @@ class ProposeConfig(Section):
     @property
     def domains_to_import(self) -> tuple[str, ...]:
         """The domains that a name such as ``module:NAME`` would import: that runs code of whoever wrote the config."""
-        return tuple(name for name in self.domains if ":" in name)
+        return tuple(name for name in self.domains if ":" in name and not name.startswith(GYM_PREFIX))
 
     @model_validator(mode="after")
     def _some_domain(self) -> ProposeConfig:

@@ -114,6 +114,8 @@ class TaskKind:
     """Coarse steps of what makes a task long and laborious; it begins with the kind's name."""
     measure: Callable[[Task], dict[str, float]] = lambda task: {}
     """Measures of structure by name: those of the journal's columns, and others that become metrics of the step."""
+    proposals: Callable[[], Sequence[str]] = tuple
+    """Texts of ``Candidate.code`` that must become tasks: `redqueen validate` checks them instead of the suite's."""
 
 
 @dataclass(frozen=True)

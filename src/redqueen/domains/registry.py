@@ -15,9 +15,10 @@ from functools import cache, partial
 from importlib.metadata import EntryPoint
 from typing import Protocol
 
-from redqueen.config import Config, ProposeConfig, VerifyConfig
+from redqueen.config import GYM_PREFIX, Config, ProposeConfig, VerifyConfig
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind, Words
+from redqueen.domains.gym.kinds import KIND_PREFIX, gym_domain
 from redqueen.domains.logic.kinds import LOGIC, MINIMAL_LOGIC
 from redqueen.domains.maths.kinds import MATHS
 from redqueen.errors import UserError
@@ -60,7 +61,9 @@ def kind_of(task: Task | Candidate) -> TaskKind:
 
 
 def kind_named(name: str) -> TaskKind:
-    """Return the kind of this name. Raises UserError when no domain that was loaded has it."""
+    """Return the kind of this name. Raises UserError when no domain that was loaded has it, and none of gym does."""
+    if name.startswith(KIND_PREFIX) and name not in kinds():
+        open_domain(GYM_PREFIX + name.removeprefix(KIND_PREFIX))
     known = kinds()
     if name not in known:
         raise _unknown(name)
@@ -109,12 +112,17 @@ def entry_points() -> dict[str, EntryPoint]:
 def open_domain(name: str) -> Domain:
     """Return the domain of this name, importing ``module:NAME`` or what an installed package brings under the name.
 
-    Raises UserError when there is none.
+    ``gym:NAME`` is a domain of generators, see ``redqueen.domains.gym``. Raises UserError when there is none.
     """
     if name not in DOMAINS:
         points = entry_points()
         try:
-            found = points[name].load() if name in points else import_named(name) if ":" in name else None
+            if name.startswith(GYM_PREFIX):
+                found: object = gym_domain(name)
+            else:
+                found = points[name].load() if name in points else import_named(name) if ":" in name else None
+        except UserError:
+            raise
         except Exception as error:  # importing runs the user's code
             raise UserError(
                 f"propose.domains: {name} cannot be imported ({error}); write it as module:NAME, importable here"

@@ -1,0 +1,184 @@
+"""``redqueen validate``: does a domain compute its truth, and does its grader accept right answers and no others?"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+from redqueen.config import Config, VerifyConfig
+from redqueen.display import visible
+from redqueen.domains.domain import Domain, TaskKind
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.registry import check, frozen_items, grade, open_domain
+from redqueen.errors import UserError
+from redqueen.records import Candidate, Task
+from redqueen.verifying import open_sandbox
+from redqueen_sandbox import Sandbox
+
+SPELLINGS = "{}", " {} ", "\n{}\n", "{}\n\n", "\t{}", "```\n{}\n```"
+"""Between the answer marks of the chat format: what models write around an answer without meaning another one."""
+HOSTILE = (
+    "(" * 3000,
+    "[" * 3000,
+    "9**9**9**9",
+    "1e99999",
+    "x" * 100_000,
+    "\x00\ud800",
+    "__import__('os').getpid()",
+    "%" * 999,
+)
+MAX_TRIVIAL_FRAC = 0.1
+"""Share of tasks that a trivial agent may solve (ours): where any answer of a form is right, "0" is now and then."""
+MAX_HOSTILE_S = 20.0
+"""Seconds on the wall in which all hostile answers to one task must be graded (ours)."""
+
+
+@dataclass
+class Finding:
+    """What was found about one kind of task; ``failures`` are reasons, none: it is valid."""
+
+    kind: str
+    num_proposed: int = 0
+    num_valid: int = 0
+    num_tasks: int = 0
+    gold_frac: float = 0.0
+    """Share of tasks whose own answer is graded right."""
+    spelling_frac: float = 0.0
+    """Share of the spellings of right answers that are graded right."""
+    trivial: dict[str, int] = field(default_factory=dict)
+    """Tasks that each trivial agent solves, without those whose answer it is by chance."""
+    guess_frac: float = 0.0
+    """Share of the tasks that have the most frequent answer: what a constant can score. Reported, not a failure."""
+    hostile_s: float = 0.0
+    failures: list[str] = field(default_factory=list)
+
+
+def validate(name: str, num_tasks: int, as_json: bool = False, allow_weak: bool = False) -> bool:
+    """Print one row for each kind of the domain; return whether all are valid. Raises UserError for no domain."""
+    domain = open_domain(name)
+    if num_tasks < 1:
+        raise UserError(f"--tasks {num_tasks}: give at least 1")
+    findings = []
+    with open_sandbox(Config(verify=VerifyConfig(allow_weak=allow_weak))) as sandbox:
+        for kind in domain.kinds:
+            findings.append(validate_kind(domain, kind, num_tasks, sandbox))
+            if not as_json:
+                print(_line(findings[-1]) if len(findings) > 1 else f"{HEAD}\n{_line(findings[-1])}", flush=True)
+    if as_json:
+        print(json.dumps([asdict(one) for one in findings]))
+    else:
+        print(f"{sum(not one.failures for one in findings)} of {len(findings)} kinds are valid")
+    return not any(one.failures for one in findings)
+
+
+def validate_kind(domain: Domain, kind: TaskKind, num_tasks: int, sandbox: Sandbox) -> Finding:
+    """Check one kind: proposals become tasks, and the grader takes their answers for right and no trivial ones."""
+    found = Finding(kind.name)
+    items = [item.task for item in frozen_items(domain.suite) if item.kind == kind.name]
+    proposed = [Task(str(at), "", "", kind.name, code, (), ()) for at, code in enumerate(kind.proposals())]
+    tasks = _proposed(found, proposed or _spread(items, num_tasks), bool(proposed), sandbox)
+    tasks = _spread([*tasks, *items], num_tasks)
+    found.num_tasks = len(tasks)
+    if not tasks:
+        found.failures.append("no task")
+        return found
+    golds = {task: kind.gold(task) for task in tasks}
+    found.gold_frac = _right_frac(list(golds.items()), sandbox)
+    _expect(found, found.gold_frac == 1, f"{1 - found.gold_frac:.0%} of its own answers are graded wrong")
+    spelled = [(task, text) for task, gold in golds.items() for text in _spellings(kind, gold)]
+    found.spelling_frac = _right_frac(spelled, sandbox)
+    _expect(found, found.spelling_frac == 1, f"{1 - found.spelling_frac:.0%} of the spellings are graded wrong")
+    found.guess_frac = max(Counter(golds.values()).values()) / len(tasks)
+    for agent, pairs in _agents(kind, tasks).items():
+        grades = grade(pairs, sandbox)
+        found.trivial[agent] = sum(
+            one.correct and str(answer).strip().lower() != golds[task].strip().lower()
+            for (task, answer), one in zip(pairs, grades, strict=True)
+        )
+        solved = found.trivial[agent]
+        _expect(found, solved <= MAX_TRIVIAL_FRAC * len(tasks), f"the agent {agent!r} solves {solved} of {len(tasks)}")
+    started_s = time.monotonic()
+    grades = grade([(tasks[0], answer) for answer in HOSTILE], sandbox)
+    found.hostile_s = time.monotonic() - started_s
+    _expect(found, not any(one.correct for one in grades), "a hostile answer is graded right")
+    _expect(found, found.hostile_s <= MAX_HOSTILE_S, f"hostile answers take {found.hostile_s:.0f} s")
+    return found
+
+
+def _proposed(found: Finding, tasks: Sequence[Task], own: bool, sandbox: Sandbox) -> list[Task]:
+    """Check tasks as proposals, twice: all must be valid, with the truth that is known, and the same each time.
+
+    Of a domain's own proposals half may be refused: some are at the edge of what a generator takes.
+    """
+    candidates = [Candidate(t.id, "T1", "S1", t.kind, "", t.code, t.inputs, t.message) for t in tasks]
+    first, second = check(candidates, sandbox), check(candidates, sandbox)
+    valid = [one for one in first if isinstance(one, Task)]
+    found.num_proposed, found.num_valid = len(candidates), len(valid)
+    reasons = Counter(f"{one.reason}: {one.detail}" for one in first if not isinstance(one, Task))
+    needed = len(candidates) / 2 if own else len(candidates)
+    _expect(found, len(valid) >= needed, f"proposals are refused ({next(iter(reasons), '')})"[:160])
+    _expect(found, first == second, "the same proposal gives different results")
+    if not own:
+        truths = [(one.outputs, task.outputs) for one, task in zip(first, tasks, strict=True) if isinstance(one, Task)]
+        _expect(found, all(now == known for now, known in truths), "a truth differs from that of the suite")
+    return valid if own else []
+
+
+def _agents(kind: TaskKind, tasks: Sequence[Task]) -> dict[str, list[tuple[Task, str | None]]]:
+    """Return the answers of agents that do not solve anything."""
+    rng = random.Random(0)
+    noise = ["".join(rng.choices("abcdefghij 0123456789", k=rng.randint(1, 12))) for _ in tasks]
+    return {
+        "empty": [(task, "") for task in tasks],
+        "constant": [(task, "0") for task in tasks],
+        "random": list(zip(tasks, noise, strict=True)),
+        "copy": [(task, kind.statement(task)) for task in tasks],
+        "format": [(task, "<answer></answer>") for task in tasks],
+    }
+
+
+def _spellings(kind: TaskKind, gold: str) -> list[str | None]:
+    """Return what is read of an answer's spellings, in the chat format; a fence is for answers of several lines."""
+    chat = PromptFormat(FRAMES["chat"])
+    return [
+        chat.parse_answer(kind.name, f"<think>x</think><answer>{spelling.format(gold)}</answer>").answer
+        for spelling in SPELLINGS
+        if "chat" in kind.words and (kind.is_multiline or "`" not in spelling)
+    ]
+
+
+def _right_frac(pairs: Sequence[tuple[Task, str | None]], sandbox: Sandbox) -> float:
+    grades = grade(pairs, sandbox)
+    return sum(one.correct for one in grades) / len(grades) if grades else 1.0
+
+
+def _spread(tasks: Sequence[Task], num: int) -> list[Task]:
+    """Return at most ``num`` of the tasks, evenly spread."""
+    step = max(1.0, len(tasks) / num)
+    return [tasks[int(at * step)] for at in range(min(num, len(tasks)))]
+
+
+def _expect(found: Finding, holds: bool, failure: str) -> None:
+    if not holds:
+        found.failures.append(failure)
+
+
+AGENTS = "empty", "constant", "random", "copy", "format"
+HEAD = " ".join(
+    [f"{'kind':32} {'valid':>7}", *(f"{name:>8}" for name in ("gold", "spelt", *AGENTS, "guess", "hostile"))]
+)
+
+
+def _line(one: Finding) -> str:
+    numbers = [
+        f"{one.gold_frac:8.0%}",
+        f"{one.spelling_frac:8.0%}",
+        *(f"{one.trivial.get(name, 0):8}" for name in AGENTS),
+    ]
+    numbers += [f"{one.guess_frac:8.0%}", f"{one.hostile_s:6.1f} s"]
+    valid = f"{one.num_valid}/{one.num_proposed}"
+    return visible(f"{one.kind:32} {valid:>7} {' '.join(numbers)}  {'; '.join(one.failures) or 'ok'}")

@@ -1,0 +1,382 @@
+"""The domains ``gym:NAME``: a teacher chooses parameters of a generator of Reasoning Gym, a student solves its task.
+
+The generator computes question and answer from the parameters and a seed, and its own grader decides about an answer
+(Stojanovski et al. 2025, arXiv 2505.24760). Both run in the sandbox, see ``worker``.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from importlib.util import find_spec
+from typing import Any
+
+from redqueen.config import GYM_PREFIX, VerifyConfig
+from redqueen.domains.domain import Domain, Item, ParsedProposal, Shown, TaskKind, Words, task_of
+from redqueen.domains.frames import (
+    END,
+    REF,
+    THINK_FIRST,
+    asked,
+    fence,
+    fenced_blocks,
+    has_mark,
+    last_block,
+    new,
+)
+from redqueen.errors import UserError, how_to_install
+from redqueen.records import Candidate, Grade, Rejection, Task
+from redqueen_sandbox.pool import Jobs
+from redqueen_sandbox.programs import Rules, call_job, confirm, run_once
+from redqueen_sandbox.runs import Job
+from redqueen_sandbox.zygotes import HASH_SEEDS
+
+KIND_PREFIX = "gym_"
+WORKER = "redqueen.domains.gym.warm"
+KILL_CPU_MS, ACCEPT_CPU_MS = 3_000, 1_000
+"""CPU time after which generator or grader is killed, and within which a generator must have ended (ours)."""
+MAX_PARAMETER_CHARS = 2_000
+MAX_QUESTION_CHARS = 6_000
+"""A longer question is not a task (ours): it would not fit into most prompts."""
+MAX_ANSWER_CHARS = 4_000
+MAX_SEED = 10**6
+MAX_NUMBER = 10**9
+"""Largest absolute value of a parameter (ours); time and memory are bounded by the sandbox."""
+ORDER_DEPENDENT = {"isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
+"""Families that draw from sets, so that a seed means another task under another hash seed: they run under the first
+one alone (measured on reasoning-gym 0.1.25). What else depends on it is refused as ``nondeterministic``."""
+NUM_HELD_OUT = 12
+"""Held-out items of each family (ours)."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One generator: see ``worker.describe``. ``fields`` are its parameters with their defaults."""
+
+    name: str
+    category: str
+    fields: Mapping[str, Any]
+    levels: Mapping[str, Sequence[float]]
+    question: str
+    answer: str
+    error: str
+
+
+@cache
+def families() -> dict[str, Family]:
+    """Return all families of the installed package. Raises UserError when it is not installed."""
+    if find_spec("reasoning_gym") is None:
+        raise UserError(f"gym domains need the package reasoning-gym: {how_to_install('gym')}")
+    return {told["name"]: Family(**told) for told in _ask_worker("describe(families())")}
+
+
+def _ask_worker(call: str) -> Any:
+    """Run a call of the worker's functions in a process of its own: the package's imports stay out of this one."""
+    code = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from redqueen.domains.gym.worker import *"
+    code += f"; a = {call}; sys.__stdout__.write(chr(10) + json.dumps(a))"
+    environment = {**os.environ, "PYTHONHASHSEED": str(HASH_SEEDS[0])}
+    arguments = [sys.executable, "-c", code, json.dumps(sys.path)]
+    done = subprocess.run(arguments, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UserError(f"reasoning-gym could not be loaded ({last}); reinstall it: {how_to_install('gym')}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def names_of(name: str) -> list[str]:
+    """Return the families that ``gym:NAME`` means: one, a category's, or with ``*`` all that have a valid task.
+
+    Raises UserError when there is none, or the one has no valid task.
+    """
+    known, wanted = families(), name.removeprefix(GYM_PREFIX)
+    if wanted in known:
+        if known[wanted].error:
+            raise UserError(f"propose.domains: {name} has no valid task ({known[wanted].error}); choose another family")
+        return [wanted]
+    found = [one.name for one in known.values() if not one.error and wanted in ("*", one.category)]
+    if not found:
+        categories = ", ".join(sorted({one.category for one in known.values()}))
+        raise UserError(
+            f"propose.domains: reasoning-gym has no family {wanted!r}; write gym:* or gym:NAME, with a category "
+            f"({categories}) or a family of `redqueen validate 'gym:*'`"
+        )
+    return found
+
+
+def gym_domain(name: str) -> Domain:
+    """Return the domain of ``gym:NAME``, with one kind for each family. Raises UserError as ``names_of`` does."""
+    kinds = tuple(map(kind_of_family, names_of(name)))
+    return Domain(name, kinds, seed_of(kinds[0].name), partial(held_out, tuple(kind.name for kind in kinds)))
+
+
+def family_of(kind: str) -> Family:
+    """Return the family of a kind's name."""
+    return families()[kind.removeprefix(KIND_PREFIX)]
+
+
+def seed_of(kind: str) -> Task:
+    """Return the task that a family makes of its defaults."""
+    family = family_of(kind)
+    return Task("seed", "seed", "", kind, _written(family, {"seed": 1}), ("",), (family.answer,), family.question)
+
+
+def held_out(kinds: Sequence[str]) -> list[Item]:
+    """Return the held-out items of these kinds: their defaults under seeds that no teacher can choose."""
+    names = [family_of(kind).name for kind in kinds]
+    items = []
+    for number, row in enumerate(_ask_worker(f"held_out({names!r}, {NUM_HELD_OUT})")):
+        kind = f"{KIND_PREFIX}{row['family']}"
+        name = f"{kind}/{number}"
+        task = Task(name, "", "", kind, row["parameters"], ("",), (row["answer"],), row["question"])
+        items.append(Item(name, name, f"{kind}/default", kind, task))
+    return items
+
+
+# ---- parameters ----------------------------------------------------------------------------------------------------
+
+
+def read_parameters(family: Family, text: str) -> dict[str, Any]:
+    """Read a JSON object of a family's fields and ``seed``; what is left out has its default (a seed: 0).
+
+    Raises ValueError with one short reason. Types and sizes alone are checked here; the family's own checks run in the
+    sandbox.
+    """
+    if len(text) > MAX_PARAMETER_CHARS:
+        raise ValueError("the parameters are too long")
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("not JSON") from None
+    if not isinstance(given, dict):
+        raise ValueError("not an object")
+    defaults: dict[str, Any] = {**family.fields, "seed": 0}
+    for name, value in given.items():
+        if name not in defaults:
+            raise ValueError(f"{family.name} has no parameter {name[:40]!r}")
+        defaults[name] = _fitting(name, value, defaults[name])
+    if not 0 <= defaults["seed"] < MAX_SEED:
+        raise ValueError(f"the seed must be from 0 to {MAX_SEED - 1}")
+    return defaults
+
+
+def _fitting(name: str, value: object, default: object) -> object:
+    if isinstance(default, list):
+        if isinstance(value, list) and value and all(part in default for part in value):
+            return [part for part in default if part in value]
+        raise ValueError(f"{name} must be a list of {', '.join(map(str, default))}")
+    if isinstance(default, bool) or isinstance(value, bool):
+        if isinstance(default, bool) and isinstance(value, bool):
+            return value
+        raise ValueError(f"{name} must be {'true or false' if isinstance(default, bool) else 'a number'}")
+    if isinstance(value, float) and isinstance(default, int) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int if isinstance(default, int) else int | float) or not abs(value) <= MAX_NUMBER:
+        kind = "an integer" if isinstance(default, int) else "a number"
+        raise ValueError(f"{name} must be {kind} of at most {MAX_NUMBER}")
+    return value
+
+
+def _written(family: Family, chosen: Mapping[str, Any]) -> str:
+    """Return parameters as a task's ``code``: one line of JSON, all fields in the family's order, the seed last."""
+    return json.dumps({**family.fields, "seed": 0, **chosen})
+
+
+# ---- checking and grading ------------------------------------------------------------------------------------------
+
+
+def check_parameters(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
+    """Run the generator twice, under different hash seeds: from parameters to a question with its answer."""
+    family = family_of(candidate.kind)
+    try:
+        code = _written(family, read_parameters(family, candidate.code))
+    except ValueError as error:
+        return Rejection(candidate, "invalid-parameters", str(error))
+    job = _job("generate", family, [code], rules)
+    run = yield from run_once(job)
+    if run.verdict == "ok" and job.world < 0:
+        again = yield from confirm(job, run, 2)
+        run = again if again.verdict != "ok" else replace(run, cpu_ms=max(run.cpu_ms, again.cpu_ms))
+    if run.verdict != "ok":
+        return Rejection(candidate, run.verdict, run.reason)
+    if run.cpu_ms > ACCEPT_CPU_MS:
+        return Rejection(candidate, "timeout", f"needs more than {ACCEPT_CPU_MS} ms of CPU")
+    verdict, question, answer = ast.literal_eval(run.items[0].text)
+    if verdict != "ok":
+        return Rejection(candidate, verdict, question)
+    if len(question) > MAX_QUESTION_CHARS or len(answer) > MAX_ANSWER_CHARS:
+        return Rejection(candidate, "too-large", f"the question has more than {MAX_QUESTION_CHARS} characters")
+    return task_of(candidate, code=code, outputs=(answer,), message=question, protection=rules.protection)
+
+
+def _job(function: str, family: Family, arguments: Sequence[str], rules: Rules) -> Job:
+    job = call_job(WORKER, function, [family.name, *arguments], KILL_CPU_MS, rules)
+    return replace(job, world=0) if family.name in ORDER_DEPENDENT else job
+
+
+def grade_answers(task: Task, answers: Sequence[str], rules: Rules) -> Jobs[list[Grade]]:
+    """Grade answers by the family's own grader: a score of 1 is right. Where one stops it, each is graded alone."""
+    short = [answer for answer in answers if len(answer) <= MAX_ANSWER_CHARS]
+    run = yield from run_once(_job("score", family_of(task.kind), [task.code, json.dumps(short)], rules))
+    if run.verdict == "ok":
+        scores = dict(zip(short, ast.literal_eval(run.items[0].text), strict=True))
+        return [Grade(scores.get(answer, 0.0) >= 1, "ok" if answer in scores else "too-large") for answer in answers]
+    if len(answers) == 1:
+        return [Grade(False, run.verdict, run.reason, lost=run.ended == "infra")]
+    grades = []
+    for answer in answers:
+        grades += yield from grade_answers(task, [answer], rules)
+    return grades
+
+
+def _grade_one(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
+    return (yield from grade_answers(task, [answer], rules))[0]
+
+
+# ---- words ---------------------------------------------------------------------------------------------------------
+
+
+def _of_kind(kind: str, references: Sequence[Task]) -> list[Task]:
+    return [task for task in references if task.kind == kind] or [seed_of(kind)]
+
+
+def _propose_chat(kind: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
+    family = family_of(kind)
+    fields = [f"- {name}: {_hint(family, name)}" for name in family.fields]
+    earlier = [fence("json", task.code) for task in _of_kind(kind, references)]
+    parts = [
+        f"Choose the parameters of the task generator `{family.name}`. It makes tasks such as this one:",
+        fence("", seed_of(kind).message),
+        "Its parameters are:\n" + "\n".join([*fields, f"- seed: an integer from 0 to {MAX_SEED - 1}"]),
+        "Earlier choices:\n" + "\n".join(earlier),
+        "Choose other parameters, so that the task is hard for the solver, yet solvable with care. Write one line of "
+        "JSON in a ```json block.",
+    ]
+    return "\n\n".join(parts)
+
+
+def _hint(family: Family, name: str) -> str:
+    default = family.fields[name]
+    if isinstance(default, list):
+        return f"some of {json.dumps(default)}"
+    kind = {bool: "true or false", int: "an integer"}.get(type(default), "a number")
+    levels = f", for example {', '.join(map(str, family.levels[name]))}" if name in family.levels else ""
+    return f"{kind}{levels} (default {json.dumps(default)})"
+
+
+def _solve_chat(task: Task) -> str:
+    return f"{task.message}\n\n{THINK_FIRST} Between the answer marks stands the answer alone."
+
+
+def _read_chat(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
+    code = last_block(fenced_blocks(text), "json") or text[text.rfind("{") : text.rfind("}") + 1]
+    return ParsedProposal(code=code.strip()) if code.strip() else ParsedProposal(error="no JSON")
+
+
+def _read_answer(answer: str) -> str | None:
+    blocks = fenced_blocks(answer)
+    return (blocks[-1][1] if blocks else answer).strip() or None
+
+
+def _propose_fewshot(kind: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
+    shown = "".join(f"{task.code}\n{END}\n" for task in _of_kind(kind, references))
+    return f'# Parameters of the generator {family_of(kind).name}, one line of JSON each.\n{END}\n{shown}{{"'
+
+
+def _read_fewshot(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
+    """Read the rest of the line that the prompt has begun."""
+    return ParsedProposal(code='{"' + text.strip().partition("\n")[0])
+
+
+def _solve_fewshot(task: Task) -> str:
+    seed = seed_of(task.kind)
+    shown = f"{seed.message}\n\nAnswer: {seed.outputs[0]}\n{END}\n"
+    return f"{shown}{task.message}\n\nAnswer:"
+
+
+def _propose_compact(kind: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
+    """Show the values alone, in the order of the fields: what the embedded base knows is arguments of a call."""
+    family = family_of(kind)
+    return "".join(f"{REF}{_values(family, task.code)}" for task in _of_kind(kind, references)) + new(kind)
+
+
+def _values(family: Family, code: str) -> str:
+    return ", ".join(repr(value) for value in json.loads(code).values())
+
+
+def _read_compact(kind: str, text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
+    family = family_of(kind)
+    if has_mark(text := text.strip()) or len(text) > MAX_PARAMETER_CHARS:
+        return ParsedProposal(error="a mark where parameters should be, or too long")
+    try:
+        values = ast.literal_eval(f"[{text}]")
+        return ParsedProposal(code=json.dumps(dict(zip([*family.fields, "seed"], values, strict=True))))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return ParsedProposal(error="not the values of all parameters")
+
+
+def proposals_of(family: str) -> list[str]:
+    """Return the defaults under three seeds, and the next level of each field that the curriculum has levels for.
+
+    A field ``min_...`` alone stays: raised alone it would pass the greatest.
+    """
+    one = families()[family]
+    found: list[dict[str, float]] = [{"seed": seed} for seed in (2, 3, 4)]
+    for name, levels in one.levels.items():
+        harder = [level for level in levels if level > one.fields[name]]
+        found += [{name: level, "seed": 5} for level in harder[:1] if not name.startswith("min_")]
+    return list(map(json.dumps, found))
+
+
+# ---- measures ------------------------------------------------------------------------------------------------------
+
+
+def _measure(task: Task) -> dict[str, float]:
+    return {"parameter_octaves": float(_octaves(task))}
+
+
+def _octaves(task: Task) -> int:
+    """Return by how many octaves (powers of two) all numeric parameters together differ from their defaults."""
+    family, total = family_of(task.kind), 0.0
+    for name, value in json.loads(task.code).items():
+        default = family.fields.get(name)
+        if isinstance(default, int | float) and not isinstance(default, bool):
+            total += math.log2(1 + abs(value)) - math.log2(1 + abs(default))
+    return round(total)
+
+
+@cache
+def kind_of_family(family: str) -> TaskKind:
+    """Return the kind of task of a family, ``gym_NAME``."""
+    name = f"{KIND_PREFIX}{family}"
+    fewshot = Words(partial(_propose_fewshot, name), _solve_fewshot, _read_fewshot, str.strip, has_thoughts=False)
+    return TaskKind(
+        name=name,
+        shown=Shown(f"{name} (generator)", "The student sees the question of a generated task.", solution="it is {}"),
+        words={
+            "compact": Words(partial(_propose_compact, name), _solve_compact, partial(_read_compact, name), str.strip),
+            "chat": Words(partial(_propose_chat, name), _solve_chat, _read_chat, _read_answer),
+            "fewshot": fewshot,
+        },
+        check=check_parameters,
+        grade=_grade_one,
+        grade_all=grade_answers,
+        gold=lambda task: task.outputs[0],
+        is_multiline=True,
+        statement=lambda task: task.message,
+        normal_form=lambda task: task.message,
+        behaviour=lambda task: f"{name}\0{task.message}",
+        behaviour_class=lambda task: f"{name} {_octaves(task):+d}",
+        measure=_measure,
+        proposals=partial(proposals_of, family),
+    )
+
+
+def _solve_compact(task: Task) -> str:
+    return task.message + asked(task.kind)

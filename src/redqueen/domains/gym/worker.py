@@ -1,0 +1,204 @@
+"""Reasoning Gym's generators and graders: this runs in the sandbox, or in a process of its own, never in a run's.
+
+Parameters and answers are text that a model wrote. A generator may loop or fill the memory, and a grader may evaluate
+an answer, so both are jobs of the sandbox. No file can be opened there: ``warm_up`` reads those of all families.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import dataclasses
+import io
+import json
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+import reasoning_gym
+from reasoning_gym.coaching.attributes import AttributeDefinition
+from reasoning_gym.data import get_data_file_path, read_data_file
+from reasoning_gym.factory import CURRICULA, DATASETS
+
+GOLD_FIELDS = "possible_answer", "example_answer", "example_correct_answer"
+"""Where an entry's metadata has a right answer when its ``answer`` is None: several answers are right."""
+NOT_CHOSEN = {"seed", "size", "data_file"}
+FIRST_HELD_OUT_SEED = 1_000_000_000
+"""Seeds from here on belong to the held-out items; a teacher cannot choose them."""
+
+
+def families() -> list[str]:
+    """Return the names of all families; ``composite`` is not one, it mixes others."""
+    return sorted(set(DATASETS) - {"composite"})
+
+
+def generate(family: str, parameters: str) -> tuple[str, str, str]:
+    """Return ``("ok", question, answer)``, or a verdict, its reason and "".
+
+    ``parameters``: a JSON object of fields of the family's config, and ``seed``. The answer is one that the family's
+    grader takes for right; a task whose grader also takes the question or nothing for right is refused.
+    """
+    try:
+        dataset, entry = _entry(family, parameters)
+    except MemoryError:
+        raise
+    except Exception as error:  # each family has its own checks, most of them assertions
+        return "invalid-parameters", f"{type(error).__name__}: {error}"[:200], ""
+    gold = gold_of(entry)
+    if gold is None or _score(dataset, gold, entry) < 1:
+        return "no-answer", "the family's grader refuses its own answer" if gold else "no answer is given", ""
+    if any(_score(dataset, trivial, entry) >= 1 for trivial in ("", entry["question"])):
+        return "trivial", "the family's grader accepts an empty answer or the question", ""
+    return "ok", str(entry["question"]), gold
+
+
+def score(family: str, parameters: str, answers: str) -> list[float]:
+    """Return the grader's score (0..1) of each answer of a JSON list; an answer on which it raises scores 0."""
+    dataset, entry = _entry(family, parameters)
+    return [_score(dataset, answer, entry) for answer in json.loads(answers)]
+
+
+def gold_of(entry: dict[str, Any]) -> str | None:
+    """Return a right answer to an entry, None where it has none."""
+    known = [entry["answer"], *(entry.get("metadata", {}).get(name) for name in GOLD_FIELDS)]
+    found = next((answer for answer in known if answer is not None), None)
+    return found if found is None or isinstance(found, str) else json.dumps(found)
+
+
+def describe(names: list[str]) -> list[dict[str, Any]]:
+    """Return for each family its category, the fields that a teacher chooses with their defaults, some of the levels
+    of its curriculum by field, and the first entry of the defaults (``error`` instead, where there is none)."""
+    return [_described(name) for name in names]
+
+
+def held_out(names: list[str], count: int) -> list[dict[str, str]]:
+    """Return ``count`` entries of each family from its defaults, under seeds that no teacher can choose."""
+    found = []
+    for name in names:
+        for number in range(count):
+            chosen = json.dumps({"seed": FIRST_HELD_OUT_SEED + number})
+            verdict, question, answer = generate(name, chosen)
+            if verdict == "ok":
+                found.append({"family": name, "parameters": chosen, "question": question, "answer": answer})
+    return found
+
+
+def _described(name: str) -> dict[str, Any]:
+    config = DATASETS[name][1]
+    defaults = {field.name: _plain(field) for field in dataclasses.fields(config) if field.name not in NOT_CHOSEN}
+    fields = {field: value for field, value in defaults.items() if value is not None}
+    verdict, question, answer = generate(name, '{"seed": 1}')
+    return {
+        "name": name,
+        "category": DATASETS[name][0].__module__.split(".")[1],
+        "fields": fields,
+        "levels": {field: levels for field, levels in _levels(name).items() if field in fields},
+        "question": question,
+        "answer": answer,
+        "error": "" if verdict == "ok" else f"{verdict}: {question}",
+    }
+
+
+def _plain(field: dataclasses.Field[Any]) -> object:
+    """Return a default that can be chosen in JSON: a number, a truth value or texts to choose from; else None."""
+    factory = field.default_factory
+    default: object = field.default if isinstance(factory, dataclasses._MISSING_TYPE) else factory()
+    if isinstance(default, bool | int | float):
+        return default
+    if isinstance(default, list | tuple) and default and all(type(part) is str for part in default):
+        return list(default) if len(default) <= 12 else None
+    return None
+
+
+def _levels(name: str) -> dict[str, list[float]]:
+    """Return the numbers of a family's curriculum by the field that takes them."""
+    found: dict[str, list[float]] = {}
+    with contextlib.suppress(Exception):  # a curriculum is an aid, and some do not construct
+        attributes: dict[str, AttributeDefinition] = CURRICULA[name]().attributes if name in CURRICULA else {}
+        for attribute in attributes.values():
+            numbers = [level for level in attribute.levels if type(level) in (int, float)]
+            for field in ("field_name", "lower_field_name", "upper_field_name"):
+                if numbers and getattr(attribute, field, None):
+                    found[getattr(attribute, field)] = numbers
+    return found
+
+
+def _entry(family: str, parameters: str) -> tuple[Any, dict[str, Any]]:
+    """Return a family's data set of one entry, and that entry. Some families draw from the global streams too."""
+    made, config = DATASETS[family]
+    chosen = dict(json.loads(parameters))
+    random.seed(chosen["seed"])
+    numpy.random.seed(chosen["seed"] % 2**32)
+    kinds = {field.name: _default(field) for field in dataclasses.fields(config)}
+    for name, value in chosen.items():
+        if isinstance(kinds[name], tuple):
+            chosen[name] = tuple(value)
+    settings = config(**chosen, size=1)
+    if hasattr(settings, "validate"):
+        settings.validate()
+    dataset = made(config=settings)
+    return dataset, dataset[0]
+
+
+def _default(field: dataclasses.Field[Any]) -> object:
+    factory = field.default_factory
+    return field.default if isinstance(factory, dataclasses._MISSING_TYPE) else factory()
+
+
+def _score(dataset: Any, answer: str, entry: dict[str, Any]) -> float:
+    try:
+        return float(dataset.score_answer(answer, entry))
+    except MemoryError:
+        raise
+    except Exception:  # a grader that cannot read an answer has not accepted it
+        return 0.0
+
+
+def _from_memory(really_open: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``open`` with a memory: a file that was read once is not opened again."""
+    known: dict[tuple[str, bool], str | bytes] = {}
+
+    def remembering(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if isinstance(file, int) or mode not in ("r", "rb", "rt"):
+            return really_open(file, mode, *args, **kwargs)
+        key = (str(file), "b" in mode)
+        if key not in known:
+            with really_open(file, mode, *args, **kwargs) as stream:
+                known[key] = stream.read()
+        text = known[key]
+        return io.StringIO(text) if isinstance(text, str) else io.BytesIO(text)
+
+    return remembering
+
+
+def _cached(function: Callable[[str], Any]) -> Callable[[str], Any]:
+    known: dict[str, Any] = {}
+
+    def cached(name: str) -> Any:
+        if name not in known:
+            known[name] = function(name)
+        return known[name]
+
+    return cached
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def warm_up() -> None:
+    """Make one entry of each family and grade it: files and late imports are there before the sandbox closes."""
+    builtins.open = io.open = _from_memory(open)
+    known = {function.__name__: _cached(function) for function in (get_data_file_path, read_data_file)}
+    for module in list(sys.modules.values()):
+        if getattr(module, "__name__", "").startswith(reasoning_gym.__name__):
+            vars(module).update({name: function for name, function in known.items() if hasattr(module, name)})
+    for family in families():
+        with _quiet(), contextlib.suppress(Exception):
+            generate(family, '{"seed": 1}')

@@ -1,0 +1,149 @@
+"""The domains ``gym:NAME``: parameters of a teacher, the generator and grader of Reasoning Gym in the sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from redqueen.commands.validate import validate_kind
+from redqueen.config import ProposeConfig
+from redqueen.domains.gym import kinds as gym
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.registry import DOMAINS, check, grade, kind_named, open_domain
+from redqueen.errors import UserError
+from redqueen.records import Candidate, Grade, Rejection, Task
+from redqueen_sandbox import Sandbox
+
+KIND = "gym_spell_backward"
+DEFAULTS = '{"min_word_len": 3, "max_word_len": 10, "seed": 4}'
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    pytest.importorskip("reasoning_gym")
+    with Sandbox(workers=1) as sandbox:
+        yield sandbox
+
+
+def proposed(sandbox: Sandbox, *codes: str, kind: str = KIND) -> list[Task | Rejection]:
+    return check([Candidate(str(at), "T1", "S1", kind, "", code) for at, code in enumerate(codes)], sandbox)
+
+
+def test_a_gym_name_in_the_config_needs_no_trust_because_nothing_of_the_users_is_imported() -> None:
+    config = ProposeConfig(domains=("gym:countdown", "sums:DOMAIN"))
+    assert config.domains_to_import == ("sums:DOMAIN",)
+
+
+def test_without_the_package_a_gym_domain_is_one_sentence_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gym, "find_spec", lambda name: None)
+    gym.families.cache_clear()
+    with pytest.raises(UserError, match=r"pip install 'redqueen\[gym\]'"):
+        open_domain("gym:no_such_family")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("3, 4", "not JSON"),
+        ("[" * 1500, "not JSON"),
+        ("[3]", "not an object"),
+        ('{"data_file": "/etc/passwd"}', "no parameter 'data_file'"),
+        ('{"size": 99}', "no parameter 'size'"),
+        ('{"min_word_len": "3"}', "must be an integer"),
+        ('{"min_word_len": true}', "must be a number"),
+        ('{"min_word_len": 1e99}', "must be an integer"),
+        ('{"min_word_len": NaN}', "must be an integer"),
+        ('{"seed": -1}', "seed must be from 0"),
+        ('{"seed": 1000000000}', "seed must be from 0"),
+        ("9" * 5000, "too long"),
+    ],
+)
+def test_parameters_of_another_type_name_or_size_are_refused_with_the_reason(text: str, reason: str) -> None:
+    family = gym.Family("spell", "algorithmic", {"min_word_len": 3}, {}, "", "", "")
+    with pytest.raises(ValueError, match=reason):
+        gym.read_parameters(family, text)
+
+
+def test_a_list_parameter_takes_a_part_of_its_default_in_the_order_of_the_default() -> None:
+    family = gym.Family("f", "c", {"operators": ["+", "-", "*"], "scale": 0.5, "signed": True}, {}, "", "", "")
+    read = gym.read_parameters(family, '{"operators": ["*", "+"], "scale": 2, "signed": false}')
+    assert read == {"operators": ["+", "*"], "scale": 2, "signed": False, "seed": 0}
+    with pytest.raises(ValueError, match="operators must be a list of"):
+        gym.read_parameters(family, '{"operators": ["+", "os.system"]}')
+
+
+def test_parameters_become_a_task_whose_answer_the_generator_computed(sandbox: Sandbox) -> None:
+    task, again, refused = proposed(sandbox, '{"seed": 4}', '{"seed": 4}', '{"min_word_len": 30, "seed": 4}')
+    assert isinstance(task, Task) and isinstance(again, Task) and replace(again, id=task.id) == task
+    assert task.code == DEFAULTS
+    word = task.message.rpartition(" ")[2]
+    assert task.outputs == (word[::-1],)
+    assert isinstance(refused, Rejection) and refused.reason == "invalid-parameters" and "Error" in refused.detail
+    grades = grade([(task, word[::-1]), (task, word), (task, ""), (task, "x" * 10_000)], sandbox)
+    assert [one.correct for one in grades] == [True, False, False, False]
+
+
+def test_a_generator_that_takes_too_long_is_stopped_and_rejected(sandbox: Sandbox) -> None:
+    open_domain("gym:n_queens")
+    (refused,) = proposed(sandbox, '{"n": 12, "min_remove": 1, "max_remove": 7, "seed": 1}', kind="gym_n_queens")
+    assert isinstance(refused, Rejection) and refused.reason == "timeout"
+
+
+def test_a_grader_that_raises_or_hangs_on_one_answer_still_grades_the_others(sandbox: Sandbox) -> None:
+    open_domain("gym:prime_factorization")
+    (task,) = proposed(sandbox, '{"seed": 4}', kind="gym_prime_factorization")
+    assert isinstance(task, Task)
+    grades = grade([(task, answer) for answer in ("no number", task.outputs[0], "9" * 4000)], sandbox)
+    assert [one.correct for one in grades] == [False, True, False]
+
+
+def test_a_family_that_draws_from_sets_gives_the_same_task_each_time(sandbox: Sandbox) -> None:
+    open_domain("gym:polynomial_multiplication")
+    first, second = (proposed(sandbox, '{"seed": 3}', kind="gym_polynomial_multiplication")[0] for _ in range(2))
+    assert isinstance(first, Task) and first == second
+    assert grade([(first, first.outputs[0])], sandbox)[0].correct
+
+
+@pytest.mark.parametrize("format_name", ["chat", "fewshot", "compact"])
+def test_each_format_reads_back_the_parameters_that_its_prompt_shows(format_name: str, sandbox: Sandbox) -> None:
+    open_domain("gym:spell_backward")
+    form, seed = PromptFormat(FRAMES[format_name]), gym.seed_of(KIND)
+    prompt = form.propose(KIND, [replace(seed, code=DEFAULTS)], None)
+    text = {"chat": f"I choose\n```json\n{DEFAULTS}\n```", "fewshot": DEFAULTS[2:] + "\n###\n", "compact": "3, 10, 4"}
+    assert (DEFAULTS if format_name != "compact" else "3, 10, 4") in prompt
+    read = form.parse_proposal(KIND, text[format_name], None)
+    assert not read.error and json.loads(read.code) == json.loads(DEFAULTS)
+    assert form.parse_proposal(KIND, "no parameters", None).error or format_name == "fewshot"
+    assert seed.outputs[0] not in form.solve(replace(seed, message="Spell cat", outputs=("tac",))).rpartition("###")[2]
+
+
+def test_a_category_and_a_star_open_one_kind_for_each_family_that_has_valid_tasks(sandbox: Sandbox) -> None:
+    algebra = {kind.name for kind in open_domain("gym:algebra").kinds}
+    everything = {kind.name for kind in open_domain("gym:*").kinds}
+    assert "gym_simple_equations" in algebra and algebra < everything and len(everything) >= 100
+    assert "gym_composite" not in everything
+    with pytest.raises(UserError, match="has no valid task"):
+        open_domain("gym:rush_hour")
+    with pytest.raises(UserError, match="has no family 'spel'"):
+        open_domain("gym:spel")
+    assert kind_named(KIND) is kind_named(KIND)
+
+
+def test_held_out_items_have_seeds_that_no_teacher_can_choose(sandbox: Sandbox) -> None:
+    items = open_domain("gym:spell_backward").suite()
+    assert len(items) == gym.NUM_HELD_OUT and len({item.task.message for item in items}) > 6
+    assert all(json.loads(item.task.code)["seed"] >= gym.MAX_SEED for item in items)
+    assert all(one.correct for one in grade([(item.task, item.task.outputs[0]) for item in items], sandbox))
+
+
+def test_validate_finds_a_grader_that_accepts_anything(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = open_domain("gym:spell_backward")
+    assert validate_kind(domain, domain.kinds[0], 6, sandbox).failures == []
+    careless = replace(domain.kinds[0], grade=lambda task, answer, rules: Grade(True, "ok"), grade_all=None)
+    monkeypatch.setitem(DOMAINS, "careless", replace(domain, kinds=(careless,)))
+    found = validate_kind(DOMAINS["careless"], careless, 6, sandbox)
+    assert found.trivial == {"empty": 6, "constant": 6, "random": 6, "copy": 6, "format": 6}
+    assert "the agent 'empty' solves 6 of 6" in found.failures and "a hostile answer is graded right" in found.failures
