@@ -343,7 +343,7 @@ def evaluate(
     suite: Annotated[
         str,
         typer.Option(
-            help="mini, maths, logic, humaneval... (an unknown one lists all).",
+            help="mini, maths, logic, humaneval... (an unknown one lists all); paper: its ten benchmarks.",
         ),
     ] = "",
     data: Annotated[
@@ -365,7 +365,6 @@ def evaluate(
         refuse_useless({"--out": out, "--samples": samples, "--set": set_})
         print(grade_file(suite, data, limit, answers, target))
         return
-    from redqueen.commands.evaluate import evaluate as examine
-    from redqueen.commands.evaluate import show
+    from redqueen.commands.evaluate import evaluate_all
 
-    show(examine(target, suite, data, limit, samples, temperature, out, set_ or []))
+    evaluate_all(target, suite, data, limit, samples, temperature, out, set_ or [])

@@ -17,6 +17,7 @@ from redqueen.commands.evaluate import (
     _refuse_unwritable,
     _write,
     evaluate,
+    evaluate_all,
     examine,
     results,
     table,
@@ -282,3 +283,46 @@ def test_answers_are_not_written_where_a_link_in_a_runs_folder_leads(tmp_path: P
     (tmp_path / "run" / "evaluations").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match="evaluations is a link, and answers are written there"):
         _refuse_unwritable(tmp_path / "run" / "evaluations" / "mini-step-000100.jsonl")
+
+
+def test_coverage_compares_members_together_with_one_at_equally_many_attempts() -> None:
+    """Of four questions S1 solves the first two in half its attempts, S2 the last two: unlike members pay."""
+    questions: list[Question] = [MathsQuestion(str(n), "?", "1") for n in range(4)]
+    solved = {"S1": "01", "S2": "23"}
+    answers = [
+        Answer(name, "student", q.id, mode, i, "", "", 1, True, Grade(q.id in solved[name] and i % 2 == 0, "ok"))
+        for name in solved
+        for q in questions
+        for mode, count in (("greedy", 1), ("sampled", 4))
+        for i in range(count)
+    ]
+    found = results(answers, questions, 4)
+    coverage = found["population"]["student"]["coverage"]
+    assert set(coverage) == {"2", "4"}
+    # Two attempts: one each finds a right one with 1/2 everywhere; both by one with 5/6, but on half the questions.
+    assert coverage["2"]["together"] == pytest.approx(1 / 2) and coverage["2"]["one"] == pytest.approx(5 / 12)
+    assert coverage["4"]["together"] == pytest.approx(5 / 6) and coverage["4"]["one"] == pytest.approx(1 / 2)
+    assert coverage["4"]["gain"] == pytest.approx(1 / 3) and coverage["4"]["num_items"] == 4
+    assert "solved in 4 attempts" in table({"suite": "s", "answers": None, **found})
+
+
+def test_pass_at_k_goes_up_to_sixty_four() -> None:
+    questions: list[Question] = [MathsQuestion("q", "?", "1")]
+    answers = [
+        Answer("base", "base", "q", mode, i, "", "", 1, True, Grade(i == 1, "ok"))
+        for mode, count in (("greedy", 1), ("sampled", 64))
+        for i in range(count)
+    ]
+    passes = results(answers, questions, 64)["members"][0]["pass_at_k"]
+    assert {k: one["mean"] for k, one in passes.items()} == {str(1 << n): (1 << n) / 64 for n in range(7)}
+
+
+def test_the_paper_suite_is_ten_suites_from_a_folder_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("redqueen.commands.evaluate.load_questions", lambda name, file, limit: asked.append(file))
+    monkeypatch.setattr("redqueen.commands.evaluate.evaluate", lambda *given: given)
+    monkeypatch.setattr("redqueen.commands.evaluate.show", asked.append)
+    evaluate_all("runs/x", "paper", tmp_path, 5, 0, 0.8, None, [])
+    assert len(asked) == 20 and asked[:2] == [tmp_path / "humaneval+.jsonl", tmp_path / "mbpp+.jsonl"]
+    assert asked[10] == ("runs/x", "humaneval+", tmp_path / "humaneval+.jsonl", 5, 0, 0.8, None, [])
+    assert len({given[1] for given in asked[10:]}) == 10

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.commands.experiment import run_experiment
 from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, load_experiment
@@ -166,3 +167,26 @@ def test_the_plain_configs_of_experiments_load_and_have_nothing_of_ours_switched
         "rating",
         "tasks",
     )
+
+
+def test_the_papers_setting_is_priced_in_gpu_hours(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = load_experiment(EXPERIMENTS / "paper-7b.toml")
+    assert plan.arms == ("4T+4S", "single", "1T+1S", "8T+8S", "no evolution", "copy parent", "uniform pairing")
+    by_arm = {run.arm: plan.gpu_hours(run) for run in plan.runs}
+    # 200 steps of 4 x 48 proposals and eight attempts at each, 700 tokens a text, 5,100 of them a second.
+    assert by_arm["4T+4S"] == pytest.approx(200 * 192 * 9 * 700 / 5100 / 3600)
+    assert by_arm["8T+8S"] == 2 * by_arm["4T+4S"] == 8 * by_arm["single"]
+    run_experiment(EXPERIMENTS / "paper-7b.toml", None, None, 1, dry_run=True, tables_only=False)
+    assert f"in all about {sum(map(plan.gpu_hours, plan.runs)):.0f} GPU hours" in capsys.readouterr().out
+
+
+def test_the_papers_presets_switch_nothing_of_ours_on() -> None:
+    for name in ("paper", "paper-7b"):
+        config = load_config(EXPERIMENTS.parent / "configs" / f"{name}.toml")
+        assert config.run.product == "none" and config.learn.updates_per_step == 3
+        assert config.distill.every_steps == 0 and config.match.hall_of_fame_frac == 0
+        for field in ("novelty_bonus", "crowding_penalty", "size_guard_frac", "kl_weight", "unsolved_reward"):
+            assert getattr(config.learn, field) == 0
+        assert (config.learn.teacher_baseline, config.learn.decay) == ("group", "constant")
+        assert (config.propose.references_over, config.propose.complete_at_last_input) == ("tasks", False)
+        assert (config.evolve.fitness, config.evolve.child_rating, config.match.rule) == ("rating", "inherit", "pfsp")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import statistics
 import sys
@@ -24,7 +25,7 @@ from redqueen.commands.examinees import Examination, open_examination
 from redqueen.domains.prompt_format import completion_text
 from redqueen.engine import Engine
 from redqueen.errors import UserError
-from redqueen.evaluate.benchmarks import load_questions
+from redqueen.evaluate.benchmarks import PAPER, PAPER_SUITES, load_questions
 from redqueen.evaluate.external import EVALUATION_SEED
 from redqueen.evaluate.fitness_suite import request_seed
 from redqueen.evaluate.given_answers import summary_of
@@ -100,6 +101,22 @@ def evaluate(
     return {"suite": suite, "target": target, "answers": kept, **results(answers, questions, num_samples)}
 
 
+def evaluate_all(target: str, suite: str, data: Path | None, limit: int | None, *options: Any) -> None:
+    """Evaluate on ``suite`` and print the results; ``paper`` is ten suites, whose items are all loaded at first.
+
+    There ``data`` is a folder with a file SUITE.jsonl for each, and the answers of a run are kept in the run. The
+    ``options`` are the other arguments of ``evaluate``.
+    """
+    if suite != PAPER:
+        show(evaluate(target, suite, data, limit, *options))
+        return
+    files = {name: None if data is None else data / f"{name}.jsonl" for name in PAPER_SUITES}
+    for name, file in files.items():
+        load_questions(name, file, limit)
+    for name, file in files.items():
+        show(evaluate(target, name, file, limit, *options))
+
+
 def examine(
     examination: Examination,
     questions: Sequence[Question],
@@ -165,24 +182,63 @@ def results(answers: Sequence[Answer], questions: Sequence[Question], num_sample
         summary = summary_of([one.grade for one in greedy], [clusters[one.question] for one in greedy])
         member: dict[str, Any] = {"name": name, "role": role, "greedy": summary}
         if num_samples:
-            sampled = [answer for answer in own if answer.mode == "sampled"]
-            member["pass_at_k"] = _pass_at_ks(sampled, questions, num_samples)
+            member["pass_at_k"] = _pass_at_ks(own, questions, num_samples)
         members.append(member)
     roles = list(dict.fromkeys(role for _, role in examinees if role not in ("base", "adapter")))
     population = {role: _population([m for m in members if m["role"] == role], answers, questions) for role in roles}
+    for role, facts in population.items():
+        if num_samples and facts["num_members"] > 1:
+            facts["coverage"] = _coverage([a for a in answers if a.role == role], questions, num_samples)
     return {"num_items": len(questions), "members": members, "population": population}
+
+
+def _ks(num_samples: int) -> list[int]:
+    return sorted({1 << power for power in range(num_samples.bit_length())} | {num_samples})
+
+
+def _marks(answers: Sequence[Answer], questions: Sequence[Question]) -> dict[str, list[bool]]:
+    """Return the verdicts on the sampled answers by question, without lost ones."""
+    marks: dict[str, list[bool]] = {question.id: [] for question in questions}
+    for answer in answers:
+        if answer.mode == "sampled" and not answer.grade.lost:
+            marks[answer.question].append(answer.grade.correct)
+    return marks
+
+
+def _coverage(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:
+    """Return, by k, the share of questions solved in k attempts: dealt evenly to all members, and by one member alone.
+
+    With n attempts of which c are right, k of them hold a right one with p(k) = 1 - C(n - c, k) / C(n, k); together
+    m members have 1 - prod (1 - p_j(k / m)). ``one`` is the mean over the members, ``gain`` the paired difference.
+    """
+    names = list(dict.fromkeys(answer.examinee for answer in answers))
+    by_member = [_marks([a for a in answers if a.examinee == name], questions) for name in names]
+    clusters, found = clusters_of(questions), dict[str, Any]()
+    for k in (k for k in _ks(num_samples) if k % len(names) == 0):
+        known = [q.id for q in questions if all(len(marks[q.id]) >= k for marks in by_member)]
+        if not known:
+            continue
+        solved = [[(len(m[name]), sum(m[name])) for m in by_member] for name in known]
+        together = [1 - math.prod(1 - pass_at_k(n, c, k // len(names)) for n, c in own) for own in solved]
+        one = [statistics.fmean(pass_at_k(n, c, k) for n, c in own) for own in solved]
+        gains = [a - b for a, b in zip(together, one, strict=True)]
+        interval = bootstrap_mean(gains, np.random.default_rng(EVALUATION_SEED), [clusters[name] for name in known])
+        found[str(k)] = {
+            "together": statistics.fmean(together),
+            "one": statistics.fmean(one),
+            "gain": statistics.fmean(gains),
+            "interval": list(interval),
+            "num_items": len(known),
+        }
+    return found
 
 
 def _pass_at_ks(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:
     """Return pass@k for k = 1, 2, 4... and the number of samples, each with a bootstrap interval over items."""
-    counts: dict[str, list[bool]] = {question.id: [] for question in questions}
-    for answer in answers:
-        if not answer.grade.lost:
-            counts[answer.question].append(answer.grade.correct)
+    counts = _marks(answers, questions)
     clusters = clusters_of(questions)
-    ks = sorted({1 << power for power in range(num_samples.bit_length()) if 1 << power <= num_samples} | {num_samples})
     found: dict[str, Any] = {}
-    for k in ks:
+    for k in _ks(num_samples):
         known = {name: marks for name, marks in counts.items() if len(marks) >= k}
         values = [pass_at_k(len(marks), sum(marks), k) for marks in known.values()]
         interval = bootstrap_mean(values, np.random.default_rng(EVALUATION_SEED), [clusters[name] for name in known])
@@ -235,6 +291,11 @@ def table(found: dict[str, Any]) -> str:
             f"worst {facts['worst']['name']} {_percent(facts['worst']['score'])}, "
             f"best {facts['best']['name']} {_percent(facts['best']['score'])} ({BEST_NOTE})"
         )
+        for k, one in facts.get("coverage", {}).items():
+            lines.append(
+                f"  {role}s together: {_percent(one['together'])} solved in {k} attempts, one alone "
+                f"{_percent(one['one'])}, gain {_range(one['interval'])}"
+            )
     return "\n".join([*lines, f"  answers: {found['answers'] or 'not kept; --out FILE keeps them'}"])
 
 

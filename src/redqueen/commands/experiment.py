@@ -66,7 +66,10 @@ def plan_text(plan: Experiment, folder: Path) -> str:
             held = {"tokens": "as many tokens as", "wall_clock": "as long as"}.get(run.match, "")
             much = f"{held} {reference.folder}, at most {config.run.num_steps} steps"
         state = "finished" if run.folder in done else "to do"
-        lines.append(f"  {run.folder:<{width}}  {config.population.arm:<7}  {much}  ({state})")
+        hours = f", about {plan.gpu_hours(run):,.1f} GPU hours" if plan.gpu_hours_per_text else ""
+        lines.append(f"  {run.folder:<{width}}  {config.population.arm:<7}  {much}{hours}  ({state})")
+    if plan.gpu_hours_per_text:
+        lines.append(f"in all about {sum(map(plan.gpu_hours, plan.runs)):,.0f} GPU hours")
     return "\n".join(lines)
 
 

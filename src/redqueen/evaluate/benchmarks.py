@@ -47,7 +47,7 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
     plugins = entry_points()
     if suite not in (*SUITES, *plugins):
         named = f"--suite {suite} is unknown" if suite else "--suite is missing"
-        raise UserError(f"{named}: choose one of {', '.join((*SUITES, *plugins))}")
+        raise UserError(f"{named}: choose one of {', '.join((*SUITES, *plugins))}, or {PAPER} for the paper's ten")
     if limit is not None and limit < 1:
         raise UserError(f"--limit {limit}: give a number of items of at least 1")
     if suite == MINI:
@@ -194,6 +194,15 @@ BENCHMARKS: dict[str, Benchmark] = {
     "olympiadbench": Benchmark(_maths, "Hothan/OlympiadBench", "train", config="OE_TO_maths_en_COMP"),
 }
 """The suites of others. Splits and names are those of the hub's pages; loading them there is not tested."""
+
+PAPER = "paper"
+"""Stands for the paper's ten benchmarks, one after the other."""
+
+PAPER_SUITES = (
+    "humaneval+", "mbpp+", "livecodebench",
+    "aime24", "aime25", "amc23", "math500", "minerva", "olympiadbench", "gsm8k",
+)  # fmt: skip
+"""Source: those of AZR with GSM8K (ours: the readers name ten and list some)."""
 
 FROZEN = tuple(name for name in OWN if DOMAINS[name].suite is not CODE.suite)
 """The frozen suites of the other domains, by their domain; that of ``code`` is ``mini``."""

@@ -23,6 +23,9 @@
 ``wall_clock``: the reference plays ``steps`` steps, and a matched run of the same seed plays until it has sampled as
 many tokens, or has spent as many seconds on steps, but at most ``max_steps``. Where its learning rate falls, it has to
 say up to which step (``learn.decay_to_step``).
+
+With ``tokens_per_text`` and ``tokens_per_gpu_second`` (sampled and learned from) ``--dry-run`` tells a price in GPU
+hours.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from redqueen.config import Config, LearnConfig, load_config
 from redqueen.errors import UserError, command
 from redqueen.files import read_toml
+from redqueen.run.dry_run import texts_of_a_step
 
 Match = Literal["per_adapter", "tokens", "wall_clock"]
 Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^\w[\w .+-]*$")]
@@ -68,6 +72,8 @@ class _Header(_Table):
     base: str = ""
     reference: str = ""
     max_steps: int = Field(default=0, ge=0)
+    tokens_per_text: float = Field(default=0.0, ge=0)
+    tokens_per_gpu_second: float = Field(default=0.0, ge=0)
     set: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -108,6 +114,11 @@ class Experiment:
     reference: str
     arms: tuple[str, ...]
     runs: tuple[Planned, ...]
+    gpu_hours_per_text: float = 0.0
+
+    def gpu_hours(self, run: Planned) -> float:
+        """Return the price of a run of ``steps`` steps in GPU hours, if every proposal is valid; 0: not known."""
+        return self.gpu_hours_per_text * self.steps * sum(texts_of_a_step(run.config))
 
     def reference_of(self, run: Planned) -> Planned | None:
         """Return the run that gives this one its limit, or None when it needs none."""
@@ -150,7 +161,8 @@ def load_experiment(path: Path) -> Experiment:
             )
     order = {seed: at for at, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
     runs.sort(key=lambda run: (order[run.seed], run.arm != reference))
-    return Experiment(header.name, header.steps, reference, tuple(names), tuple(runs))
+    hours = header.tokens_per_text / (header.tokens_per_gpu_second or float("inf")) / 3600
+    return Experiment(header.name, header.steps, reference, tuple(names), tuple(runs), hours)
 
 
 def _runs(path: Path, header: _Header, arm: _Arm, reference: str) -> list[Planned]:

@@ -38,13 +38,18 @@ def _resolved(config: Config) -> list[str]:
     return lines
 
 
+def texts_of_a_step(config: Config) -> tuple[int, int]:
+    """Return the number of proposals of a step, and of attempts if all are valid."""
+    proposals = sum(num_proposals(config.propose).values()) * config.population.num_teachers
+    meetings = config.population.num_students if config.match.rule == "all_pairs" else 1
+    return proposals, proposals * meetings * config.solve.num_attempts
+
+
 def _work(config: Config) -> list[str]:
     """Say how much a step asks for, at most."""
     propose, solve, population = config.propose, config.solve, config.population
-    each = sum(num_proposals(propose).values())
-    proposals = each * population.num_teachers
-    meetings = population.num_students if config.match.rule == "all_pairs" else 1
-    attempts = proposals * meetings * solve.num_attempts
+    proposals, attempts = texts_of_a_step(config)
+    each = proposals // population.num_teachers
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
     births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
     return [
