@@ -24,8 +24,8 @@ from redqueen.commands.tasks import list_text, task_text
 from redqueen.display import HIDDEN_CATEGORIES
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
-from redqueen.journal.connection import Patience
-from redqueen.journal.records import RunRecord
+from redqueen.journal.schema import RunRecord
+from redqueen.journal.untrusted import TimeLimit
 from redqueen.report.pages import write_report
 from redqueen.report.site import create_app
 from redqueen.report.table_file import write_table
@@ -81,7 +81,7 @@ def test_a_prepared_run_is_told_and_hides_no_other_and_nothing_in_its_folder_cha
     kind: str, honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("redqueen.report.runs.PAGE_QUERY_S", 1.0)
-    monkeypatch.setattr(Patience.__init__, "__defaults__", (1.0, float("inf"), 0.0))
+    monkeypatch.setattr(TimeLimit.__init__, "__defaults__", (1.0, float("inf"), 0.0))
     runs, aside = tmp_path / "runs", tmp_path / "aside"
     aside.mkdir()
     shutil.copytree(honest, runs / "honest")
@@ -210,9 +210,9 @@ def test_a_question_ends_when_its_time_is_up_even_within_one_step_of_sqlite(hone
     shutil.copytree(honest, folder)
     PREPARED["a tree without end"](folder)
     began_s = time.monotonic()
-    with Journal.open(folder / JOURNAL, read_only=True, patience=Patience(1.0)) as journal:
+    with Journal.open(folder / JOURNAL, read_only=True, limit=TimeLimit(1.0)) as journal:
         for asked in ("SELECT count(*) AS num FROM session", "SELECT max(started_at_s) AS last FROM session"):
-            with pytest.raises(UserError, match=r"takes too long to answer|it is damaged"):
+            with pytest.raises(UserError, match=r"a query took too long|it is damaged"):
                 journal.query(asked)
     assert time.monotonic() - began_s < 6
 

@@ -193,7 +193,7 @@ class Run:
 
         ``inputs`` and ``outputs`` are lists of literals; ``solve_frac`` (0..1) is None without judged attempts.
         """
-        from redqueen.journal.values import json_of
+        from redqueen.journal.untrusted import json_of
 
         asked = "SELECT * FROM task WHERE (? = '' OR kind = ?) AND (? IS NULL OR step = ?) ORDER BY seq"
         rows = self._read(lambda journal: journal.query(asked, (kind, kind, step, step)))

@@ -22,10 +22,9 @@ from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, ea
 from redqueen.learn.schedule import tunings
 from redqueen.match import pair, with_hall_of_fame
 from redqueen.propose import curriculum, proposing
-from redqueen.propose.curriculum import Crowding
 from redqueen.propose.filters import check_allowed, reject_duplicates, reject_held_out, reject_too_long
 from redqueen.propose.proposing import Proposal
-from redqueen.records import Birth, Individual, Match, Rejection, Task, UpdateStats
+from redqueen.records import Birth, Crowding, Individual, Match, Rejection, Task, UpdateStats
 from redqueen.solve import (
     Game,
     GradedAttempts,

@@ -112,6 +112,21 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Crowding:
+    """How crowded the class of one task is, compared with earlier tasks; each measure lies in [0, 1].
+
+    ``novelty``: 1 shared among the step's tasks of a class never seen before, 0 for a known class. ``crowd_frac``: the
+    class's share of all recent tasks, this step's included. ``size_hardness``: how much less than others of its kind
+    recent tasks of this size were solved, and at most what this task was missed: hardness that size alone explains.
+    """
+
+    behaviour_class: str
+    novelty: float
+    crowd_frac: float
+    size_hardness: float
+
+
+@dataclass(frozen=True)
 class Attempt:
     """One answer of one student to one task. ``answer`` is None when no answer could be read from ``text``.
 

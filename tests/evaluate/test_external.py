@@ -15,7 +15,7 @@ from redqueen.domains.code.suite import load_suite
 from redqueen.engine import Engine, open_engine
 from redqueen.evaluate.external import SUITE, Examiner, member_records, scored_students, student_records
 from redqueen.evaluate.fitness_suite import Score
-from redqueen.journal.records import ALL, BASE, CHANGE, STUDENTS
+from redqueen.journal.schema import ALL, BASE, CHANGE, STUDENTS
 from redqueen.records import Individual, Rating
 
 TEACHERS_AND_STUDENTS = config_of(

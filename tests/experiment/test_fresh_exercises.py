@@ -17,8 +17,7 @@ from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import TaskQuestion
 from redqueen.journal import Journal, MatchRecord, TaskRecord
-from redqueen.propose.curriculum import Crowding
-from redqueen.records import Match
+from redqueen.records import Crowding, Match
 from redqueen.run.store import JOURNAL
 
 KINDS = ("maths_formal", "maths_word")

@@ -9,8 +9,7 @@ import pytest
 from task_run import DOUBLE, TASKS, write_task_run
 
 from redqueen.journal import AttemptRecord, Journal, MatchRecord, TaskRecord
-from redqueen.propose.curriculum import Crowding
-from redqueen.records import Attempt, Grade, Match, Outcome
+from redqueen.records import Attempt, Crowding, Grade, Match, Outcome
 from redqueen.run.store import JOURNAL
 
 sys.path.append(str(Path(__file__).parents[2] / "experiments"))

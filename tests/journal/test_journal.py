@@ -207,8 +207,8 @@ def test_an_evaluation_that_is_made_up_for_twice_stands_there_once_with_its_metr
 def test_a_missing_row_is_named_with_the_journal_that_has_it(tmp_path: Path) -> None:
     new_journal(tmp_path / "long", 3).close()
     new_journal(tmp_path / "short", 2).close()
-    assert diff(tmp_path / "long", tmp_path / "short") == "table step, row step=3 stands in the first journal only"
-    assert diff(tmp_path / "short", tmp_path / "long") == "table step, row step=3 stands in the second journal only"
+    assert diff(tmp_path / "long", tmp_path / "short") == "table step, row step=3 is in the first journal only"
+    assert diff(tmp_path / "short", tmp_path / "long") == "table step, row step=3 is in the second journal only"
 
 
 def test_the_smallest_difference_of_a_float_counts(tmp_path: Path) -> None:
@@ -297,9 +297,9 @@ def test_what_is_no_journal_is_refused_by_name(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "other").execute("CREATE TABLE t (x)").connection.close()
     with pytest.raises(UserError, match=r"There is no journal at .*nowhere"):
         Journal.open(tmp_path / "nowhere")
-    with pytest.raises(UserError, match="text: it is no journal"):
+    with pytest.raises(UserError, match="text: it is not a journal"):
         Journal.open(tmp_path / "text")
-    with pytest.raises(UserError, match="no journal of redqueen"):
+    with pytest.raises(UserError, match="not a journal of redqueen"):
         Journal.open(tmp_path / "other", read_only=True)
 
 

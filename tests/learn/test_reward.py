@@ -4,8 +4,7 @@ import pytest
 
 from redqueen.config import LearnConfig
 from redqueen.learn.rewards import diversity_reward, student_reward, teacher_reward
-from redqueen.propose.curriculum import Crowding
-from redqueen.records import Grade
+from redqueen.records import Crowding, Grade
 from redqueen_sandbox import well_formed
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from redqueen.domains.code.measures import measure
-from redqueen.journal.records import MEASURES
+from redqueen.journal.schema import MEASURES
 from redqueen.propose.curriculum import curriculum_metrics
 
 FLAT = "def f(x):\n    return x"

@@ -18,7 +18,7 @@ from redqueen.journal import (
     RunRecord,
     TaskRecord,
 )
-from redqueen.journal.records import MEASURES
+from redqueen.journal.schema import MEASURES
 from redqueen.records import Attempt, Birth, Candidate, Grade, Individual, Match, Outcome, Rating, Task
 from redqueen.run.store import JOURNAL
 

@@ -7,7 +7,7 @@ from synthetic_run import build_run
 
 from redqueen.adapters.base_shape import BaseIdentity
 from redqueen.journal import EvaluationRecord, Journal, read
-from redqueen.journal.records import CHOSEN, DISTILLED
+from redqueen.journal.schema import CHOSEN, DISTILLED
 from redqueen.report.model_card import model_card
 from redqueen.run.store import JOURNAL
 

@@ -24,7 +24,7 @@ from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import EvaluationRecord, Journal
-from redqueen.journal.records import CHOSEN, PRODUCT
+from redqueen.journal.schema import CHOSEN, PRODUCT
 from redqueen.report.pages import ASSETS, report_html
 from redqueen.report.runs import find_runs, is_running, status_of
 from redqueen.report.serve import serve
@@ -86,7 +86,7 @@ def test_every_page_answers(client: TestClient, page: str) -> None:
 def test_the_list_shows_each_run_and_why_one_cannot_be_read(client: TestClient, tmp_path: Path) -> None:
     page = client.get("/").text
     assert page.count('<th scope="row"') == 4 and "2T+2S, seed 0" in page
-    assert "is no journal; give the run directory of a redqueen run" in page
+    assert "is not a journal; give the run directory of a redqueen run" in page
     assert page.count('type="checkbox"') == 3  # what cannot be read cannot be compared
     assert client.get("/run/damaged").status_code == 409
     assert "There is no run here yet" in TestClient(create_app(tmp_path), base_url="http://localhost").get("/").text

@@ -8,7 +8,7 @@ from synthetic_run import build_run, founders, measured
 
 from redqueen.display import duration
 from redqueen.journal import EvaluationRecord, Journal, RunRecord, TaskRecord, read
-from redqueen.journal.records import CHOSEN
+from redqueen.journal.schema import CHOSEN
 from redqueen.records import Task
 from redqueen.report.compare import arm_rows
 from redqueen.report.fitness import MARKS, comparisons

@@ -18,7 +18,7 @@ from redqueen.config import load_config
 from redqueen.domains.prompt_format import choose_format
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
-from redqueen.journal.records import DISTILLED, SHARE
+from redqueen.journal.schema import DISTILLED, SHARE
 from redqueen.learn.distillation import examples_of
 from redqueen.learn.torch_learner import FACTORS, TorchLearner
 from redqueen.propose.buffer import task_key

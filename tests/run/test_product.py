@@ -16,7 +16,7 @@ from redqueen.commands.report import report
 from redqueen.errors import UserError
 from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.journal import Journal
-from redqueen.journal.records import CHOSEN, DISTILLED, SHARE
+from redqueen.journal.schema import CHOSEN, DISTILLED, SHARE
 from redqueen.records import Individual, Rating
 from redqueen.report.series import ends
 from redqueen.report.summary import product_name, summary

@@ -19,7 +19,7 @@ from redqueen.config import load_config
 from redqueen.domains.registry import num_proposals
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff
-from redqueen.journal.write import Row
+from redqueen.journal.untrusted import Row
 from redqueen.learn.advantages import advantages
 from redqueen.match import STANDARD, decide
 from redqueen.propose.buffer import ASKED_PER_PLACE, behaviour_key, program_key

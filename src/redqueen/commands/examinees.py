@@ -18,7 +18,7 @@ from redqueen.engine import Engine, open_engine
 from redqueen.errors import UserError
 from redqueen.files import read_plain
 from redqueen.fitting import fit_to_base
-from redqueen.journal.records import DISTILLED
+from redqueen.journal.schema import DISTILLED
 from redqueen.records import BASE_SLOT
 from redqueen.report.summary import has_distilled
 from redqueen.run.checkpoint import Checkpoint, refuse_other_base

@@ -20,7 +20,7 @@ from redqueen.errors import UserError, command
 from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.files import making_folder, write_whole
 from redqueen.journal import Journal, read
-from redqueen.journal.records import DISTILLED
+from redqueen.journal.schema import DISTILLED
 from redqueen.learn.torch_learner import FACTORS
 from redqueen.records import Individual
 from redqueen.report.model_card import model_card

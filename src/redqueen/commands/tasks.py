@@ -17,7 +17,7 @@ from redqueen.domains.registry import check, grade, kind_of, shown_as
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.read import as_task
-from redqueen.journal.write import Row
+from redqueen.journal.untrusted import Row
 from redqueen.records import Candidate, Rejection, Task
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.store import JOURNAL

@@ -23,7 +23,7 @@ from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.fitness_suite import MODES, Mode, Score, difference, pool, score, summed_up
 from redqueen.files import read_plain, write_whole
-from redqueen.journal.records import ALL, CHANGE, GAIN, STUDENTS, EvaluationRecord
+from redqueen.journal.schema import ALL, CHANGE, GAIN, STUDENTS, EvaluationRecord
 from redqueen.records import BASE_SLOT, Individual
 from redqueen.streams import Streams
 

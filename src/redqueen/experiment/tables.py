@@ -15,7 +15,7 @@ from redqueen.experiment.plan import Experiment, Planned
 from redqueen.experiment.runner import Finished, finished_runs
 from redqueen.files import write_whole
 from redqueen.journal import Journal, read
-from redqueen.journal.records import ALL, BASE, CONTROL, PRODUCT, STUDENTS
+from redqueen.journal.schema import ALL, BASE, CONTROL, PRODUCT, STUDENTS
 from redqueen.report.series import ends
 from redqueen.run.store import JOURNAL
 from redqueen.statistics import Interval, difference, mean_interval

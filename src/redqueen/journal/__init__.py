@@ -1,14 +1,13 @@
 """The journal of a run: one SQLite file, one transaction a step, numbers and plain text that users can query.
 
-``schema`` documents the tables, ``records`` says what is written, ``write`` writes it, ``read`` hands plain rows to
-the report, ``compare`` compares two journals row by row, except times. A journal may be untrusted: ``opening``
-opens it without touching anything, ``known`` lets only our tables pass, ``connection`` limits what may be asked and how
-long it may take, ``values`` checks what comes out.
+``schema`` has the tables and the records that are written, ``write`` writes them, ``read`` returns plain rows,
+``compare`` compares two journals row by row, ``untrusted`` checks every file, schema and value that is read.
 """
 
 from redqueen.journal import read
 from redqueen.journal.compare import diff
-from redqueen.journal.records import (
+from redqueen.journal.read import Row
+from redqueen.journal.schema import (
     AttemptRecord,
     CandidateRecord,
     EvaluationRecord,
@@ -19,14 +18,6 @@ from redqueen.journal.records import (
 from redqueen.journal.write import Journal, StepWriter
 
 __all__ = [
-    "AttemptRecord",
-    "CandidateRecord",
-    "EvaluationRecord",
-    "Journal",
-    "MatchRecord",
-    "RunRecord",
-    "StepWriter",
-    "TaskRecord",
-    "diff",
-    "read",
-]
+    "AttemptRecord", "CandidateRecord", "EvaluationRecord", "Journal", "MatchRecord", "Row", "RunRecord", "StepWriter",
+    "TaskRecord", "diff", "read",
+]  # fmt: skip

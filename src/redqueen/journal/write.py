@@ -1,120 +1,87 @@
-"""The journal file: create or open it, one transaction a step, cut it back when a run is resumed, ask it questions."""
+"""Writes a journal: creates or opens the file, stores a step as one transaction, cuts it back when a run resumes."""
 
 from __future__ import annotations
 
+import json
+import math
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 from redqueen.errors import UserError
-from redqueen.journal.connection import Patience, naming_the_journal, restrain, restrain_reader
-from redqueen.journal.known import check_schema, statements
-from redqueen.journal.opening import look_at, open_to_read, open_to_write, refuse_leftovers, writing_here
-from redqueen.journal.records import EvaluationRecord, RunRecord
-from redqueen.journal.schema import APPLICATION_ID, SCHEMA_VERSION
-from redqueen.journal.steps import SqlValue, StepWriter, json_text
-from redqueen.journal.values import check_rows
-
-Row = dict[str, Any]
-"""A row by column name; every value is text, a number or None."""
-
-ROWS_AT_A_TIME = 1_000
-MAX_ROWS = 2_000_000
-MAX_CHARS = 256_000_000
-"""Most rows and characters that a reader takes from one question: a small file can hold one text a million times."""
-
-SLACK_BYTES = 1 << 20
-"""What a table that is read in portions may hold beyond eight times its file and log: live runs grow, and columns are
-computed."""
+from redqueen.journal.read import Reader
+from redqueen.journal.schema import (
+    APPLICATION_ID,
+    MEASURES,
+    SCHEMA_VERSION,
+    TABLES,
+    AttemptRecord,
+    CandidateRecord,
+    EvaluationRecord,
+    MatchRecord,
+    RunRecord,
+    TaskRecord,
+)  # fmt: skip
+from redqueen.journal.untrusted import SIDE_FILES, SqlValue, TimeLimit, open_checked, sqlite_errors, writing_here
+from redqueen.records import Birth, Individual
 
 
-class Journal:
+class Journal(Reader):
     """One open journal. ``create`` or ``open`` it; it closes with ``close`` or at the end of a ``with`` block.
 
-    SQLite runs with a write-ahead log and ``synchronous = FULL``: a step that was committed survives a power cut, and
-    readers are never in the way of the writer. One commit a step makes the price (one fsync) immaterial.
+    SQLite runs with a write-ahead log and ``synchronous = FULL``: a committed step survives a power cut, and readers
+    do not block the writer. There is one commit (one fsync) a step.
     """
-
-    def __init__(
-        self,
-        path: Path,
-        connection: sqlite3.Connection,
-        patience: Patience | None = None,
-        private_folder: TemporaryDirectory[str] | None = None,
-    ):
-        """Take an open connection: to read with ``patience``, to write without it."""
-        self.path = path
-        self.connection = connection
-        self._patience, self._private_folder = patience, private_folder
-        if patience is None:
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
-            writing_here[path.resolve()] += 1
 
     @classmethod
     def create(cls, path: Path, run: RunRecord) -> Journal:
-        """Make a new journal at ``path`` and write the run's row. Raises UserError when something is there already."""
+        """Make a new journal at ``path`` and write the run's row. Raises UserError when a file is there already."""
         path = Path(path)
-        refuse_leftovers(path)
-        with naming_the_journal(path):
+        for ending in ("", *SIDE_FILES):
+            if os.path.lexists(f"{path}{ending}"):
+                raise UserError(f"{path}{ending} exists already; choose another run directory, or resume this one.")
+        with sqlite_errors(path):
             connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in statements():
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+            connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {marks}")
             connection.execute(
                 "INSERT INTO run VALUES (1, ?, ?, ?, ?, ?)",
                 (run.name, run.arm, str(run.rng_seed), json_text(run.config), json_text(run.versions)),
             )
             connection.execute("COMMIT")
-        return cls(path, connection)
+        return cls(path, connection, None)._to_write()
 
     @classmethod
-    def open(cls, path: Path, read_only: bool = False, patience: Patience | None = None) -> Journal:
+    def open(cls, path: Path, read_only: bool = False, limit: TimeLimit | None = None) -> Journal:
         """Open an existing journal, to write or (``read_only``) to read while another process writes.
 
-        A reader changes nothing in the folder, whoever made it, and waits for an answer as long as its ``patience``.
-        Raises UserError when there is none, when the file is no journal, when its schema is of another version, or
-        when it holds anything but the tables that a run makes.
+        Reading changes nothing in the folder. ``limit`` bounds the time of a reader's queries. Raises UserError when
+        there is no journal, when it is not safe to open, and when its schema is of another version or was changed.
         """
-        path = Path(path)
-        if not path.is_file():
-            raise UserError(f"There is no journal at {path}; give the run directory of a run that was started.")
-        waiting = patience or Patience()
-        with naming_the_journal(path):
-            connection, folder = open_to_read(path) if read_only else (open_to_write(path), None)
-            try:
-                with waiting.limiting(connection, path):
-                    (restrain_reader if read_only else restrain)(connection)
-                    _check_version(connection, path)
-                    check_schema(connection, path)
-                return cls(path, connection, waiting if read_only else None, folder)
-            except BaseException:
-                connection.close()
-                if folder is not None:
-                    folder.cleanup()
-                raise
+        path, limit = Path(path), limit or TimeLimit()
+        connection, folder = open_checked(path, read_only, limit)
+        return cls(path, connection, limit, folder) if read_only else cls(path, connection, None)._to_write()
+
+    def _to_write(self) -> Journal:
+        self.connection.execute("PRAGMA synchronous = FULL")
+        self.connection.execute("PRAGMA foreign_keys = ON")
+        writing_here[self.path.resolve()] += 1
+        return self
 
     def close(self) -> None:
-        """Close the file; a writer empties its log first, so that whoever reads later finds all in one file."""
-        if self._patience is None:
-            self._leave_no_log()
+        """Close the file; a writer empties its log first, so that all data is in one file."""
+        if self._limit is None:
+            with suppress(sqlite3.Error):  # while another process reads, the log stays, and readers use it
+                self.connection.execute("PRAGMA busy_timeout = 500")
+                self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             writing_here[self.path.resolve()] -= 1
-            self._patience = Patience()
-        self.connection.close()
-        if self._private_folder is not None:
-            self._private_folder.cleanup()
-
-    def _leave_no_log(self) -> None:
-        with suppress(sqlite3.Error):  # another process is reading: then the log stays, and readers use it
-            self.connection.execute("PRAGMA busy_timeout = 500")
-            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._limit = TimeLimit()  # a second call does nothing
+        super().close()
 
     def __enter__(self) -> Journal:
         return self
@@ -128,9 +95,8 @@ class Journal:
 
         Raises ValueError when the step is in the journal already: resuming cuts the journal back first.
         """
-        with naming_the_journal(self.path), self._transaction():
-            known = self.connection.execute("SELECT 1 FROM step WHERE step = ?", (step,)).fetchone()
-            if known is not None:
+        with self._transaction():
+            if self.connection.execute("SELECT 1 FROM step WHERE step = ?", (step,)).fetchone() is not None:
                 raise ValueError(f"step {step} is in {self.path} already; truncate_after({step - 1}) first")
             self.connection.execute("INSERT INTO step VALUES (?)", (step,))
             yield StepWriter(self.connection, step)
@@ -138,121 +104,195 @@ class Journal:
     def truncate_after(self, step: int) -> int:
         """Delete every step after ``step`` with all that belongs to it, and return how many were deleted.
 
-        Done on resume: what the checkpoint has not seen is played again, and then stands in the same rows.
+        Done on resume: steps after the checkpoint run again, and are then stored in the same rows.
         """
-        with naming_the_journal(self.path), self._transaction():
+        with self._transaction():
             return self.connection.execute("DELETE FROM step WHERE step > ?", (step,)).rowcount
 
     def add_session(self, started_at_s: float, after_step: int | None) -> None:
-        """Note that a process starts to write now (Unix seconds): ``after_step`` is None for a run's first."""
-        with naming_the_journal(self.path), self._transaction():
-            self.connection.execute(
-                "INSERT INTO session (started_at_s, after_step) VALUES (?, ?)", (started_at_s, after_step)
-            )
+        """Record that a process starts to write now (Unix seconds); ``after_step`` is None for a run's first."""
+        sql = "INSERT INTO session (started_at_s, after_step) VALUES (?, ?)"
+        with self._transaction():
+            self.connection.execute(sql, (started_at_s, after_step))
 
     def add_timings(self, step: int, seconds: Mapping[str, float]) -> None:
-        """Add wall-clock seconds by phase to a step that is stored already (its checkpoint comes after its commit)."""
-        with naming_the_journal(self.path), self._transaction():
+        """Add wall-clock seconds by phase to a step that is stored already (its checkpoint follows its commit)."""
+        with self._transaction():
             StepWriter(self.connection, step).add_timings(seconds)
 
     def set_evaluations(
         self, step: int, records: Iterable[EvaluationRecord], metrics: Mapping[str, float] | None = None
     ) -> None:
-        """Give a stored step its evaluation, which a stop had cut short, and its metrics, instead of what it has.
+        """Replace the evaluations and the given metrics of a stored step whose evaluation had been interrupted.
 
-        The metrics take the place of all that begin as they do (``product/``), which a process that was killed after
-        this, and before its checkpoint, has left.
+        The metrics replace all with the same prefix (``product/``): a process that was killed between this and its
+        checkpoint may have left some.
         """
         metrics = metrics or {}
-        beginnings = sorted({f"{name.partition('/')[0]}/%" for name in metrics})
-        with naming_the_journal(self.path), self._transaction():
+        with self._transaction():
             self.connection.execute("DELETE FROM evaluation WHERE step = ?", (step,))
-            for beginning in beginnings:
-                self.connection.execute("DELETE FROM metric WHERE step = ? AND name LIKE ?", (step, beginning))
+            for prefix in sorted({f"{name.partition('/')[0]}/%" for name in metrics}):
+                self.connection.execute("DELETE FROM metric WHERE step = ? AND name LIKE ?", (step, prefix))
             StepWriter(self.connection, step).add_evaluations(records)
             StepWriter(self.connection, step).add_metrics(metrics)
 
     def lengthen(self, config: Mapping[str, object], metrics: Mapping[str, float], step: int) -> None:
-        """Give the run's record another config, and note what became of it as metrics of ``step``, in one piece."""
-        with naming_the_journal(self.path), self._transaction():
+        """Replace the config in the run's record, and store what changed as metrics of ``step``, in one transaction."""
+        with self._transaction():
             self.connection.execute("UPDATE run SET config = ?", (json_text(config),))
             names = [(step, name) for name in metrics]
             self.connection.executemany("DELETE FROM metric WHERE step = ? AND name = ?", names)
             StepWriter(self.connection, step).add_metrics(metrics)
 
-    def query(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
-        """Run a SELECT and return its rows as plain dicts, every value checked against its column.
-
-        Values go in as parameters, never into the text. Raises UserError for a value that no run writes, and when
-        there are more rows or text than a reader can hold.
-        """
-        names, rows = self._all(sql, values)
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
-    def tuples(self, sql: str, values: Sequence[SqlValue] = ()) -> list[tuple[Any, ...]]:
-        """Run a SELECT and return its rows as tuples, checked as those of ``query``."""
-        return self._all(sql, values)[1]
-
-    def portions(self, sql: str) -> Iterator[list[tuple[Any, ...]]]:
-        """Run a SELECT and yield its rows some thousands at a time, checked as those of ``query``."""
-        with self._asking():
-            cursor = self.connection.execute(sql)
-        names = [column[0] for column in cursor.description]
-        sizes = look_at(self.path)
-        left_bytes = 8 * ((sizes[""] or 0) + (sizes["-wal"] or 0)) + SLACK_BYTES
-        while True:
-            with self._asking():
-                rows = cursor.fetchmany(ROWS_AT_A_TIME)
-            if not rows:
-                return
-            left_bytes -= 4 * len(rows) + check_rows(self.path, names, rows)
-            if left_bytes < 0:  # a row of an honest file takes its place in it
-                raise UserError(f"The journal {self.path} holds more rows than its size allows: it was prepared.")
-            yield rows
-
-    def _all(self, sql: str, values: Sequence[SqlValue]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        found: list[tuple[Any, ...]] = []
-        num_chars = 0
-        with self._asking():
-            cursor = self.connection.execute(sql, values)
-            names = [column[0] for column in cursor.description]
-            while rows := cursor.fetchmany(ROWS_AT_A_TIME if len(names) < 5 else 100):
-                num_chars += check_rows(self.path, names, rows)
-                found += rows
-                if self._patience is not None and (len(found) > MAX_ROWS or num_chars > MAX_CHARS):
-                    raise UserError(
-                        f"The journal {self.path} holds more than can be shown at once: ask for one step or one "
-                        "kind, or for fewer rows."
-                    )
-        return names, found
-
-    @contextmanager
-    def _asking(self) -> Iterator[None]:
-        with naming_the_journal(self.path):
-            if self._patience is None:
-                yield
-            else:
-                with self._patience.limiting(self.connection, self.path):
-                    yield
-
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.connection.execute("COMMIT")
-        finally:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
+        with sqlite_errors(self.path):
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.connection.execute("COMMIT")
+            finally:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application_id != APPLICATION_ID:
-        raise UserError(f"{path} is an SQLite file but no journal of redqueen; give the run directory of a run.")
-    if version != SCHEMA_VERSION:
-        raise UserError(
-            f"{path} has journal schema {version}, and this redqueen reads schema {SCHEMA_VERSION}; "
-            "use the version of redqueen that wrote it (it stands in the table `run`)."
+COUNT_ATTEMPTS = """
+UPDATE task SET
+    num_attempts = (SELECT count(*) FROM attempt WHERE attempt.task = task.seq AND NOT lost),
+    num_correct = (SELECT count(*) FROM attempt WHERE attempt.task = task.seq AND NOT lost AND correct)
+WHERE step = ?
+"""
+
+
+@dataclass(frozen=True)
+class StepWriter:
+    """The open transaction of one step. The order of calls is free, but tasks go before their attempts.
+
+    Numbers that are not finite are stored as NULL: they are "not defined" in the journal.
+    """
+
+    connection: sqlite3.Connection
+    step: int
+
+    def add_metrics(self, metrics: Mapping[str, float | None]) -> None:
+        """Store the step's numbers by name."""
+        self._insert("metric", ((self.step, name, value) for name, value in metrics.items()))
+
+    def add_timings(self, seconds: Mapping[str, float]) -> None:
+        """Store wall-clock seconds by phase."""
+        self._insert("timing", ((self.step, phase, value) for phase, value in seconds.items()))
+
+    def add_individuals(self, individuals: Iterable[Individual]) -> None:
+        """Store members that are new in this step: the founders in step 0, later the newly born."""
+        self._insert("individual", ((i.id, self.step, i.role, i.slot, i.born_step, i.operator) for i in individuals))
+
+    def add_births(self, births: Iterable[Birth]) -> None:
+        """Store replacements with their parents; the children go in with ``add_individuals`` as well."""
+        for b in births:
+            head = (b.child, self.step, b.replaced, b.operator, json_text(b.constants), str(b.rng_seed))
+            space = "delta" if b.parents else "none"
+            self._insert("birth", [(*head, b.relative_change, space, json_text(b.layer_changes))])
+            self._insert("parent", ((b.child, at, parent) for at, parent in enumerate(b.parents)))
+
+    def add_hall_entries(self, entries: Iterable[tuple[str, str, int]]) -> None:
+        """Store members that entered the hall of fame: the entry's id, the member's id, the entry's slot."""
+        self._insert("hall", ((name, self.step, member, slot) for name, member, slot in entries))
+
+    def add_health(self, numbers: Mapping[str, float | None], warnings: Sequence[str]) -> None:
+        """Store the diagnostics of a generation: numbers by column (None: no data to measure it on) and warnings."""
+        columns = ", ".join(("step", *numbers, "warnings"))
+        self._insert(f"health ({columns})", [(self.step, *numbers.values(), json_text(list(warnings)))])
+
+    def add_matches(self, records: Iterable[MatchRecord]) -> None:
+        for r in records:
+            pair = (self.step, r.match.teacher, r.match.student, r.match.expected_win_frac)
+            self._insert("match", [(*pair, r.num_tasks, r.solve_frac, r.winner)])
+
+    def add_candidates(self, records: Iterable[CandidateRecord]) -> None:
+        columns = "id, step, teacher, student, kind, text, verdict, detail, reward, advantage, num_tokens"
+        self._insert(f"candidate ({columns})", (_candidate_row(self.step, r) for r in records))
+
+    def add_tasks(self, records: Iterable[TaskRecord]) -> None:
+        columns = (
+            "id, step, teacher, student, kind, code, inputs, outputs, message, num_shown, protection, ast_depth, "
+            "cyclomatic, num_lines, num_variables, halstead_volume, behaviour, behaviour_class, novelty, crowd_frac, "
+            "size_hardness"
         )
+        self._insert(f"task ({columns})", (_task_row(self.step, r) for r in records))
+
+    def add_attempts(self, records: Iterable[AttemptRecord]) -> None:
+        """Store graded attempts, in order, and count them at their tasks.
+
+        Raises ValueError for an attempt at a task that is not one of this step's.
+        """
+        rows = self.connection.execute("SELECT id, seq FROM task WHERE step = ?", (self.step,))
+        task_seq: dict[str, int] = dict(rows.fetchall())
+        columns = (
+            "task, student, text, answer_at, answer_chars, answer_apart, thought_at, thought_chars, thought_apart, "
+            "verdict, detail, correct, lost, reward, advantage, num_tokens"
+        )
+        self._insert(f"attempt ({columns})", (_attempt_row(task_seq, r) for r in records))
+        self.connection.execute(COUNT_ATTEMPTS, (self.step,))
+
+    def add_ratings(self, rated: Iterable[tuple[Individual, float]]) -> None:
+        """Store the ratings after the step: pairs of a member and its fitness (rating points)."""
+        self._insert("rating", ((self.step, i.id, i.rating.mu, i.rating.sigma, fitness) for i, fitness in rated))
+
+    def add_evaluations(self, records: Iterable[EvaluationRecord]) -> None:
+        self._insert("evaluation", ((self.step, *astuple(r)) for r in records))
+
+    def _insert(self, into: str, rows: Iterable[tuple[SqlValue, ...]]) -> None:
+        if stored := [tuple(map(_stored, row)) for row in rows]:
+            marks = ", ".join("?" * len(stored[0]))
+            self.connection.executemany(f"INSERT INTO {into} VALUES ({marks})", stored)
+
+
+def _stored(value: SqlValue) -> SqlValue:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return plain(value) if isinstance(value, str) else value
+
+
+def plain(text: str) -> str:
+    """Return the text with lone surrogates, which UTF-8 cannot hold, written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def place(part: str | None, text: str) -> tuple[int | None, int | None, str | None]:
+    """Return the place of ``part`` in ``text``: (first character counted from 1, characters, None).
+
+    Returns (None, None, part) when it is not a substring, or ``text`` has a NUL, where SQLite ends a substring.
+    """
+    at = -1 if not part or "\0" in text else text.find(part)
+    return (None, None, part) if part is None or at < 0 else (at + 1, len(part), None)
+
+
+def _candidate_row(step: int, record: CandidateRecord) -> tuple[SqlValue, ...]:
+    c = record.candidate
+    head = (c.id, step, c.teacher, c.student, c.kind, c.text)
+    return (*head, record.verdict, record.detail, record.reward, record.advantage, record.num_tokens)
+
+
+def _task_row(step: int, record: TaskRecord) -> tuple[SqlValue, ...]:
+    task, measures, crowding = record.task, record.measures or {}, record.crowding
+    head = (task.id, step, task.teacher, task.student, task.kind)
+    texts = (task.code, json_text(task.inputs), json_text(task.outputs), task.message)
+    numbers = (task.num_shown, task.protection, *(measures.get(name) for name in MEASURES))
+    classed = ("", None, None, None) if crowding is None else astuple(crowding)
+    return (*head, *texts, *numbers, record.behaviour, *classed)
+
+
+def _attempt_row(task_seq: Mapping[str, int], record: AttemptRecord) -> tuple[SqlValue, ...]:
+    attempt, grade = record.outcome.attempt, record.outcome.grade
+    if attempt.task_id not in task_seq:
+        raise ValueError(f"an attempt names the task {attempt.task_id!r}, which is not among this step's tasks")
+    text = plain(attempt.text)
+    answer = place(None if attempt.answer is None else plain(attempt.answer), text)
+    head = (task_seq[attempt.task_id], attempt.student, text, *answer, *place(plain(attempt.thought) or None, text))
+    graded = (grade.verdict, grade.detail, int(grade.correct), int(grade.lost))
+    return (*head, *graded, record.reward, record.advantage, attempt.num_tokens)
+
+
+def json_text(value: object) -> str:
+    """Return JSON text with sorted keys and ASCII only, so that equal values give equal text."""
+    return json.dumps(value, sort_keys=True, default=dict)

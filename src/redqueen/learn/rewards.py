@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from redqueen.config import LearnConfig
 from redqueen.learn.advantages import SMALLEST_STD, advantages
-from redqueen.propose.curriculum import Crowding
 from redqueen.propose.proposing import Proposal
-from redqueen.records import Grade, Rejection, Rollout, Task
+from redqueen.records import Crowding, Grade, Rejection, Rollout, Task
 from redqueen.solve import GradedAttempts
 from redqueen_sandbox import well_formed
 

@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import PlainSerializer
 
 from redqueen.domains.registry import kind_of
-from redqueen.journal.records import MEASURES
-from redqueen.records import Task
+from redqueen.journal.schema import MEASURES
+from redqueen.records import Crowding, Task
 
 FORGOTTEN_WEIGHT = 1e-3
 """A count that has decayed below this is dropped, so that the memory stays small."""
@@ -33,21 +33,6 @@ class TaskMemory:
     by_teacher: dict[str, dict[str, float]] = field(default_factory=dict)
     ever: Names = field(default_factory=frozenset)
     sizes: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Crowding:
-    """How crowded the class of one task is, compared with the tasks posed before; each measure lies in [0, 1].
-
-    ``novelty``: 1 shared among the step's tasks of a class never seen before, 0 for a known class. ``crowd_frac``: the
-    class's share of all recent tasks, this step's included. ``size_hardness``: how much less than others of its kind
-    recent tasks of this size were solved, and at most what this task was missed: hardness that size alone explains.
-    """
-
-    behaviour_class: str
-    novelty: float
-    crowd_frac: float
-    size_hardness: float
 
 
 def remember(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str, float]) -> TaskMemory:

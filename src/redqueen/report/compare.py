@@ -11,7 +11,7 @@ from statistics import fmean
 
 from redqueen.display import NOTHING, number
 from redqueen.journal.read import Series
-from redqueen.journal.records import RunRecord
+from redqueen.journal.schema import RunRecord
 from redqueen.propose.curriculum import STRUCTURE
 from redqueen.report.figure import NUM_COLORS, Chart, Figure, Section, line, lines_of, smoothing_note
 from redqueen.report.fitness import MODES, comparisons

@@ -8,7 +8,7 @@ from statistics import median
 
 from redqueen.domains.registry import in_order, kinds
 from redqueen.journal.read import Series
-from redqueen.journal.write import Row
+from redqueen.journal.untrusted import Row
 from redqueen.propose.curriculum import STRUCTURE
 from redqueen.report.figure import NUM_COLORS, Figure, Line, LineSpec, Section, line, metric_figure
 from redqueen.report.fitness_figures import fitness_figures

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from redqueen.journal.records import ALL, BASE, CHANGE, CONTROL, GAIN, PRODUCT, STUDENTS
-from redqueen.journal.write import Row
+from redqueen.journal.schema import ALL, BASE, CHANGE, CONTROL, GAIN, PRODUCT, STUDENTS
+from redqueen.journal.untrusted import Row
 from redqueen.report.view import RunView
 
 Verdict = Literal["better", "worse", "unclear"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redqueen.domains.registry import in_order
-from redqueen.journal.records import ALL, BASE
+from redqueen.journal.schema import ALL, BASE
 from redqueen.report.figure import Figure, Line, line
 from redqueen.report.fitness import (
     MODES,

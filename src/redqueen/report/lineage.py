@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from redqueen.display import NOTHING
-from redqueen.journal.values import json_of
-from redqueen.journal.write import Row
+from redqueen.journal.untrusted import Row, json_of
 from redqueen.report.figure import Figure, Section
 from redqueen.report.view import RunView
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redqueen.journal import Journal
-from redqueen.journal.write import Row
+from redqueen.journal.untrusted import Row
 
 MAX_MATCHES, MAX_TASKS, MAX_CHILDREN = 20, 10, 20
 MAX_ATTEMPTS_READ, MAX_ATTEMPTS = 60, 4

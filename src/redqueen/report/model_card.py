@@ -9,8 +9,8 @@ from pathlib import Path
 from redqueen import __version__
 from redqueen.adapters.base_shape import DEQUANTIZED, EMBEDDED_ID, OWN_BASE, BaseIdentity
 from redqueen.display import literal, markdown_table
-from redqueen.journal.records import ALL, BASE, CONTROL, DISTILLED, PRODUCT
-from redqueen.journal.write import Row
+from redqueen.journal.schema import ALL, BASE, CONTROL, DISTILLED, PRODUCT
+from redqueen.journal.untrusted import Row
 from redqueen.report.summary import product_name
 from redqueen.report.view import read_run
 

@@ -21,7 +21,7 @@ from redqueen.display import number, script_json, shown, visible
 from redqueen.domains.registry import shown_as
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, write_whole
-from redqueen.journal.values import naming_contradictions
+from redqueen.journal.untrusted import naming_contradictions
 from redqueen.report.compare import ARMS_HEAD, arm_rows, comparison_section, labels_of, setting_rows
 from redqueen.report.figure import Chart, Section
 from redqueen.report.figures import sections_of

@@ -17,8 +17,7 @@ from redqueen.config import RunConfig
 from redqueen.display import duration
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
-from redqueen.journal.connection import Patience
-from redqueen.journal.values import naming_contradictions
+from redqueen.journal.untrusted import TimeLimit, naming_contradictions
 from redqueen.locking import is_locked
 from redqueen.report.fitness import Score, Verdict, verdict_of
 from redqueen.report.view import RunView, read_run
@@ -142,9 +141,9 @@ def doing(now: Now | None) -> str:
     return ", ".join([f"step {now.step:,}: {DOING.get(now.phase, now.phase)}", *counted, since])
 
 
-def open_journal(run: RunDir, patience: Patience | None = None) -> Journal:
+def open_journal(run: RunDir, limit: TimeLimit | None = None) -> Journal:
     """Open a run's journal to read; nothing in its folder changes, and no page waits for it for long."""
-    return Journal.open(run.path / JOURNAL, read_only=True, patience=patience or Patience(PAGE_QUERY_S, PAGE_RUN_S))
+    return Journal.open(run.path / JOURNAL, read_only=True, limit=limit or TimeLimit(PAGE_QUERY_S, PAGE_RUN_S))
 
 
 class Library:
@@ -161,7 +160,7 @@ class Library:
             kept = self._kept.get(run.path)
         if kept is not None and kept[0] == state:
             return kept[1]
-        view = read_run(run.path, run.label, Patience(PAGE_QUERY_S, PAGE_RUN_S))
+        view = read_run(run.path, run.label, TimeLimit(PAGE_QUERY_S, PAGE_RUN_S))
         with self._lock:
             self._kept[run.path] = (state, view)
             self._kept.move_to_end(run.path)
@@ -216,8 +215,8 @@ class Listing:
                 lines.append(Overview(run, "unreadable", ago, error="Not read yet: others took long. Load this again."))
             else:
                 try:
-                    patience = Patience(LIST_QUERY_S, LIST_RUN_S)
-                    with naming_contradictions(run.path), open_journal(run, patience) as journal:
+                    limit = TimeLimit(LIST_QUERY_S, LIST_RUN_S)
+                    with naming_contradictions(run.path), open_journal(run, limit) as journal:
                         lines.append(_overview(run, journal, ago))
                 except UserError as error:
                     self._failed[run.path] = (state, str(error))

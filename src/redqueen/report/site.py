@@ -19,7 +19,7 @@ from redqueen.display import duration
 from redqueen.domains.registry import in_order, shown_as
 from redqueen.errors import UserError
 from redqueen.journal import read
-from redqueen.journal.values import naming_contradictions
+from redqueen.journal.untrusted import naming_contradictions
 from redqueen.report.guard import Guard
 from redqueen.report.lineage import lineage_of
 from redqueen.report.members import MATCHES_HEAD, member_page

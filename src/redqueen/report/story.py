@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from redqueen.journal.records import BASE, CONTROL, PRODUCT
+from redqueen.journal.schema import BASE, CONTROL, PRODUCT
 from redqueen.report.figure import Figure
 from redqueen.report.fitness import (
     MARKS,

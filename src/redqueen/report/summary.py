@@ -8,7 +8,7 @@ from typing import Any
 
 from redqueen.journal import Journal
 from redqueen.journal.read import Series
-from redqueen.journal.records import ALL, BASE, CHOSEN, CONTROL, GAIN, NO_MEMBERS, PRODUCT
+from redqueen.journal.schema import ALL, BASE, CHOSEN, CONTROL, GAIN, NO_MEMBERS, PRODUCT
 from redqueen.report.fitness import Score, verdict_of
 from redqueen.report.series import ends
 from redqueen.report.view import RunView, read_run

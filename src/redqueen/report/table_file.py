@@ -14,7 +14,7 @@ from redqueen.display import visible
 from redqueen.errors import UserError, how_to_install
 from redqueen.files import naming_another_file, writing_whole
 from redqueen.journal import Journal
-from redqueen.journal.known import known_tables
+from redqueen.journal.untrusted import known_tables
 from redqueen.report.compare import labels_of
 from redqueen.run.store import JOURNAL, refuse_own_file
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from redqueen.display import NOTHING, duration
-from redqueen.journal.values import LARGEST_INTEGER
+from redqueen.journal.untrusted import LARGEST_INTEGER
 from redqueen.report.fitness import MARKS, MODES, Verdict, last_evaluated_step, outcomes, score_at
 from redqueen.report.series import ends, rolling
 from redqueen.report.view import RunView

@@ -16,8 +16,7 @@ from redqueen.domains.registry import in_order, kinds
 from redqueen.errors import UserError, command
 from redqueen.journal import Journal
 from redqueen.journal.read import TASK_COLUMNS, with_pairs
-from redqueen.journal.steps import SqlValue
-from redqueen.journal.write import Row
+from redqueen.journal.untrusted import Row, SqlValue
 from redqueen.run.store import JOURNAL
 
 PAGE_TASKS, PREVIEW_CHARS = 25, 600

@@ -13,11 +13,9 @@ from typing import Any
 from redqueen.domains.registry import in_order
 from redqueen.errors import UserError
 from redqueen.journal import Journal, RunRecord, read
-from redqueen.journal.connection import Patience
 from redqueen.journal.read import Series
-from redqueen.journal.records import ALL
-from redqueen.journal.values import naming_contradictions
-from redqueen.journal.write import Row
+from redqueen.journal.schema import ALL
+from redqueen.journal.untrusted import Row, TimeLimit, naming_contradictions
 from redqueen.report.series import known_mean, mean_series, point_of, sum_series
 from redqueen.run.store import JOURNAL
 
@@ -113,13 +111,13 @@ class RunView:
         return [value for _, value in self.series(name) if value is not None]
 
 
-def read_run(run_dir: Path, label: str | None = None, patience: Patience | None = None) -> RunView:
+def read_run(run_dir: Path, label: str | None = None, limit: TimeLimit | None = None) -> RunView:
     """Read the journal in ``run_dir``. Raises UserError when there is none, when it has no step yet, or when its rows
     are none that a run writes."""
     path = Path(run_dir) / JOURNAL
     if not path.is_file():
         raise UserError(f"There is no journal at {path}; give the run directory of a run that was started.")
-    with naming_contradictions(run_dir), Journal.open(path, read_only=True, patience=patience) as journal:
+    with naming_contradictions(run_dir), Journal.open(path, read_only=True, limit=limit) as journal:
         steps = [row["step"] for row in journal.query("SELECT step FROM step ORDER BY step")]
         if not steps:
             raise UserError(f"The run {run_dir} has no finished step yet; wait for the first one.")

@@ -13,7 +13,7 @@ from redqueen.config import Config, RunConfig, parse_config
 from redqueen.errors import UserError, command
 from redqueen.files import apply_override, write_whole
 from redqueen.journal import Journal, read
-from redqueen.journal.records import CHOSEN, UNLISTED_TOKENS
+from redqueen.journal.schema import CHOSEN, UNLISTED_TOKENS
 from redqueen.learn.schedule import rate_frac
 from redqueen.run.store import CONFIG
 

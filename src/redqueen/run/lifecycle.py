@@ -20,7 +20,7 @@ from redqueen.errors import UserError, command
 from redqueen.evaluate.external import Examiner, gain_records, member_records, scored_students, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
-from redqueen.journal.records import BASE, CONTROL, EvaluationRecord
+from redqueen.journal.schema import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import MILESTONE_STEPS, Checkpoint, named_base, put_back, refuse_other_base, remove_after
 from redqueen.run.cold_start import check_cold_start, check_prompts, grow_seed_buffer

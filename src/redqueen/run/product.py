@@ -20,7 +20,7 @@ from redqueen.evaluate.fitness_suite import Score
 from redqueen.evolve.probe import prober_of
 from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.journal import EvaluationRecord
-from redqueen.journal.records import CHOSEN, DISTILLED, PRODUCT, SHARE
+from redqueen.journal.schema import CHOSEN, DISTILLED, PRODUCT, SHARE
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.propose.buffer import draw_of_all_ages, task_key
 from redqueen.records import Individual, Task

@@ -18,7 +18,7 @@ from redqueen.evolve import health
 from redqueen.evolve.health import proposing_distances, solving_distances, warnings
 from redqueen.evolve.selection import internal_fitness
 from redqueen.journal import AttemptRecord, CandidateRecord, Journal, MatchRecord, StepWriter, TaskRecord
-from redqueen.journal.write import Row
+from redqueen.journal.untrusted import Row
 from redqueen.loop import StepReport
 from redqueen.propose.buffer import behaviour_key, program_key
 from redqueen.propose.curriculum import curriculum_metrics

@@ -12,7 +12,7 @@ from redqueen.config import Config, parse_recorded
 from redqueen.errors import UserError, command
 from redqueen.files import making_folder, read_plain, write_whole
 from redqueen.journal import Journal, read
-from redqueen.journal.opening import BESIDE
+from redqueen.journal.untrusted import SIDE_FILES
 from redqueen.locking import LOCK_NAME, held_here
 from redqueen.run.now import NOW
 
@@ -87,7 +87,7 @@ def remove_journal(folder: Path) -> None:
             f"{CHECKPOINTS} back from a copy, or begin another run; `redqueen report` still reads this one"
         )
     try:
-        for name in (*(f"{JOURNAL}{ending}" for ending in BESIDE), JOURNAL):
+        for name in (*(f"{JOURNAL}{ending}" for ending in SIDE_FILES), JOURNAL):
             path.with_name(name).unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path} cannot be removed ({error.strerror}): make the run directory writable") from None
@@ -109,7 +109,7 @@ def _last_step(path: Path) -> int:
 def refuse_own_file(out: Path) -> None:
     """Raise UserError where ``out`` is a file of a run, which a report or a table must not take the place of."""
     path = out.resolve()
-    own = {CONFIG, JOURNAL, *(f"{JOURNAL}{ending}" for ending in BESIDE), LOCK, NOW}
+    own = {CONFIG, JOURNAL, *(f"{JOURNAL}{ending}" for ending in SIDE_FILES), LOCK, NOW}
     is_own = path.name in own and any((path.parent / name).is_file() for name in (JOURNAL, CONFIG))
     if is_own or any(folder.name == CHECKPOINTS and (folder.parent / JOURNAL).is_file() for folder in path.parents):
         raise UserError(f"--out {out} is a file of the run itself: name another file")

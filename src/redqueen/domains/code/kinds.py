@@ -16,7 +16,7 @@ from redqueen.domains.code.normalise import normalise
 from redqueen.domains.code.suite import load_suite
 from redqueen.domains.domain import Domain, Shown, TaskKind
 from redqueen.errors import UserError
-from redqueen.journal.records import MEASURES
+from redqueen.journal.schema import MEASURES
 from redqueen.records import Task
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
 
