@@ -174,7 +174,7 @@ class Killing:
     def part(self, words: str) -> None:
         pass
 
-    def work(self, done: int, total: int, tokens: int = 0) -> None:
+    def __call__(self, done: int, total: int, tokens: int = 0) -> None:
         pass
 
     def say(self, text: str) -> None:

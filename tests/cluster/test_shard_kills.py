@@ -60,7 +60,7 @@ def play_and_kill(
 
     killing = Killing(plan, kill)
     with monkeypatch.context() as patched:
-        patched.setattr(lifecycle, "open_progress", lambda schedule: killing)
+        patched.setattr(lifecycle, "RunProgress", lambda schedule: killing)
         assert lifecycle.start(config, folder, load)
     assert sorted(killing.done) == sorted(plan), "every planned moment came"
     return killing

@@ -13,7 +13,7 @@ from synthetic_run import build_run, founders
 
 from redqueen.journal import Journal
 from redqueen.report.pages import write_report
-from redqueen.run.now import NowFile
+from redqueen.run.status import StatusFile
 from redqueen.run.store import JOURNAL, RunLock
 
 pytestmark = [
@@ -169,7 +169,7 @@ def test_a_run_in_step_0_shows_its_page_and_becomes_the_race_by_itself(
     browser: Browser, site: str, runs_dir: Path
 ) -> None:
     folder = runs_dir / "early"
-    with RunLock(folder), NowFile(folder) as now:
+    with RunLock(folder), StatusFile(folder) as now:
         now.phase(0, "evaluate")
         visit(browser, f"{site}/run/early")
         assert "measuring on the frozen suite" in browser.ask("document.getElementById('start').textContent")

@@ -32,7 +32,7 @@ from redqueen.report.site import create_app
 from redqueen.report.view import read_run
 from redqueen.run.interruption import Stopped
 from redqueen.run.lifecycle import start
-from redqueen.run.now import NOW
+from redqueen.run.status import STATUS
 from redqueen.run.store import JOURNAL
 
 RUN = "/run/arms~population-0"
@@ -294,7 +294,7 @@ def test_a_real_run_in_step_0_says_what_it_does_and_once_it_is_stopped_how_to_go
     page = seen["/run/run"].text
     assert "step 0: measuring on the frozen suite, for" in page and 'data-refresh="5"' in page
     assert "starting" in seen["/"].text and "There is no valid task yet" in seen["/run/run/tasks"].text
-    assert not (tmp_path / "run" / NOW).exists()
+    assert not (tmp_path / "run" / STATUS).exists()
     after = client.get("/run/run").text
     assert "Ended before its first step" in after and f"redqueen resume {tmp_path / 'run'}" in after
 

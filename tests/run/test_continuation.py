@@ -62,7 +62,7 @@ def test_a_run_that_is_made_as_short_as_it_is_ends_with_its_evaluation_and_its_p
         journal.connection.execute("DELETE FROM metric WHERE name LIKE 'product/%'")
     assert resume(over, overrides=["run.num_steps=4"])
     assert diff(quick_run / JOURNAL, over / JOURNAL) is None
-    assert "with 4 steps it is 0.05 of its full size at step 5, with 8 steps 0.41" in capsys.readouterr().err
+    assert "with 4 steps its factor at step 5 is 0.05, with 8 steps 0.41" in capsys.readouterr().err
 
 
 def test_a_run_does_not_end_with_children_that_have_not_learned(over: Path) -> None:
@@ -77,8 +77,8 @@ def test_another_length_is_said_to_change_the_rate_where_that_falls_to_the_last_
 
     longer = run("run.num_steps=20")
     # At step 11 of 20: 0.05 + 0.95 (1 - 11 / 20) = 0.4775; of 10, behind its end: the floor.
-    said = "with 20 steps it is 0.48 of its full size at step 11, with 10 steps 0.05"
-    assert rate_change(run(), longer, 10) == f"the learning rate falls to the run's last step: {said}"
+    said = "with 20 steps its factor at step 11 is 0.48, with 10 steps 0.05"
+    assert rate_change(run(), longer, 10) == f"the learning rate decays to the run's last step: {said}"
     assert said in how_to_go_on(Path("runs/a"), run(), 10, Spent(0, 0.0))
     assert rate_change(longer, longer, 10) == ""
     for still in ("learn.decay=constant", "learn.decay_to_step=8"):
@@ -97,7 +97,7 @@ def test_another_length_is_said_to_change_the_rate_where_that_falls_to_the_last_
 )
 def test_what_is_doubled_to_go_on_is_what_ended_the_run(limits: list[str], step: int, spent: Spent, words: str) -> None:
     config = load_config(None, ["run.num_steps=10", *limits])
-    expected = f"runs/a is over after {step} steps; it goes on with: redqueen resume runs/a {words}"
+    expected = f"runs/a is finished after {step} steps; to continue it: redqueen resume runs/a {words}"
     assert how_to_go_on(Path("runs/a"), config, step, spent) == expected
 
 
@@ -123,7 +123,7 @@ def test_a_run_that_is_over_says_how_it_goes_on(over: Path) -> None:
     code, out, err = redqueen("resume", over)
     assert code == 0 and out.startswith("report: ") and "held-out tasks solved, sampled: base " in out
     assert f"next: redqueen export {over} --out product" in err
-    assert f"is over after 4 steps; it goes on with: redqueen resume {over} --set run.num_steps=8" in err
+    assert f"is finished after 4 steps; to continue it: redqueen resume {over} --set run.num_steps=8" in err
 
 
 def test_the_servers_of_a_run_may_have_moved(over: Path) -> None:
@@ -136,6 +136,6 @@ def test_nothing_but_the_length_and_the_servers_may_change(over: Path) -> None:
     before = (over / "config.json").read_text()
     with pytest.raises(UserError, match=r"run\.max_tokens, run\.max_seconds, sampler\.urls, .*may change"):
         resume(over, overrides=["learn.learning_rate=1"])
-    with pytest.raises(UserError, match=r"has played 4 steps: give at least 4"):
+    with pytest.raises(UserError, match=r"has 4 finished steps: give at least 4"):
         resume(over, overrides=["run.num_steps=3"])
     assert (over / "config.json").read_text() == before

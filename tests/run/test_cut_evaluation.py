@@ -40,7 +40,7 @@ class CuttingAt:
     def part(self, words: str) -> None:
         self.said.append(f"{self.now[1]} {words}")
 
-    def work(self, done: int, total: int, tokens: int = 0) -> None:
+    def __call__(self, done: int, total: int, tokens: int = 0) -> None:
         self.heard.setdefault(self.now, []).append((done, total, tokens))
         if self.now == self.moment:
             self.moment = (-1, "")
@@ -55,7 +55,7 @@ class CuttingAt:
 
 def cutting(monkeypatch: pytest.MonkeyPatch, step: int, phase: str) -> CuttingAt:
     shown = CuttingAt(step, phase)
-    monkeypatch.setattr(run, "open_progress", lambda schedule: shown)
+    monkeypatch.setattr(run, "RunProgress", lambda schedule: shown)
     return shown
 
 

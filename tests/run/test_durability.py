@@ -21,7 +21,7 @@ from redqueen.run import lifecycle as run
 from redqueen.run import store
 from redqueen.run.checkpoint import SCHEMA_VERSION, Checkpoint, list_checkpoints
 from redqueen.run.lifecycle import resume, start
-from redqueen.run.progress import LineProgress
+from redqueen.run.progress import RunProgress, Schedule
 from redqueen.run.store import CHECKPOINTS, JOURNAL, RunLock, load_run_config
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
@@ -49,7 +49,7 @@ class Interrupting:
     def part(self, words: str) -> None:
         pass
 
-    def work(self, done: int, total: int, tokens: int = 0) -> None:
+    def __call__(self, done: int, total: int, tokens: int = 0) -> None:
         pass
 
     def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
@@ -65,7 +65,7 @@ def progress(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Interrupting]:
 
     def install(*moments: tuple[int, str]) -> Interrupting:
         shown = Interrupting(moments)
-        monkeypatch.setattr(run, "open_progress", lambda schedule: shown)
+        monkeypatch.setattr(run, "RunProgress", lambda schedule: shown)
         return shown
 
     return install
@@ -227,7 +227,7 @@ def test_a_run_whose_checkpoints_were_taken_away_keeps_its_journal(half_run: Pat
 def test_a_journal_that_ends_before_the_newest_checkpoint_is_refused_before_anything_changes(half_run: Path) -> None:
     with Journal.open(half_run / JOURNAL) as journal:
         journal.truncate_after(1)
-    with pytest.raises(UserError, match=r"ends with step 1, and the newest checkpoint is of step 2: .*-wal"):
+    with pytest.raises(UserError, match=r"ends with step 1, but the newest checkpoint is of step 2: .*-wal"):
         resume(half_run, overrides=["run.num_steps=9"])
     assert last_step(half_run) == 1 and load_run_config(half_run).run.num_steps == 4
 
@@ -279,5 +279,5 @@ def test_milestones_stay_when_the_rolling_ones_go(tmp_path: Path) -> None:
     assert [step for step, _ in list_checkpoints(tmp_path)] == [100, 200, 201, 202]
 
 
-def test_plain_progress_is_what_a_pipe_gets(capsys: pytest.CaptureFixture[str]) -> None:
-    assert isinstance(run.open_progress(3), LineProgress)
+def test_a_pipe_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not RunProgress(Schedule(3)).in_place

@@ -115,7 +115,7 @@ class Meter:
     def part(self, words: str) -> None:
         pass
 
-    def work(self, done: int, total: int, tokens: int = 0) -> None:
+    def __call__(self, done: int, total: int, tokens: int = 0) -> None:
         pass
 
     def say(self, text: str) -> None:
@@ -132,7 +132,7 @@ def test_five_hundred_steps_need_no_more_memory_or_files_than_a_hundred(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meter = Meter(NUM_STEPS_OF_SOAK)
-    monkeypatch.setattr(run, "open_progress", lambda schedule: meter)
+    monkeypatch.setattr(run, "RunProgress", lambda schedule: meter)
     small = ["propose.num_code_o=1", "propose.num_code_i=1", "propose.num_code_f=1", "propose.num_per_prompt=1"]
     start(load_config(QUICK, [f"run.num_steps={NUM_STEPS_OF_SOAK}", *small]), tmp_path / "soak")
     assert len(meter.files) == NUM_STEPS_OF_SOAK

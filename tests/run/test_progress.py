@@ -5,23 +5,13 @@ import os
 import pty
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from redqueen.records import Individual, Rating
-from redqueen.run import activity as activity_module
-from redqueen.run.activity import Activity, Work, showing
-from redqueen.run.progress import (
-    LineProgress,
-    LiveProgress,
-    Pace,
-    Schedule,
-    SideRating,
-    open_progress,
-    step_line,
-    summarise,
-)
+from redqueen.run import progress as progress_module
+from redqueen.run.progress import Activity, RunProgress, Schedule, ratings_text, shares_text
 
 METRICS = {"solve/rate": 0.4321, "propose/valid_frac": 0.925, "solve/thought_frac": 0.2}
 MEMBERS = [
@@ -31,18 +21,28 @@ MEMBERS = [
 ]
 
 
-def ticking(*times_s: float) -> Callable[[], float]:
-    """A clock that shows these times one after the other."""
-    times: Iterator[float] = iter(times_s)
-    return lambda: next(times)
+class Hand:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.at_s = 0.0
+
+    def __call__(self) -> float:
+        return self.at_s
 
 
-def test_a_step_is_one_plain_line() -> None:
+@pytest.fixture
+def clock() -> Hand:
+    return Hand()
+
+
+def test_a_step_is_one_plain_line(clock: Hand) -> None:
     stream = io.StringIO()
-    with LineProgress(100, stream, ticking(0.0, 0.0, 9.0, 20.0)) as progress:
+    with RunProgress(Schedule(100), stream, clock) as progress:
         progress.phase(1, "solve")
-        progress.finish_step(1, METRICS, MEMBERS)
-        progress.finish_step(2, METRICS, MEMBERS)
+        for step, at_s in ((1, 9.0), (2, 20.0)):
+            clock.at_s = at_s
+            progress.finish_step(step, METRICS, MEMBERS)
     assert stream.getvalue().splitlines() == [
         "step   1/100  solved 43 %  valid 92 %  thought 20 %  teachers 26.5 (best 29.0)  students 23.5 (best 23.5)"
         "  9.0 s  14 min 51 s left",
@@ -51,33 +51,37 @@ def test_a_step_is_one_plain_line() -> None:
     ]
 
 
-def test_the_single_arm_and_a_step_without_tasks_leave_out_what_there_is_not() -> None:
+def test_a_share_that_is_not_defined_is_a_dash_and_the_single_agent_has_no_ratings() -> None:
     both = [Individual("A1", "both", 0, Rating(25.0, 8.0))]
-    summary = summarise(3, {"solve/rate": float("nan"), "propose/valid_frac": 0.0}, both, 1.0)
-    assert (summary.solve_frac, summary.teachers, summary.students) == (None, None, None)
-    assert step_line(summary, 9, None) == "step 3/9  solved –  valid 0 %  thought –  1.0 s"
+    assert shares_text({"solve/rate": float("nan"), "propose/valid_frac": 0.0}) == "solved –  valid 0 %  thought –"
+    assert ratings_text(both) == ""
 
 
-def test_ratings_are_told_by_side() -> None:
-    summary = summarise(1, METRICS, MEMBERS, 1.0)
-    assert summary.teachers == SideRating(26.5, 29.0) and summary.students == SideRating(23.5, 23.5)
+def test_the_time_left_follows_the_last_ten_steps(clock: Hand) -> None:
+    with RunProgress(Schedule(16), io.StringIO(), clock) as progress:
+        assert progress.left_s() is None
+        for step in range(1, 12):
+            clock.at_s += 100.0 if step == 1 else 2.0
+            progress.finish_step(step, METRICS, MEMBERS)
+        assert progress.left_s() == 10.0
 
 
-def test_the_time_left_follows_the_last_ten_steps() -> None:
-    pace = Pace()
-    assert pace.left_s(5) is None
-    for step_s in [100.0] + [2.0] * 10:
-        pace.add(step_s)
-    assert pace.left_s(5) == 10.0
-
-
-def test_evaluations_to_come_are_part_of_the_time_left() -> None:
-    pace = Pace()
-    pace.expect(30.0)
-    pace.add(10.0)
-    assert pace.left_s(4, 2) == 4 * 10.0 + 2 * 30.0  # by what the base's evaluation took
-    pace.add(30.0, evaluation_s=20.0)
-    assert pace.left_s(3, 2) == 3 * 10.0 + 2 * 20.0
+def test_evaluations_to_come_are_part_of_the_time_left(clock: Hand) -> None:
+    with RunProgress(Schedule(6, 4, num_students=3), io.StringIO(), clock) as progress:
+        progress.phase(0, "evaluate")
+        clock.at_s = 10.0  # 10 s for the base, so 30 s for three students
+        progress.phase(1, "match")
+        clock.at_s = 20.0
+        progress.finish_step(1, METRICS, MEMBERS)
+        assert progress.left_s() == 5 * 10.0 + 2 * 30.0
+        for step in (2, 3):
+            clock.at_s += 10.0
+            progress.finish_step(step, METRICS, MEMBERS)
+        clock.at_s += 10.0
+        progress.phase(4, "evaluate")
+        clock.at_s += 20.0
+        progress.finish_step(4, METRICS, MEMBERS)
+        assert progress.left_s() == 2 * 10.0 + 20.0
 
 
 @pytest.mark.parametrize(
@@ -97,84 +101,85 @@ def test_evaluations_are_counted_with_the_last_one(schedule: Schedule, step: int
     assert schedule.evaluations_after(step) == left
 
 
-def test_the_bases_evaluation_in_step_0_tells_what_the_students_will_cost() -> None:
-    stream = io.StringIO()
-    times = ticking(0.0, 0.0, 10.0, 15.0, 20.0, 28.0)
-    with LineProgress(Schedule(3, 0, 4), stream, times) as progress:
-        progress.phase(0, "evaluate")  # from 10 s to 15 s: 5 s for the base, so 20 s for four students
-        progress.phase(1, "match")
-        progress.finish_step(1, METRICS, MEMBERS)
-    assert stream.getvalue().strip().endswith("8.0 s  36 s left")
+def test_work_is_shown_with_items_rate_and_time_left(clock: Hand) -> None:
+    activity = Activity("evaluating", io.StringIO(), clock)
+    for at_s, work, text in (
+        (10.0, (300, 1200, 5000), "evaluating  300/1,200 (25 %)  500 tokens/s  30 s left"),
+        (22.0, (1, 152, 0), "evaluating  1/152 (0 %)"),  # the first completion to end is the shortest
+        (10.0, (40, 0, 0), "evaluating  40 done"),
+        (4.0, (8, 8, 80), "evaluating  8/8 (100 %)  20 tokens/s"),
+    ):
+        activity.begin("evaluating")
+        clock.at_s += at_s
+        activity(*work)
+        assert activity.text() == text
+    activity.begin("loading the base")
+    clock.at_s += 75.0
+    assert activity.text() == "loading the base  1 min 15 s"
 
 
-def test_work_is_told_by_items_speed_and_time_left() -> None:
-    work = Work("evaluating", 100.0, 300, 1200, 5000)
-    assert work.text(110.0) == "evaluating  300/1,200 (25 %)  500 tokens/s  30 s left"
-    assert Work("evaluating", 100.0, 1, 152).text(122.0) == "evaluating  1/152 (0 %)"  # the first done is the shortest
-    assert Work("verifying", 100.0, 40, 0).text(110.0) == "verifying  40 done"
-    assert Work("loading the base", 100.0).text(175.0) == "loading the base  1 min 15 s"
-    assert Work("learning", 100.0, 8, 8, 80).text(104.0) == "learning  8/8 (100 %)  20 tokens/s"
-
-
-def test_another_call_of_the_same_phase_is_measured_from_its_own_beginning() -> None:
-    activity = Activity(ticking(0.0, 0.0, 60.0, 70.0, 80.0, 80.0))
-    activity.begin("evaluating")
+def test_another_call_of_the_same_phase_is_measured_from_its_own_start(clock: Hand) -> None:
+    activity = Activity("evaluating", io.StringIO(), clock)
     activity(100, 100, 900)
+    clock.at_s = 60.0
     activity(0, 40, 0)
+    clock.at_s = 70.0
     activity(20, 40, 100)
     assert activity.text() == "evaluating, part 2  20/40 (50 %)  10 tokens/s  10 s left"
     activity.begin("saving")
     assert activity.text() == "saving"
 
 
-def test_the_parts_of_a_phase_have_names() -> None:
+def test_the_parts_of_a_phase_have_names(clock: Hand) -> None:
     stream = io.StringIO()
-    with LineProgress(3, stream, lambda: 0.0) as progress:
+    with RunProgress(Schedule(3), stream, clock) as progress:
         progress.phase(3, "evaluate")
         progress.part("the students")
-        progress.work(5, 10)
+        progress(5, 10)
         progress.beat()
-    assert stream.getvalue().startswith("step 3/3  evaluating the students  5/10 (50 %)")
+    assert stream.getvalue() == "step 3/3  evaluating the students  5/10 (50 %)\n"
 
 
-def test_a_pipe_hears_how_long_the_whole_run_takes_yet() -> None:
-    stream, now = io.StringIO(), [0.0]
-    with LineProgress(4, stream, lambda: now[0]) as progress:
-        now[0] = 60.0
+def test_plain_lines_have_the_time_left_of_the_run_until_it_is_exceeded(clock: Hand) -> None:
+    stream = io.StringIO()
+    with RunProgress(Schedule(4), stream, clock) as progress:
+        clock.at_s = 60.0
         progress.finish_step(1, METRICS, MEMBERS)
         progress.phase(2, "solve")
+        progress(1, 100)
         for moment in (75.0, 300.0):
-            now[0] = moment
+            clock.at_s = moment
             progress.beat()
     step, early, late = stream.getvalue().splitlines()
     assert step.endswith("60.0 s  3 min 0 s left")
-    assert early == "step 2/4  solving  2 min 45 s left in all"
-    assert late == "step 2/4  solving"  # it takes longer than was thought: nothing is said
+    assert early == "step 2/4  solving  1/100 (1 %)  2 min 45 s left in all"
+    assert late == "step 2/4  solving  1/100 (1 %)"
 
 
-def test_a_pipe_hears_of_the_present_phase_whenever_ten_seconds_are_over() -> None:
+def test_phases_before_step_1_are_shown(clock: Hand) -> None:
     stream = io.StringIO()
-    progress = LineProgress(7, stream)
+    progress = RunProgress(Schedule(7), stream, clock)
     for phase, words in (("load", "loading the base"), ("propose", "proposing"), ("checkpoint", "saving")):
         progress.phase(0, phase)
         progress.beat()
         assert stream.getvalue().splitlines()[-1] == f"step 0/7  {words}"
     progress.phase(0, "evaluate")
-    progress.work(3, 12)
+    clock.at_s = 4.0
+    progress(3, 12)
     progress.beat()
-    assert stream.getvalue().splitlines()[-1].startswith("step 0/7  evaluating  3/12 (25 %)")
+    assert stream.getvalue().splitlines()[-1] == "step 0/7  evaluating  3/12 (25 %)  12 s left"
 
 
-def test_lines_come_by_themselves_while_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity_module, "SECONDS_BETWEEN_LINES", 0.01)
+def test_lines_are_printed_while_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "SECONDS_BETWEEN_LINES", 0.01)
     stream = Waiting()
-    with showing("measuring", stream) as activity:
+    with Activity("measuring", stream) as activity:
         activity(1, 2)
         stream.written.wait(30)
     assert "measuring  1/2 (50 %)" in stream.getvalue()
-    num_lines = len(stream.getvalue())
-    assert threading.active_count() == len([t for t in threading.enumerate() if t.name != "progress"])
-    assert len(stream.getvalue()) == num_lines
+    num_chars = len(stream.getvalue())
+    assert "progress" not in {thread.name for thread in threading.enumerate()}
+    assert len(stream.getvalue()) == num_chars
 
 
 class Waiting(io.StringIO):
@@ -190,14 +195,10 @@ class Waiting(io.StringIO):
         return num_written
 
 
-def test_what_is_said_cannot_command_the_terminal() -> None:
+def test_a_printed_line_has_no_control_characters() -> None:
     stream = io.StringIO()
-    LineProgress(1, stream).say("task \x1b[2J\u202e\r\nnext")
+    RunProgress(Schedule(1), stream).say("task \x1b[2J\u202e\r\nnext")
     assert stream.getvalue() == "task ␛[2J⟨U+202E⟩␍⏎next\n"
-
-
-def test_a_stream_that_is_no_terminal_gets_lines() -> None:
-    assert isinstance(open_progress(3, io.StringIO()), LineProgress)
 
 
 @pytest.fixture
@@ -225,27 +226,33 @@ def test_a_terminal_that_wants_none_gets_lines(
 ) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv(name, value)
-    assert isinstance(open_progress(3, terminal[1]), LineProgress)
+    assert not RunProgress(Schedule(3), terminal[1]).in_place
 
 
+@pytest.mark.parametrize("columns", [80, 140])
 def test_a_terminal_gets_the_block_with_phase_numbers_and_time_left(
-    terminal: tuple[int, io.TextIOWrapper], monkeypatch: pytest.MonkeyPatch
+    terminal: tuple[int, io.TextIOWrapper], monkeypatch: pytest.MonkeyPatch, clock: Hand, columns: int
 ) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.delenv("NO_COLOR", raising=False)
     reading, stream = terminal
-    progress = open_progress(20, stream)
-    assert isinstance(progress, LiveProgress)
-    with progress:
+    with RunProgress(Schedule(20), stream, clock) as progress:
+        assert progress.in_place
         progress.phase(1, "propose")
+        clock.at_s = 60.0
         progress.finish_step(1, METRICS, MEMBERS)
-        progress.phase(2, "solve")
-        progress.work(30, 120, 4000)
+        progress.phase(2, "evaluate")
+        progress.part("the candidates for the product")
+        clock.at_s = 70.0
+        progress(1_230, 2_400, 40_000_000)
         progress.say("[bold]fell back[/bold] \x1b[2J")
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_all(reading))
-    assert "step 2/20  solving" in shown and "left in all" in shown
-    assert "30/120 (25 %)" in shown and "tokens/s" in shown
-    assert "solved 43 %" in shown and "valid 92 %" in shown and "thought 20 %" in shown
-    assert "teachers 26.5 (best 29.0)" in shown and "students 23.5 (best 23.5)" in shown
-    assert "[bold]fell back[/bold] ␛[2J" in shown
+    block = [line.rstrip() for line in re.split(r"[\r\n]+", shown)]
+    assert "step 2/20  evaluating the candidates for the product" in block
+    assert any(line.endswith("1,230/2,400 (51 %)  4,000,000 tokens/s  10 s left") for line in block)
+    assert "18 min 50 s left in all" in block
+    assert "solved 43 %  valid 92 %  thought 20 %  60.0 s" in block
+    assert "teachers 26.5 (best 29.0)  students 23.5 (best 23.5)" in block
+    assert "[bold]fell back[/bold] ␛[2J" in block
+    assert max(map(len, block)) <= 80

@@ -33,7 +33,7 @@ from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import Question, clusters_of, prompt_for, read_answer
 from redqueen.files import write_whole
 from redqueen.records import Completion, Grade, Request
-from redqueen.run.activity import showing
+from redqueen.run.progress import Activity
 from redqueen.run.store import EVALUATIONS
 from redqueen.statistics import bootstrap_mean, pass_at_k
 
@@ -85,7 +85,7 @@ def evaluate(
         raise UserError(
             "nothing to evaluate: name a run directory, a PEFT or model folder, or the word base, or give --answers"
         )
-    with showing("loading the base") as activity, open_examination(target, overrides, activity) as examination:
+    with Activity("loading the base") as activity, open_examination(target, overrides, activity) as examination:
         path = out or _default_path(target, suite, examination)
         if path is not None and path.exists():
             raise UserError(f"{path} exists already: give another --out, or delete it")

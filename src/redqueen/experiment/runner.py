@@ -27,9 +27,9 @@ from redqueen.files import read_plain
 from redqueen.fitting import fit_to_base
 from redqueen.journal import Journal, read
 from redqueen.report.pages import write_report
-from redqueen.run.activity import SECONDS_BETWEEN_LINES
 from redqueen.run.continuation import is_over, spent_so_far
 from redqueen.run.interruption import ask_to_stop
+from redqueen.run.progress import SECONDS_BETWEEN_LINES
 from redqueen.run.store import CONFIG, JOURNAL, REPORT
 
 LOGS = "logs"

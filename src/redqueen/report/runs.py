@@ -22,7 +22,7 @@ from redqueen.locking import is_locked
 from redqueen.report.fitness import Score, Verdict, verdict_of
 from redqueen.report.view import RunView, read_run
 from redqueen.run.continuation import LENGTHS, Spent, is_nothing_valid, is_over, spent_so_far
-from redqueen.run.now import Now
+from redqueen.run.status import Status
 from redqueen.run.store import JOURNAL
 
 MAX_DEPTH = 3
@@ -132,13 +132,13 @@ def is_running(run_dir: Path) -> bool:
     return is_locked(run_dir)
 
 
-def doing(now: Now | None) -> str:
-    """Return in words what a running run does, "" when nothing says so."""
-    if now is None:
+def doing(status: Status | None) -> str:
+    """Return a status in words, "" for None."""
+    if status is None:
         return ""
-    counted = [f"{now.num_done:,} of {now.num_all:,}"] if now.num_all else []
-    since = f"for {duration(max(0.0, time.time() - now.since_s))}"
-    return ", ".join([f"step {now.step:,}: {DOING.get(now.phase, now.phase)}", *counted, since])
+    counted = [f"{status.num_done:,} of {status.num_all:,}"] if status.num_all else []
+    since = f"for {duration(max(0.0, time.time() - status.since_s))}"
+    return ", ".join([f"step {status.step:,}: {DOING.get(status.phase, status.phase)}", *counted, since])
 
 
 def open_journal(run: RunDir, limit: TimeLimit | None = None) -> Journal:

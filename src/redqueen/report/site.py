@@ -27,7 +27,7 @@ from redqueen.report.pages import ASSETS, MAX_PAGE_CHARS, Charts, charts_of, com
 from redqueen.report.runs import Library, Listing, RunDir, doing, find_runs, is_running, open_journal, written_s_ago
 from redqueen.report.tables import MAX_MEMBERS, member_head, member_rows
 from redqueen.report.task_list import NEIGHBOURS, TaskFilter, read_form, task_page, task_with_attempts, whole_number
-from redqueen.run.now import read_now
+from redqueen.run.status import read_status
 
 MAX_COMPARED = 6
 MAX_SEQ = 2**62
@@ -243,7 +243,7 @@ class Site:
             "part": part,
             "live": live,
             "written": "some time ago" if ago is None else f"{duration(ago)} ago",
-            "doing": doing(read_now(run.path)) if live else "",
+            "doing": doing(read_status(run.path)) if live else "",
         }
         return self._page(template, charts, **known | values)
 

@@ -1,4 +1,4 @@
-"""How long a run is: when it is over, and how it goes on beyond the end that it was given."""
+"""The length of a run: when it is over, and how a resume extends it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ NOTHING_VALID = "no proposal of the run was ever valid, so nothing was learned a
 
 @dataclass(frozen=True)
 class Spent:
-    """What a run has cost so far: tokens sampled by its members, and seconds of its steps (evaluation apart)."""
+    """The cost of a run so far: tokens sampled by its members, and seconds of its steps (without evaluation)."""
 
     tokens: int
     seconds: float
 
     def plus(self, report: StepReport, metrics: Mapping[str, float]) -> Spent:
-        """Return what has been spent after one more step; ``metrics`` are the step's."""
+        """Return the cost after one more step with these ``metrics``."""
         proposed = sum(len(p.completion.tokens) for p in report.proposals)
         answered = sum(o.attempt.num_tokens for a in report.graded for o in a.outcomes)
         unlisted = sum(int(metrics.get(name, 0)) for name in UNLISTED_TOKENS)
@@ -39,33 +39,33 @@ class Spent:
 
 
 def spent_so_far(journal: Journal) -> Spent:
-    """Return what a run has spent by its journal."""
+    """Return the cost of a run according to its journal."""
     return Spent(read.tokens_sampled(journal), read.step_seconds(journal))
 
 
 def is_limit_spent(run: RunConfig, spent: Spent) -> bool:
-    """Tell whether a limit of tokens or seconds is reached: the run ends, if need be with one step more."""
+    """Return whether a limit of tokens or seconds is reached. The run ends then, possibly after one more step."""
     return 0 < run.max_tokens <= spent.tokens or 0 < run.max_seconds <= spent.seconds
 
 
 def is_over(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> bool:
-    """Tell whether a run that has played ``step`` is over.
+    """Return whether a run is over after ``step``.
 
     A limit that is reached in a step with new members (born or distilled) takes effect after the next step, which has
-    none: a child would be evaluated before it has learned, and no later task could choose among distilled students.
+    none: otherwise a child would be evaluated before it has learned.
     """
     return step >= run.num_steps or (is_limit_spent(run, spent) and not has_new_members)
 
 
 def is_nothing_valid(journal: Journal) -> bool:
-    """Tell whether a run has never had a valid task, so that nothing in it was learned from."""
+    """Return whether a run has never had a valid task, so that nothing was learned."""
     return not journal.tuples("SELECT 1 FROM task LIMIT 1")
 
 
 def is_end_owed(journal: Journal, config: Config, step: int) -> bool:
-    """Tell whether the journal lacks what a run that is over after ``step`` (from 1) leaves: its product, or scores.
+    """Return whether the journal lacks the product or the scores of a run that is over after ``step`` (from 1).
 
-    So it does when the run was made shorter, to end where it had been stopped.
+    This happens when a stopped run is shortened to end at its last step.
     """
     wants_product = config.run.product != "none" and not is_nothing_valid(journal)
     if wants_product:
@@ -77,22 +77,20 @@ def is_end_owed(journal: Journal, config: Config, step: int) -> bool:
 
 
 LENGTHS = ("num_steps", "max_tokens", "max_seconds")
-"""The fields of ``run`` that a continuation may change."""
-PLACES = ("sampler.urls", "sampler.adapter_folder")
-"""The fields that say where something is, which a continuation may change."""
-CHANGEABLE = (*(f"run.{field}" for field in LENGTHS), *PLACES)
+CHANGEABLE = (*(f"run.{field}" for field in LENGTHS), "sampler.urls", "sampler.adapter_folder")
+"""The fields of the config that a resume may change."""
 
 
 def lengthened(config: Config, overrides: Sequence[str]) -> Config:
-    """Return a run's config with ``run.num_steps=...`` and the like. Raises UserError for others than CHANGEABLE."""
+    """Return a run's config with overrides such as ``run.num_steps=400``. Raises UserError unless CHANGEABLE."""
     asked: dict[str, Any] = {}
     for override in overrides:
         apply_override(asked, override)
         name = override.partition("=")[0].strip()
         if name not in CHANGEABLE:
             raise UserError(
-                f"--set {override}: a run goes on with the config it was begun with, only "
-                f"{', '.join(CHANGEABLE)} may change; begin another run for anything else"
+                f"--set {override}: a resumed run keeps its config, only {', '.join(CHANGEABLE)} may change; start a "
+                "new run to change anything else"
             )
     data = config.model_dump(mode="json")
     for section in asked:
@@ -101,34 +99,34 @@ def lengthened(config: Config, overrides: Sequence[str]) -> Config:
 
 
 def write_lengths(folder: Path, config: Config, step: int, has_new_members: bool) -> None:
-    """Write the config with another length of a run whose newest checkpoint is of ``step``.
+    """Write the config with a new length of a run whose newest checkpoint is of ``step``.
 
-    Raises UserError when that lies beyond the new end, or is the new end and has new members (``has_new_members``).
+    Raises UserError when ``step`` is after the new end, or is the new end and has new members.
     """
     if config.run.num_steps < step + has_new_members:
         born = f", and members that are new in step {step} have not been in a match" if has_new_members else ""
         raise UserError(
-            f"--set run.num_steps={config.run.num_steps}: {folder} has played {step} steps{born}: "
+            f"--set run.num_steps={config.run.num_steps}: {folder} has {step} finished steps{born}: "
             f"give at least {step + has_new_members}"
         )
     write_whole(folder / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
 
 
 def record_lengths(journal: Journal, config: Config, step: int) -> None:
-    """Note in the journal, at ``step``, every length in which the config is no longer the one it tells.
+    """Store in the journal, at ``step``, every length that differs between the config and the run's record.
 
-    Each becomes a metric of that step (``run/num_steps``), and the run's record tells the new config. Done at every
-    resume, so that nothing is lost when a process dies between writing the config and this.
+    Each becomes a metric of that step (``run/num_steps``), and the record gets the new config. Done at every resume,
+    also after a process died between writing the config and this.
     """
-    told = read.run_record(journal).config
-    before, now = dict(told.get("run", {})), config.run.model_dump(mode="json")  # type: ignore[call-overload]
+    recorded = read.run_record(journal).config
+    before, now = dict(recorded.get("run", {})), config.run.model_dump(mode="json")  # type: ignore[call-overload]
     changed = {f"run/{name}": float(now[name]) for name in LENGTHS if before.get(name, now[name]) != now[name]}
     if changed:
-        journal.lengthen({**told, "run": before | {name: now[name] for name in LENGTHS}}, changed, step)
+        journal.lengthen({**recorded, "run": before | {name: now[name] for name in LENGTHS}}, changed, step)
 
 
 def keep_lengths(journal: Journal, step: int) -> None:
-    """Move what ``record_lengths`` noted at later steps to ``step``, before the journal is cut back to it."""
+    """Move what ``record_lengths`` stored at later steps to ``step``, before the journal is cut back to it."""
     rows = journal.tuples("SELECT name, value FROM metric WHERE step > ? AND name LIKE 'run/%' ORDER BY step", (step,))
     names = [f"run/{name}" for name in LENGTHS]
     if later := {name: value for name, value in rows if name in names and value is not None}:
@@ -140,31 +138,30 @@ def refuse_older(journal: Journal, step: int) -> None:
     last = read.last_step(journal) or 0
     if last < step:
         raise UserError(
-            f"{journal.path} ends with step {last}, and the newest checkpoint is of step {step}: it was copied without "
-            f"its log ({journal.path.name}-wal), or from an older copy. Bring a later one, or delete the checkpoints "
-            f"of later steps than {last}"
+            f"{journal.path} ends with step {last}, but the newest checkpoint is of step {step}: it was copied without "
+            f"its log ({journal.path.name}-wal) or is an older copy. Restore a later copy, or delete the checkpoints "
+            f"after step {last}"
         )
 
 
 def rate_change(before: Config, after: Config, step: int) -> str:
-    """Say how another length changes the learning rate behind ``step``; "" where it does not.
+    """Return a sentence on how a new length changes the learning rate after ``step``; "" when it does not.
 
-    It does where the rate falls to the run's last step (``learn.decay_to_step`` 0).
+    It does when the rate decays to the run's last step (``learn.decay_to_step`` 0).
     """
     was, now = (rate_frac(step + 1, after.learn, config.run.num_steps) for config in (before, after))
     if was == now:
         return ""
     return (
-        f"the learning rate falls to the run's last step: with {after.run.num_steps} steps it is {now:.2f} of its full "
-        f"size at step {step + 1}, with {before.run.num_steps} steps {was:.2f}"
+        f"the learning rate decays to the run's last step: with {after.run.num_steps} steps its factor at step "
+        f"{step + 1} is {now:.2f}, with {before.run.num_steps} steps {was:.2f}"
     )
 
 
 def how_to_go_on(folder: Path, config: Config, step: int, spent: Spent) -> str:
-    """Say how a run that is over after ``step`` is made to go on, and what that does to its learning rate.
+    """Return the command that extends a run that is over after ``step``, and its effect on the learning rate.
 
-    What ended it is doubled: its number of steps, or what it has ``spent`` of a limit (steps are not cut, so it may
-    be more than the limit was).
+    The command doubles what ended the run: its number of steps, or what it has ``spent`` of a limit.
     """
     run = config.run
     twice: dict[str, float] = {}
@@ -176,5 +173,5 @@ def how_to_go_on(folder: Path, config: Config, step: int, spent: Spent) -> str:
         twice["num_steps"] = 2 * run.num_steps
     longer = config.model_copy(update={"run": run.model_copy(update=twice)})
     words = [word for name, value in twice.items() for word in ("--set", f"run.{name}={value}")]
-    way = f"{folder} is over after {step} steps; it goes on with: {command('resume', folder, *words)}"
+    way = f"{folder} is finished after {step} steps; to continue it: {command('resume', folder, *words)}"
     return "\n".join(filter(None, (way, rate_change(config, longer, step))))

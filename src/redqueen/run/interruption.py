@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
-from redqueen.run.now import NowFile
-from redqueen.run.progress import LineProgress, LiveProgress
+from redqueen.run.progress import RunProgress
+from redqueen.run.status import StatusFile
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NOTICE = b"\nstopping as soon as nothing is lost by it, with a checkpoint; once more stops at once\n"
@@ -95,12 +95,12 @@ def _noting_signals(request: StopRequest) -> Iterator[None]:
 
 @dataclass
 class Reporter:
-    """Implements ``redqueen.timing.Report``: told between batches, it updates display and ``now``, and obeys a stop."""
+    """Implements ``redqueen.timing.Report``: updates display and status file between batches, and may stop the run."""
 
-    progress: LineProgress | LiveProgress
+    progress: RunProgress
     stop_request: StopRequest = field(default_factory=StopRequest)
-    now: NowFile | None = None
-    """The file in the run directory that says what is done, once there is such a directory."""
+    status: StatusFile | None = None
+    """The status file, once there is a run directory."""
     _phase: str = ""
 
     def enter(self, step: int, phase: str) -> None:
@@ -108,8 +108,8 @@ class Reporter:
         self._phase = phase
         self.stop_request.enter(phase)
         self.progress.phase(step, phase)
-        if self.now is not None:
-            self.now.phase(step, phase)
+        if self.status is not None:
+            self.status.phase(step, phase)
 
     def part(self, words: str) -> None:
         """A part of the phase begins, such as "the students": its items are counted anew. May raise Stopped too."""
@@ -118,7 +118,7 @@ class Reporter:
 
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:
         """So much of the phase is done. Raises Stopped when a stop was asked for and the phase can be cut here."""
-        self.progress.work(done, total, tokens)
-        if self.now is not None:
-            self.now.count(done, total)
+        self.progress(done, total, tokens)
+        if self.status is not None:
+            self.status.count(done, total)
         self.stop_request.between_batches(self._phase)

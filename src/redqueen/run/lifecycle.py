@@ -39,10 +39,10 @@ from redqueen.run.continuation import (
     write_lengths,
 )
 from redqueen.run.interruption import Reporter, Stopped, catching_signals
-from redqueen.run.now import NowFile
 from redqueen.run.product import choose_product, distill_product, probe_tasks
-from redqueen.run.progress import LineProgress, LiveProgress, Schedule, open_progress
+from redqueen.run.progress import RunProgress, Schedule
 from redqueen.run.record import record_health, record_ratings, record_step
+from redqueen.run.status import StatusFile
 from redqueen.run.store import (
     CHECKPOINTS,
     JOURNAL,
@@ -74,7 +74,7 @@ class Session:
     """Whether the evaluation of the last step was cut: it is made up for before the next step."""
 
     @property
-    def progress(self) -> LineProgress | LiveProgress:
+    def progress(self) -> RunProgress:
         return self.reporter.progress
 
     def clock(self, step: int) -> Clock:
@@ -164,7 +164,7 @@ def resume(
 def _reporting(config: Config) -> Iterator[Reporter]:
     """Show progress from the loading of the base on."""
     schedule = Schedule(config.run.num_steps, config.evaluate.every_steps, config.num_scored_students)
-    with open_progress(schedule) as progress:
+    with RunProgress(schedule) as progress:
         reporter = Reporter(progress)
         reporter.enter(0, "load")
         yield reporter
@@ -216,7 +216,7 @@ def _session(
     with (
         open_tracker(engine.config, folder, tracker_id, after_step) as tracker,
         catching_signals() as reporter.stop_request,
-        NowFile(folder) as reporter.now,
+        StatusFile(folder) as reporter.status,
     ):
         yield Session(folder, engine, journal, reporter, tracker)
 

@@ -14,7 +14,7 @@ from redqueen.files import making_folder, read_plain, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.untrusted import SIDE_FILES
 from redqueen.locking import LOCK_NAME, held_here
-from redqueen.run.now import NOW
+from redqueen.run.status import STATUS
 
 CONFIG = "config.json"
 JOURNAL = "journal.sqlite"
@@ -59,7 +59,7 @@ def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: 
 
 def refuse_links(folder: Path) -> None:
     """Raise UserError when something in a run folder that a run writes to, or deletes in, is a link elsewhere."""
-    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, NOW):
+    for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, STATUS):
         if os.path.islink(folder / name):
             raise UserError(f"{folder / name} is a link, and a run writes there: put the thing itself into {folder}")
 
@@ -109,7 +109,7 @@ def _last_step(path: Path) -> int:
 def refuse_own_file(out: Path) -> None:
     """Raise UserError where ``out`` is a file of a run, which a report or a table must not take the place of."""
     path = out.resolve()
-    own = {CONFIG, JOURNAL, *(f"{JOURNAL}{ending}" for ending in SIDE_FILES), LOCK, NOW}
+    own = {CONFIG, JOURNAL, *(f"{JOURNAL}{ending}" for ending in SIDE_FILES), LOCK, STATUS}
     is_own = path.name in own and any((path.parent / name).is_file() for name in (JOURNAL, CONFIG))
     if is_own or any(folder.name == CHECKPOINTS and (folder.parent / JOURNAL).is_file() for folder in path.parents):
         raise UserError(f"--out {out} is a file of the run itself: name another file")

@@ -1,4 +1,4 @@
-"""What a run does at this moment stands in a file beside its journal, and nowhere else when nobody plays it."""
+"""The status file names the phase of a run while a process runs it, and does not exist otherwise."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from redqueen.errors import UserError
-from redqueen.run.now import BETWEEN_S, NOW, Now, NowFile, read_now
+from redqueen.run.status import BETWEEN_S, STATUS, Status, StatusFile, read_status
 from redqueen.run.store import refuse_links
 
 
@@ -22,31 +22,31 @@ class Hand:
 
 def test_a_phase_is_told_at_once_and_gone_when_the_run_ends(tmp_path: Path) -> None:
     clock = Hand()
-    with NowFile(tmp_path, clock) as now:
-        now.phase(0, "propose")
+    with StatusFile(tmp_path, clock) as status:
+        status.phase(0, "propose")
         clock.at_s = 130.0
-        now.phase(0, "evaluate")
-        assert read_now(tmp_path) == Now(0, "evaluate", 130.0)
-    assert read_now(tmp_path) is None and list(tmp_path.iterdir()) == []
+        status.phase(0, "evaluate")
+        assert read_status(tmp_path) == Status(0, "evaluate", 130.0)
+    assert read_status(tmp_path) is None and list(tmp_path.iterdir()) == []
 
 
 def test_a_count_is_written_once_a_second_at_most_and_ends_with_its_phase(tmp_path: Path) -> None:
     clock = Hand()
-    with NowFile(tmp_path, clock) as now:
-        now.phase(3, "solve")
-        now.count(1, 96)
-        assert read_now(tmp_path) == Now(3, "solve", 100.0)
+    with StatusFile(tmp_path, clock) as status:
+        status.phase(3, "solve")
+        status.count(1, 96)
+        assert read_status(tmp_path) == Status(3, "solve", 100.0)
         clock.at_s += BETWEEN_S
-        now.count(7, 96)
-        assert read_now(tmp_path) == Now(3, "solve", 100.0, 7, 96)
-        now.phase(3, "learn")
-        assert read_now(tmp_path) == Now(3, "learn", 100.0 + BETWEEN_S)
+        status.count(7, 96)
+        assert read_status(tmp_path) == Status(3, "solve", 100.0, 7, 96)
+        status.phase(3, "learn")
+        assert read_status(tmp_path) == Status(3, "learn", 100.0 + BETWEEN_S)
 
 
 def test_a_folder_that_cannot_be_written_to_does_not_end_the_run(tmp_path: Path) -> None:
-    with NowFile(tmp_path / "gone") as now:
-        now.phase(1, "match")
-    assert read_now(tmp_path / "gone") is None
+    with StatusFile(tmp_path / "gone") as status:
+        status.phase(1, "match")
+    assert read_status(tmp_path / "gone") is None
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def test_a_folder_that_cannot_be_written_to_does_not_end_the_run(tmp_path: Path)
     ],
 )
 def test_a_file_that_no_run_writes_says_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / NOW).write_text(text)
-    assert read_now(tmp_path) is None
+    (tmp_path / STATUS).write_text(text)
+    assert read_status(tmp_path) is None
 
 
 def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text('{"step": 1, "phase": "solve", "since_s": 1}')
-    (tmp_path / NOW).symlink_to(tmp_path / "elsewhere")
-    assert read_now(tmp_path) is None
+    (tmp_path / STATUS).symlink_to(tmp_path / "elsewhere")
+    assert read_status(tmp_path) is None
 
 
 def test_a_folder_with_a_link_in_its_place_is_not_resumed(tmp_path: Path) -> None:
-    (tmp_path / NOW).symlink_to("/dev/null")
-    with pytest.raises(UserError, match=r"now\.json is a link"):
+    (tmp_path / STATUS).symlink_to("/dev/null")
+    with pytest.raises(UserError, match=r"status\.json is a link"):
         refuse_links(tmp_path)
