@@ -4,44 +4,6 @@ A journal is one SQLite file (``journal.sqlite`` in the run directory). Any SQLi
 All text in it is plain text, all structured values are JSON text, and there is no binary data. Text that a model wrote
 (``candidate.text``, ``task.code``, ``task.message``, ``attempt.text`` and the columns cut from it) is untrusted.
 
-table        one row is
-===========  =========================================================================================================
-run          the run itself (one row): name, arm (``4T+4S``, ``single``), seed, resolved config and versions as JSON
-step         a finished step; step 0 is the state before the first one (founders, the base model's score)
-metric       one number of one step: ``name`` has its stage as prefix (``solve/rate``); NULL: not defined in this step
-individual   a member, founder or born; ``step`` is the step that recorded it, ``slot`` its place in the adapter bank
-birth        a replacement: ``child`` took the place of ``replaced``; ``constants`` as JSON; ``rng_seed`` as decimal
-             text (seeds may exceed 63 bits); ``relative_change`` = |dW_child - dW_parent| / |dW_parent|, overall and
-             as JSON by adapted module (``layer_changes``); ``space``: what the operator acted on (``delta``,
-             ``factor``; ``none``: the slot was reset to the base, without parents, or taken by a migrant)
-hall         a frozen copy of ``member`` entered the hall of fame as ``id`` (``S2@40``) in a slot of its own; the
-             ``teacher`` and ``student`` columns of other tables may name it
-health       the check-up of one generation: shares of tasks that all or no attempts solved, share of the payoffs'
-             variation off a ladder of strength, share of reversed comparisons, lost score against past members,
-             distances of dW and of behaviour in each role, solve rate and progress over the last generations (NULL:
-             nothing to measure it on), and the warnings in plain words as a JSON array
-parent       a parent of a child, in order (``position`` 0 is the first)
-match        a teacher met a student: expected win of the student (0..1), number of valid tasks, observed solve rate
-             (0..1, NULL without tasks) and who won (``teacher``, ``student``, ``draw``, ``none``)
-candidate    a proposal as it was written; ``verdict`` is ``ok`` or the reason of its rejection
-task         a valid proposal; ``inputs`` and ``outputs`` are JSON arrays of literals; then the program's measures (NULL
-             when unmeasured), ``behaviour`` (a signature: two tasks with the same one ask the same thing), its coarser
-             class with the measures of the diversity terms (novelty, the class's share of recent tasks, hardness
-             that size alone explains: all 0..1) and the number of attempts that were judged and of those that were
-             right; ``id`` is its candidate's
-attempt      an answer to a task; ``answer`` is NULL when none could be read, ``thought`` is '' when there was none;
-             ``lost`` = 1: the judgement failed for reasons of the infrastructure; no sample
-rating       the Gaussian skill belief of a member after a step (rating points), and the fitness selection reads
-evaluation   external fitness on a held-out suite: ``individual`` is a member, ``base`` (the bare base model),
-             ``control`` (the base with every thought begun in the prompt), ``product`` (the run's one adapter),
-             ``students`` (mean over the students), ``change`` (students less base) or ``gain`` (product less the
-             better of base and control), both paired by item; ``stratum`` and ``kind`` are ``all`` for the aggregate;
-             ``mode`` is ``sampled`` or ``greedy``; mean and 95 % interval are fractions (0..1; a difference: -1..1);
-             then the share of attempts that thought first, and their mean length
-timing       wall-clock seconds of one phase of one step                        (a time table: no part of a comparison)
-session      a process that wrote: started at (Unix seconds), after which step  (a time table: no part of a comparison)
-===========  =========================================================================================================
-=======
 docs/runs.md explains every table and column.
 
 ``attempt.answer`` and ``attempt.thought`` are generated columns: where they are substrings of ``text``, as almost
