@@ -15,6 +15,7 @@ __all__ = [
     "Sandbox",
     "UserError",
     "breed",
+    "evolve_adapters",
     "load_config",
     "load_member",
     "program_reward_fn",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from redqueen.api import Member, Run, breed, load_config, load_member, resume, train
+    from redqueen.api import Member, Run, breed, evolve_adapters, load_config, load_member, resume, train
     from redqueen.config import Config
     from redqueen.errors import UserError
     from redqueen.rewards import program_reward_fn, reward_fn, task_rows

@@ -248,6 +248,28 @@ def breed(
     return breed_folders(operator, [Path(parent) for parent in parents], seed, numbers, Path(out))
 
 
+@in_arguments
+def evolve_adapters(
+    adapters: Sequence[str | Path],
+    fitness: Callable[[Path], float],
+    out: str | Path,
+    generations: int = 10,
+    operators: Sequence[str] = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4"),
+    seed: int = 0,
+) -> Records:
+    """Evolve PEFT adapters of one base without self-play; return the survivors, the fittest first, one dict each.
+
+    ``fitness``: your function from an adapter's folder to a number, larger is better; it is called once a child.
+    Each generation breeds as many children as there are adapters, in ``out``, and as many of all survive. A record has
+    ``folder``, ``fitness``, ``generation`` (0: given), ``operator`` and ``parents``. Raises UserError for what does
+    not fit.
+    """
+    from redqueen.commands.breed import evolve_folders
+
+    folders = [Path(adapter) for adapter in adapters]
+    return Records(evolve_folders(folders, fitness, Path(out), generations, operators, seed))
+
+
 @dataclass(frozen=True)
 class Member:
     """A member as a whole model: the base with the adapter's effect added to its weights, and the tokenizer."""

@@ -119,6 +119,11 @@ def base_shape(name: str) -> dict[str, Any] | None:
     if folder.is_dir():
         path = folder / "config.json"
         if not path.is_file():
+            if (folder / "adapter_config.json").is_file():
+                raise UserError(
+                    f'model.base {name} is a PEFT adapter: set population.founders = ["{name}"], and model.base to the '
+                    "model that it was trained on"
+                )
             raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
         return _causal(name, _read(path))
     from huggingface_hub import try_to_load_from_cache

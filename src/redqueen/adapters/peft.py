@@ -128,6 +128,36 @@ def _sort_header(weights: Path) -> None:
         file.write(text.ljust(num_bytes))
 
 
+def founder_like(adapter: Adapter, fresh: Genotype) -> Genotype:
+    """Return the adapter's dW in the shape of ``fresh``, a founder of the run: exactly, in a rank at least as large.
+
+    Further components, and modules that the adapter does not adapt, are the fresh ones: their part of dW is zero.
+    Raises UserError, naming the folder, for a larger rank and for modules that the run does not adapt.
+    """
+    given = adapter.genotype
+    if given.rank > fresh.rank:
+        raise UserError(
+            f"population.founders: {adapter.folder} has rank {given.rank}, and population.lora_rank is {fresh.rank}: "
+            f"set it to {given.rank}"
+        )
+    factors = {}
+    for name, (a, b) in fresh.factors.items():
+        if name in given.factors:
+            own_a, own_b = given.factors[name]  # (given rank, in), (out, given rank)
+            if own_a.shape[1] != a.shape[1] or own_b.shape[0] != b.shape[0]:
+                raise UserError(f"population.founders: {adapter.folder}: {name} has another size than in the base")
+            a, b = a.clone(), torch.zeros_like(b)
+            a[: given.rank] = own_a.to(a)
+            b[:, : given.rank] = own_b.to(b) * (given.scale / fresh.scale)
+        factors[name] = (a, b)
+    if strange := sorted(given.factors.keys() - fresh.factors.keys()):
+        raise UserError(
+            f"population.founders: {adapter.folder} adapts {strange[0]}, and the run does not: its base, or "
+            "population.lora_targets, differs"
+        )
+    return Genotype(factors, fresh.alpha)
+
+
 def plain_config(genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> dict[str, Any]:
     """Return PEFT's configuration of a plain LoRA adapter.
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from redqueen.adapters.peft import Adapter, read_adapter, write_adapter
 from redqueen.commands.adapter_base import base_name, base_sha256, same_base
+from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
+from redqueen.evolve.generation import draw_operator
 from redqueen.evolve.operators import OPERATORS, Operator, apply, constants_of, find
+from redqueen.evolve.selection import finite_by, select_parents
 from redqueen.files import making_folder
 
 _MUST_AGREE = ("r", "lora_alpha")
@@ -56,6 +62,65 @@ def breed_folders(
     except OSError as error:
         raise UserError(f"--out {out}: cannot be written ({error.strerror}); choose another place") from error
     return record
+
+
+def evolve_folders(
+    adapters: Sequence[Path],
+    fitness: Callable[[Path], float],
+    out: Path,
+    generations: int,
+    operators: Sequence[str],
+    seed: int,
+) -> list[dict[str, Any]]:
+    """Evolve PEFT folders in ``out``: in each generation as many children as there are adapters, then the fittest stay.
+
+    Children are bred as in a run: crossover or mutation by a coin, parents by rank. Returns the survivors, the fittest
+    first: ``folder``, ``fitness``, ``generation``, ``operator`` and ``parents``. Children that do not survive are
+    deleted; the given folders are not changed. Raises UserError for what does not fit, before anything is written.
+    """
+    rules = EvolveConfig(operators=tuple(operators), selection="rank")
+    for name in rules.operators:
+        find(name)
+    if generations < 1 or not adapters:
+        raise UserError("give at least one adapter, and at least one of --generations")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"--out {out} exists already: choose a folder to be made")
+    first = read_adapter(adapters[0])
+    for folder in adapters[1:]:
+        _check_fit(first, read_adapter(folder))
+    rng = np.random.default_rng(seed)
+    alive = [_entry(Path(folder), fitness, 0, "founder", []) for folder in adapters]
+    for generation in range(1, generations + 1):
+        children = []
+        for number in range(len(adapters)):
+            operator = find(draw_operator(rules, len(alive), rng))
+            chosen = select_parents(rules.selection, [one["fitness"] for one in alive], operator.num_parents, rng)
+            parents = [alive[at] for at in chosen]
+            genotypes = [read_adapter(Path(parent["folder"])).genotype for parent in parents]
+            child = apply(operator, genotypes, [one["fitness"] for one in parents], int(rng.integers(2**31)))
+            folder = out / f"generation-{generation}-{number + 1}"
+            write_adapter(folder, first.config, child.genotype, base_sha256(first))
+            names = [one["folder"] for one in parents]
+            children.append(_entry(folder, fitness, generation, operator.id, names))
+        ranked = sorted([*alive, *children], key=lambda one: -one["fitness"])
+        alive = ranked[: len(adapters)]
+        for one in ranked[len(adapters) :]:
+            if one["generation"]:
+                shutil.rmtree(one["folder"])
+    return alive
+
+
+def _entry(
+    folder: Path, fitness: Callable[[Path], float], generation: int, operator: str, parents: list[str]
+) -> dict[str, Any]:
+    value = finite_by({str(folder): fitness(folder)}, "fitness")[str(folder)]
+    return {
+        "folder": str(folder),
+        "fitness": value,
+        "generation": generation,
+        "operator": operator,
+        "parents": parents,
+    }
 
 
 def operators_table() -> str:

@@ -96,7 +96,7 @@ def validate_kind(domain: Domain, kind: TaskKind, num_tasks: int, sandbox: Sandb
     for agent, pairs in _agents(kind, tasks).items():
         grades = grade(pairs, sandbox)
         found.trivial[agent] = sum(
-            one.correct and str(answer).strip().lower() != golds[task].strip().lower()
+            one.correct and not _same(str(answer), golds[task])
             for (task, answer), one in zip(pairs, grades, strict=True)
         )
         solved = found.trivial[agent]
@@ -126,6 +126,14 @@ def _proposed(found: Finding, tasks: Sequence[Task], own: bool, sandbox: Sandbox
         truths = [(one.outputs, task.outputs) for one, task in zip(first, tasks, strict=True) if isinstance(one, Task)]
         _expect(found, all(now == known for now, known in truths), "a truth differs from that of the suite")
     return valid if own else []
+
+
+def _same(answer: str, gold: str) -> bool:
+    """Tell whether an answer is the right one by chance: the same text, or the same number."""
+    try:
+        return float(answer) == float(gold)
+    except ValueError:
+        return answer.strip().lower() == gold.strip().lower()
 
 
 def _agents(kind: TaskKind, tasks: Sequence[Task]) -> dict[str, list[tuple[Task, str | None]]]:

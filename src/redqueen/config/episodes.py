@@ -86,6 +86,10 @@ class PopulationConfig(Section):
     lora_targets: str | tuple[str, ...] = "all-linear"
     """Adapted modules. Ours: all linear projections, consistent with the reported adapter size."""
 
+    founders: tuple[str, ...] = ()
+    """PEFT folders of the same base that the members begin with, in turn; their rank is at most ``lora_rank``. Empty:
+    fresh adapters, which change nothing. Ours: a population can go on from what was trained elsewhere."""
+
     @field_validator("lora_targets")
     @classmethod
     def _something_adapted(cls, targets: str | tuple[str, ...]) -> str | tuple[str, ...]:

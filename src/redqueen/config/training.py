@@ -81,13 +81,14 @@ class EvolveConfig(Section):
     replaced_frac: float = Field(default=0.25, ge=0, lt=1)
     """Share of each role replaced. Paper: 25 %."""
     operators: tuple[str, ...] = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
-    """Enabled operators. Paper: these eight."""
+    """Enabled operators, by id or as ``module:NAME`` of your own. Paper: these eight."""
     selection: Literal["truncation", "tournament", "rank"] = "truncation"
     """Parent selection. Paper: the fittest survivors. The other rules are ours."""
-    fitness: Literal["rating", "payoff", "reward", "probe"] = "rating"
+    fitness: str = Field(default="rating", pattern=r"^(rating|payoff|reward|probe|[\w.]+:\w+)$")
     """What selection reads. Paper: the rating's lower confidence bound. ``payoff`` and ``reward``, the means over the
     last ``every_steps`` games or steps, are ours: a payoff counts a task that nobody solves as the teacher's win, its
-    reward does not. Under ``probe`` all students answer the same archived tasks, and teachers are judged by reward."""
+    reward does not. Under ``probe`` all students answer the same archived tasks, and teachers are judged by reward.
+    ``module:NAME`` is a function of yours from a member and the evidence to a number."""
     probe_tasks: int = Field(default=64, ge=1)
     """Archived tasks that all students answer at the end of a generation under ``fitness = "probe"``. Ours: a tenth of
     what they answer in a generation."""
@@ -104,11 +105,19 @@ class EvolveConfig(Section):
     re-implementation's rule: a newcomer's. Ours: the paper is silent; in simulation the truly worst of four leaves in
     68 % of generations and the newest in 12 %, under ``reset`` the newest in 80 %, whose rating is below all."""
 
+    @property
+    def imported(self) -> tuple[str, ...]:
+        """The operators and the fitness that are named as ``module:NAME``: importing them runs the user's code."""
+        return tuple(name for name in (*self.operators, self.fitness) if ":" in name)
+
     @model_validator(mode="after")
     def _consistent(self) -> EvolveConfig:
-        unknown = [name for name in self.operators if name not in OPERATORS]
+        unknown = [name for name in self.operators if name not in OPERATORS and ":" not in name]
         if unknown:
-            raise ValueError(f"operators names {unknown[0]!r}, which is none; choose from {', '.join(OPERATORS)}")
+            raise ValueError(
+                f"operators names {unknown[0]!r}, which is none; choose from {', '.join(OPERATORS)}, or name your own "
+                "as module:NAME"
+            )
         if self.enabled and not self.operators:
             raise ValueError("operators is empty: name at least one, or set enabled = false")
         if 0 < self.protected_steps <= self.every_steps:
@@ -116,7 +125,7 @@ class EvolveConfig(Section):
                 f"protected_steps must be above every_steps ({self.every_steps}), or 0: a newborn is as old as that "
                 "when the next generation is chosen, so a shorter shelter has no effect"
             )
-        strange = [name for name in self.constants if name not in OPERATORS]
+        strange = [name for name in self.constants if name not in (*OPERATORS, *self.operators)]
         if strange:
             raise ValueError(
                 f"constants names {strange[0]!r}, which is no operator; choose from {', '.join(OPERATORS)}"

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import EntryPoint
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from redqueen.config import GYM_PREFIX, Config, ProposeConfig, VerifyConfig
 from redqueen.domains.code.kinds import CODE
@@ -26,6 +26,8 @@ from redqueen.records import Candidate, Grade, Rejection, Task
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
 from redqueen_sandbox.pool import Answer, Jobs
 from redqueen_sandbox.programs import Rules, blind_to_limits
+
+T = TypeVar("T")
 
 
 class JobRunner(Protocol):
@@ -151,6 +153,17 @@ def import_named(place: str) -> object:
         sys.path.append(here)
     module, _, name = place.partition(":")
     found: object = getattr(importlib.import_module(module), name)
+    return found
+
+
+def import_as(place: str, kind: type[T], what: str) -> T:
+    """Import ``module:NAME`` and return the object. Raises UserError when that fails or it is not of this kind."""
+    try:
+        found = import_named(place)
+    except Exception as error:  # importing runs the user's code
+        raise UserError(f"{place} cannot be imported ({error}); write it as module:NAME, importable here") from None
+    if not isinstance(found, kind):
+        raise UserError(f"{place} is a {type(found).__name__}, and {what} is needed")
     return found
 
 

@@ -78,7 +78,7 @@ def plan(
     survivors = [i for i in range(len(individuals)) if i not in leaving]
     births = []
     for i in leaving:
-        operator = _draw_operator(rules, len(survivors), rng)
+        operator = draw_operator(rules, len(survivors), rng)
         parents: list[int] = []
         if survivors:
             pool = [values[s] for s in survivors]
@@ -193,7 +193,7 @@ def admit_fittest(
     return hall, admitted
 
 
-def _draw_operator(rules: EvolveConfig, num_survivors: int, rng: np.random.Generator) -> str:
+def draw_operator(rules: EvolveConfig, num_survivors: int, rng: np.random.Generator) -> str:
     """Crossover or mutation by a coin, then uniform among the enabled; what is impossible is not drawn.
 
     An operator counts by the parents it needs, so that the controls can be enabled like any other. With one survivor

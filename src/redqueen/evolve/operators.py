@@ -17,6 +17,7 @@ from redqueen.adapters.genotype import (
     relative_change,
     same_shape,
 )
+from redqueen.domains.registry import import_as
 from redqueen.errors import UserError, first_fault
 from redqueen.evolve import crossover as cross
 from redqueen.evolve import mutation as mutate
@@ -157,9 +158,14 @@ OPERATORS: dict[str, Operator] = {operator.id: operator for operator in _LIST}
 
 
 def find(operator_id: str) -> Operator:
-    """The operator of that id. Raises UserError with the list of ids for any other."""
+    """The operator of that id, or ``module:NAME``, an ``Operator`` of the user's, which is imported.
+
+    Raises UserError with the list of ids for any other.
+    """
+    if ":" in operator_id:
+        return import_as(operator_id, Operator, "an operator (redqueen.evolve.operators.Operator)")
     if operator_id not in OPERATORS:
-        raise UserError(f"unknown operator {operator_id!r}: choose one of {', '.join(OPERATORS)}")
+        raise UserError(f"unknown operator {operator_id!r}: choose one of {', '.join(OPERATORS)}, or module:NAME")
     return OPERATORS[operator_id]
 
 

@@ -9,14 +9,18 @@ genes, and g: ours).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
-from typing import Literal
+from types import FunctionType
+from typing import Literal, cast
 
 import numpy as np
 
 from redqueen.config import EvolveConfig
+from redqueen.domains.registry import import_as
+from redqueen.errors import UserError
 from redqueen.match import STANDARD, RatingSystem
 from redqueen.records import Genes, Individual
 
@@ -41,8 +45,12 @@ def internal_fitness(
     """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` tells their ages.
 
     Where a probe is asked for and nobody was probed (evolution is off, there is nothing to ask) students have their
-    rating.
+    rating. A function of the user's (``module:NAME``) gets a member and the evidence. Raises UserError when it cannot
+    be imported or gives something else than a finite number.
     """
+    if ":" in config.fitness:
+        measure = cast(Callable[[Individual, Evidence], float], import_as(config.fitness, FunctionType, "a function"))
+        return finite_by({m.id: measure(m, evidence) for m in individuals}, f"evolve.fitness {config.fitness}")
     fitness: dict[str, float] = {}
     for role in dict.fromkeys(member.role for member in individuals):
         members = [member for member in individuals if member.role == role]
@@ -58,6 +66,18 @@ def internal_fitness(
             values = by_late_mean({m.id: late.get(m.id, ()) for m in members}, config.every_steps)
         fitness |= age_protected(values, members, step, config.protected_steps)
     return fitness
+
+
+def finite_by(values: Mapping[str, object], source: str) -> dict[str, float]:
+    """Return numbers by name as floats. Raises UserError, naming the source, for one that is not a finite number."""
+    for name, value in values.items():
+        try:
+            good = math.isfinite(float(value))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise UserError(f"{source} gives {value!r:.80} for {name}: return a finite number")
+    return {name: float(value) for name, value in values.items()}  # type: ignore[arg-type]
 
 
 def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[str, float]:

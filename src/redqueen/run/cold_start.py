@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from redqueen.adapters.base_shape import model_source, weights_sha256
+from redqueen.adapters.genotype import on_cpu
+from redqueen.adapters.peft import founder_like, read_adapter
 from redqueen.adapters.protocols import Sampler
 from redqueen.config import Config, ProposeConfig, parse_config
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
@@ -63,6 +67,23 @@ def _no_room(what: str, num_tokens: int, room: int, section: str) -> UserError:
 
 
 SEED_AUTHOR = "seed"
+
+
+def place_founders(engine: Engine) -> None:
+    """Load the adapters of ``population.founders`` into the slots of the members, in turn; without them do nothing.
+
+    Raises UserError when one cannot be read, does not fit or was trained on another base.
+    """
+    config = engine.config
+    adapters = [read_adapter(folder) for folder in config.population.founders]
+    base = Path(model_source(config.model.base))
+    known = weights_sha256(base) if adapters and base.is_dir() else ""
+    for adapter in adapters:
+        if known and adapter.base_sha256 not in ("", known):
+            raise UserError(f"population.founders: {adapter.folder} was trained on another base than model.base")
+    for slot in range(config.population.num_members if adapters else 0):
+        founder = founder_like(adapters[slot % len(adapters)], on_cpu(engine.store.genotype(slot)))
+        engine.store.load(slot, founder)
 
 
 def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejection]]:

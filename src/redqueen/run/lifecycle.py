@@ -23,7 +23,7 @@ from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.schema import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import MILESTONE_STEPS, Checkpoint, named_base, put_back, refuse_other_base, remove_after
-from redqueen.run.cold_start import check_cold_start, check_prompts, grow_seed_buffer
+from redqueen.run.cold_start import check_cold_start, check_prompts, grow_seed_buffer, place_founders
 from redqueen.run.continuation import (
     Spent,
     is_end_owed,
@@ -97,6 +97,7 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
     config, asked = settle_precision(config), config.model.precision
     with _reporting(config) as reporter, open_engine(config, load or adapters_here(reporter), reporter) as engine:
         check_prompts(engine)
+        place_founders(engine)
         make_run_folder(folder, config)
         with RunLock(folder):
             reporter.progress.say(
@@ -135,6 +136,7 @@ def resume(
         put_back(checkpoints)
         checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
         if checkpoint is None:
+            place_founders(engine)
             remove_journal(folder)
             if overrides:
                 write_lengths(folder, asked, 0, has_new_members=False)

@@ -47,7 +47,7 @@ def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: 
 
     Raises UserError when it names a hook or a domain to import and ``trust_hooks`` is false: importing runs code.
     """
-    hooks = [config.propose.policy_hook, *config.propose.domains_to_import]
+    hooks = [config.propose.policy_hook, *config.propose.domains_to_import, *config.evolve.imported]
     if (hook := next(filter(None, hooks), "")) and not trust_hooks:
         raise UserError(
             f"{folder / CONFIG} names the hook {hook!r}, whose import runs code: if you trust it, continue with "

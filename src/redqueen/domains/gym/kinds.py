@@ -43,7 +43,7 @@ WORKER = "redqueen.domains.gym.warm"
 KILL_CPU_MS, ACCEPT_CPU_MS = 3_000, 1_000
 """CPU time after which generator or grader is killed, and within which a generator must have ended (ours)."""
 MAX_PARAMETER_CHARS = 2_000
-MAX_QUESTION_CHARS = 6_000
+MAX_QUESTION_CHARS = 8_000
 """A longer question is not a task (ours): it would not fit into most prompts."""
 MAX_ANSWER_CHARS = 4_000
 MAX_SEED = 10**6
@@ -131,7 +131,7 @@ def held_out(kinds: Sequence[str]) -> list[Item]:
     """Return the held-out items of these kinds: their defaults under seeds that no teacher can choose."""
     names = [family_of(kind).name for kind in kinds]
     items = []
-    for number, row in enumerate(_ask_worker(f"held_out({names!r}, {NUM_HELD_OUT})")):
+    for number, row in enumerate(_ask_worker(f"held_out({names!r}, {NUM_HELD_OUT}, {MAX_ANSWER_CHARS})")):
         kind = f"{KIND_PREFIX}{row['family']}"
         name = f"{kind}/{number}"
         task = Task(name, "", "", kind, row["parameters"], ("",), (row["answer"],), row["question"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
+import importlib
 import io
 import json
 import random
@@ -18,13 +19,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
+import pyfiglet
 import reasoning_gym
 from reasoning_gym.coaching.attributes import AttributeDefinition
+from reasoning_gym.cognition import figlet_fonts
 from reasoning_gym.data import get_data_file_path, read_data_file
 from reasoning_gym.factory import CURRICULA, DATASETS
 
 GOLD_FIELDS = "possible_answer", "example_answer", "example_correct_answer"
 """Where an entry's metadata has a right answer when its ``answer`` is None: several answers are right."""
+LATE_IMPORTS = "sympy.physics.units", "sympy.polys.domains.old_fractionfield", "sympy.polys.domains.old_polynomialring"
+"""What sympy imports only when it simplifies or multiplies certain expressions, and no file can be opened then."""
 NOT_CHOSEN = {"seed", "size", "data_file"}
 FIRST_HELD_OUT_SEED = 1_000_000_000
 """Seeds from here on belong to the held-out items; a teacher cannot choose them."""
@@ -74,14 +79,15 @@ def describe(names: list[str]) -> list[dict[str, Any]]:
     return [_described(name) for name in names]
 
 
-def held_out(names: list[str], count: int) -> list[dict[str, str]]:
-    """Return ``count`` entries of each family from its defaults, under seeds that no teacher can choose."""
+def held_out(names: list[str], count: int, max_chars: int) -> list[dict[str, str]]:
+    """Return ``count`` entries of each family from its defaults, under seeds that no teacher can choose; fewer where
+    some have a longer question or answer."""
     found = []
     for name in names:
         for number in range(count):
             chosen = json.dumps({"seed": FIRST_HELD_OUT_SEED + number})
             verdict, question, answer = generate(name, chosen)
-            if verdict == "ok":
+            if verdict == "ok" and max(len(question), len(answer)) <= max_chars:
                 found.append({"family": name, "parameters": chosen, "question": question, "answer": answer})
     return found
 
@@ -199,6 +205,11 @@ def warm_up() -> None:
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith(reasoning_gym.__name__):
             vars(module).update({name: function for name, function in known.items() if hasattr(module, name)})
+    for late in LATE_IMPORTS:
+        importlib.import_module(late)
+    pyfiglet.FigletFont.preloadFont = staticmethod(_cached(pyfiglet.FigletFont.preloadFont))
+    for font in figlet_fonts.ALL_FONTS:
+        pyfiglet.FigletFont.preloadFont(font)
     for family in families():
         with _quiet(), contextlib.suppress(Exception):
             generate(family, '{"seed": 1}')
