@@ -6,7 +6,7 @@ What is offered here is found when it is first asked for, so that ``import redqu
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Config",

@@ -360,3 +360,11 @@ def test_a_table_is_read_in_portions_while_all_of_it_is_still_in_the_log(tmp_pat
         assert journal.path.stat().st_size < 100_000 < 2_200_000  # the rows' text
         with Journal.open(journal.path, read_only=True) as reader:
             assert sum(len(rows) for rows in reader.portions("SELECT text FROM candidate")) == 110
+
+
+def test_the_first_difference_of_two_configs_is_named_by_its_field(tmp_path: Path) -> None:
+    for name, rate in (("one", 0.1), ("two", 0.2)):
+        config = {"run": {"num_steps": 4}, "learn": {"batch_size": 8, "learning_rate": rate}}
+        Journal.create(tmp_path / name, replace(RUN, config=config)).close()
+    said = str(diff(tmp_path / "one", tmp_path / "two"))
+    assert said.endswith(": config.learn.learning_rate is 0.1 in the first journal and 0.2 in the second")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -45,8 +46,28 @@ def _describe(table: str, key: list[str], row_1: dict[str, object] | None, row_2
     if any(row_1[name] != row_2[name] for name in key):
         return f"{named(row_1)} in the first journal, {named(row_2)} in the second"
     column = next(name for name in row_1 if row_1[name] != row_2[name])
-    values = f"{_short(row_1[column])} in the first journal and {_short(row_2[column])} in the second"
-    return f"{named(row_1)}: {column} is {values}"
+    field, (value_1, value_2) = _first_difference(column, row_1[column], row_2[column])
+    return f"{named(row_1)}: {field} is {_short(value_1)} in the first journal and {_short(value_2)} in the second"
+
+
+def _first_difference(name: str, value_1: object, value_2: object) -> tuple[str, tuple[object, object]]:
+    """Return the first field in which two values differ, and its two values; ``name`` itself where they have no fields.
+
+    Texts that hold JSON objects, such as a run's config, are compared field by field.
+    """
+    one, two = _parsed(value_1), _parsed(value_2)
+    if isinstance(one, dict) and isinstance(two, dict):
+        for key in one | two:
+            if one.get(key) != two.get(key):
+                return _first_difference(f"{name}.{key}", one.get(key), two.get(key))
+    return name, (value_1, value_2)
+
+
+def _parsed(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
 
 
 def _short(value: object) -> str:
