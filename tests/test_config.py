@@ -151,9 +151,9 @@ def test_the_numbers_of_kinds_are_read_as_configs_had_them_before_and_the_later_
     ("propose", "sentence"),
     [
         ({"num_code_x": 3}, r"num_proposals names code_x, and the domains code have code_o, code_i, code_f"),
-        ({"domains": ["chess"]}, r"propose\.domains: chess is no domain; choose from code, .* module:NAME"),
+        ({"domains": ["chess"]}, r"propose\.domains: chess is not a domain; choose from code, .* module:NAME"),
         ({"domains": ["nowhere:CHESS"]}, r"propose\.domains: nowhere:CHESS cannot be imported .* module:NAME"),
-        ({"domains": ["redqueen.config:Config"]}, r"propose\.domains: redqueen\.config:Config is no domain"),
+        ({"domains": ["redqueen.config:Config"]}, r"propose\.domains: redqueen\.config:Config is not a domain"),
     ],
 )
 def test_a_kind_or_a_domain_that_is_not_there_is_refused_by_name(propose: dict[str, object], sentence: str) -> None:

@@ -65,7 +65,7 @@ def test_constants_of_an_operator_reach_the_child_and_its_lineage(table: Table) 
 def test_a_constant_that_an_operator_does_not_have_is_refused_before_the_run() -> None:
     with pytest.raises(UserError, match=r"evolve\.constants: operator M4 has no constant 'strength'"):
         check_constants(config_of(evolve={"constants": {"M4": {"strength": 1.0}}}).evolve, lora_rank=8)
-    with pytest.raises(UserError, match="constants names 'M99', which is no operator"):
+    with pytest.raises(UserError, match="constants names 'M99', which is not an operator"):
         config_of(evolve={"constants": {"M99": {}}})
 
 

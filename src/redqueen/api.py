@@ -31,7 +31,7 @@ ConfigLike = Config | Mapping[str, Any] | str | Path | None
 
 
 def in_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """Let the errors of a function speak of arguments and calls where the command line speaks of flags."""
+    """Let the errors of a function name arguments and calls where the command line names flags."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -244,7 +244,7 @@ def breed(
     try:
         numbers = None if fitness is None else [float(value) for value in fitness]
     except (TypeError, ValueError):
-        raise UserError(f"fitness: {fitness!r} are no numbers: give one for each parent") from None
+        raise UserError(f"fitness: {fitness!r} are not numbers: give one for each parent") from None
     return breed_folders(operator, [Path(parent) for parent in parents], seed, numbers, Path(out))
 
 

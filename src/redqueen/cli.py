@@ -140,7 +140,7 @@ def experiment(
         Path | None, typer.Option("--tables", help="Folder of the tables; default: that of --out.")
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs to play in parallel.")] = 1,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be played and stop.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would run and stop.")] = False,
     tables_only: Annotated[bool, typer.Option("--tables-only", help="Write the tables of what is finished.")] = False,
 ) -> None:
     """Play every arm with every seed, resuming interrupted runs, and compare the arms over seeds."""
@@ -155,7 +155,7 @@ def experiment(
 
 @app.command()
 def diff(first: RunDir, second: RunDir, as_json: AsJson = False) -> None:
-    """Tell whether the journals of two runs are equal (apart from times), or name the first row that differs."""
+    """Compare the journals of two runs, except times: print "equal" or the first row that differs."""
     from redqueen.commands import report as command
 
     command.diff(first, second, as_json)

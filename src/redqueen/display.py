@@ -55,7 +55,7 @@ MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~&])")
 
 
 def literal(text: str) -> str:
-    """Return text that markdown shows as it stands, in one line."""
+    """Return text that markdown shows unchanged, in one line."""
     return MARKDOWN.sub(r"\\\1", visible(text, one_line=True))
 
 
@@ -66,7 +66,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def script_json(value: object) -> str:
-    """Return JSON that may stand inside a ``<script>`` element: ASCII only, and no ``<``, ``>`` or ``&`` in it.
+    """Return JSON that is safe inside a ``<script>`` element: ASCII only, and no ``<``, ``>`` or ``&`` in it.
 
     So nothing in it can end the element or open a comment; its texts are ``visible``, for a script writes them on the
     page. Raises ValueError for NaN and infinity.

@@ -64,7 +64,7 @@ class Adapters:
 
     ``sampler`` makes a solver at another temperature (0 is greedy), as evaluation and probes use it. The
     cold-start check also asks it for other lengths and stop strings. ``close`` ends what was started for them; ``news``
-    tells what happened to their shards since it was last asked. ``shard_verifier``, if any, judges in place of a
+    returns the events of their shards since the last call. ``shard_verifier``, if any, judges in place of a
     verifier of this process.
     """
 
@@ -138,7 +138,7 @@ def set_up_torch(config: Config) -> None:
 
 @dataclass(frozen=True)
 class LoadedBase:
-    """The frozen base and its tokenizer, which any number of banks in this process may stand on."""
+    """The frozen base and its tokenizer, which any number of banks in this process may share."""
 
     base: Base
     tokenizer: PreTrainedTokenizerBase
@@ -261,7 +261,7 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     if tokenizer is None or len(tokenizer) < 2:
         raise UserError(
             f"model.base {name} has no tokenizer that can be read: put its tokenizer.json and tokenizer_config.json "
-            "beside the weights"
+            "next to the weights"
         )
     if tokenizer.eos_token_id is None:
         raise UserError(
@@ -277,12 +277,12 @@ def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> St
 
 
 def _not_loaded(name: str, error: Exception) -> UserError:
-    """Say why a base was not loaded: a folder's fault by its own words, a name's by what can be done about it."""
+    """Return the reason why a base was not loaded: the library's own for a folder, the remedies for a name."""
     if Path(name).is_dir() or base_shape(name) is not None:
         why = [*str(error).strip().splitlines(), type(error).__name__][0]
         return UserError(f"model.base {name} cannot be loaded: {why}")
     return UserError(
-        f"model.base {name} is no folder here and not in this machine's cache of the hub, and the hub did not give it: "
+        f"model.base {name} is not a folder, is not in the hub's cache on this machine, and could not be downloaded: "
         "check the name and the connection (`hf auth login` for a private model), or give a folder"
     )
 

@@ -39,9 +39,9 @@ def open_plain(path: Path, max_bytes: int) -> BufferedReader:
     found = os.fstat(descriptor)
     problem = ""
     if not stat.S_ISREG(found.st_mode):
-        problem = "is no plain file; put the file itself there"
+        problem = "is not a regular file; put the file itself there"
     elif found.st_size > max_bytes:
-        problem = f"has {found.st_size:,} bytes, and at most {max_bytes:,} are read; give the file that was written"
+        problem = f"has {found.st_size:,} bytes, and at most {max_bytes:,} are read; give the original file"
     if problem:
         os.close(descriptor)
         raise UserError(f"{path} {problem}")
@@ -54,7 +54,7 @@ def read_plain(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
         try:
             return file.read(max_bytes).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(f"{path} is no text in UTF-8 ({error}): restore it from a copy") from None
+            raise UserError(f"{path} is not UTF-8 text ({error}): restore it from a copy") from None
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -67,7 +67,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def writing_whole(path: Path) -> Iterator[BinaryIO]:
     """Open a file that replaces ``path`` when the block ends without an error; a crash leaves the old or the new.
 
-    It is written in the same folder, flushed to the disk and renamed. A device or a pipe is written to as it stands.
+    It is written in the same folder, flushed to the disk and renamed. A device or a pipe is written to directly.
     Raises OSError when it cannot be written; what was there before is then untouched.
     """
     if path.exists() and not path.is_file():
@@ -92,7 +92,7 @@ def making_folder(path: Path) -> Iterator[Path]:
     """Yield a folder to fill; it is renamed to ``path`` when the block ends without an error, and removed otherwise.
 
     Raises OSError when it cannot be written, when ``path`` is there already and not an empty folder, and when it is the
-    current one, which would be replaced under the feet of who stands in it.
+    current one, which would then be replaced by another.
     """
     if not path.name:
         raise OSError(errno.EBUSY, "a folder to be made needs a name")

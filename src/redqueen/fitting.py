@@ -1,7 +1,7 @@
-"""A config fitted to its base: what a user left open follows the base's size, positions and sort, and is said.
+"""A config fitted to its base: fields that a user left open follow the base's size, positions and type.
 
 The defaults of the sections are the paper's, for seven billion parameters on GPUs. What a config or the command line
-sets is never changed; a run's own config.json has every field, so a run stays what it was. Ground: ours.
+sets is never changed; a run's own config.json has every field, so a run stays what it was. Source: ours.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _choose_format(config: Config, parameters: int | None) -> tuple[str, str]:
     """Return the prompt format and the sentence that gives the reason."""
     asked = config.model.prompt_format
     if asked != "auto":
-        return asked, f"prompt format {asked}, as the config says"
+        return asked, f"prompt format {asked}, as the config sets"
     without = [name for name in num_proposals(config.propose) if "fewshot" not in kinds()[name].words]
     if without:
         return "chat", f"prompt format chat: tasks of the kind {without[0]} have no prompts as examples"

@@ -21,7 +21,7 @@ and closing any descriptor of the file drops it, so such a file is never opened 
 
 
 def is_locked(run_dir: Path) -> bool:
-    """Tell whether a process holds the run's lock. A link, a pipe or a device in its place is no lock.
+    """Return whether a process holds the run's lock. A link, a pipe or a device in its place does not count.
 
     Only Linux can be asked without taking the lock; elsewhere the answer is no for other processes' locks.
     """

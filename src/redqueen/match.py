@@ -7,7 +7,8 @@ the pool refills when it runs out, so with fewer students some meet several teac
 The Gaussian update is that of Herbrich, Minka and Graepel, "TrueSkill: a Bayesian skill rating system" (2006), for two
 players: each skill is a normal belief, a performance is skill plus noise of standard deviation ``beta``, and the higher
 performance wins unless the two are closer than the draw margin. The two roles are rated against each other, so the
-ratings are zero-sum between them: both sub-populations cannot rise together, and a flat mean rating is no stagnation.
+ratings are zero-sum between them: both sub-populations cannot rise together, and a flat mean rating does not mean
+stagnation.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class GaussianRating:
         return Rating(self.mu, self.sigma)
 
     def expected_win(self, student: Rating, teacher: Rating) -> float:
-        """Return the student's expected win in [0, 1]. Ground: paper.
+        """Return the student's expected win in [0, 1]. Source: paper.
 
         p = Phi((mu_s - mu_t) / sqrt(sigma_s^2 + sigma_t^2 + 2 beta^2)).
         """
@@ -96,7 +97,7 @@ class GaussianRating:
         return self._shift(teacher, student, winner == "draw")
 
     def fitness(self, rating: Rating) -> float:
-        """Return the lower confidence bound mu - 3 sigma: a skill that is very probably reached. Ground: paper."""
+        """Return the lower confidence bound mu - 3 sigma: a skill that is very probably reached. Source: paper."""
         return rating.mu - 3 * rating.sigma
 
     def pool(self, ratings: Sequence[Rating]) -> Rating:
@@ -128,8 +129,8 @@ def decide(solve_rate_frac: float | None, expected_win_frac: float, tolerance_fr
     """Who won: the student if it solved more than the ratings predict, the teacher if less, else a draw.
 
     ``solve_rate_frac`` is the mean over the match's tasks of the share of judged attempts that were right; None when
-    the teacher made no valid task, and then the student wins. A match whose attempts were all lost is no game: do not
-    ask. Ground: re-implementations.
+    the teacher made no valid task, and then the student wins. A match whose attempts were all lost has no result: do
+    not ask. Source: re-implementations.
     """
     if solve_rate_frac is None:
         return "student"
@@ -183,7 +184,7 @@ def pair(
     """The matches of one step by ``config.rule``, in the order of ``teachers`` (``all_pairs``: then of ``students``).
 
     Under pfsp a student is drawn with weight p (1 - p), p its expected win. Raises ValueError for an empty side.
-    Ground: paper (pfsp), re-implementations (weight, refilling pool), ours (the other rules).
+    Source: paper (pfsp), re-implementations (weight, refilling pool), ours (the other rules).
     """
     if not teachers or not students:
         raise ValueError("a match needs at least one teacher and one student")
@@ -221,7 +222,7 @@ def with_hall_of_fame(
     """Put a frozen past member into each match with probability ``config.hall_of_fame_frac``.
 
     A fair coin (among the sides that have a hall) says which side the past member takes; it is drawn uniformly. A match
-    that would stand there twice is left as it was. The number of matches does not change. Ground:
+    that would stand there twice is left as it was. The number of matches does not change. Source:
     hall of fame of Rosin and Belew (1997); the share and the coin are ours, off by default.
     """
     members = {member.id: member for member in (*teachers, *students)}

@@ -25,7 +25,7 @@ class Rating:
 
 @dataclass(frozen=True)
 class Genes:
-    """What a member has beside its weights: factors on settings of the config, 1 where a gene is not enabled."""
+    """Genes of a member: factors on settings of the config, 1 where a gene is not enabled."""
 
     learning_rate: float = 1.0
     temperature: float = 1.0
@@ -47,7 +47,8 @@ class Individual:
     parents: tuple[str, ...] = ()
     operator: str = "founder"
     domain_ratings: tuple[tuple[str, Rating], ...] = ()
-    """The rating in each domain that it has played in, by the domain's name, where domains are rated apart."""
+    """The rating in each domain in which it had matches, by the domain's name, where each domain has its own ratings.
+    """
     genes: Genes = Genes()
 
 
@@ -64,7 +65,7 @@ class Match:
 class Candidate:
     """What a teacher wrote, not verified yet.
 
-    ``kind`` is the name of a kind of task, whose domain says what the other fields mean: see ``Task``. ``error`` is set
+    ``kind`` is the name of a kind of task, whose domain defines the other fields: see ``Task``. ``error`` is set
     when the text could not be parsed, and then they may be empty. ``text`` is the raw model text (untrusted).
     """
 
@@ -81,7 +82,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Rejection:
-    """A candidate that is no task, with one reason (a verdict name, ``unparsable`` or ``duplicate``...)."""
+    """A candidate that did not become a task, with one reason (a verdict name, ``unparsable`` or ``duplicate``...)."""
 
     candidate: Candidate
     reason: str
@@ -90,10 +91,10 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Task:
-    """A candidate that was verified. The domain of its ``kind`` says what the fields mean, all of them texts.
+    """A candidate that was verified. The domain of its ``kind`` defines the fields, all of them texts.
 
     ``code`` is what the task is about, in the form that counts: a program, an equation, a lemma. ``message`` is what a
-    student is told in words. ``inputs`` are what belongs to it, and ``outputs`` their truth, computed in checking and
+    student gets in words. ``inputs`` are what belongs to it, and ``outputs`` their truth, computed in checking and
     canonical: of a program its arguments and values; of an equation its solution. There are as many of each, one at
     least; an input is "" where nothing belongs to it. Where ``num_shown`` is not 0, the solver is shown that many pairs
     of input and output, and the rest are hidden.
@@ -198,7 +199,7 @@ class Rollout:
 class Tuning:
     """What one member is stepped with: learning rate, factor on its temperature, and number of mini-batches.
 
-    ``supervised``: its completions are text to be learned, whoever wrote it, by cross-entropy weighed by the advantage.
+    ``supervised``: its completions are text of any origin to be learned by cross-entropy, weighted by the advantage.
     """
 
     learning_rate: float

@@ -1,7 +1,7 @@
 """The verifier as a reward for other trainers: functions in the form that TRL's trainers call, and rows to train on.
 
 Such a function is called with ``prompts``, ``completions`` and, by name, the other columns of the data set as lists of
-equal length; it returns one reward each, None where the judge had trouble of its own (no sample). It needs no torch.
+equal length; it returns one reward each, None where grading failed because of the infrastructure. It needs no torch.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 Reward = Callable[..., list[float | None]]
 COLUMNS = ("kind", "code", "inputs", "outputs", "message", "num_shown")
-"""What a row says of its task, by the fields of ``redqueen.records.Task``."""
+"""The columns of a row that describe its task, by the fields of ``redqueen.records.Task``."""
 NEEDED = ("kind", "code", "inputs", "outputs")
-"""Those of them without which there is no task."""
+"""The fields that every task must have."""
 _SAID = ("text", "output_text")
 """The types of the parts of a content that are the answer's text: not its reasoning, no image."""
 
@@ -41,7 +41,7 @@ def task_rows(tasks: Iterable[Task | Mapping[str, Any]], prompt_format: str = "c
 
     ``tasks``: as ``Run.tasks()`` returns them, or of your own. With ``prompt_format`` "chat" a prompt is one user turn,
     with "compact" (the embedded base's notation) it is text. Raises UserError for an unknown format or kind, for a kind
-    that is not asked in the format, and for a row that is no task.
+    that is not asked in the format, and for a row that is not a task.
     """
     form, rows = _format(prompt_format), []
     for given in tasks:
@@ -160,7 +160,7 @@ def _task(row: Mapping[str, Any]) -> Task:
 
 
 def _check_columns(wanted: int, columns: Mapping[str, Sequence[Any]], names: Sequence[str], remedy: str) -> None:
-    """Raise UserError when a column is missing, or has not as many rows as there are completions."""
+    """Raise UserError when a column is missing, or does not have one row for each completion."""
     for name in names:
         if name not in columns:
             raise UserError(f"the data set has no column {name}: {remedy}")
@@ -188,7 +188,7 @@ def _text(completion: Any) -> str:
 
 
 def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[Sequence[int]]) -> tuple[list[str], list[bool]]:
-    """Decode completions up to their end token with every other mark left in, and tell which came to their end."""
+    """Decode completions up to their end token with every other mark left in, and return which ended."""
     from transformers import GenerationConfig
 
     try:

@@ -117,7 +117,7 @@ def score_games(
 
 
 def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[GradedAttempts]) -> Game:
-    """What the infrastructure lost does not count: a match of which nothing else is left is no game.
+    """Attempts that the infrastructure lost do not count: a match without others has no result.
 
     Nor is it a game when a single agent solves its own tasks.
     """

@@ -73,7 +73,7 @@ class State:
 
     @property
     def has_new_members(self) -> bool:
-        """Whether a member was born in the latest step, or the students distilled: they have not been in a match."""
+        """Whether a member was born in the latest step, or the students were distilled: they had no match yet."""
         return self.step > 0 and self.step in (self.distilled_step, *(i.born_step for i in self.individuals))
 
     @property
@@ -119,7 +119,7 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     seeds = tuple(task for domain in domains for task in (shown and domain.examples) or (domain.seed,))
     buffer = TaskBuffer(
         config.propose.buffer_capacity, seeds, tuple(map(task_key, seeds))
-    )  # a copy of one is no new task
+    )  # a copy of one is not a new task
     memory = TaskMemory()
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)

@@ -3,7 +3,7 @@
 Attempts at the same item are not independent, and neither are the three tasks made from one function; the bootstrap
 therefore resamples whole clusters, and where the items were drawn by strata of fixed size, it keeps those sizes. Of
 runs, each is one observation: its steps, members and items share everything that a seed decides. No resample leaves the
-range of three runs, so a percentile bootstrap over them holds the mean in three cases of four where it says 95 %:
+range of three runs, so a percentile bootstrap over them contains the mean in three cases of four where it claims 95 %:
 intervals over runs are Student's t instead. They assume that runs scatter about normally, which few runs cannot show;
 the permutation test does not. All intervals and tests are two-sided.
 """
@@ -53,7 +53,7 @@ class Interval(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Tell whether there was something to estimate from."""
+        """Return whether there was something to estimate from."""
         return self.low <= self.high
 
 

@@ -1,4 +1,4 @@
-"""A clock for phases: how long each took, and who wants to know which one runs now and how far it is."""
+"""A clock for phases, and the callback that receives their progress."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Protocol
 
 
 class Report(Protocol):
-    """Is told between batches how far a phase is; it may raise, which ends the work there and then."""
+    """Called between batches with the progress of a phase; it may raise, which ends the work."""
 
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:
-        """``done`` of ``total`` items (0: nobody knows how many) are done, with ``tokens`` read or written so far."""
+        """``done`` of ``total`` items (0: not known) are done, with ``tokens`` read or written so far."""
         ...
 
 
 def unheard(done: int, total: int, tokens: int = 0) -> None:
-    """The report to nobody."""
+    """A report that does nothing."""
 
 
 class Clock:

@@ -72,7 +72,7 @@ def test_a_text_is_as_long_as_the_base_reads_it_by_the_same_frequencies(shape: d
     ],
 )
 def test_a_length_that_is_none_is_refused(shape: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="that is no length: restore the model folder"):
+    with pytest.raises(UserError, match="that is not a length: restore the model folder"):
         positions_of(shape)
 
 

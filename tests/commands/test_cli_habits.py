@@ -96,7 +96,7 @@ def test_a_full_disk_behind_the_output_is_one_sentence(words: list[str]) -> None
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-c", MAIN, *words], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
-    assert done.stderr == "redqueen: the output cannot be written (No space left on device): make room\n"
+    assert done.stderr == "redqueen: the output cannot be written (No space left on device): free some space\n"
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_no_job_is_refused_and_a_plan_plays_nothing(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ('"propose.policy_rules" = ["("]', r"propose.policy_rules: '\(' is no regular expression"),
+        ('"propose.policy_rules" = ["("]', r"propose.policy_rules: '\(' is not a regular expression"),
         ('"model.base" = "./nowhere"', "nowhere"),
         ('"evolve.constants" = {X3 = {num_leading = 99}}', "num_leading is 99"),
     ],

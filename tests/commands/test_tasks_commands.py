@@ -109,9 +109,9 @@ def test_a_text_of_a_megabyte_is_cut_on_the_screen(run_dir: Path) -> None:
 
 
 def test_a_task_that_was_rejected_or_never_was_is_named(run_dir: Path) -> None:
-    with pytest.raises(UserError, match=r"1-T1-9 is no task of .*it was proposed, and rejected: unparsable"):
+    with pytest.raises(UserError, match=r"1-T1-9 is not a task of .*it was proposed, and rejected: unparsable"):
         read_task(run_dir, "1-T1-9")
-    with pytest.raises(UserError, match=r"--task nothing is no task of .*`redqueen tasks .*` lists them"):
+    with pytest.raises(UserError, match=r"--task nothing is not a task of .*`redqueen tasks .*` lists them"):
         read_task(run_dir, "nothing")
 
 

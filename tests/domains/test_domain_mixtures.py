@@ -244,5 +244,5 @@ def test_the_list_of_domains_says_what_they_have_and_where_they_come_from(other_
 
 
 def test_an_unknown_domain_is_refused_with_those_there_are(other_package: None) -> None:
-    with pytest.raises(UserError, match=r"chess is no domain; choose from code, maths.* riddles"):
+    with pytest.raises(UserError, match=r"chess is not a domain; choose from code, maths.* riddles"):
         open_domain("chess")

@@ -96,7 +96,7 @@ def test_the_suites_are_those_that_the_manual_lists() -> None:
         ("cruxeval-o", ["{"], "line 1: not JSON"),
         ("cruxeval-o", [SQUARE, [1]], "line 2: expected an object"),
         ("cruxeval-o", [SQUARE, SQUARE], "line 2: the id one was used before"),
-        ("cruxeval-o", [{**SQUARE, "output": "f(1)"}], "line 1: the output is no plain literal"),
+        ("cruxeval-o", [{**SQUARE, "output": "f(1)"}], "line 1: the output is not a plain literal"),
         ("cruxeval-o", [{"id": "a", "code": "x"}], "line 1: the field input is missing"),
         ("gsm8k", [{"question": "?"}], "line 1: the field answer or final_answer or solution is missing"),
         ("gsm8k", [{"question": "?", "answer": "#### "}], "line 1: the answer is empty"),

@@ -106,15 +106,15 @@ def test_a_run_made_with_other_settings_is_refused_by_name(plan: Experiment, run
     other["solve"]["num_attempts"] = 77
     (tmp_path / plan.runs[0].folder).mkdir()
     (tmp_path / plan.runs[0].folder / CONFIG).write_text(json.dumps(other))
-    with pytest.raises(UserError, match=re.escape("4T+4S-seed0 was played with solve.num_attempts = 77")):
+    with pytest.raises(UserError, match=re.escape("4T+4S-seed0 was run with solve.num_attempts = 77")):
         run_all(plan, tmp_path, 1, print, print)
 
 
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        ({"max_tokens": 0}, "was played without the limit that matches it by tokens"),
-        ({"max_tokens": 9, "max_seconds": 3.0}, "was played with run.max_seconds = 3.0"),
+        ({"max_tokens": 0}, "was run without the limit that matches it by tokens"),
+        ({"max_tokens": 9, "max_seconds": 3.0}, "was run with run.max_seconds = 3.0"),
     ],
 )
 def test_a_matched_run_that_ended_by_another_limit_is_refused(

@@ -115,7 +115,7 @@ MISTAKES = {
         "no field experiment.colour; known are name",
     ),
     "unknown field of an arm": (WHOLE.replace('match = "tokens"', "size = 1"), "no field arm 1.size"),
-    "unknown reference": (WHOLE.replace('reference = "big"', 'reference = "bag"'), "'bag', which is no arm"),
+    "unknown reference": (WHOLE.replace('reference = "big"', 'reference = "bag"'), "'bag', which is not an arm"),
     "one name twice": (WHOLE.replace('name = "one"', 'name = "big"'), "two arms are called 'big'"),
     "a name with a slash": (WHOLE.replace('name = "one"', 'name = "../one"'), "arm 1.name"),
     "no such config": (WHOLE.replace("base.toml", "bass.toml"), "bass.toml"),
@@ -125,7 +125,7 @@ MISTAKES = {
     "a date": (WHOLE.replace('num_attempts" = 2', 'num_attempts" = 2026-01-01'), "solve.num_attempts"),
     "a rate that falls to no known step": (
         WHOLE.replace("propose = {num_code_o = 5}", 'learn = {decay = "linear"}'),
-        "arm 'one' ends by tokens, at a step that nobody knows yet: set learn.decay_to_step",
+        "arm 'one' ends by tokens, at a step not known in advance: set learn.decay_to_step",
     ),
     "a seed the reference lacks": (WHOLE.replace("seeds = [1]", "seeds = [8]"), "give both the same seeds"),
 }

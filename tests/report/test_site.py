@@ -384,7 +384,7 @@ def test_every_page_of_a_thousand_members_is_bounded_and_each_member_is_reached(
     report = report_html([read_run(tmp_path / "many")])
     assert Counter(report).num < MAX_ELEMENTS
     assert len(report) < MAX_BYTES + (ASSETS / "echarts.min.js").stat().st_size + 60_000
-    assert "950 more are in the journal" in report and "The last row stands for 998 slots" in report
+    assert "950 more are in the journal" in report and "The last row represents 998 slots" in report
 
 
 # The command ---------------------------------------------------------------------------------------------------------

@@ -204,7 +204,7 @@ def test_a_run_that_stops_posing_tasks_is_not_told_by_what_it_did_before(tmp_pat
 def test_the_single_arm_is_told_without_ratings(single_dir: Path) -> None:
     view = read_run(single_dir)
     told = " ".join(tell(view).sentences)
-    assert view.is_single and "One adapter plays both roles" in told and "The adapter, sampled" in told
+    assert view.is_single and "One adapter has both roles" in told and "The adapter, sampled" in told
 
 
 def test_the_time_of_a_step_leaves_out_what_comes_before_behind_and_between_the_steps(tmp_path: Path) -> None:

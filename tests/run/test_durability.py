@@ -219,7 +219,7 @@ def test_a_run_killed_while_its_journal_was_made_starts_over(
 
 def test_a_run_whose_checkpoints_were_taken_away_keeps_its_journal(half_run: Path) -> None:
     shutil.rmtree(half_run / CHECKPOINTS)
-    with pytest.raises(UserError, match=r"has no checkpoint, and its journal has 4 steps, so it cannot go on"):
+    with pytest.raises(UserError, match=r"has no checkpoint, but its journal has 4 steps, so it cannot be resumed"):
         resume(half_run, overrides=["run.num_steps=9"])
     assert last_step(half_run) == 4 and load_run_config(half_run).run.num_steps == 4
 

@@ -74,5 +74,5 @@ def test_a_name_that_the_hub_does_not_give_is_told_from_a_folder(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     code, _, err = redqueen("train", QUICK, "--set", "model.base=nobody/nothing", "--run-dir", tmp_path / "run")
-    assert code == 2 and "is no folder here and not in this machine's cache of the hub" in err
+    assert code == 2 and "is not a folder, is not in the hub's cache on this machine" in err
     assert not (tmp_path / "run").exists()

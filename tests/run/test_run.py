@@ -310,7 +310,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_resuming_what_is_no_run_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is no run directory .*give the folder that `redqueen train` made"):
+    with pytest.raises(UserError, match=r"is not a run directory .*give the folder that `redqueen train` made"):
         resume(tmp_path)
 
 

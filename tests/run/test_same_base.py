@@ -27,7 +27,7 @@ def test_a_checkpoint_names_the_weights_it_stands_on_and_is_refused_on_others(
         lambda: open_member(folder, "S1"),
         lambda: open_examination(str(folder), ()).__enter__(),
     ):
-        with pytest.raises(UserError, match=f"{folder} was played on another embedded base"):
+        with pytest.raises(UserError, match=f"{folder} was trained on another embedded base"):
             use()
 
 

@@ -3,7 +3,7 @@
 A member's factors live in one row of ``flat`` (members, parameters), module after module, A before B, so a member is
 copied, checkpointed, clipped and stepped as one vector. Each targeted linear layer carries a forward hook that adds
 scale * B (A x) of the row's member with two batched products; with no route set, the hook does nothing and the model
-is the base. Ground: LoRA (Hu et al. 2021), PEFT's conventions; the stacking is ours.
+is the base. Source: LoRA (Hu et al. 2021), PEFT's conventions; the stacking is ours.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ def apply_delta(x: Tensor, y: Tensor, layout: Layout, a: Tensor, b: Tensor, scal
 def find_targets(model: PreTrainedModel, targets: str | Sequence[str]) -> dict[str, nn.Linear]:
     """Return the linear layers that ``targets`` names, by full name and in the model's order.
 
-    Raises UserError when a target names nothing, or something that is no linear layer.
+    Raises UserError when a target names nothing, or a module that is not a linear layer.
     """
     head = model.get_output_embeddings()
     linear = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}
@@ -346,7 +346,7 @@ def find_targets(model: PreTrainedModel, targets: str | Sequence[str]) -> dict[s
         if not any(_matches(name, target) for name in linear):
             names = sorted({name.rpartition(".")[2] for name in linear})
             raise UserError(
-                f"population.lora_targets names {target!r}, which is no linear layer of the base model: choose from "
+                f"population.lora_targets names {target!r}, which is not a linear layer of the base model: choose from "
                 f"{', '.join(names)}, or all-linear"
             )
     return {n: m for n, m in linear.items() if any(_matches(n, target) for target in wanted)}

@@ -6,7 +6,7 @@ they run at half the rate of fp32, and slower still without it), and the sums st
 fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the gradient on its way back takes a
 rounded copy of it. On CUDA every weight is bfloat16, as such models are published; buffers stay as they were loaded,
 for the frequencies of the positions, rounded, would be off by radians a thousand tokens on. Adapter factors are fp32 in
-either case (see ``bank``). Ground: ours.
+either case (see ``bank``). Source: ours.
 """
 
 from __future__ import annotations

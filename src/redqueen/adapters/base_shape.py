@@ -79,7 +79,7 @@ def embedded_folder() -> Path:
 
 
 def is_gguf(name: str) -> bool:
-    """Tell whether ``model.base`` is a GGUF file."""
+    """Return whether ``model.base`` is a GGUF file."""
     return name.lower().endswith(".gguf") and os.path.isfile(name)  # Path raises for a name that is too long
 
 
@@ -110,7 +110,7 @@ def base_shape(name: str) -> dict[str, Any] | None:
 
     For a GGUF file it is made of the file's header.
 
-    Raises UserError when ``name`` is no folder of a model and cannot be a name on the hub, and when the model was made
+    Raises UserError when ``name`` is not a model folder and cannot be a name on the hub, and when the model was made
     for something else than to continue a text.
     """
     if is_gguf(name):
@@ -151,12 +151,12 @@ def positions_of(shape: Mapping[str, Any]) -> int:
         told |= {name: first} if (first := rope.get(name) or shape.get(name)) else {}
     for name, length in told.items():
         if type(length) is not int or length < 2:
-            raise UserError(f"the base's config.json has a {name} that is no length: restore the model folder")
+            raise UserError(f"the base's config.json has a {name} that is not a length: restore the model folder")
     return min(told.values())
 
 
 def has_chat_template(name: str) -> bool:
-    """Tell whether the base's tokenizer has a chat template. A GGUF file is taken to have one: most are made to chat.
+    """Return whether the base's tokenizer has a chat template. A GGUF file is taken to have one: most are made to chat.
 
     Raises as ``base_shape`` does.
     """

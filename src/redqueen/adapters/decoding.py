@@ -268,14 +268,14 @@ class Decoding:
     def look(self, stopper: StopStrings | None = None, num_steps: int = 1) -> None:
         """Ask the device which rows are still being written, and end those whose text has come to a stop string.
 
-        ``num_steps``: how many tokens may have been written since the last look.
+        ``num_steps``: how many tokens may have been written since the last call.
         """
         if stopper is not None:
             self._stop_at_strings(stopper, num_steps)
         self.num_alive = int(self.alive.sum())
 
     def _stop_at_strings(self, stopper: StopStrings, num_steps: int) -> None:
-        # A row may have ended by itself behind a stop string that it wrote since the last look.
+        # A row may have ended by itself after a stop string that it wrote since the last call.
         occupied = torch.tensor([row for row, job in enumerate(self.row_job) if job is not None])
         index = occupied.to(self.base.device)
         counts, tokens = self.count[index].tolist(), self.tokens[index, : self._longest].tolist()

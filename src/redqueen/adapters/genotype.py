@@ -112,7 +112,7 @@ def fresh_like(genotype: Genotype, rng: torch.Generator) -> Genotype:
 def inner_products(one: Genotype, other: Genotype) -> dict[str, float]:
     """<dW_one, dW_other> (Frobenius) of each module.
 
-    Raises ValueError when the two do not have the same modules. Ground: ours (the trace identity in the file's head).
+    Raises ValueError when the two do not have the same modules. Source: ours (the trace identity in the file's head).
     """
     if one.factors.keys() != other.factors.keys():
         raise ValueError("the genotypes do not adapt the same modules")
@@ -163,7 +163,7 @@ def relative_change(child: Genotype, parent: Genotype) -> RelativeChange:
     """How far a child stands from its (first) parent, relative to the parent's size, overall and per module.
 
     Where the parent's dW is zero the ratio is undefined: then 0 if the child's is zero too and 1 if it is not
-    (everything there is, is new), so that the number stays finite in journals and plots. Ground: method section 7.
+    (everything there is, is new), so that the number stays finite in journals and plots. Source: method section 7.
     """
     return change_of(_squares(child, parent))
 

@@ -2,7 +2,7 @@
 
 An entry is a copy in an adapter slot of its own, which is never trained or replaced; the member itself continues to
 learn. When a role's hall is full the entry goes whose neighbours in time are closest, so that the hall always spans the
-whole run; the oldest and the newest stay. Ground: Rosin and Belew (1997), "New methods for competitive coevolution";
+whole run; the oldest and the newest stay. Source: Rosin and Belew (1997), "New methods for competitive coevolution";
 the thinning is ours.
 """
 

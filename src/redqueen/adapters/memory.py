@@ -1,9 +1,9 @@
-"""What a population needs of memory, said before anything is loaded, and refused early when it cannot fit.
+"""The memory that a population needs, estimated before anything is loaded; a config that cannot fit is refused.
 
 Weights, factors, moments and the key-value cache are counted exactly from the model's shape. Activations are counted
 from the tensors that a decoder layer keeps for its backward pass (attention and MLP inputs and outputs, norms in fp32,
 and on a CPU the attention's weights, taken for prompts of the greatest length), which holds within about a third. Not
-counted are the libraries themselves (0.4 GB) and what the allocator keeps. Ground: ours.
+counted are the libraries themselves (0.4 GB) and what the allocator keeps. Source: ours.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from redqueen.config import Config
 
 GROUPS_KEPT = 2
-"""Prompts that are kept while texts are written, for each whole group that the rows have room for: a new group need not
+"""Prompts that are kept while texts are written, for each whole group that fits the rows: a new group need not
 wait for the last text of an old one (ours)."""
 
 

@@ -30,7 +30,7 @@ MAX_WEIGHTS_BYTES = 64 << 30
 """Largest adapter that is read."""
 
 PRECISIONS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-"""In what factors may be stored: what is narrower is quantised and needs scales that are not beside them."""
+"""Dtypes of stored factors: narrower ones are quantised and need scales, which a PEFT folder does not have."""
 
 BASE_SHA256 = "base_sha256"
 """The entry in the metadata of the weights that says which base they were trained on."""

@@ -29,7 +29,7 @@ class Sampler(Protocol):
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """Return ``num_samples`` completions for each request, in the order of the requests.
 
-        A request's samples depend on its own fields and its member's factors, not on what else is asked beside it.
+        A request's samples depend on its own fields and its member's factors, not on the other requests.
         """
         ...
 
@@ -58,7 +58,7 @@ class AdapterStore(Protocol):
     def load(self, slot: int, genotype: Genotype) -> None:
         """Put a new member into ``slot``, with no moments.
 
-        Raises UserError when the genotype has not this population's modules, shapes or rank.
+        Raises UserError when the genotype does not have this population's modules, shapes and rank.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Routing: which rows of a batch belong to which member, laid out as blocks that one batched product can serve.
 
 A block is up to ``width`` rows of one member. With rows sorted by member and equally many for each, the blocks are the
-batch itself, seen through a view; otherwise rows are gathered into blocks and scattered back. Ground: ours.
+batch itself, seen through a view; otherwise rows are gathered into blocks and scattered back. Source: ours.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class TokenRows:
         return tokens, positions, plan_tree(self._runs, *shape, dtype)
 
 
-# What a layout costs beside its products, in tokens' worth of products (measured on a CPU at rank 16, width 192).
+# What a layout costs in addition to its products, in tokens' worth of products (measured on a CPU at rank 16, width
+# 192).
 BLOCK_COST_TOKENS = 8  # one more matrix in a batched product
 COPY_COST_TOKENS = 64  # a member's factors once more, where it has several blocks
 GATHER_COST_TOKENS = 2  # for each token, where rows must be brought into blocks and back
@@ -64,9 +65,9 @@ GATHER_COST_TOKENS = 2  # for each token, where rows must be brought into blocks
 class Layout:
     """Rows in blocks: place p of the blocks (num_blocks * width) holds row ``gather[p]``; row i is at ``scatter[i]``.
 
-    ``slots`` (num_active,): the members present, ascending, and ``members`` the same on the host, so that nobody waits
-    for a device to compare them; ``block_member`` (num_blocks,): which of them a block serves, None when block i serves
-    ``slots[i]``. ``gather`` and ``scatter`` are None when the blocks hold the rows in their order.
+    ``slots`` (num_active,): the members present, ascending, and ``members`` the same on the host, so that comparing
+    them does not wait for a device; ``block_member`` (num_blocks,): which of them a block serves, None when block i
+    serves ``slots[i]``. ``gather`` and ``scatter`` are None when the blocks hold the rows in their order.
     """
 
     slots: Tensor

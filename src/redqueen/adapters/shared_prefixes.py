@@ -1,7 +1,7 @@
 """Prompts that begin alike, and a layout in which what they have in common is read once.
 
 Few-shot examples, and the instructions of a chat, stand in front of every prompt of a kind. A member reads them once
-for all its prompts; keys and values depend on the adapter, so members do not share. Ground: prefix caching, as serving
+for all its prompts; keys and values depend on the adapter, so members do not share. Source: prefix caching, as serving
 engines have it; in training: ours.
 """
 
@@ -17,7 +17,7 @@ from redqueen.adapters.routing import TokenRows
 from redqueen.adapters.tree_attention import Run, TreePlan
 
 SHARED_TOKENS = 32
-"""Prompts with fewer first tokens in common are read apart: a further run costs about as much (ours)."""
+"""Prompts with fewer first tokens in common are read separately: a further run costs about as much (ours)."""
 
 
 def group_by_beginning(prompts: Sequence[tuple[int, ...]]) -> list[tuple[list[int], int]]:

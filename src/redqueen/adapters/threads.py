@@ -1,7 +1,7 @@
 """Lanes: work that is dealt out to threads of this process.
 
 Each thread runs batches of its own, since torch lets go of Python's lock while it computes. Who gets what depends on
-the work alone, so a run repeats. Ground: ours.
+the work alone, so a run repeats. Source: ours.
 """
 
 from __future__ import annotations

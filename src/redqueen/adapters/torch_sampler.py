@@ -2,7 +2,7 @@
 
 A request becomes a group: its prompt is run once, and its samples are rows that share the prompt's keys and values.
 Rows that end are refilled from the queue; when the queue is empty the batch shrinks to the rows that are still writing.
-Longest prompts go first, so that prompts decoded together are of similar length. Ground: ours.
+Longest prompts go first, so that prompts decoded together are of similar length. Source: ours.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 One batch holds several groups (a prompt and its completions), and most pairs of tokens must not attend to each other.
 A run attends causally to itself and to the runs that it goes on from: a completion to its prompt, the rest of a prompt
 to the beginning that it shares with others. This is done in a few rectangular calls over runs of similar length, so
-that few pairs are scored and then masked. How the tokens are cut into rows does not matter. Ground: ours.
+that few pairs are scored and then masked. How the tokens are cut into rows does not matter. Source: ours.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from redqueen.timing import Report, unheard
 
 
 class ShardLost(Exception):
-    """A shard does not answer any more: its process, its machine or the connection is gone. The message says what."""
+    """A shard does not answer: its process, its machine or the connection is lost. The message says which."""
 
 
 Answer = Callable[[], Any]
@@ -32,7 +32,7 @@ class Connection(Protocol):
         ...
 
     def send(self, method: str, *arguments: object) -> Answer:
-        """Ask for a method of ``Shard``. Raises nothing: the answer tells what went wrong."""
+        """Ask for a method of ``Shard``. Raises nothing: errors are in the answer."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Shards as actors of a Ray cluster: one process each, on the machine with most room, and opened again when lost.
+"""Shards as actors of a Ray cluster: one process each, on the machine with most free cores, and opened again when lost.
 
 Ray's own restarts and retries are off: a restarted actor would run its constructor again without what was learned. A
 backup goes from one shard's machine to another's and not through the driver. A process that hangs is alive, so a
@@ -26,7 +26,7 @@ from redqueen.config import Config
 from redqueen.errors import UserError
 
 POLL_S = 0.5
-"""Seconds between two questions about the progress of a shard that has not answered."""
+"""Seconds between two requests for the progress of a shard without an answer."""
 SILENCE_S = 120.0
 """Seconds without progress after which a shard that was asked something counts as lost (ours)."""
 START_FACTOR = 5
@@ -102,7 +102,7 @@ class RayHost:
         self.num_backups = 0
 
     def open(self, index: int, slots: Sequence[int]) -> RayConnection:
-        """Open a shard on the machine with most room. Raises ShardLost when it cannot be opened."""
+        """Open a shard on the machine with most free cores. Raises ShardLost when it cannot be opened."""
         self.connections.pop(index, None)
         taken = Counter(connection.node_id for connection in self.connections.values())
         nodes = sorted(_nodes(), key=lambda node: ((taken[node["NodeID"]] + 1) / _of(node, "CPU"), node["NodeID"]))

@@ -53,7 +53,7 @@ class Backup:
 class Shard:
     """The members of ``slots``. Call it from one thread at a time.
 
-    ``loaded`` is a base that is there already; ``report`` is told of progress.
+    ``loaded`` is a base that is loaded already; ``report`` receives progress.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The base of an adapter in a folder: where it is on this machine, and the hash that says whether two are one."""
+"""The base of an adapter in a folder: where it is on this machine, and the hash by which two are compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def base_name(adapter: Adapter) -> str:
 
 
 def base_of(adapter: Adapter) -> str:
-    """Return what ``model.base`` must be for an adapter: the base beside it, the embedded one, a path or a hub name.
+    """Return what ``model.base`` must be for an adapter: the base in its folder, the embedded one, a path or a hub
+    name.
 
     Raises UserError when it names none, or an embedded base that is not the one of this version.
     """
@@ -25,19 +26,19 @@ def base_of(adapter: Adapter) -> str:
         return str(adapter.folder / OWN_BASE)
     name = base_name(adapter)
     if not name:
-        raise UserError(f"{adapter.folder} does not say which base it was trained on: --set model.base=NAME says it")
+        raise UserError(f"{adapter.folder} does not name the base it was trained on: give it by --set model.base=NAME")
     if name.startswith(EMBEDDED_ID):
         if adapter.base_sha256 not in ("", weights_sha256(embedded_folder())):
             raise UserError(
                 f"{adapter.folder} was trained on {name}, whose weights are others than those of this version: "
-                f"install that version, or put its base beside the adapter as {adapter.folder / OWN_BASE}"
+                f"install that version, or put its base into the adapter's folder as {adapter.folder / OWN_BASE}"
             )
         return EMBEDDED
     return name
 
 
 def base_sha256(adapter: Adapter) -> str:
-    """Return the hash of the weights that an adapter was trained on; "" when nothing here tells it."""
+    """Return the hash of the weights that an adapter was trained on; "" when it is not known."""
     if adapter.base_sha256:
         return adapter.base_sha256
     # The name is out of a file and of any length: os.path says False where Path raises.
@@ -46,6 +47,6 @@ def base_sha256(adapter: Adapter) -> str:
 
 
 def same_base(one: Adapter, other: Adapter) -> bool:
-    """Tell whether two adapters belong to one base: by the hashes of its weights, else by its name."""
+    """Return whether two adapters belong to one base: by the hashes of its weights, else by its name."""
     first, second = base_sha256(one), base_sha256(other)
     return first == second if first and second else base_name(one) == base_name(other)

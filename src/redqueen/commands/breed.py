@@ -35,8 +35,8 @@ def breed_folders(
 
     Returns, ready for JSON, ``operator``, ``seed``, ``parents``, ``constants``, ``relative_change``
     (``overall`` and each module, against the first parent) and ``seconds`` (the operator, without files). The same is
-    written beside the child as ``breeding.json``. ``fitness`` is one number a parent; without it they count as equal.
-    Raises UserError for anything that does not fit, and then nothing is written.
+    written to the child's folder as ``breeding.json``. ``fitness`` is one number a parent; without it they count as
+    equal. Raises UserError for anything that does not fit, and then nothing is written.
     """
     chosen = find(operator)
     _check_arguments(chosen, parents, seed, fitness, out)
@@ -164,7 +164,7 @@ def _check_arguments(
     if fitness and len(fitness) != len(parents):
         raise UserError(f"--fitness: give one number a parent, {len(parents)} in all; {len(fitness)} given")
     if fitness and not all(map(math.isfinite, fitness)):
-        raise UserError("--fitness: NaN and infinity are no fitness; give a finite number")
+        raise UserError("--fitness: NaN and infinity are not valid; give a finite number")
     if not 0 <= seed < 2**63:
         raise UserError(f"--seed {seed} is out of range: give a whole number from 0 to 2^63 - 1")
     resolved = [Path(folder).resolve() for folder in parents]

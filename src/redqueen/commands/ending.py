@@ -36,7 +36,7 @@ def run_to_exit(command: Callable[[], object]) -> None:
         if error.errno not in FULL or error.filename is not None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes what is left once more when it ends
-        _refuse(f"the output cannot be written ({error.strerror}): make room")
+        _refuse(f"the output cannot be written ({error.strerror}): free some space")
 
 
 def _refuse(why: str) -> None:

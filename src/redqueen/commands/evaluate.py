@@ -1,4 +1,4 @@
-"""``redqueen evaluate``: examine members on a suite, all in one batch, and say how well they did.
+"""``redqueen evaluate``: evaluate members on a suite, all in one batch, and print their scores.
 
 Everybody answers every question greedily, and several times at a temperature if pass@k is asked for. All answers are
 kept as JSON lines. The best of a population is chosen by the very items it is scored on, so it is marked as that.
@@ -128,7 +128,7 @@ def examine(
     """Return everybody's graded answers: greedy ones, then ``num_samples`` sampled ones a question.
 
     Each mode is one call of the sampler, with all examinees' rows in one batch. A question whose prompt the base has
-    no positions for gets no answer (verdict ``too-large``). ``begin`` is told in words what begins.
+    no positions for gets no answer (verdict ``too-large``). ``begin`` is called with words when a part begins.
     """
     engine = examination.engine
     prompts = [engine.prompt_format.encode(engine.tokenizer, prompt_for(q, engine.prompt_format)) for q in questions]
@@ -308,7 +308,7 @@ def _range(interval: Sequence[float] | None) -> str:
 
 
 def _default_path(target: str, suite: str, examination: Examination) -> Path | None:
-    """Return where answers go unless told: into the run they are of, else nowhere."""
+    """Return the default path of the answers: in the run directory, or none."""
     return Path(target) / EVALUATIONS / f"{suite}-{examination.where}.jsonl" if examination.of_run else None
 
 

@@ -128,7 +128,7 @@ def _open_adapter(folder: Path, asked: Config, report: Report) -> Iterator[Exami
 
 
 def _holds_model(folder: Path) -> bool:
-    """Tell whether a folder's config.json is that of a Hugging Face model; a run's has sections and no model_type."""
+    """Return whether a folder's config.json is that of a Hugging Face model; a run's has sections and no model_type."""
     try:
         return isinstance(json.loads(read_plain(folder / CONFIG)).get("model_type"), str)
     except (OSError, UserError, ValueError, AttributeError, RecursionError):
@@ -141,7 +141,7 @@ def _model(base: Path | str) -> dict[str, Any]:
 
 
 def _is_embedded(folder: Path) -> bool:
-    """Tell whether a base folder is a copy of the embedded base: the same tokenizer, so the same notation."""
+    """Return whether a base folder is a copy of the embedded base: the same tokenizer, so the same notation."""
     ours, theirs = embedded_folder() / "tokenizer.json", folder / "tokenizer.json"
     return theirs.is_file() and filecmp.cmp(ours, theirs, shallow=False)
 

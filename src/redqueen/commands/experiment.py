@@ -24,7 +24,7 @@ def run_experiment(
 ) -> None:
     """Read ``file``, play its runs under ``out`` (default ``runs/NAME``), write tables to ``tables`` (default ``out``).
 
-    Prints the report when all is played. Raises UserError for a bad file, before anything is begun.
+    Prints the report when all runs are finished. Raises UserError for a bad file, before any run starts.
     """
     if jobs < 1:
         raise UserError(f"--jobs {jobs} is none: give the number of runs to play side by side, 1 or more")
@@ -46,7 +46,7 @@ def run_experiment(
 
 
 def _refuse_what_cannot_start(file: Path, runs: Sequence[Planned]) -> None:
-    """Raise UserError for an arm of ``runs`` that would be refused when others have been played for hours."""
+    """Raise UserError for an arm of ``runs`` that would be refused only after other runs had taken hours."""
     for run in {run.arm: run for run in reversed(runs)}.values():
         try:
             refuse_what_cannot_start(fitted(run.config))

@@ -56,9 +56,9 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, me
     """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its card; return the folder.
 
     With ``merged_students`` it is the mean of all students in delta space. Without ``merge`` a PEFT adapter; for the
-    embedded base its weights and tokenizer are put beside it, so that the folder is whole. With ``merge`` a model with
-    tokenizer, whose weights are W + dW rounded once to the base's own precision. Raises UserError for an unknown
-    member, a run without a product, or a folder that exists or cannot be written.
+    embedded base its weights and tokenizer are written to the folder too, so that it is complete. With ``merge`` a
+    model with tokenizer, whose weights are W + dW rounded once to the base's own precision. Raises UserError for an
+    unknown member, a run without a product, or a folder that exists or cannot be written.
     """
     if out.exists():
         raise UserError(f"--out {out} exists already: choose a folder to be made")
@@ -139,7 +139,7 @@ def _product(run_dir: Path, state: State, wanted: str) -> str:
 
 
 def write_member(bank: AdapterBank, slot: int, out: Path, base: BaseIdentity) -> None:
-    """Write the adapter in a slot as a PEFT folder that says which base it belongs to."""
+    """Write the adapter in a slot as a PEFT folder that names its base."""
     genotype = bank.genotype(slot)
     write_adapter(out, plain_config(genotype, base.name, bank.shortest_targets()), genotype, base.sha256)
 
@@ -154,7 +154,7 @@ def write_merged(base: str, genotype: Genotype, out: Path) -> None:
 def merged(base: str, genotype: Genotype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the base with W + (lora_alpha / lora_rank) B A in each adapted layer, and its tokenizer.
 
-    Raises UserError when the base has not the adapted layers.
+    Raises UserError when the base does not have the adapted layers.
     """
     model, tokenizer = load_base(base)
     with torch.no_grad():
@@ -162,7 +162,9 @@ def merged(base: str, genotype: Genotype) -> tuple[PreTrainedModel, PreTrainedTo
             try:
                 weight = model.get_parameter(f"{name}.weight")
             except AttributeError:
-                raise UserError(f"the adapter changes {name}, which {base} has not: give its own base") from None
+                raise UserError(
+                    f"the adapter targets {name}, but {base} has no such module: pass the base it was trained on"
+                ) from None
             change = (genotype.alpha / genotype.rank) * (b @ a)
             weight.copy_((weight.float() + change).to(weight.dtype))
     return model, tokenizer

@@ -1,4 +1,4 @@
-"""``redqueen init``: a config file to begin with, every field with what its docstring says as a comment.
+"""``redqueen init``: a config file to start from, every field with its docstring as a comment.
 
 What a preset leaves open stays open, behind a ``#``: it is what ``redqueen.fitting`` fits to the base.
 """
@@ -23,10 +23,10 @@ def config_text(preset: str) -> str:
     config = load_config(Path(preset) if preset else None)
     named = f"the preset {preset}" if preset else "the defaults"
     lines = [
-        f"# A run of redqueen with the values of {named}: `redqueen train FILE` plays it.",
+        f"# A run of redqueen with the values of {named}: start it with `redqueen train FILE`.",
         *_comment(
             "What stands behind a # is left open: it has the value that is shown, or one that suits the base "
-            "(`redqueen train FILE --dry-run` says which). Take the # away to set it."
+            "(`redqueen train FILE --dry-run` shows them). Remove the # to set one."
         ),
     ]
     for section, field in Config.model_fields.items():

@@ -35,7 +35,7 @@ def report(run_dirs: list[Path], out: Path | None, format_: str, table: str, as_
 
 
 def diff(first: Path, second: Path, as_json: bool) -> None:
-    """Tell whether the journals of two runs are equal (apart from times); exit code 1 when not."""
+    """Compare the journals of two runs, except times; exit code 1 when they differ."""
     found = compare(first / JOURNAL, second / JOURNAL)
     print(json.dumps({"equal": found is None, "difference": found}) if as_json else found or "equal")
     if found:

@@ -41,7 +41,7 @@ def list_tasks(run_dir: Path, wanted: TaskFilter, as_json: bool) -> None:
 
 
 def show_task(run_dir: Path, task: str, judge: bool, as_json: bool, allow_weak: bool = False) -> None:
-    """Print one task; with ``judge``, judge it again and compare: exit code 1 when the sandbox says something else."""
+    """Print one task; with ``judge``, judge it again and compare: exit code 1 when the results differ."""
     row = read_task(run_dir, task)
     if not judge:
         print(json.dumps(row) if as_json else task_text(row))
@@ -169,7 +169,7 @@ def judge_again(row: Row, config: Config) -> Rejudged:
     judged = [(at, attempt) for at, attempt in enumerate(row["attempts"], start=1) if not attempt["lost"]]
     terms = config.verify.model_copy(
         update={"accept_cpu_ms": config.verify.kill_cpu_ms, "num_inputs": len(task.inputs)}
-    )  # slower today is no matter
+    )  # the speed may differ
     written = Candidate(task.id, task.teacher, task.student, task.kind, "", task.code, task.inputs, task.message)
     with open_sandbox(config.model_copy(update={"verify": terms}), num_workers=1) as verifier:
         result = check([written], verifier, terms)[0]
@@ -192,7 +192,7 @@ def judge_again(row: Row, config: Config) -> Rejudged:
 
 
 def _still_true(task: Task, again: Task, verifier: Sandbox) -> bool:
-    """Tell whether what was right then is right now: the same outputs, or others where a truth has several writings."""
+    """Return whether the outputs are still right: the same, or others where a truth has several writings."""
     return again.outputs == task.outputs or grade([(again, kind_of(task).gold(task))], verifier)[0].correct
 
 

@@ -1,4 +1,4 @@
-"""``redqueen train`` and ``redqueen resume``: play a run to its end and write its report, or say how to resume it."""
+"""``redqueen train`` and ``redqueen resume``: run to the end and write the report, or print how to resume."""
 
 from __future__ import annotations
 

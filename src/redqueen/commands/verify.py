@@ -77,7 +77,7 @@ def grade_file(
 
 
 def protections() -> ProtectionReport:
-    """Start the sandbox once and report which protections were seen to hold (for ``redqueen doctor``)."""
+    """Start the sandbox once and report which protections were verified (for ``redqueen doctor``)."""
     try:
         with Sandbox(workers=1, allow_weak=True, warn=False) as verifier:
             return make_report(verifier.protections())
@@ -136,7 +136,7 @@ def _write(out: TextIO, lines: Iterable[dict[str, object]]) -> None:
         out.flush()
     except OSError as error:
         raise UserError(
-            f"the results could not be written ({error.strerror}): make room or choose another place"
+            f"the results could not be written ({error.strerror}): free some space or choose another path"
         ) from None
 
 

@@ -70,7 +70,7 @@ REMOVED: dict[str, Removed] = {
     "evolve.child_moments": Removed("reset", NEVER_SHOWN),
     "propose.reject_duplicates": Removed(True, "duplicates are always refused"),
     "propose.class_decay_frac": Removed(0.95, CONSTANT),
-    "propose.buffer_per_teacher": Removed(False, "propose.buffer_capacity says how large the buffer is"),
+    "propose.buffer_per_teacher": Removed(False, "propose.buffer_capacity sets the size of the buffer"),
     "verify.num_hash_seeds": Removed(2, CONSTANT),
     "verify.num_shown": Removed(5, CONSTANT),
     "learn.teacher_rate_factor": Removed(1.0, NEVER_SHOWN),

@@ -128,7 +128,7 @@ class EvolveConfig(Section):
         strange = [name for name in self.constants if name not in (*OPERATORS, *self.operators)]
         if strange:
             raise ValueError(
-                f"constants names {strange[0]!r}, which is no operator; choose from {', '.join(OPERATORS)}"
+                f"constants names {strange[0]!r}, which is not an operator; choose from {', '.join(OPERATORS)}"
             )
         return self
 

@@ -37,10 +37,10 @@ class Words:
 
     ``propose`` writes the prompt that asks a teacher for one task: ``references`` are earlier tasks of the domain to
     differ from, ``given`` the task that the proposal is about (None unless the kind ``needs_given``). ``solve`` shows
-    nothing that gives the answer away. The readers get what stands outside the format's thinking; ``has_thoughts``
-    tells whether a student thinks about such a task at all. ``is_whole`` tells whether a teacher's text holds a whole
+    nothing that gives the answer away. The readers get the text outside the format's thinking; ``has_thoughts``
+    is whether a student thinks about such a task at all. ``is_whole`` tells whether a teacher's text holds a whole
     proposal already, whatever may still follow; True for a text is True for every longer one. ``stop`` is a mark and a
-    number: where so many stand in a teacher's text, nothing that follows counts, whole or not.
+    number: where a teacher's text has so many, nothing that follows counts, whole or not.
     """
 
     propose: Callable[[Sequence[Task], Task | None, VerifyConfig], str]
@@ -55,7 +55,7 @@ class Words:
 @dataclass(frozen=True)
 class Shown:
     """How a kind is displayed: its ``title``; what a student sees and is asked for (``explained``); the question
-    at a keyboard; a pair of input and output, and the solution, with ``{}`` where the texts of a task stand."""
+    at a keyboard; a pair of input and output, and the solution, with ``{}`` for the texts of a task."""
 
     title: str
     explained: str = ""
@@ -83,7 +83,7 @@ def plain_size(task: Task) -> str:
 class TaskKind:
     """One kind of task. What has a default may be left out; the rest is what makes a kind.
 
-    ``name`` stands in configs, journals and metrics and is unique among all domains. ``words`` are its prompts by the
+    ``name`` is used in configs, journals and metrics and is unique among all domains. ``words`` are its prompts by the
     name of the prompt format.
     """
 
@@ -101,11 +101,11 @@ class TaskKind:
     needs_given: bool = False
     """Whether a proposal is about an earlier task (and the seed buffer is grown without it)."""
     is_multiline: bool = False
-    """Whether an answer is a text of several lines, which may stand in a fence."""
+    """Whether an answer is a text of several lines, which may be in a fence."""
     statement: Callable[[Task], str] = plain_statement
     """What a person at a keyboard is shown of a task: nothing that gives the answer away."""
     normal_form: Callable[[Task], str] = lambda task: task.code
-    """A text equal for tasks that are the same but for layout and names; with the inputs it tells repetitions."""
+    """A text equal for tasks that are the same but for layout and names; with the inputs it identifies repetitions."""
     behaviour: Callable[[Task], str] = plain_behaviour
     """A text equal for tasks that are the same however they are written: coverage counts the distinct ones."""
     behaviour_class: Callable[[Task], str] = lambda task: task.kind
@@ -120,7 +120,7 @@ class TaskKind:
 
 @dataclass(frozen=True)
 class Item:
-    """One held-out task. ``stratum`` is "suite/level"; items of one ``cluster`` stand and fall together."""
+    """One held-out task. ``stratum`` is "suite/level"; items of one ``cluster`` are not independent."""
 
     id: str
     cluster: str
@@ -165,7 +165,7 @@ class Domain:
     """Kinds of task that refer to each other. ``seed`` is the task that a buffer begins with: nothing is shorter.
 
     ``suite`` loads the frozen items of external fitness; ``read_task`` reads a task of a line of ``redqueen grade``
-    (ValueError says what is wrong with it); ``refuse`` raises UserError for a config, with the name of a prompt format,
+    (ValueError with the reason); ``refuse`` raises UserError for a config, with the name of a prompt format,
     under which no task of the domain could be valid. ``examples`` are what a buffer begins with instead of the seed
     where proposals go on from whole examples.
     """

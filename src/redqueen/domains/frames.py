@@ -1,7 +1,7 @@
-"""The frames of prompts: what stands around the words of every kind of task in a prompt format.
+"""The frames of prompts: the text around the words of every kind of task in a prompt format.
 
 - ``CompactFrame``, for the embedded base: one-token marks between the parts of a prompt. A prompt begins with BOS; a
-  thought stands between THINK and END_THINK before the answer, which only EOS ends.
+  thought is between THINK and END_THINK before the answer, which only EOS ends.
 - ``FewshotFrame``, for base and small models: whole examples, each ended by ``END``, and the beginning of another one.
   With ``traced`` the examples of solving have a line of reasoning before ``ANSWER`` (few-shot prompting, Brown et al.
   2020; the layout is ours).
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BOS, EOS, PAD = "<|bos|>", "<|eos|>", "<|pad|>"
 IN, OUT, MSG, REF = "<|in|>", "<|out|>", "<|msg|>", "<|ref|>"
 ASKED = ("<|o|>", "<|i|>", "<|f|>", "<|new_o|>", "<|new_i|>", "<|new_f|>")
-"""Marks at the end of a prompt that say what is asked for; the kinds of ``redqueen.domains.code`` use them."""
+"""Marks at the end of a prompt that name what is asked for; the kinds of ``redqueen.domains.code`` use them."""
 ASK, NEW = "<|ask|>", "<|new|>"
 """Marks before the name of a kind of any other domain, see ``asked`` and ``new``."""
 THINK, END_THINK = "<|think|>", "<|/think|>"
@@ -37,7 +37,7 @@ MARKS = (BOS, EOS, PAD, IN, OUT, MSG, REF, *ASKED, THINK, END_THINK, ASK, NEW)
 class CompactFrame:
     """Implements ``Frame`` for the embedded base.
 
-    ``CompactFrame(THINK)``, the control, has every thought begun in the prompt: what a base reaches by being told to
+    ``CompactFrame(THINK)``, the control, has every thought begun in the prompt: what a base reaches when it is made to
     think was not learned (ours).
     """
 
@@ -57,7 +57,7 @@ class CompactFrame:
         return text
 
     def answer(self, text: str) -> tuple[str | None, str]:
-        """Return what stands behind the thought, None when it is nothing or holds a mark, and the thought."""
+        """Return the text after the thought, None when it is nothing or holds a mark, and the thought."""
         thought = ""
         if text.startswith(THINK):
             thought, mark, text = text[len(THINK) :].partition(END_THINK)
@@ -70,7 +70,7 @@ class CompactFrame:
         return False
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
-        """Turn a prompt into token ids; its marks stand in the text already."""
+        """Turn a prompt into token ids; its marks are in the text already."""
         return tuple(tokenizer(prompt, add_special_tokens=False)["input_ids"])
 
 
@@ -85,7 +85,7 @@ def new(kind: str) -> str:
 
 
 def has_mark(text: str) -> bool:
-    """Tell whether text of a model spells a mark."""
+    """Return whether text of a model spells a mark."""
     return any(mark in text for mark in MARKS)
 
 
@@ -121,7 +121,7 @@ class FewshotFrame:
         return text.partition(END)[0]
 
     def answer(self, text: str) -> tuple[str | None, str]:
-        """Return what stands before the end mark and behind the last answer mark, and the thought before that one.
+        """Return the text before the end mark and after the last answer mark, and the thought before that one.
 
         Without an answer mark all of it is the answer, and there is no thought.
         """
@@ -129,7 +129,7 @@ class FewshotFrame:
         return (answer if answer.strip() else None), thought.strip()
 
     def is_closed(self, text: str) -> bool:
-        """Tell whether the end mark stands in the text."""
+        """Return whether the end mark is in the text."""
         return END in text
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ class ChatFrame:
     begun = ""
 
     def opened(self, prompt: str) -> str:
-        """Return the prompt as it is: the tokenizer's template stands around it."""
+        """Return the prompt as it is: the tokenizer's template is put around it."""
         return prompt
 
     def outside(self, text: str) -> str:
@@ -163,12 +163,12 @@ class ChatFrame:
         return split_thought(text)[0]
 
     def answer(self, text: str) -> tuple[str | None, str]:
-        """Return what stands in the last answer marks outside the thinking (None: nowhere), and the thinking."""
+        """Return the content of the last answer marks outside the thinking (None: nowhere), and the thinking."""
         outside, thought = split_thought(text)
         return last_answer(outside), thought
 
     def is_closed(self, text: str) -> bool:
-        """Tell whether there is a closed answer mark outside the thinking."""
+        """Return whether there is a closed answer mark outside the thinking."""
         return last_answer(self.outside(text)) is not None
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
@@ -196,11 +196,11 @@ R1_BEFORE = (
     "reasoning process here </think> <answer> answer here </answer>. User: "
 )
 R1_BEHIND = "\nAssistant: <think>"
-"""What stands before and behind the user's text. Source: DeepSeek-R1 (2025), table 1; AZR begins the thought."""
+"""The text before and after the user's text. Source: DeepSeek-R1 (2025), table 1; AZR begins the thought."""
 
 
 class R1Frame(ChatFrame):
-    """Implements ``Frame`` for base models: an answer, and a proposal, is what stands in the first closed answer marks.
+    """Implements ``Frame`` for base models: an answer, and a proposal, is the content of the first closed answer marks.
 
     Sampling stops at the closing mark, so the first is also the last. Whether the thought was closed does not matter.
     """
@@ -208,16 +208,16 @@ class R1Frame(ChatFrame):
     stops = ("</answer>",)
 
     def outside(self, text: str) -> str:
-        """Return what a teacher wrote in the answer marks, and without any what stands outside its thinking."""
+        """Return what a teacher wrote in the answer marks, and without any the text outside its thinking."""
         found = last_answer(text)
         return split_thought(text)[0] if found is None else found
 
     def answer(self, text: str) -> tuple[str | None, str]:
-        """Return what stands in the answer marks, wherever they are (None: nowhere), and the thinking."""
+        """Return the content of the answer marks, wherever they are (None: nowhere), and the thinking."""
         return last_answer(text), split_thought(text)[1]
 
     def is_closed(self, text: str) -> bool:
-        """Tell whether there is a closed answer mark."""
+        """Return whether there is a closed answer mark."""
         return last_answer(text) is not None
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
@@ -285,7 +285,7 @@ def last_block(blocks: list[tuple[str, str]], label: str) -> str:
 
 
 def split_thought(text: str) -> tuple[str, str]:
-    """Split model text into (what stands outside think marks, what stands inside).
+    """Split model text into (the text outside think marks, the text inside).
 
     A closing mark before any opening one ends a thought that the prompt's template had opened; a thought that is
     never closed lasts to the end of the text.
@@ -308,7 +308,7 @@ def split_thought(text: str) -> tuple[str, str]:
 
 
 def last_answer(text: str) -> str | None:
-    """Return what stands in the last closed answer mark, or None."""
+    """Return the content of the last closed answer mark, or None."""
     found: str | None = None
     position = 0
     while (closed := text.find("</answer>", position)) >= 0:
@@ -320,7 +320,7 @@ def last_answer(text: str) -> str | None:
 
 
 def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
-    """Return the tokens, by id, that a tokenizer has beside its vocabulary of text.
+    """Return the tokens, by id, that a tokenizer has in addition to its vocabulary of text.
 
     Those of white space or of a single letter are text: several tokenizers add runs of blanks.
     """

@@ -47,7 +47,7 @@ class Frame(Protocol):
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """Strings that end a completion, beside the tokenizer's end token."""
+        """Strings that end a completion, in addition to the tokenizer's end token."""
         ...
 
     @property
@@ -60,7 +60,7 @@ class Frame(Protocol):
         ...
 
     def outside(self, text: str) -> str:
-        """Return the part of a teacher's text in which a proposal may stand: outside its thinking."""
+        """Return the part of a teacher's text that may hold a proposal: the part outside its thinking."""
         ...
 
     def answer(self, text: str) -> tuple[str | None, str]:
@@ -68,11 +68,11 @@ class Frame(Protocol):
         ...
 
     def is_closed(self, text: str) -> bool:
-        """Tell whether the answer in a student's text has its end in the text, so that nothing cut it off."""
+        """Return whether the answer in a student's text has its end in the text, so that nothing cut it off."""
         ...
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
-        """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""
+        """Turn a prompt into the token ids that the model is given, with what the format puts around it."""
         ...
 
 
@@ -104,7 +104,7 @@ class PromptFormat:
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """Strings that end a completion, beside the tokenizer's end token."""
+        """Strings that end a completion, in addition to the tokenizer's end token."""
         return self.frame.stops
 
     @property
@@ -128,7 +128,7 @@ class PromptFormat:
         return self._words(kind).read_proposal(self.frame.outside(text), given, self.terms)
 
     def is_whole(self, kind: str, text: str, given: Task | None) -> bool:
-        """Tell whether a teacher's text holds a whole proposal already, so that what follows it does not count."""
+        """Return whether a teacher's text holds a whole proposal already, so that what follows it does not count."""
         return self._words(kind).is_whole(self.frame.outside(text), given, self.terms)
 
     def stop(self, kind: str, tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
@@ -157,7 +157,7 @@ class PromptFormat:
         return text, self.parse_answer(kind, text, completion.finished)
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
-        """Turn a prompt into the token ids that the model is given, with whatever must stand around it."""
+        """Turn a prompt into the token ids that the model is given, with what the format puts around it."""
         return self.frame.encode(tokenizer, prompt)
 
     def _begun(self, kind: str) -> str:

@@ -1,6 +1,6 @@
 """The domains there are, by name, and what everybody asks of them: the kind of a task, checking, grading.
 
-A domain outside the package is named by where it stands, ``module:NAME`` in ``propose.domains``, and is imported then.
+A domain outside the package is named by its place, ``module:NAME`` in ``propose.domains``, and is imported then.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class JobRunner(Protocol):
     """The part of the verifier that is needed."""
 
     def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
-        """Run jobs under the rules that hold where they run; return their answers in order. What stands in ``work`` can
+        """Run jobs under the rules that hold where they run; return their answers in order. What is in ``work`` can
         be pickled, so that it may run elsewhere."""
         ...
 
@@ -131,7 +131,9 @@ def open_domain(name: str) -> Domain:
             ) from None
         if not isinstance(found, Domain):
             known = ", ".join(dict.fromkeys([*DOMAINS, *points]))
-            raise UserError(f"propose.domains: {name} is no domain; choose from {known}, or name yours as module:NAME")
+            raise UserError(
+                f"propose.domains: {name} is not a domain; choose from {known}, or name yours as module:NAME"
+            )
         taken = {kind.name for kind in found.kinds if kinds().get(kind.name, kind) is not kind}
         if taken:
             raise UserError(f"propose.domains: {name} has the kind {min(taken)}, which another domain has: rename it")

@@ -16,7 +16,7 @@ from redqueen.errors import UserError, how_to_install
 from redqueen.records import Task
 
 LARGEST = 1e100
-"""A number beyond is no field of an item (ours)."""
+"""Largest number in a field of an item (ours)."""
 MAX_CHARS = 3 << 30
 """Most characters of a file, unpacked: twice the largest file of a suite, LiveCodeBench's with its packed cases
 (ours)."""
@@ -40,7 +40,7 @@ class Row:
         raise UserError(f"{self.where}: the field {' or '.join(names)} is missing or no text; is it this suite's file?")
 
     def has(self, name: str) -> bool:
-        """Tell whether the record has this field and it is not null."""
+        """Return whether the record has this field and it is not null."""
         return self.fields.get(name) is not None
 
 

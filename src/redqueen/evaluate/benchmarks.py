@@ -117,7 +117,7 @@ def _cruxeval(kind: TaskKind, grade: Grader) -> Callable[[Row, str], Question]:
         try:
             value = canonical(output, wide=True)
         except LiteralError as error:
-            raise UserError(f"{row.where}: the output is no plain literal ({error})") from None
+            raise UserError(f"{row.where}: the output is not a plain literal ({error})") from None
         task = Task(name, "", "", kind.name, code, (given,), (value,))
         return TaskQuestion(name, task, output if kind is DEDUCTION else given, grade)
 

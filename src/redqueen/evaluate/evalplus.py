@@ -111,7 +111,7 @@ def example_arguments(assertions: str, entry: str) -> list[list[object]]:
 
 
 def comparison(assertions: str, entry: str) -> str:
-    """Return how the assertions look at a value: ``set``, ``truth`` or ``value``."""
+    """Return how the assertions compare a value: as ``set``, ``truth`` or ``value``."""
     if entry in ORDER_IS_FREE:
         return "set"
     looks = set()

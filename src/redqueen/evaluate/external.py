@@ -80,7 +80,7 @@ class Examiner:
 
     def _score(self, slots: Sequence[int]) -> list[Score]:
         engine = self.engine
-        if not self.items or not slots:  # a domain without a suite, or nobody to score
+        if not self.items or not slots:  # a domain without a suite, or no members to score
             return []
         return score(
             slots,

@@ -2,7 +2,7 @@
 
 An item's score is the share of its attempts that were right; a mean over items gets an interval from a bootstrap that
 draws whole functions, since the results of tasks made from one function depend on each other, and as many from each
-stratum of difficulty as the suite has, since its strata are fixed. Attempts whose grading was lost are no sample.
+stratum of difficulty as the suite has, since its strata are fixed. Attempts whose grading was lost do not count.
 """
 
 from __future__ import annotations
@@ -233,5 +233,5 @@ def _nan_mean(stacked: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def request_seed(rng_seed: int, slot: int, number: int) -> int:
-    """Derive the seed of one request, the same whatever else is scored beside it; 63 bits. The bare base is slot -1."""
+    """Derive the seed of one request, independent of what else is scored; 63 bits. The bare base is slot -1."""
     return int(np.random.SeedSequence([rng_seed, slot + 1, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -64,7 +64,7 @@ def _answer(row: Row) -> str | None:
 def grade_answers(suite: str, questions: Sequence[Question], answers: Sequence[str | None]) -> dict[str, object]:
     """Return the score of given answers as plain values: the share that is right, its interval, and each verdict.
 
-    An answer whose grading was lost (the infrastructure's fault) is no sample; ``num_graded`` counts the others.
+    An answer whose grading was lost (the infrastructure's fault) does not count; ``num_graded`` counts the others.
     """
     with Judge() as judge:
         grades = judge.grade(list(zip(questions, answers, strict=True)))

@@ -1,4 +1,4 @@
-"""Grading answers to questions of any form: programs in the cage, literals in the judge, mathematics beside it."""
+"""Grading answers to questions of any form: programs in the sandbox, literals and mathematics in the judge."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Judge:
         return self._open.enter_context(MathsJudge(self.workers, self.allow_weak))
 
     def grade(self, pairs: Sequence[tuple[Question, str | None]]) -> list[Grade]:
-        """Grade answers, in order; None is no answer at all. Equal pairs are graded once.
+        """Grade answers, in order; None stands for a missing answer. Equal pairs are graded once.
 
         Raises UserError when a grader that is needed cannot be had.
         """

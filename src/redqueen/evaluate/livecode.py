@@ -34,7 +34,8 @@ CONTEST_LIMITS = Limits(
 """For each case of a problem: six seconds of CPU (LiveCodeBench); the others are ours."""
 
 PRELOADED = ("cmath", "datetime", "fractions", "io", "os", "queue", "statistics", "sys", "threading", "time")
-"""Modules that contest programs import, beside those any program may: nothing can be loaded inside the cage."""
+"""Modules that contest programs import, in addition to those of any program: nothing can be loaded inside the sandbox.
+"""
 
 _MAX_TESTS_BYTES = 256 << 20
 TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
@@ -220,7 +221,7 @@ def _judge(question: ContestQuestion, case: Case, result: Result) -> Grade:
 
 
 def same_value(said: object, expected: object) -> bool:
-    """Tell whether a returned value is what JSON wrote: tuples count as lists, numbers by value (LiveCodeBench)."""
+    """Return whether a returned value is what JSON wrote: tuples count as lists, numbers by value (LiveCodeBench)."""
     if isinstance(said, list | tuple) and isinstance(expected, list):
         return len(said) == len(expected) and all(same_value(a, b) for a, b in zip(said, expected, strict=True))
     if isinstance(said, dict) and isinstance(expected, dict):
@@ -232,7 +233,7 @@ def same_value(said: object, expected: object) -> bool:
 
 
 def same_output(said: str, expected: str) -> bool:
-    """Tell whether two outputs agree line by line: the same text, or the same numbers (LiveCodeBench)."""
+    """Return whether two outputs agree line by line: the same text, or the same numbers (LiveCodeBench)."""
     ours, theirs = (text.strip(_BLANKS + "\n").split("\n") for text in (said, expected))
     return len(ours) == len(theirs) and all(map(_same_line, ours, theirs))
 

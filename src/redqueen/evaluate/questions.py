@@ -47,7 +47,7 @@ class FunctionQuestion:
 
 @dataclass(frozen=True)
 class Case:
-    """One test of a contest problem: ``given`` is what the program reads, ``expected`` what it must say.
+    """One test of a contest problem: ``given`` is what the program reads, ``expected`` what it must print.
 
     For a program: standard input and output. For a function: JSON values, one argument a line, and the value returned.
     """

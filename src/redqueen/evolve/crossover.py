@@ -1,7 +1,7 @@
 """Crossover and the controls.
 
 X2, X3, X4, X5, X8 and the controls combine whole modules, components or dW: both parents are written in common bases,
-their cores combined, and the result, of rank 2r, cut back to r by SVD. X1, X6, X7 and X9 look at single entries. Those
+their cores combined, and the result, of rank 2r, cut back to r by SVD. X1, X6, X7 and X9 work on single entries. Those
 of A and B depend on the factorisation, so the entries are those of dW itself for X1, and for X6, X7 and X9 those of
 both parents in the joint singular bases of the pair (cores of at most 2r x 2r).
 """
@@ -95,7 +95,7 @@ def linear_half(breeding: Breeding, constants: NoConstants) -> Variation:
 
 
 def layerwise(breeding: Breeding, constants: LayerwiseConstants) -> Variation:
-    """X2: each module whole from one random parent. Ground: paper; the module as the slot is ours."""
+    """X2: each module whole from one random parent. Source: paper; the module as the slot is ours."""
     names = breeding.parents[0].names
     from_second = torch.rand(len(names), generator=breeding.rng, dtype=torch.float64) < constants.share_frac
     picked = {}
@@ -107,7 +107,7 @@ def layerwise(breeding: Breeding, constants: LayerwiseConstants) -> Variation:
 
 
 def svd_subspace(breeding: Breeding, constants: SubspaceConstants) -> Variation:
-    """X3: singular components 1..k of parent 1 and k+1..r of parent 2, one k for all modules. Ground: paper.
+    """X3: singular components 1..k of parent 1 and k+1..r of parent 2, one k for all modules. Source: paper.
 
     With rank 1 there is nothing to share and the child is parent 1.
     """
@@ -129,7 +129,7 @@ def svd_subspace(breeding: Breeding, constants: SubspaceConstants) -> Variation:
 def extrapolative(breeding: Breeding, constants: ExtrapolativeConstants) -> Variation:
     """X4: worse + eta (better - worse), eta from U[1, 1.5]; between equals parent 1 is the better.
 
-    Ground: paper, re-implementations (eta).
+    Source: paper, re-implementations (eta).
     """
     eta = uniform(breeding.rng, constants.eta_low, constants.eta_high)
     weights = (1 - eta, eta) if breeding.fitness[1] > breeding.fitness[0] else (eta, 1 - eta)
@@ -137,7 +137,7 @@ def extrapolative(breeding: Breeding, constants: ExtrapolativeConstants) -> Vari
 
 
 def linear(breeding: Breeding, constants: LinearConstants) -> Variation:
-    """X5: (1 - w) dW1 + w dW2 with w from U[0, 1], one for all modules. Ground: paper (name), ours (w)."""
+    """X5: (1 - w) dW1 + w dW2 with w from U[0, 1], one for all modules. Source: paper (name), ours (w)."""
     share = uniform(breeding.rng, constants.share_low_frac, constants.share_high_frac)
     return combined(breeding, (1 - share, share), {"share_frac": share})
 
@@ -147,7 +147,7 @@ def slerp(breeding: Breeding, constants: SlerpConstants) -> Variation:
 
     Weights sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, omega the angle between the two dW.
     Parallel, opposite or empty modules are combined linearly.
-    Ground: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
+    Source: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
     """
     return merged(breeding, lambda x, y: _on_arc(x, y, constants.share_frac), asdict(constants))
 
@@ -165,7 +165,8 @@ def merged(
 ) -> Variation:
     """Merge two parents by a rule on their cores (L, m, m), and cut the result to their rank.
 
-    A rule that looks at single entries needs ``singular_bases``, lest the entries depend on how a parent is written.
+    A rule that works on single entries needs ``singular_bases``; otherwise the entries depend on how a parent is
+    factored.
     """
     squares: Squares = {}
 
@@ -269,7 +270,7 @@ def dare_dense(parents: Sequence[Factors], rng: torch.Generator, constants: Dare
 def ties(breeding: Breeding, constants: TiesConstants) -> Variation:
     """X6: trim each parent to its largest entries, elect each entry's sign, mean of those that agree.
 
-    Ground: paper (name), Yadav et al. (2023) (rule and keep 20 %), ours (the coordinates).
+    Source: paper (name), Yadav et al. (2023) (rule and keep 20 %), ours (the coordinates).
     """
 
     def merge(one: Tensor, other: Tensor) -> Tensor:
@@ -283,7 +284,7 @@ def della(breeding: Breeding, constants: DellaConstants) -> Variation:
     """X7: drop entries at random, small ones more often; rescale each by its own 1 / (1 - p_i); then X6's election.
 
     p_i falls linearly with the magnitude's rank in its row from p + spread / 2 to p - spread / 2.
-    Ground: paper (name), Deep et al. (2024) (rule), ours (numbers, coordinates).
+    Source: paper (name), Deep et al. (2024) (rule), ours (numbers, coordinates).
     """
     low, high = constants.drop_frac - constants.spread_frac / 2, constants.drop_frac + constants.spread_frac / 2
 
@@ -298,7 +299,7 @@ def fisher(breeding: Breeding, constants: FisherConstants) -> Variation:
     """X9: the mean weighted entry by entry with an importance, here the squared entry: sum w x^3 / sum w x^2.
 
     A diagonal Fisher needs gradients on data and a breeding has none; an entry that training moved far stands for one
-    that mattered. Ground: paper (name), Matena and Raffel (2022) (weighted mean), ours (the importance).
+    that mattered. Source: paper (name), Matena and Raffel (2022) (weighted mean), ours (the importance).
     """
 
     def merge(one: Tensor, other: Tensor) -> Tensor:

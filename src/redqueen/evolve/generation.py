@@ -1,6 +1,6 @@
 """One turn of evolution for one role: plan who leaves and who breeds, then breed; who enters the hall of fame.
 
-``plan`` looks at fitness only and is cheap; ``breed`` makes one planned child from the parents' genotypes. The children
+``plan`` reads fitness only and is cheap; ``breed`` makes one planned child from the parents' genotypes. The children
 of a generation are all made from individuals that stay, so the order of breeding does not matter.
 """
 
@@ -158,7 +158,7 @@ def replace_weakest(
     store: AdapterStore,
     rng: np.random.Generator,
 ) -> list[Child]:
-    """Replace the weakest of one role, and whoever is broken, by children of the fittest survivors, in the store too.
+    """Replace the weakest of one role, and broken members, by children of the fittest survivors, in the store too.
 
     The arguments are those of ``plan`` and ``breed``.
     """

@@ -1,7 +1,7 @@
 """Health of the co-evolution: has the race stopped, does it run in circles, forget, narrow, or idle?
 
 Five failure modes of competitive co-evolution, each measured by a pure function, and plain-language warnings. None of
-them shows in a training reward: both sides can be paid well while nothing is learned. Ground: the failure modes are
+them shows in a training reward: both sides can be paid well while nothing is learned. Source: the failure modes are
 known (Watson and Pollack 2001; Ficici 2004); the measures and thresholds are ours.
 """
 
@@ -116,11 +116,11 @@ def disengagement(solve_rates: Sequence[float]) -> Disengagement | None:
 def cycling(scores: Matrix, num_attempts: Matrix | None = None) -> Cycling | None:
     """How far a payoff matrix is from a total order.
 
-    ``scores`` (teachers, students) in [0, 1], NaN where they never played.
+    ``scores`` (teachers, students) in [0, 1], NaN for pairs without a match.
 
     The ladder is the least-squares fit score = strength of teacher + strength of student over the known cells.
     ``num_attempts`` (teachers, students) takes off the residual that binomial noise p (1 - p) / n alone would leave.
-    None when no two teachers have played the same two students, the least that a cycle needs.
+    None when no two teachers had matches with the same two students, which a cycle needs.
     """
     known = ~np.isnan(scores)
     reversals = _reversals(scores, known)

@@ -67,7 +67,7 @@ def spectral(breeding: Breeding, constants: SpectralConstants) -> Variation:
     """M1: S_i <- S_i exp(e z_i), and U and V each turned by a small random Cayley rotation among their live columns.
 
     The rotation (I - e K / 2)^-1 (I + e K / 2) has a random skew K whose columns have length about 1, so each singular
-    vector turns by about e. The spaces that B and A span stay. Ground: paper (name), ours (K's scale).
+    vector turns by about e. The spaces that B and A span stay. Source: paper (name), ours (K's scale).
     """
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
@@ -80,7 +80,7 @@ def spectral(breeding: Breeding, constants: SpectralConstants) -> Variation:
 
 
 def layer_noise(breeding: Breeding, constants: LayerNoiseConstants) -> Variation:
-    """M2: in a random third of the modules, factor += e std(factor) z; the others are the parent's. Ground: paper."""
+    """M2: in a random third of the modules, factor += e std(factor) z; the others are the parent's. Source: paper."""
     names = breeding.parents[0].names
     num_chosen = math.ceil(constants.layer_frac * len(names) - 1e-9)
     order = torch.randperm(len(names), generator=breeding.rng)[:num_chosen].tolist()
@@ -90,14 +90,14 @@ def layer_noise(breeding: Breeding, constants: LayerNoiseConstants) -> Variation
 
 
 def full_noise(breeding: Breeding, constants: NoiseConstants) -> Variation:
-    """M4: every factor += e std(factor) z. Ground: paper."""
+    """M4: every factor += e std(factor) z. Source: paper."""
     return Variation(_noisy(breeding, constants.mutation_std, None), asdict(constants))
 
 
 def input_noise(breeding: Breeding, constants: InputNoiseConstants) -> Variation:
     """M5: A += e std(A) sqrt(3) w with w ~ U(-1, 1), B untouched: NEFTune's uniform noise, moved from embeddings to A.
 
-    sqrt(3) gives the noise the standard deviation e std(A). Ground: paper (name), ours (scale).
+    sqrt(3) gives the noise the standard deviation e std(A). Source: paper (name), ours (scale).
     """
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
@@ -111,7 +111,7 @@ def input_noise(breeding: Breeding, constants: InputNoiseConstants) -> Variation
 def mask_components(breeding: Breeding, constants: MaskConstants) -> Variation:
     """M3: remove ceil(rho r) random components of dW, in each module its own.
 
-    Only B's column is zeroed and A's row stays: were both zero, neither would have a gradient again. Ground: paper; the
+    Only B's column is zeroed and A's row stays: were both zero, neither would have a gradient again. Source: paper; the
     revival is ours.
     """
     num_masked = math.ceil(constants.mask_frac * breeding.parents[0].rank - 1e-9)
@@ -128,8 +128,8 @@ def mask_components(breeding: Breeding, constants: MaskConstants) -> Variation:
 def redraw_weakest(breeding: Breeding, constants: RedrawConstants) -> Variation:
     """M6: the weakest ceil(rho r) live components keep their singular values and get fresh random unit directions.
 
-    It looks outside the parent's subspaces, which M1 and M3 never do, where that costs least. Ground: ours; the paper
-    names a rank perturbation and no reader knows its definition.
+    It explores outside the parent's subspaces, which M1 and M3 never do, where that costs least. Source: ours; the
+    paper names a rank perturbation and no reader knows its definition.
     """
     num_redrawn = math.ceil(constants.redraw_frac * breeding.parents[0].rank - 1e-9)
 

@@ -2,7 +2,7 @@
 
 A rating moves with the opponents, and a payoff depends on who they were; the probe asks everybody the same. Attempts at
 one task are drawn from equal random numbers for all students, which takes part of the noise out of their differences.
-Its tasks were all posed inside the run: nothing here reads a held-out suite. Ground: ours.
+Its tasks were all posed inside the run: nothing here reads a held-out suite. Source: ours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 NUM_ATTEMPTS = 2
-"""Attempts of each student at each task: more tasks say more than more attempts (ours)."""
+"""Attempts of each student at each task: more tasks are more informative than more attempts (ours)."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def probe_students(
 ) -> Look:
     """Return what the students solve of archived tasks of all ages.
 
-    Empty where the config asks for no probe, the archive is empty, or there is nobody to compare.
+    Empty where the config asks for no probe, the archive is empty, or there are no members to compare.
     """
     comparing = rules.fitness == "probe" and rules.enabled and len(students) > 1
     drawn = draw_of_all_ages(archive.entries, rules.probe_tasks, rng) if comparing else []

@@ -1,8 +1,8 @@
 """Selection: fitness, who leaves (survivor selection), who breeds (parent selection), and inherited genes.
 
 Fitness is relative: it changes as the opponents change. Scores on held-out suites are never read here. In a role of one
-nobody is replaced for its fitness; from two on at least one leaves and one stays. A broken member (its last update was
-not finite) leaves first. Genes are factors on a member's learning rate and temperature: a founder's is g^z with z
+no member is replaced for its fitness; from two on at least one leaves and one stays. A broken member (its last update
+was not finite) leaves first. Genes are factors on a member's learning rate and temperature: a founder's is g^z with z
 standard normal, a child's its first parent's times g or 1/g (population-based training, Jaderberg et al. 2017; which
 genes, and g: ours).
 """
@@ -42,7 +42,7 @@ def internal_fitness(
     config: EvolveConfig,
     rating: RatingSystem = STANDARD,
 ) -> dict[str, float]:
-    """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` tells their ages.
+    """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` gives their ages.
 
     Where a probe is asked for and nobody was probed (evolution is off, there is nothing to ask) students have their
     rating. A function of the user's (``module:NAME``) gets a member and the evidence. Raises UserError when it cannot
@@ -85,7 +85,7 @@ def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[s
 
     A payoff is in [0, 1]: a student's solve rate, a teacher's 1 - s. A reward is in [-1, 1]. A member without any
     number gets the mean of the others (0.5 when no member has any). Unlike a rating it does not ask who the opponent
-    was. Ground: ours.
+    was. Source: ours.
     """
     if num_kept < 1:
         raise ValueError("the window must hold at least one number")
@@ -100,7 +100,7 @@ def age_protected(
     """Lift every individual younger than ``min_age_steps`` at least to the median of the grown-ups' fitness.
 
     A reset rating starts at mu - 3 sigma = 0, below almost everybody, so without a shelter a child may leave before it
-    has been measured. Without an older member there is no median, and no fitness changes. Ground: ours.
+    has been measured. Without an older member there is no median, and no fitness changes. Source: ours.
     """
     young = {member.id for member in individuals if step - member.born_step < min_age_steps}
     grown = [value for name, value in fitness.items() if name not in young]
@@ -166,7 +166,7 @@ def choose_leaving(fitness: Sequence[float], replaced_frac: float = 0.25, broken
 GENE_FACTOR = 1.25
 """g, as population-based training has it."""
 SMALLEST, LARGEST = 0.1, 10.0
-"""Bounds of a factor: what drifts further is no tuning (ours)."""
+"""Bounds of a factor (ours)."""
 
 
 def founder_genes(enabled: Sequence[str], rng: np.random.Generator) -> Genes:

@@ -8,7 +8,7 @@ Householder QR gives the same to rounding and took 2.5 times as long on tall, th
 The balanced writing B = U sqrt(S), A = sqrt(S) V^T with fixed signs is the same for every writing (B R, R^-1 A) of one
 adapter, so noise that acts on it depends on dW alone. (Where singular values are equal the directions among them are
 free, and so is the noise on them.) The scale alpha / rank is left out: every operator is homogeneous in dW.
-Ground: method (SVD through QR, balanced split), ours (Gram matrices, signs).
+Source: method (SVD through QR, balanced split), ours (Gram matrices, signs).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def in_singular_bases(pair: Joint) -> Joint:
     """The same pair in its joint singular bases, which depend on the two dW alone.
 
     They are the eigenvectors of dW_1 dW_1^T + dW_2 dW_2^T and of dW_1^T dW_1 + dW_2^T dW_2. A vector's sign is free,
-    and flipping it flips the same entries of both cores. Ground: ours.
+    and flipping it flips the same entries of both cores. Source: ours.
     """
     first, second = pair.cores
     left = torch.linalg.eigh(first @ first.mT + second @ second.mT).eigenvectors.flip(-1)
@@ -158,7 +158,7 @@ def cut(basis: Joint, core: Tensor, rank: int) -> tuple[Spectrum, Tensor]:
 
 
 _SPARE, _ROUNDS = 16, 3
-"""Columns beside the rank, and power iterations, of the randomised decomposition."""
+"""Columns in addition to the rank, and power iterations, of the randomised decomposition."""
 
 
 def cut_dense(dense: Tensor, rank: int, rng: torch.Generator) -> Factors:
@@ -217,7 +217,7 @@ def revived(a: Tensor, b: Tensor, rng: torch.Generator) -> Factors:
     """Give every dead component a fresh row of A, dW unchanged.
 
     A component whose row of A and column of B are both zero has zero gradients for ever. Its row is drawn as a new LoRA
-    adapter draws it, uniform in +-1 / sqrt(in), and B's column stays zero. Ground: ours (a fault seen elsewhere).
+    adapter draws it, uniform in +-1 / sqrt(in), and B's column stays zero. Source: ours.
     """
     empty_rows = torch.linalg.vector_norm(a, dim=2) == 0
     if not bool(empty_rows.any()):
@@ -238,7 +238,7 @@ def _orthonormal(gram: Tensor) -> tuple[Tensor, Tensor]:
     """``mix`` and ``tri``, both (L, k, k) in float64, of k rows X with the Gram matrices ``gram`` = X X^T.
 
     X^T mix has orthonormal columns (or zero ones) and X^T = (X^T mix) tri. The rows are scaled to length one first, so
-    that a small row beside a large one keeps its digits, as in Householder QR.
+    that a small row next to a large one keeps its digits, as in Householder QR.
     """
     length = gram.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
     length = torch.where(length > 0, length, 1.0)

@@ -1,1 +1,1 @@
-"""experiment: every arm with every seed, played or resumed to the end, measured and compared over seeds."""
+"""experiment: every arm with every seed, run or resumed to the end, measured and compared over seeds."""

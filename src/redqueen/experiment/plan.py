@@ -15,16 +15,16 @@
     [[arm]]
     name = "single"
     base = "../configs/single.toml"         # instead of the experiment's
-    set = {"learn.learning_rate" = 1e-3}    # beside and before the experiment's
+    set = {"learn.learning_rate" = 1e-3}    # in addition to the experiment's, and before them
     seeds = [0]                             # instead of the experiment's
     match = "tokens"                        # instead of the experiment's
 
 ``per_adapter``: all play ``steps`` steps, in which every adapter has the same work (as in the paper). ``tokens`` and
-``wall_clock``: the reference plays ``steps`` steps, and a matched run of the same seed plays until it has sampled as
+``wall_clock``: the reference runs ``steps`` steps, and a matched run of the same seed runs until it has sampled as
 many tokens, or has spent as many seconds on steps, but at most ``max_steps``. Where its learning rate falls, it has to
 say up to which step (``learn.decay_to_step``).
 
-With ``tokens_per_text`` and ``tokens_per_gpu_second`` (sampled and learned from) ``--dry-run`` tells a price in GPU
+With ``tokens_per_text`` and ``tokens_per_gpu_second`` (sampled and learned from) ``--dry-run`` estimates a price in GPU
 hours.
 """
 
@@ -48,7 +48,7 @@ Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^\w[\w .+-]*$
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 MAX_STEPS_FACTOR = 20
-"""A matched run that spends little a step ends at this many times ``steps``, unless ``max_steps`` says otherwise."""
+"""A matched run that spends little a step ends at this many times ``steps``, unless ``max_steps`` is set."""
 
 OURS = {
     "run.name": "the experiment names its runs itself",
@@ -107,7 +107,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A plan. ``runs`` are in playing order: seed by seed, in each the reference first."""
+    """A plan. ``runs`` are in the order in which they run: seed by seed, in each the reference first."""
 
     name: str
     steps: int
@@ -135,8 +135,8 @@ def load_experiment(path: Path) -> Experiment:
     data = read_toml(path, "experiment", "experiments/smoke.toml")
     if "experiment" not in data and data.keys() & Config.model_fields.keys():
         raise UserError(
-            f"{path} holds the config of one run, not an experiment: `{command('train', path)}` plays it, and an "
-            "experiment names it as its base beside the tables [experiment] and [[arm]]"
+            f"{path} holds the config of one run, not an experiment: start it with `{command('train', path)}`; an "
+            "experiment names it as its base, next to the tables [experiment] and [[arm]]"
         )
     try:
         file = _File.model_validate(data)
@@ -149,7 +149,7 @@ def load_experiment(path: Path) -> Experiment:
         raise UserError(f"{path}: two arms are called {double!r}: give each [[arm]] a name of its own")
     if reference not in names:
         raise UserError(
-            f"{path}: experiment.reference is {reference!r}, which is no arm; the arms are {', '.join(names)}"
+            f"{path}: experiment.reference is {reference!r}, which is not an arm; the arms are {', '.join(names)}"
         )
     runs = [run for arm in file.arm for run in _runs(path, header, arm, reference)]
     referred = {run.seed for run in runs if run.arm == reference}
@@ -182,9 +182,9 @@ def _runs(path: Path, header: _Header, arm: _Arm, reference: str) -> list[Planne
             raise UserError(f"{path}, arm {arm.name!r}: {error}") from None
         if match != "per_adapter" and _falls_to_the_last_step(config.learn):
             raise UserError(
-                f"{path}: arm {arm.name!r} ends by {match}, at a step that nobody knows yet: set learn.decay_to_step, "
-                f"the step where its learning rate shall have fallen (the reference's falls until {header.steps}); "
-                f"without it the rate would fall over the {most_steps} steps that the arm may take at most"
+                f"{path}: arm {arm.name!r} ends by {match}, at a step not known in advance: set learn.decay_to_step, "
+                f"the last step of its learning rate's decay (the reference's is {header.steps}); "
+                f"otherwise the rate decays over the {most_steps} steps that the arm may take at most"
             )
         runs.append(Planned(arm.name, seed, match, config))
     return runs

@@ -33,7 +33,7 @@ from redqueen.run.progress import SECONDS_BETWEEN_LINES
 from redqueen.run.store import CONFIG, JOURNAL, REPORT
 
 LOGS = "logs"
-"""Folder for the output of runs that are played in parallel."""
+"""Folder for the output of parallel runs."""
 
 SECONDS_FOR_A_SIGNAL = 5.0
 """How long a run's process waits for a signal of its own once its experiment has been stopped."""
@@ -91,7 +91,7 @@ def run_all(
     say: Callable[[str], None],
     after_each: Callable[[], object],
 ) -> None:
-    """Play the unfinished runs; ``say`` gets a line before and after a run, ``after_each`` is called after each.
+    """Run the unfinished runs; ``say`` gets a line before and after a run, ``after_each`` is called after each.
 
     ``folder`` holds a folder for each run. Raises UserError, before anything is started, when an existing run has
     other settings, and when wall-clock time is to be matched with several jobs, which would share the machine.
@@ -135,7 +135,7 @@ def play_run(config: dict[str, Any], folder: Path) -> None:
 
 
 def with_limit(plan: Experiment, planned: Planned, folder: Path) -> Config:
-    """Return the run's config as it is played: fitted to its base, with the limit that the reference's finished run
+    """Return the run's config as it is used: fitted to its base, with the limit that the reference's finished run
     gives a matched one."""
     reference, config = plan.reference_of(planned), fitted(planned.config)
     if reference is None:
@@ -177,7 +177,7 @@ def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], job
 
 
 def _left(plan: Experiment, folder: Path, jobs: int) -> str:
-    """Say how long the rest will take, if runs that were played here allow an estimate."""
+    """Return the expected time of the rest, "" when no finished run allows an estimate."""
     finished = finished_runs(plan, folder)
     done = {one.planned.folder for one in finished}
     todo = [run.arm for run in plan.runs if run.folder not in done]
@@ -195,7 +195,7 @@ def _play_in_parallel(
 ) -> None:
     """Play up to ``jobs`` runs at a time, each in a process of its own with a log file.
 
-    A run that fails is told at once, and its error is raised when those beside it have come to their end.
+    A run that fails is reported at once, and its error is raised when the runs in progress have ended.
     """
     (folder / LOGS).mkdir(exist_ok=True)
     num_threads = max(1, (os.cpu_count() or 1) // jobs)
@@ -216,7 +216,7 @@ def _play_in_parallel(
                 config["run"]["num_threads"] = config["run"]["num_threads"] or num_threads
                 log = folder / LOGS / f"{planned.folder}.log"
                 playing[pool.submit(_play_quietly, config, folder / planned.folder, log)] = planned
-                say(f"begun: {planned.arm}, seed {planned.seed} (see {log})")
+                say(f"started: {planned.arm}, seed {planned.seed} (see {log})")
             ended = wait(playing, SECONDS_BETWEEN_LINES, FIRST_COMPLETED).done
             if not ended:
                 say(f"{_played(folder, playing.values())}{_left(plan, folder, jobs)}")
@@ -225,9 +225,7 @@ def _play_in_parallel(
                 error = future.exception()
                 if isinstance(error, UserError):
                     failed = failed or error
-                    say(
-                        f"failed: {planned.folder} ({error}); nothing more is begun, what is playing goes on to its end"
-                    )
+                    say(f"failed: {planned.folder} ({error}); no further run starts, runs in progress continue")
                     continue
                 future.result()
                 num_done += 1
@@ -257,7 +255,7 @@ def _played(folder: Path, playing: Iterable[Planned]) -> str:
         except UserError:
             step = None  # it has none yet, or is just making it
         told.append(f"{planned.folder} step {0 if step is None else step}/{planned.config.run.num_steps}")
-    return f"playing {', '.join(told)}"
+    return f"running {', '.join(told)}"
 
 
 def _may_begin(plan: Experiment, planned: Planned, unfinished: set[str]) -> bool:
@@ -320,7 +318,7 @@ def _same_settings(planned: Planned, path: Path) -> None:
     limit = {"per_adapter": "", "tokens": "max_tokens", "wall_clock": "max_seconds"}[planned.match]
     if limit and there["run"][limit] == wanted["run"][limit]:
         raise UserError(
-            f"{path.parent} was played without the limit that matches it by {planned.match} now: choose another --out, "
+            f"{path.parent} was run without the limit that matches it by {planned.match} now: choose another --out, "
             "or remove that folder to play the run again"
         )
     for section, fields in wanted.items():
@@ -328,6 +326,6 @@ def _same_settings(planned: Planned, path: Path) -> None:
             found = there[section][name]
             if found != value and not (section == "run" and name in (*IGNORED, limit)):
                 raise UserError(
-                    f"{path.parent} was played with {section}.{name} = {json.dumps(found)}, and the experiment now "
-                    f"says {json.dumps(value)}: choose another --out, or remove that folder to play the run again"
+                    f"{path.parent} was run with {section}.{name} = {json.dumps(found)}, but the experiment now "
+                    f"sets {json.dumps(value)}: choose another --out, or remove that folder to start the run again"
                 )

@@ -77,7 +77,7 @@ def measure(finished: Finished) -> Measured:
             continue
         shares = [f"{row[name]:.6g}" for name in ("mean_frac", "low_frac", "high_frac")]
         scores.append((*(str(row[name]) for name in ("step", "individual", "mode", "num_items")), *shares))
-        numbers[f"{row['individual']}/{row['mode']}"] = row["mean_frac"]  # the last look's stands
+        numbers[f"{row['individual']}/{row['mode']}"] = row["mean_frac"]  # the last evaluation counts
     for who in WHO:
         both = [numbers[f"{who}/{mode}"] for mode in MODES if f"{who}/{mode}" in numbers]
         numbers |= {f"{who}/mean of both": fmean(both)} if len(both) == len(MODES) else {}
@@ -94,7 +94,7 @@ def report_text(plan: Experiment, measured: Sequence[Measured]) -> str:
     parts = [
         f"# {literal(plan.name)}",
         f"{len(measured)} of {len(plan.runs)} runs are finished. A run is one observation: intervals are 95 % "
-        "Student's t over seeds. No interval stands beside one run, nor where the runs do not differ. Metrics are "
+        "Student's t over seeds. There is no interval for one run, nor where the runs do not differ. Metrics are "
         "means over the last tenth of the steps.",
         _table(["arm", "seeds", "held equal"], [_arm(plan, measured, arm) for arm in arms]),
         "## Means",

@@ -1,4 +1,4 @@
-"""Reads a journal of any origin: an attacker may have prepared the file, or what lies beside it.
+"""Reads a journal of any origin: an attacker may have prepared the file, or the files next to it.
 
 - Files: SQLite replays a rollback journal, deletes the file that it names (the *super-journal*), and applies a
   write-ahead log. ``_open_to_read`` opens a journal so that reading changes nothing.
@@ -134,7 +134,7 @@ Copy = TemporaryDirectory[str] | None
 """The private folder of a journal's copy, None where the journal is read in its own place."""
 
 SIDE_FILES = ("-journal", "-wal", "-shm")
-"""Endings of the files that SQLite keeps beside a database."""
+"""Endings of the files that SQLite keeps next to a database."""
 
 writing_here: Counter[Path] = Counter()
 """Journals that this process has open to write. Opening such a file again and closing it would drop SQLite's locks."""

@@ -1,7 +1,7 @@
 """Advantages: how much better each attempt was than what was to be expected, by one of four estimators.
 
 An estimator sees one adapter's attempts in one role of one step, as groups: the rewards of the attempts at one prompt.
-It is a pure function from arrays to arrays. Attempts that the infrastructure lost are no samples and must be left out
+It is a pure function from arrays to arrays. Attempts that the infrastructure lost do not count and must be left out
 by the caller; a group may therefore be of any size, and a group that lost all is simply empty.
 """
 
@@ -30,7 +30,7 @@ def whiten(groups: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
 
 
 def is_dead(group: NDArray[np.float64]) -> bool:
-    """Tell whether a group says nothing: all its rewards are equal (all right, all wrong), or it is empty."""
+    """Return whether a group says nothing: all its rewards are equal (all right, all wrong), or it is empty."""
     return group.size == 0 or float(group.max() - group.min()) == 0.0
 
 

@@ -72,7 +72,7 @@ class Piece:
         return len(self.prompt) + sum(len(b.tokens) for b in self.branches)
 
     def follows(self, other: Piece | None) -> bool:
-        """Tell whether what it shares has been run for ``other``."""
+        """Return whether what it shares has been run for ``other``."""
         return other is not None and other.slot == self.slot and self.num_shared > 0 and other.shared == self.shared
 
 
@@ -115,7 +115,7 @@ class Batch:
 def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:
     """Gather rollouts by slot, ascending.
 
-    Raises ValueError when a rollout has not one advantage for each completion, or an empty prompt.
+    Raises ValueError when a rollout does not have one advantage for each completion, or has an empty prompt.
     """
     found: dict[int, list[Rollout]] = {}
     for rollout in rollouts:

@@ -1,6 +1,6 @@
 """The clipped surrogate loss of policy optimisation, token by token.
 
-L_t = -min(rho_t A, clip(rho_t, 1 - c, 1 + c) A), with rho_t = exp(log-prob now - log-prob when sampled). Ground: PPO
+L_t = -min(rho_t A, clip(rho_t, 1 - c, 1 + c) A), with rho_t = exp(log-prob now - log-prob when sampled). Source: PPO
 (Schulman et al. 2017); c = 0.2 from AZR.
 
 With one update a step rho is 1 throughout: the weights are those that sampled, the clip never acts, and the gradient is
@@ -8,7 +8,7 @@ that of REINFORCE. With ``learn.updates_per_step`` mini-batches the later ones a
 
 Where the samples come from another engine, the policy that sampled is not quite the learner's, whatever its weights:
 other kernels round otherwise. Each token is then weighed by min(C, p / q), p its probability to the learner and q that
-with which it was sampled, as a constant. Ground: truncated importance sampling (Ionides 2008), token by token as in Yao
+with which it was sampled, as a constant. Source: truncated importance sampling (Ionides 2008), token by token as in Yao
 et al. 2025 ("Your Efficient RL Framework Secretly Brings You Off-Policy RL Training").
 
 The KL penalty is D(p || q) = sum_v p_v (log p_v - log q_v) in nats, exact over the vocabulary. With z the logits over

@@ -108,7 +108,7 @@ class Baselines:
 
 @dataclass(frozen=True)
 class Credit:
-    """What was earned. ``proposal_rewards[i]`` and ``proposal_advantages[i]`` belong to proposal i (None: no sample);
+    """What was earned. ``proposal_rewards[i]`` and ``proposal_advantages[i]`` belong to proposal i (None: not counted);
     ``attempt_rewards[j][a]`` and ``attempt_advantages[j][a]`` to attempt a of ``answered[j]``. ``rollouts`` feed the
     learner; ``baselines`` are the teachers' after this step."""
 
@@ -190,7 +190,7 @@ def _proposal_rewards(
     rewards: list[float | None] = []
     for verdict in judged:
         if isinstance(verdict, Rejection):
-            infra = verdict.reason == "infra"  # the judge's own trouble: no sample
+            infra = verdict.reason == "infra"  # a failure of the grader: not counted
             rewards.append(None if infra else teacher_reward(None))
         elif verdict.id in solved:
             reward = teacher_reward(solved[verdict.id], config.unsolved_reward, config.certain_reward)

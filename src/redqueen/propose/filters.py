@@ -36,15 +36,15 @@ class ContentFilter:
 
 
 def load_content_filter(config: ProposeConfig) -> ContentFilter:
-    """Compile the rules and import the hook. Raises UserError for a rule that is no regular expression or a hook that
-    is not there."""
+    """Compile the rules and import the hook. Raises UserError for a rule that is not a regular expression or a hook
+    that is not there."""
     rules = []
     for rule in config.policy_rules:
         try:
             rules.append(re.compile(rule))
         except re.error as error:
             raise UserError(
-                f"propose.policy_rules: {rule!r} is no regular expression ({error}); correct or remove it"
+                f"propose.policy_rules: {rule!r} is not a regular expression ({error}); correct or remove it"
             ) from None
     return ContentFilter(tuple(rules), _import_hook(config.policy_hook), config.policy_hook)
 
@@ -95,7 +95,7 @@ def _import_hook(name: str) -> Hook | None:
             f"propose.policy_hook {name!r} cannot be imported ({error}); write it as module:function, importable here"
         ) from None
     if not callable(hook):
-        raise UserError(f"propose.policy_hook {name!r} is no function; name one that takes a Candidate")
+        raise UserError(f"propose.policy_hook {name!r} is not a function; name one that takes a Candidate")
     return hook  # type: ignore[no-any-return]
 
 

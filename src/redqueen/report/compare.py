@@ -47,7 +47,8 @@ ARMS_HEAD = ("measure", "arm", "runs", "mean of runs", "lowest run", "highest ru
 
 
 def labels_of(run_dirs: Sequence[Path]) -> list[str]:
-    """Return the names of the runs' folders, with as many names above as tell runs of one name apart.
+    """Return the names of the runs' folders, with as many parent folders as needed to distinguish runs of the same
+    name.
 
     One folder that is given twice has the same label twice.
     """
@@ -113,7 +114,7 @@ def arm_rows(views: Sequence[RunView]) -> list[list[str]]:
 
 
 def arm_names(runs: Sequence[RunRecord]) -> list[str]:
-    """Return the name of each run's arm: ``4T+4S``, and what sets it apart from runs of that name set otherwise.
+    """Return the name of each run's arm: ``4T+4S``, and the settings in which it differs from other runs of that arm.
 
     A setting is named where its value is not that of most such arms: ``4T+4S, evolve.enabled = false``. Of ``run``
     only the number of steps counts, and settings that one of the runs does not know (an older one) do not.

@@ -1,4 +1,4 @@
-"""A figure as data: what ``assets/page.js`` draws, with the words that stand beside it.
+"""A figure as data: what ``assets/page.js`` draws, with its texts.
 
 ``chart`` is plain JSON with a ``type``:
 
@@ -38,7 +38,7 @@ REACH_STEPS = 5
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: ``unit`` stands at its axis, ``text`` says in a sentence or two what it shows."""
+    """One figure: ``unit`` is the axis label, ``text`` explains it in a sentence or two."""
 
     id: str
     title: str

@@ -36,7 +36,7 @@ def sections_of(view: RunView) -> list[Section]:
         _section("health", "Health of the co-evolution", HEALTH_TEXT, [_health(view, *drawn) for drawn in HEALTH]),
         _section("curriculum", "The curriculum", CURRICULUM_TEXT, _curriculum(view)),
         _section("fitness", "External fitness", FITNESS_TEXT, fitness_figures(view)),
-        _section("behaviour", "How they write", BEHAVIOUR_TEXT, [*behaviour, _rejections(view)]),
+        _section("behaviour", "Style of writing", BEHAVIOUR_TEXT, [*behaviour, _rejections(view)]),
         _section("cost", "Where the time goes", COST_TEXT, [_phase_times(view), _pair(view, *GRADIENTS)]),
     ]
     return [section for section in sections if section.figures]
@@ -48,7 +48,7 @@ RACE_TEXT = (
     "hide progress on both sides; progress is read from external fitness, not from here."
 )
 SINGLE_TEXT = (
-    "One adapter plays both roles. It has no opponent and is never rated; solve rate and validity show how well "
+    "One adapter has both roles. It has no opponent and no rating; solve rate and validity show how well "
     "each role does."
 )
 HEALTH_TEXT = (
@@ -61,7 +61,7 @@ CURRICULUM_TEXT = (
 )
 FITNESS_TEXT = (
     "Scores on a frozen held-out suite that is never trained or selected on. Dots are means, bars 95 % intervals over "
-    "items. A change is claimed where the change paired item by item has an interval without 0. They tell the spread "
+    "items. A change is claimed where the change paired item by item has an interval without 0. They show the spread "
     "over items, not over training seeds: for that, compare several runs."
 )
 BEHAVIOUR_TEXT = "How the members write: entropy, length, and what the verifier rejected."
@@ -224,7 +224,7 @@ def _matchups(view: RunView) -> Figure | None:
     if not rows:
         return None
     text = (
-        "Share of each teacher's valid tasks that each student solved, over all their matches; empty: never played. "
+        "Share of each teacher's valid tasks that each student solved, over all their matches; empty: no match. "
         "Dark rows are hard teachers, bright columns strong students."
     )
     if len(teachers) > MAX_MATRIX_SIDE or len(students) > MAX_MATRIX_SIDE:

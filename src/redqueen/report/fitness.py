@@ -1,4 +1,4 @@
-"""External fitness as the report tells it: the base model against the members, each with its 95 % interval."""
+"""External fitness in the report: the base model compared with the members, each with its 95 % interval."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from redqueen.report.view import RunView
 
 Verdict = Literal["better", "worse", "unclear"]
 Standing = Verdict | Literal["mixed", "unmeasured", "nothing"]
-"""What all comparisons of a run say together; ``nothing``: no proposal was valid, so nothing was learned."""
+"""The verdict over all comparisons of a run; ``nothing``: no proposal was valid, so nothing was learned."""
 
 MARKS: dict[Standing, str] = {
     "better": "▲", "worse": "▼", "unclear": "≈", "mixed": "◆", "unmeasured": "○", "nothing": "✗",
 }  # fmt: skip
-"""A shape for each, so that none is told by its colour alone."""
+"""A shape for each, so that none is identified by its colour alone."""
 
 MODES = ("sampled", "greedy")
 
@@ -40,7 +40,7 @@ class Score:
 
 
 def verdict_of(change: Score) -> Verdict:
-    """Return what a change says: ``better`` or ``worse`` only when its interval excludes 0."""
+    """Return the verdict on a change: ``better`` or ``worse`` only when its interval excludes 0."""
     return "better" if change.low > 0 else "worse" if change.high < 0 else "unclear"
 
 
@@ -62,7 +62,8 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """``better`` or ``worse`` when the paired change's interval excludes 0; unpaired, when the two are apart.
+        """``better`` or ``worse`` when the paired change's interval excludes 0; unpaired, when the two intervals do not
+        overlap.
 
         Both answer the same items, so pairing is the right comparison and the sharper one.
         """
@@ -71,7 +72,7 @@ class Comparison:
 
 
 def solvers(view: RunView) -> list[Row]:
-    """Return the members who solve: students, or the one adapter that plays both roles."""
+    """Return the members that solve: students, or the single adapter with both roles."""
     return [member for member in view.individuals if member["role"] != "teacher"]
 
 

@@ -87,6 +87,6 @@ def _by_kind(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | No
 
 
 def dots(name: str, mode: str, scores: list[Score | None]) -> Line:
-    """Return one series of a ``dots`` chart in the look of its mode."""
+    """Return one series of a ``dots`` chart in the style of its mode."""
     values = [None if score is None else [score.mean, score.low, score.high] for score in scores]
     return {"name": name, "color": MODE_COLORS[mode], "symbol": MODE_SYMBOLS[mode], "values": values}

@@ -32,7 +32,7 @@ FEW_ROWS, MAX_ROWS = 12, 40
 
 @dataclass(frozen=True)
 class Lineage:
-    """All that a page shows of a lineage: a figure, and the rows of three tables whose heads stand below."""
+    """The content of the lineage page: a figure, and the rows of three tables whose heads are below."""
 
     section: Section
     operators: list[list[str]]
@@ -106,7 +106,7 @@ def lineage_figure(view: RunView) -> Figure:
     if len(births) < len(view.births):
         text += f" Of {len(view.births):,} births the latest {len(births)} are drawn."
     if num_together:
-        text += f" The last row stands for {num_together} slots, most or all of them without births."
+        text += f" The last row represents {num_together} slots, most or all of them without births."
     chart = {"type": "lineage", "rows": rows, "lives": lives, "links": links}
     return Figure("lineage", "Lineage", "step", text, chart, tall=len(rows) > 6, wide=True)
 

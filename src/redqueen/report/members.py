@@ -18,7 +18,7 @@ MATCHES_HEAD = ("against", "step", "tasks", "solved", "expected", "winner")
 class MemberPage:
     """All about one member; rows are those of the journal's tables, the latest first.
 
-    ``won`` of ``num_matches`` matches, of which ``matches`` tells the latest; ``export`` is the command that writes the
+    ``won`` of ``num_matches`` matches, of which ``matches`` has the latest; ``export`` is the command that writes the
     member, "" when it is gone.
     """
 

@@ -11,7 +11,7 @@ SHARE = "share (0 to 1)"
 
 @dataclass(frozen=True)
 class Metric:
-    """How to show a number. ``unit`` is what stands at the axis; shares are fractions from 0 to 1."""
+    """How to show a number. ``unit`` is the axis label; shares are fractions from 0 to 1."""
 
     title: str
     unit: str
@@ -28,7 +28,7 @@ def _table() -> dict[str, Metric]:
 METRICS = _table()
 
 PHASES = ("match", "propose", "verify", "solve", "learn", "distill", "evolve", "product", "evaluate", "checkpoint")
-"""The phases of a step in their order, as they stand in the journal's table of times."""
+"""The phases of a step in their order, as they are named in the journal's table ``timing``."""
 
 
 def describe(name: str) -> Metric:

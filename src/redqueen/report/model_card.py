@@ -36,7 +36,7 @@ def model_card(
 ) -> str:
     """Return the card of ``member`` as it was after ``step`` (the checkpoint's), as markdown with a YAML head.
 
-    ``sources`` are the members whose mean it is, where it is no member itself. Its code holds wherever the folder is
+    ``sources`` are the members whose mean it is, if it is not a member itself. Its code holds wherever the folder is
     moved. Ids and names are shown literally; nothing in the card was written by a model.
     """
     view = read_run(run_dir)
@@ -94,11 +94,11 @@ def _loading(base: str, merged: bool) -> str:
 
 def _rating_text(ratings: Sequence[Row]) -> str:
     if not ratings:
-        return "None: it played no match."
+        return "None: it had no match."
     last = ratings[-1]
     return (
         f"Mean {last['mu']:.2f}, standard deviation {last['sigma']:.2f} rating points after step {last['step']}. "
-        "It is relative to those it played against in its own run and says nothing about other runs."
+        "It is relative to its opponents in its own run and cannot be compared between runs."
     )
 
 
@@ -130,7 +130,7 @@ def _fitness_text(scores: Sequence[Row]) -> str:
     last = {(row["individual"], row["suite"], row["mode"]): row for row in scores}
     rows = [
         [
-            {BASE: "the base", CONTROL: "the base, told to think"}.get(row["individual"], row["individual"]),
+            {BASE: "the base", CONTROL: "the base with every thought begun"}.get(row["individual"], row["individual"]),
             row["suite"],
             row["mode"],
             str(row["step"]),

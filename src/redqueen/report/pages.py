@@ -47,7 +47,7 @@ HEADS = {"operators": OPERATORS_HEAD, "founders": FOUNDERS_HEAD, "births": BIRTH
 
 @dataclass(frozen=True)
 class RunPage:
-    """All that a page shows of one run. ``id`` begins the ids of its parts; a point of its figures stands for
+    """The content of a page about one run. ``id`` begins the ids of its parts; a point of its figures stands for
     ``steps_per_point`` steps."""
 
     id: str
@@ -181,7 +181,7 @@ def environment(max_chars: int) -> Environment:
 
 
 def render(templates: Environment, name: str, charts: Charts | None = None, **values: object) -> str:
-    """Return a page; the charts of its figures stand in it as JSON. ``inline`` and ``live`` are "" if not given."""
+    """Return a page; the charts of its figures are in it as JSON. ``inline`` and ``live`` are "" if not given."""
     known = {"inline": "", "live": "", "has_charts": bool(charts), "charts": Markup(script_json(charts or {}))}
     return templates.get_template(name).render(**known | values)
 

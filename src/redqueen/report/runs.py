@@ -26,10 +26,10 @@ from redqueen.run.status import Status
 from redqueen.run.store import JOURNAL
 
 MAX_DEPTH = 3
-"""Runs are looked for this many folders down."""
+"""Depth of folders that is searched for runs."""
 
 MAX_LOOKED_AT = 100_000
-"""Entries of folders that are looked at."""
+"""Most entries of folders that are searched."""
 
 FRESH_S = 120.0
 """Where the system cannot be asked who holds the lock: a journal younger than this counts as being written."""
@@ -73,7 +73,7 @@ def find_runs(root: Path) -> dict[str, RunDir]:
     """Return the runs in ``root`` by id, in the order of their names; ``root`` itself when it is a run.
 
     Links are not followed: what lies elsewhere is not in the folder. Of a folder with very many entries only the first
-    ``MAX_LOOKED_AT`` are looked at. A "~" in a name is "~." in the id, and "~" alone joins the names of folders: none
+    ``MAX_LOOKED_AT`` are searched. A "~" in a name is "~." in the id, and "~" alone joins the names of folders: none
     that is walked into begins with a dot.
     """
     walk = _walk(root.resolve(), (), [MAX_LOOKED_AT])
@@ -91,7 +91,7 @@ def _walk(folder: Path, parts: tuple[str, ...], left: list[int]) -> Iterator[tup
 
 
 def _folders_in(folder: Path, left: list[int]) -> list[str]:
-    """Return the names of the folders in one. ``left``: how many entries may still be looked at, in all."""
+    """Return the names of the folders in one. ``left``: how many entries may still be searched, in all."""
     names: list[str] = []
     try:
         with os.scandir(folder) as entries:
@@ -125,7 +125,7 @@ def _stats(run_dir: Path) -> list[tuple[float, int, int]]:
 
 
 def is_running(run_dir: Path) -> bool:
-    """Tell whether a process holds the run's lock. Asking takes no lock, so it blocks no writer."""
+    """Return whether a process holds the run's lock. Asking takes no lock, so it blocks no writer."""
     if not sys.platform.startswith("linux"):
         ago = written_s_ago(run_dir)
         return ago is not None and ago < FRESH_S
@@ -171,7 +171,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Overview:
-    """One run in the list: ``error`` says why it cannot be read, and then the rest is empty."""
+    """One run in the list: ``error`` is the reason why it cannot be read; the rest is then empty."""
 
     run: RunDir
     status: str
@@ -188,12 +188,12 @@ class Overview:
 
     @property
     def verdict(self) -> Verdict | None:
-        """What the change of external fitness says, None without one."""
+        """The verdict on the change of external fitness, None without one."""
         return None if self.change is None else verdict_of(self.change)
 
 
 class Listing:
-    """The list of runs. A journal that cannot be read becomes a line that says why, and hides no other.
+    """The list of runs. A journal that cannot be read becomes a line with the reason, and the others are still listed.
 
     A run that was too slow or damaged is not read again until its file changes; once the list has taken ``LIST_S``,
     the remaining runs are named without being read, and are read at a later request.

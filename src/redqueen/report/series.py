@@ -20,7 +20,7 @@ ENDS_FRAC = 0.1
 """Share of the steps that count as the first, and as the last."""
 
 MAX_POINTS = 400
-"""Longest series of a figure; of a longer run a point stands for several steps."""
+"""Longest series of a figure; in a longer run a point represents several steps."""
 
 Ends = dict[str, float | None]
 
@@ -51,7 +51,7 @@ def ends(series: Series, steps: int, width: int | None = None) -> Ends:
 
 
 def steps_per_point(num_steps: int) -> int:
-    """Return how many steps one point of a figure stands for: 1 for a run of up to ``MAX_POINTS`` steps."""
+    """Return how many steps one point of a figure represents: 1 for a run of up to ``MAX_POINTS`` steps."""
     return max(1, -(-num_steps // MAX_POINTS))
 
 

@@ -33,14 +33,14 @@ MAX_COMPARED = 6
 MAX_SEQ = 2**62
 REFRESH_S = 5
 LIVE_PARTS = ("run", "lineage", "members")
-"""The pages of a run that look for news while it goes on."""
+"""The pages that are refreshed while a run is in progress."""
 
 KINDS = {"page.css": "text/css", "page.js": "text/javascript", "echarts.min.js": "text/javascript"}
 """The assets, and what they are."""
 
 
 def create_app(root: Path) -> Starlette:
-    """Return the application that serves the runs in ``root``; they are looked for anew with every request."""
+    """Return the application that serves the runs in ``root``; runs are searched again with every request."""
     site = Site(root)
     pages = {
         "": site.run,
@@ -63,7 +63,7 @@ def create_app(root: Path) -> Starlette:
 
 
 def _naming_the_run(endpoint: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Return the endpoint with every contradiction of a journal told as a page."""
+    """Return the endpoint with every contradiction of a journal shown as an error page."""
 
     def answer(request: Request) -> Response:
         with naming_contradictions(request.path_params.get("run", "one of the runs")):
@@ -185,7 +185,7 @@ class Site:
             raise HTTPException(404, "One of the runs to compare is not in this folder any more.")
         problem, page = "", None
         if len(chosen) > MAX_COMPARED:
-            problem = f"Choose at most {MAX_COMPARED} runs: more lines cannot be told apart."
+            problem = f"Choose at most {MAX_COMPARED} runs: more lines cannot be distinguished."
         elif len(chosen) >= 2:
             page = compare_page([self.library.read(run) for run in chosen])
         return self._page(

@@ -122,9 +122,7 @@ def _figure(entries: Entries) -> Figure | None:
     if not series:
         return None
     text = "Shares of right answers at the last evaluation, with 95 % intervals over the items."
-    return Figure(
-        "card", "Where the run stands", UNIT, text, {"type": "dots", "categories": [*entries], "series": series}
-    )
+    return Figure("card", "Result so far", UNIT, text, {"type": "dots", "categories": [*entries], "series": series})
 
 
 def signs_of_collapse(view: RunView) -> list[str]:
@@ -239,7 +237,7 @@ def _evolution_sentence(view: RunView) -> str:
     restarted = sum(not parents for _, parents in view.births)
     anew = f" {restarted} were reset to the base, because their updates were not finite." if restarted else ""
     if view.is_single:
-        return f"One adapter plays both roles, so there are no ratings, no matches and no evolution.{anew}"
+        return f"One adapter has both roles, so there are no ratings, no matches and no evolution.{anew}"
     if not view.births:
         return "No member was replaced."
     operators = sorted({row["operator"] for row, parents in view.births if parents})

@@ -21,7 +21,7 @@ WORDS = {"better": "better", "worse": "worse", "unclear": "no significant differ
 def summary(run_dir: Path) -> dict[str, Any]:
     """Return one object of a run: what ``docs/runs.md`` lists. What is not known is null; shares are 0 to 1.
 
-    Raises UserError when there is no journal or no step in it, or when its rows are none that a run writes.
+    Raises UserError when there is no journal or no step in it, or when its rows are not as a run writes them.
     """
     view = read_run(run_dir)
     steps, product = view.last_step, product_name(view.metrics, view.last_step)
@@ -49,7 +49,7 @@ def summary(run_dir: Path) -> dict[str, Any]:
 def result_lines(run_dir: Path) -> list[str]:
     """Return the result of a run in at most three lines: held-out scores by mode, and what the product gained.
 
-    Scores and differences stand with their 95 % intervals over items, in points of a hundred. Without a held-out
+    Scores and differences have 95 % intervals over items, in points of a hundred. Without a held-out
     evaluation there is no line.
     """
     found = summary(run_dir)
@@ -72,7 +72,7 @@ def product_name(metrics: dict[str, Series], step: int) -> str | None:
 
 
 def has_distilled(run_dir: Path, step: int) -> bool:
-    """Tell whether the distilled adapter of the checkpoint of ``step`` has learned: before there is only its place."""
+    """Return whether the distilled adapter of the checkpoint of ``step`` has been trained."""
     with Journal.open(Path(run_dir) / JOURNAL, read_only=True) as journal:
         marks = "('distill/answers', 'restart/answers')"
         found = journal.tuples(f"SELECT count(*) FROM metric WHERE name IN {marks} AND value > 0 AND step <= ?", [step])

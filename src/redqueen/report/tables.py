@@ -56,7 +56,7 @@ def tiles(view: RunView) -> list[Tile]:
     if seconds:
         in_steps = view.step_seconds / max(1, view.last_step)
         made.append(
-            Tile("Time", duration(seconds), f"{in_steps:.1f} s a step; evaluations, checkpoints and product apart")
+            Tile("Time", duration(seconds), f"{in_steps:.1f} s a step, without evaluations, checkpoints and product")
         )
     return made
 

@@ -77,7 +77,7 @@ FIELDS = tuple(field.name for field in fields(TaskFilter) if field.name != "limi
 def find_tasks(run_dir: Path, wanted: TaskFilter) -> list[Row]:
     """Return the newest tasks that fit, newest first, as plain values (``inputs`` and ``outputs`` as lists).
 
-    Raises UserError when there is no journal or a condition cannot be.
+    Raises UserError when there is no journal or a condition is not valid.
     """
     for flag, share in (("--min-solved", wanted.min_solved), ("--max-solved", wanted.max_solved)):
         if share is not None and not 0 <= share <= 1:
@@ -104,7 +104,7 @@ def read_task(run_dir: Path, task_id: str) -> Row:
     if found is None:
         shown = visible(task_id, 80, one_line=True)
         why = f" (it was proposed, and rejected: {visible(rejected[0]['verdict'])})" if rejected else ""
-        raise UserError(f"--task {shown} is no task of {run_dir}{why}: `{command('tasks', run_dir)}` lists them")
+        raise UserError(f"--task {shown} is not a task of {run_dir}{why}: `{command('tasks', run_dir)}` lists them")
     return found
 
 

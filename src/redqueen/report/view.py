@@ -70,12 +70,12 @@ class RunView:
 
     @property
     def is_nothing_valid(self) -> bool:
-        """Whether no proposal of the steps played was a valid task, so that nothing was learned from."""
+        """Whether no proposal so far was a valid task, so that nothing was learned."""
         return self.last_step > 0 and self.num_candidates > 0 and not self.num_tasks
 
     @property
     def is_single(self) -> bool:
-        """Whether one adapter plays both roles: no ratings, no matches between members."""
+        """Whether one adapter has both roles: no ratings, no matches between members."""
         return any(member["role"] == "both" for member in self.individuals)
 
     @property

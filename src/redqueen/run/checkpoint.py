@@ -132,7 +132,7 @@ class Checkpoint:
         try:
             tensors = load_file(path / TENSORS)
         except SafetensorError as error:
-            raise DamagedCheckpoint(f"{TENSORS} is no file of tensors ({error})") from None
+            raise DamagedCheckpoint(f"{TENSORS} is not a file of tensors ({error})") from None
         return Checkpoint(step, tensors, _read_json(path / STATE))
 
     @staticmethod
@@ -271,7 +271,7 @@ def _delete_leftovers(folder: Path) -> None:
 
 @contextmanager
 def _naming_the_folder(folder: Path) -> Iterator[None]:
-    """Turn what the system says about disk and permission into one sentence that names the folder and the remedy."""
+    """Turn errors about disk and permission into one sentence that names the folder and the remedy."""
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -286,14 +286,14 @@ BASE = "embedded_base"
 
 
 def named_base(base: str) -> dict[str, str]:
-    """Return what a checkpoint says of ``model.base``."""
+    """Return what a checkpoint stores about ``model.base``."""
     return {BASE: weights_sha256(embedded_folder())} if base == EMBEDDED else {}
 
 
 def refuse_other_base(checkpoint: Checkpoint, base: str, folder: Path) -> None:
-    """Raise UserError when the run in ``folder`` was played on an embedded base that this package does not have."""
+    """Raise UserError when the run in ``folder`` was trained on an embedded base that this package does not have."""
     if base == EMBEDDED and checkpoint.state.get(BASE) != weights_sha256(embedded_folder()):
         raise UserError(
-            f"{folder} was played on another embedded base than this version of redqueen has, and its adapters mean "
-            "nothing on this one: use the version that played it; journal, report and dashboard are read as ever"
+            f"{folder} was trained on another embedded base than this version of redqueen has, and its adapters mean "
+            "nothing on this one: use the version that trained it; report and dashboard still read the run"
         )

@@ -32,7 +32,7 @@ from redqueen.streams import Streams
 def check_prompts(engine: Engine) -> None:
     """Write the shortest prompt of each sort and the suite's, and raise UserError when one cannot be asked.
 
-    Later prompts show references as far as there is room, so a run that passes here can always ask something.
+    Later prompts show references as far as there is room, so a run that passes this check can always make proposals.
     """
     limits, propose = engine.limits, engine.config.propose
     for name in num_proposals(propose):

@@ -48,11 +48,11 @@ class StopRequest:
 
 
 _playing: list[StopRequest] = []
-"""The requests of the runs that are playing in this process."""
+"""The stop requests of the runs in this process."""
 
 
 def ask_to_stop() -> None:
-    """Ask whatever run is playing in this process to stop, as the first Ctrl-C does."""
+    """Ask the runs in this process to stop, as the first Ctrl-C does."""
     for request in _playing:
         request.asked = True
 

@@ -69,7 +69,7 @@ class Session:
     tracker: Tracker
     base_scores: list[Score] | None = None
     control_scores: list[Score] | None = None
-    """The base's scores, and those of the base told to think; a resumed process computes them again."""
+    """Scores of the base and of the control; a resumed process computes them again."""
     evaluation_owed: bool = False
     """Whether the evaluation of the last step was cut: it is made up for before the next step."""
 
@@ -314,7 +314,7 @@ def _evaluation(
 ) -> tuple[list[EvaluationRecord], dict[str, float]]:
     """Return the students' external fitness after a step; none, and it is owed, when a stop has cut it.
 
-    After the last step the run's product is made and chosen too, which does not look at those scores; its metrics come
+    After the last step the run's product is made and chosen too, which does not use those scores; its metrics come
     second. A run that never had a valid task has no product.
     """
     engine, part = session.engine, session.reporter.part
@@ -352,7 +352,7 @@ def _evaluation(
 
 
 def _make_up(session: Session, state: State) -> bool:
-    """Evaluate what is owed before anything is played; False when that was cut again."""
+    """Evaluate what is owed before the next step; False when it was cut again."""
     config, journal = session.engine.config, session.journal
     last = _is_over(config, state, spent_so_far(journal))
     if not (session.evaluation_owed or (last and is_end_owed(journal, config, state.step))):

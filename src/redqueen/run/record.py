@@ -38,7 +38,7 @@ def step_metrics(
 ) -> dict[str, float]:
     """Return the metrics of one step by name; NaN where a number is not defined.
 
-    ``individuals`` are those who played the step (before evolution); ``measures`` belong to its valid tasks;
+    ``individuals`` are the members in the step's matches (before evolution); ``measures`` belong to its valid tasks;
     ``num_behaviours`` counts the distinct behaviours of all tasks so far, ``num_classes`` their coarser classes.
     """
     return {
@@ -80,7 +80,7 @@ def domain_metrics(report: StepReport, behaviours: Mapping[str, str], classes: I
 
 
 def rating_metrics(individuals: Sequence[Individual]) -> dict[str, float]:
-    """Return the mean rating of each role in each domain, where domains are rated apart."""
+    """Return the mean rating of each role in each domain, where each domain has its own ratings."""
     found: dict[str, list[float]] = {}
     for member in individuals:
         for domain, rating in member.domain_ratings:
@@ -180,7 +180,7 @@ def check_up(
 
     ``students_are_clones``: the config resets all students to one adapter, so their diversity is not measured.
 
-    A generation is the last ``every_steps`` steps. Games and behaviour are those of the members that ``played``; the
+    A generation is the last ``every_steps`` steps. Games and behaviour are those of the members in ``played``; the
     adapters compared are those of the ``living`` (the population now), children included.
     """
     since = max(0, step - every_steps)
@@ -213,7 +213,7 @@ def _ids(members: Sequence[Individual], role: Role) -> list[str]:
 
 
 def _games(journal: Journal, since: int, step: int) -> list[Row]:
-    """Each pair that played after ``since``: solve_frac (weighted by tasks) and the number of attempts."""
+    """Each pair with a match after ``since``: solve_frac (weighted by tasks) and the number of attempts."""
     return journal.query(
         "SELECT m.teacher, m.student, sum(m.solve_frac * m.num_tasks) / sum(m.num_tasks) AS solved, "
         "(SELECT count(*) FROM attempt a JOIN task t ON a.task = t.seq WHERE t.step > ?1 AND t.step <= ?2 "
@@ -225,7 +225,7 @@ def _games(journal: Journal, since: int, step: int) -> list[Row]:
 
 
 def _table(games: Sequence[Row], teachers: Sequence[str], students: Sequence[str], column: str) -> Matrix:
-    """One number of each game as (teachers, students), NaN where a pair never played."""
+    """One number of each game as (teachers, students), NaN for pairs without a match."""
     table = np.full((len(teachers), len(students)), np.nan)
     for game in games:
         if game["teacher"] in teachers and game["student"] in students:
@@ -339,7 +339,7 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
 
 
 def record_ratings(writer: StepWriter, state: State, engine: Engine) -> None:
-    """The single agent plays against itself and has no rating."""
+    """The single agent has no opponent and no rating."""
     rated = [i for i in state.individuals if i.role != "both"]
     fitness = internal_fitness(rated, state.evidence, state.step, engine.config.evolve, engine.rating)
     writer.add_ratings((i, fitness[i.id]) for i in rated)

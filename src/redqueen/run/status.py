@@ -1,6 +1,6 @@
 """The status file: the phase that a run is in, for readers such as the dashboard.
 
-The journal stores a step when it is finished, so the present step is only in this file, beside the journal. It is
+The journal stores a step when it is finished, so the present step is only in this file, next to the journal. It is
 removed when the process ends; after a crash it remains and is ignored.
 """
 

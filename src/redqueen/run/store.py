@@ -22,7 +22,7 @@ CHECKPOINTS = "checkpoints"
 LOCK = LOCK_NAME
 EVALUATIONS = "evaluations"
 REPORT = "report.html"
-"""Written last: a run that has it and has played its last step is finished."""
+"""Written last: a run that has it and its last step is finished."""
 PAGE_BYTES = 4096
 """What SQLite makes of a journal before anything is committed to it."""
 
@@ -36,7 +36,7 @@ def load_run_config(folder: Path, to_go_on: bool = False) -> Config:
         return parse_recorded(json.loads(read_plain(path)), str(path), to_go_on)
     except FileNotFoundError:
         raise UserError(
-            f"{folder} is no run directory (it has no {CONFIG}): give the folder that `redqueen train` made"
+            f"{folder} is not a run directory (it has no {CONFIG}): give the folder that `redqueen train` made"
         ) from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}): restore it from a copy") from None
@@ -76,15 +76,15 @@ def make_run_folder(folder: Path, config: Config) -> None:
 
 
 def remove_journal(folder: Path) -> None:
-    """Remove a journal that no checkpoint belongs to, what lies beside it first: a new one must not inherit that.
+    """Remove a journal without a checkpoint, its side files first: a new journal must not inherit them.
 
-    Raises UserError when it has a step that was played: its run had a checkpoint, which somebody took away.
+    Raises UserError when it has a finished step: its run had a checkpoint, which was removed.
     """
     path = folder / JOURNAL
     if (last := _last_step(path)) > 0:
         raise UserError(
-            f"{folder} has no checkpoint, and its journal has {last} steps, so it cannot go on: bring the folder "
-            f"{CHECKPOINTS} back from a copy, or begin another run; `redqueen report` still reads this one"
+            f"{folder} has no checkpoint, but its journal has {last} steps, so it cannot be resumed: restore the "
+            f"folder {CHECKPOINTS} from a copy, or start a new run; `redqueen report` still reads this one"
         )
     try:
         for name in (*(f"{JOURNAL}{ending}" for ending in SIDE_FILES), JOURNAL):
@@ -119,7 +119,7 @@ class RunLock:
     """Exclusive write access to a run directory: ``with RunLock(run_dir): ...``.
 
     A POSIX record lock on the file ``lock``: the system drops it when the process ends, however it ends, and (unlike
-    ``flock``) no worker process forked meanwhile keeps it alive. The file itself stays; it says who wrote last.
+    ``flock``) no worker process forked meanwhile keeps it alive. The file itself stays, with the id of the last writer.
     Raises UserError when another process holds it, when the folder cannot be written to, and when ``lock`` is anything
     but a plain file of this folder's own: its content is replaced, so a link would empty another file.
     """
@@ -139,7 +139,7 @@ class RunLock:
         found = os.fstat(self._descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             os.close(self._descriptor)
-            raise UserError(f"{self.path} is no plain file of this folder's own; remove it, then resume the run.")
+            raise UserError(f"{self.path} is not a regular file of this folder; remove it, then resume the run.")
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

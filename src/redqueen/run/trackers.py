@@ -87,8 +87,8 @@ def require_tracker(config: Config) -> None:
 def open_tracker(config: Config, folder: Path, known_id: str, after_step: int) -> Iterator[Tracker]:
     """Open the run's tracker; ``known_id`` is the one of the checkpoint ("" for a new run), played to ``after_step``.
 
-    tensorboard is told to drop what it received after that step. wandb and trackio keep what they were sent, so a step
-    that is played again may stand there twice or be ignored; its numbers are the same.
+    tensorboard drops what it received after that step. wandb and trackio keep what they were sent, so a step
+    that runs again may appear twice or be ignored; its numbers are the same.
     """
     require_tracker(config)
     match config.run.tracker:

@@ -33,7 +33,7 @@ _CONSTRUCTS: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Measures:
-    """What one program looks like.
+    """Measures of one program.
 
     ``ast_depth``: nodes on the longest path from the module to a leaf, operators and contexts not counted (ours).
     ``cyclomatic``: 1 + decision points (McCabe; counted as radon does, nested functions once). ``num_lines``: lines
@@ -116,7 +116,7 @@ class _Walk:
                 self.docstring_lines.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[attr-defined]
             if decides and kind in _DECISIONS:
                 self.cyclomatic += _DECISIONS[kind](node)
-                decides = kind is not ast.Assert  # radon does not look into assertions
+                decides = kind is not ast.Assert  # radon does not enter assertions
             if operates and kind in _OPERATIONS:
                 self.add_operation(node, context)
             depth += 1
@@ -142,7 +142,7 @@ class _Walk:
         operates: bool,
         stack: list[tuple[ast.AST, int, str, bool, bool]],
     ) -> None:
-        """Only a function's body counts; its parameters and decorators are seen for depth and names alone."""
+        """Only a function's body counts; its parameters and decorators count for depth and names only."""
         inner = node.name  # type: ignore[attr-defined]
         stack.extend([(item, depth, inner, decides, operates) for item in node.body])  # type: ignore[attr-defined]
         heads = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """Inputs like a given one: does a program's output depend on what it is given at all?
 
 A program that ignores its input is always valid, and any input solves it where one is sought, so teachers that are paid
-for valid tasks drift to it. Ground: ours.
+for valid tasks drift to it. Source: ours.
 """
 
 from __future__ import annotations

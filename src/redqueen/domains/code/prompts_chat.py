@@ -1,6 +1,6 @@
-"""Code tasks told in plain English: programs, inputs, outputs and messages in fenced blocks. The wording is ours.
+"""Code tasks in plain English: programs, inputs, outputs and messages in fenced blocks. The wording is ours.
 
-Programs stand in ``python`` fences, argument lists in ``input`` fences, messages in ``message`` fences.
+Programs are in ``python`` fences, argument lists in ``input`` fences, messages in ``message`` fences.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ PAIRED = (0, 2, 6)
 NEWLINE = "\n"
 
 EQUALS = ") =="
-"""What stands between a call and what should come of it."""
+"""The text between a call and its expected result."""
 
 MOST_ENDS = 8
 """Places at which the call of an answer is tried to end (ours)."""
@@ -105,7 +105,7 @@ def _pairs(task: Task, num: int) -> str:
 
 
 def _read_program(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    """Read the call in the first line and the program below; what the call is said to give is not believed."""
+    """Read the call in the first line and the program below; the result that the text claims is ignored."""
     call, _, code = text.partition(NEWLINE)
     if not call.startswith("(") or not code.strip():
         return ParsedProposal(error="no call of f" if code.strip() else "no program below the call")
@@ -130,7 +130,7 @@ def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedPro
 def _read_input(answer: str) -> str | None:
     """Read ``f(1, 2)``, with or without the ``f``; models like to repeat the output behind it.
 
-    What stands between them may stand in a text of the input too, so the call ends where it can be read, if anywhere.
+    The text between them may occur in a string of the input too, so the call ends where it can be read, if anywhere.
     """
     call = answer.strip().removeprefix("f")
     if not call.startswith("(") or ")" not in call:

@@ -3,7 +3,7 @@
 A suite file is JSONL, one function a line: ``id`` ("suite/name"), ``level`` (difficulty, a whole number), ``tags``,
 ``code``, ``input`` and ``output``, ``io_inputs`` and ``io_outputs`` (ten pairs), ``message``. Inputs are argument lists
 and outputs literals; both are made canonical on reading, as the verifier would have stamped them. ``suites/CHECKSUMS``
-(as sha256sum writes it) freezes the shipped files: nobody trains or selects on them, and figures of different runs
+(as sha256sum writes it) freezes the shipped files: no run trains or selects on them, and figures of different runs
 compare only while they stay as they are.
 """
 
@@ -74,7 +74,7 @@ def load_functions(path: Path) -> list[Function]:
 
 
 def build_items(functions: Iterable[Function], kinds: Sequence[str] = KINDS) -> list[Item]:
-    """Make one task of every kind from every function: items of a function stand next to each other."""
+    """Make one task of every kind from every function: items of a function are adjacent."""
     return [_item(function, kind) for function in functions for kind in kinds]
 
 

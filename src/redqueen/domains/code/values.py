@@ -12,7 +12,7 @@ _INFINITY = math.inf
 
 
 def value_of(text: str) -> object:
-    """Return the value that a canonical text stands for, infinities and frozen sets included.
+    """Return the value of a canonical text, infinities and frozen sets included.
 
     Raises ValueError for a text that is not canonical.
     """

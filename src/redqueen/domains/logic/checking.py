@@ -15,12 +15,12 @@ from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, call_job, run_once
 
 KILL_CPU_MS, ACCEPT_CPU_MS = 2_000, 1_000
-"""CPU time after which the solver is killed, and within which it must have ended for a task (ours): apart, so that no
-puzzle is a task once and too slow the next time."""
+"""CPU time after which the solver is killed, and within which it must have ended for a task (ours): two bounds, so that
+no puzzle is a task once and too slow the next time."""
 MAX_ANSWER_CHARS = 450
 """A longer answer is not read (ours): twenty-five names of eight letters with numbers of four digits fit."""
 MAX_TOLD = 2
-"""Most names that are told (ours): of more, too little of the puzzle would be the teacher's."""
+"""Most names with given values (ours): with more, too little of the puzzle would be the teacher's."""
 _PART = re.compile(r"([A-Za-z]{1,8})\s*(?:=|is)\s*([0-9]{1,4}|knight|knave)", re.ASCII)
 _KNIGHTS = {"knight": "1", "knave": "0"}
 
@@ -57,7 +57,7 @@ def check_puzzle(
 
 
 def is_solution(puzzle: Puzzle, values: dict[str, int]) -> bool:
-    """Tell whether an assignment is allowed by the first line and fits all clues."""
+    """Return whether an assignment is allowed by the first line and fits all clues."""
     names = puzzle.names
     if set(values) != set(names) or not all(puzzle.low <= value <= puzzle.high for value in values.values()):
         return False
@@ -68,7 +68,7 @@ def is_solution(puzzle: Puzzle, values: dict[str, int]) -> bool:
 
 
 def read_values(answer: str) -> dict[str, int]:
-    """Read ``A = 1, B = 2``, in any order. Raises ValueError for anything else, and for a name that stands twice."""
+    """Read ``A = 1, B = 2``, in any order. Raises ValueError for anything else, and for a name that occurs twice."""
     return _values(_said_of(answer))
 
 
@@ -96,7 +96,7 @@ def grade_assignment(task: Task, answer: str, rules: Rules) -> Grade:
     except ValueError as error:
         return Grade(False, "unparsable", str(error))
     if not task.code.startswith("knights ") and _KNIGHTS.keys() & set(said.values()):
-        return Grade(False, "ok", "nobody here is a knight or a knave")
+        return Grade(False, "ok", "no person here is a knight or a knave")
     return Grade(_values(said) == read_values(task.outputs[0]), "ok")
 
 
@@ -104,7 +104,7 @@ def held_to(plan: str, text: str) -> str:
     """Return the puzzle corrected by the assignment ``plan`` that its teacher wrote first, or the text as it is.
 
     Clues that are false of the assignment are dropped. Where other assignments fit the rest too, up to ``MAX_TOLD``
-    names are told outright. Never raises.
+    names are given. Never raises.
     """
     try:
         puzzle, values = read_puzzle(text), read_values(plan)
@@ -131,10 +131,10 @@ def held_to(plan: str, text: str) -> str:
 
 
 def _told(puzzle: Puzzle, ordered: tuple[int, ...], at: int) -> Node:
-    """Return the clue that tells one name's value."""
+    """Return the clue that gives one name's value."""
     if puzzle.sort != "knights":
         return ("=", ("var", at), ("num", ordered[at]))
-    # Whoever calls another his like tells that it is a knight, and whoever calls it unlike him, that it is a knave.
+    # "We are of the same type" implies that the other is a knight, "of different types" that the other is a knave.
     other = at - 1 if at else 1
     relation = "=" if ordered[at] else "!="
     return ("says", other, (relation, ("var", at), ("var", other)))

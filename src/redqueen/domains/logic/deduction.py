@@ -2,7 +2,7 @@
 
 The domains of the names shrink by clues (a value stays only where the clue can still be true), by what is all different
 and by places that only one name can take, until nothing changes; then a name is tried. The steps are a trace that a
-student can write down, and their counts tell how hard the puzzle is.
+student can write down, and their counts measure how hard the puzzle is.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from redqueen.domains.logic.language import Node, Puzzle, first_line, write_clue
 MAX_COMBINATIONS = 1_200
 """A clue whose names have more combinations of values left is not asked yet: bounded work a step (ours)."""
 MAX_WORK = 2_000_000
-"""Parts of clues and names looked at before a puzzle is given up as too hard, about 0.15 s (ours); the puzzles of the
+"""Parts of clues and names visited before a puzzle is rejected as too hard, about 0.15 s (ours); the puzzles of the
 frozen suite need a hundredth."""
 _WORK_OF_A_NAME = 4
-"""Of giving a name its values and keeping them, beside the parts of the clue."""
+"""Of giving a name its values and keeping them, in addition to the parts of the clue."""
 
 Domains = list[tuple[int, ...]]
 
@@ -32,7 +32,7 @@ class TooHardError(Exception):
 @dataclass
 class Counts:
     """How much work a puzzle was: domains that shrank, names tried, tries that failed, evaluations of clues; and
-    ``work``, which is bounded: parts of clues and names looked at.
+    ``work``, which is bounded: parts of clues and names visited.
     """
 
     deductions: int = 0
@@ -217,7 +217,7 @@ class Solver:
             raise TooHardError
 
     def _may_stand(self, names: list[int], combination: tuple[int, ...]) -> bool:
-        """Tell whether the values of names of one group differ."""
+        """Return whether the values of names of one group differ."""
         for start, end in self.spans:
             values = [value for at, value in zip(names, combination, strict=True) if start <= at < end]
             if len(set(values)) < len(values):

@@ -72,4 +72,4 @@ def _domain(name: str, kind: TaskKind) -> Domain:
 
 
 LOGIC, MINIMAL_LOGIC = _domain("logic", PUZZLE), _domain("logic_minimal", MINIMAL)
-"""Puzzles, and puzzles without needless clues: a domain of its own, so that it is played only when it is asked for."""
+"""Puzzles, and puzzles without needless clues: a domain of its own, so that it is used only when a config names it."""

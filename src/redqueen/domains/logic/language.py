@@ -10,7 +10,7 @@
     A < B                  a clue: comparisons (= != < > <= >=) of sums, differences, products and remainders (% by a
     |A - B| = 1            number above 0), and bars for the absolute value
     A = 1 or not (B > 2 and C != A)
-    A: B and not C         a statement of A (knights only); a name alone says that it is a knight
+    A: B and not C         a statement of A (knights only); a name alone means that it is a knight
 
 A text is read by the descent below and by nothing else: what a model wrote is never evaluated.
 """
@@ -36,7 +36,7 @@ _RESERVED = {"and", "or", "not", *SORTS}
 
 
 class PuzzleError(ValueError):
-    """The text is no puzzle; the message is one short reason."""
+    """The text is not a puzzle; the message is one short reason."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Puzzle:
 
     @property
     def values(self) -> tuple[int, ...]:
-        """What each name may stand for, upward."""
+        """The values that each name may have, ascending."""
         return tuple(range(self.low, self.high + 1))
 
     def spans(self) -> list[tuple[int, int]]:
@@ -233,7 +233,7 @@ def write_puzzle(puzzle: Puzzle) -> str:
 
 
 def first_line(puzzle: Puzzle) -> str:
-    """Return the line that says what is sought."""
+    """Return the line that names what is sought."""
     names = ", ".join(" ".join(group) for group in puzzle.groups)
     return f"{puzzle.sort} {names}" + (f", {puzzle.low} {puzzle.high}" if puzzle.sort == "number" else "")
 

@@ -1,4 +1,4 @@
-"""Puzzles told in plain English, in fenced blocks. The wording is ours."""
+"""Puzzles in plain English, in fenced blocks. The wording is ours."""
 
 from __future__ import annotations
 

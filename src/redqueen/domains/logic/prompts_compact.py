@@ -36,7 +36,7 @@ def _solve(task: Task) -> str:
 
 
 def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    """Read what stands behind the last IN, the puzzle, and hold it to the assignment before it, if there is one."""
+    """Read the text after the last IN, the puzzle, and check it against the assignment before it, if there is one."""
     plan, _, puzzle = text.rpartition(IN)
     if has_mark(plan) or has_mark(puzzle):
         return ParsedProposal(error="a mark where text should be")

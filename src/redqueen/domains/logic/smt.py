@@ -1,4 +1,4 @@
-"""The truth of a puzzle by z3, which runs in the sandbox: its one solution, or why it is no task.
+"""The truth of a puzzle by z3, which runs in the sandbox: its one solution, or the reason for its rejection.
 
 Names are bit vectors wide enough for every number that a clue can reach, so each question is decided and no arithmetic
 wraps around. z3 is bounded by its own count of work, which is the same on every machine, before any clock is asked.
@@ -95,7 +95,7 @@ class _Model:
         return values
 
     def has_other(self, clues: list[int]) -> bool:
-        """Tell whether an assignment beside the solution fits these clues."""
+        """Return whether an assignment other than the solution fits these clues."""
         return self._is_possible([self.switches[at] for at in clues])
 
     def _is_possible(self, switches: list[Any]) -> bool:

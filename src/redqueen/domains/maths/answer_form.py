@@ -192,7 +192,7 @@ def _without_unit(text: str, bare: bool = True) -> tuple[str, list[str]] | None:
 
 
 def _are_other_units(some: list[str], others: list[str]) -> bool:
-    """Tell whether two values are given in measures of which none is the other's, in full or abbreviated."""
+    """Return whether two values are given in measures of which none is the other's, in full or abbreviated."""
     ours, theirs = ([word.lower() for word in words if _MEASURE.fullmatch(word)] for words in (some, others))
     return bool(ours and theirs) and not any(_is_short_for(*sorted((a, b), key=len)) for a in ours for b in theirs)
 

@@ -51,7 +51,7 @@ def check_statement(
 
 
 def _holds_its_answer(statement: Node, task: Task, rules: Rules) -> Jobs[bool]:
-    """Tell whether a student who copies what is asked for out of the statement would be right: of ``84/6``, of
+    """Return whether a student who copies what is asked for out of the statement would be right: of ``84/6``, of
     ``sqrt(8)``, of ``x where x = 7``, or of ``x where x in 7..7``.
     """
     asked, conditions = statement[1:]
@@ -68,7 +68,7 @@ def _holds_its_answer(statement: Node, task: Task, rules: Rules) -> Jobs[bool]:
 
 
 def _are_right(copies: tuple[Node, ...], task: Task, rules: Rules) -> Jobs[bool]:
-    """Tell whether each of these parts of a statement would be a right answer."""
+    """Return whether each of these parts of a statement would be a right answer."""
     for copy in copies:
         if free_names(copy):
             return False

@@ -14,14 +14,14 @@ from redqueen.domains.maths.language import StatementError, parse
 
 
 def is_equal(gold: str, answer: str) -> bool:
-    """Tell whether an answer in LaTeX has the gold answer's value. What the library cannot read is not equal."""
+    """Return whether an answer in LaTeX has the gold answer's value. What the library cannot read is not equal."""
     with contextlib.suppress(Exception):  # whatever a strange answer makes a library raise, it is not equal
         return _same(_of_latex(gold), _of_latex(answer))
     return False
 
 
 def states(gold: str, answer: str) -> bool:
-    """Tell whether an answer, in LaTeX or in the language, has the value of a gold answer of the language."""
+    """Return whether an answer, in LaTeX or in the language, has the value of a gold answer of the language."""
     with contextlib.suppress(Exception):
         try:
             value = Calculator().value(parse(answer)[1], {})

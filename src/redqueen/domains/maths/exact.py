@@ -96,7 +96,7 @@ class Calculator:
                 yield from self.places(binders[1:], inner, left)
 
     def holds(self, condition: Node, names: Environment) -> bool:
-        """Tell whether a condition holds. Raises Refused when it compares what has no order."""
+        """Return whether a condition holds. Raises Refused when it compares what has no order."""
         match condition:
             case ("in", name, low, high):
                 at = self.value(("name", name), names)
@@ -113,7 +113,7 @@ def tidy(value: Any) -> Value:
 
 
 def is_rational(value: Value) -> bool:
-    """Tell whether it is a whole number or a fraction."""
+    """Return whether it is a whole number or a fraction."""
     return isinstance(value, int) or bool(value.is_Rational)
 
 

@@ -178,7 +178,7 @@ def _solved(conditions: tuple[Node, ...], unknowns: list[str], calculator: Calcu
 
 
 def _fulfils(calculator: Calculator, conditions: tuple[Node, ...], names: dict[str, Value]) -> bool:
-    """Tell whether all conditions hold; where one of them is undefined it does not."""
+    """Return whether all conditions hold; where one of them is undefined it does not."""
     try:
         return all(calculator.holds(condition, names) for condition in conditions)
     except Refused as refusal:
