@@ -1,4 +1,4 @@
-"""redqueen from Python: play runs, read them, breed adapters and load members. ``import redqueen`` offers all of it.
+"""redqueen from Python: start runs, read them, breed adapters and load members. ``import redqueen`` offers all of it.
 
 Nothing here does anything that the command line does not; mistakes are the same ``UserError``, in terms of arguments.
 """

@@ -1,4 +1,4 @@
-"""The command line: it only declares. Each command imports what it needs, so --help answers at once, without torch."""
+"""The command line. Each command imports what it needs when it is called, so --help does not load torch."""
 
 from __future__ import annotations
 

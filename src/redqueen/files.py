@@ -1,4 +1,4 @@
-"""Files: TOML that users write, explained where it is wrong; files and folders written as a whole or not at all; and
+"""Files: TOML with readable errors; files and folders written as a whole or not at all; and
 read only when they are plain files of a sane size, without waiting."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads the lock of a run directory without taking it: is a process writing to this run now?"""
+"""Reads the lock of a run directory without taking it, to find out whether a process writes to the run."""
 
 from __future__ import annotations
 

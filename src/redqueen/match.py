@@ -1,4 +1,4 @@
-"""Matchmaking: who is paired with whom this step, by skill ratings that every match updates.
+"""Matchmaking: the pairs of teacher and student of a step, by skill ratings that every match updates.
 
 ``pfsp``, prioritised fictitious self-play, favours pairs whose outcome is open; ``uniform`` is its control, and
 ``all_pairs`` fills the payoff matrix. Numbers need not match: each teacher draws one student without replacement and

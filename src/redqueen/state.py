@@ -1,4 +1,4 @@
-"""What changes from step to step besides tensors: population, tasks, verified answers, ratings, hall of fame."""
+"""The state of a run besides tensors: population, tasks, verified answers, ratings, hall of fame."""
 
 from __future__ import annotations
 

@@ -204,10 +204,10 @@ def test_nothing_is_overwritten(parents: list[Path], tmp_path: Path) -> None:
     assert norm(read_adapter(parents[1]).genotype) > 0
 
 
-def test_the_table_tells_every_operator_with_formula_and_ground() -> None:
+def test_the_table_tells_every_operator_with_formula_and_source() -> None:
     table = operators_table()
     for operator in OPERATORS.values():
-        assert operator.id in table and operator.formula in table and operator.ground in table
+        assert operator.id in table and operator.formula in table and operator.source in table
 
 
 def test_the_command_prints_one_json_object(parents: list[Path], tmp_path: Path) -> None:

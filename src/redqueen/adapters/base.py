@@ -1,4 +1,4 @@
-"""The frozen base model: prepared once for a device and a precision, then only ever read.
+"""The frozen base model: prepared once for a device and a precision, then never changed.
 
 Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp32 and stores only the decoder's linear
 weights in bfloat16, run under autocast: the matrix products are four times as fast with AMX (with AVX512-BF16 alone

@@ -1,6 +1,6 @@
-"""The rows being decoded: what is being written, by whom, from which prompt, and where their keys and values lie.
+"""The rows of a decode batch: their tokens, members and prompts, and the places of their keys and values.
 
-Host arrays say who owns a row; device tensors hold what changes with every token, so that decoding steps run
+Host arrays hold the owner of a row; device tensors hold what changes with every token, so that decoding steps run
 without waiting for the host. A row that has ended stays where it is, idle, until it is refilled or the batch shrinks.
 """
 
@@ -181,7 +181,7 @@ class Decoding:
         self._prompt_bias = torch.zeros(num_places, 1, 1, 1, device=device)  # set by _regroup
         self._longest = 0  # an upper bound of ``count`` known without asking the device
 
-    # Coming and going ------------------------------------------------------------------------------------------
+    # Admitting and removing rows -----------------------------------------------------------------------------------
 
     def admit(self, queue: deque[Job]) -> list[Job]:
         """Move jobs from the queue into free rows while the next one fits; return them."""

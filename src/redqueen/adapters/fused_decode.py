@@ -1,4 +1,4 @@
-"""A shorter way through one decoding step of Llama, Mistral, Qwen2 and Qwen3 models on a CPU.
+"""A faster decoding step for Llama, Mistral, Qwen2 and Qwen3 models on a CPU.
 
 At a few hundred rows of a small model a step is bound by the number of operations, not by their size. Here a layer's
 query, key and value projections are one product, gate and up another, each with the members' factors side by side, and

@@ -1,4 +1,4 @@
-"""The hall of fame: frozen past members, kept as opponents, so that what was once beaten stays beaten.
+"""The hall of fame: frozen past members, kept as opponents, so that members do not lose what they had learned.
 
 An entry is a copy in an adapter slot of its own, which is never trained or replaced; the member itself continues to
 learn. When a role's hall is full the entry goes whose neighbours in time are closest, so that the hall always spans the

@@ -1,4 +1,4 @@
-"""Adapters on disk as PEFT keeps them: ``adapter_config.json`` and ``adapter_model.safetensors``, both ways.
+"""Adapters on disk as PEFT keeps them: reads and writes ``adapter_config.json`` and ``adapter_model.safetensors``.
 
 Nothing here needs the peft package. What PEFT can do and this engine cannot (another scale rule, other ranks for some
 modules, trained biases...) is refused, because running or breeding such an adapter would silently give another model.

@@ -1,4 +1,4 @@
-"""The seams of the engine: who owns the members' adapters, who samples from them, who steps them.
+"""The interfaces of the engine: the store of the members' adapters, the sampler and the learner.
 
 Whatever stands behind a seam may be another object, process or machine: a seam is asked for records, genotypes and
 tensors, and never for a handle. A member is named by its slot. Today all stand in one process of torch

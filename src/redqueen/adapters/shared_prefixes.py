@@ -1,4 +1,4 @@
-"""Prompts that begin alike, and a layout in which what they have in common is read once.
+"""Prompts with a common prefix, and a layout in which the prefix is computed once.
 
 Few-shot examples, and the instructions of a chat, stand in front of every prompt of a kind. A member reads them once
 for all its prompts; keys and values depend on the adapter, so members do not share. Source: prefix caching, as serving

@@ -1,4 +1,4 @@
-"""Lanes: work that is dealt out to threads of this process.
+"""Lanes: work that is distributed over threads of this process.
 
 Each thread runs batches of its own, since torch lets go of Python's lock while it computes. Who gets what depends on
 the work alone, so a run repeats. Source: ours.

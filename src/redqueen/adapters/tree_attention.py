@@ -1,4 +1,5 @@
-"""Attention over groups that share a prompt, without a dense mask: each run of tokens attends only to what it may see.
+"""Attention over groups that share a prompt, without a dense mask: each run of tokens attends only to itself and its
+prefix.
 
 One batch holds several groups (a prompt and its completions), and most pairs of tokens must not attend to each other.
 A run attends causally to itself and to the runs that it goes on from: a completion to its prompt, the rest of a prompt

@@ -1,4 +1,4 @@
-"""Hosts: they open shards, pass calls to them and keep their backups elsewhere.
+"""Hosts: open shards, pass calls to them and keep their backups on another machine.
 
 There are two: this process (``LocalHost``) and a Ray cluster (``redqueen.cluster.ray_host``).
 """

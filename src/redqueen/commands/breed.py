@@ -124,19 +124,19 @@ def _entry(
 
 
 def operators_table() -> str:
-    """All operators with name, parents, formula, constants and ground, one block each, as text."""
+    """All operators with name, parents, formula, constants and source, one block each, as text."""
     lines = []
     for operator in OPERATORS.values():
         constants = ", ".join(f"{name} {value:g}" for name, value in constants_of(operator).items())
         parents = f"{operator.num_parents} parent{'s' if operator.num_parents > 1 else ''}"
         lines.append(f"{operator.id:12} {operator.name} ({operator.family}, {parents})")
         lines.append(f"{'':12} {operator.formula}")
-        lines.append(f"{'':12} {f'constants: {constants}; ' if constants else ''}ground: {operator.ground}")
+        lines.append(f"{'':12} {f'constants: {constants}; ' if constants else ''}source: {operator.source}")
     return "\n".join(lines)
 
 
 def operator_rows() -> list[dict[str, Any]]:
-    """All operators as plain values, ready for JSON: what ``operators_table`` says in words."""
+    """All operators as plain values, ready for JSON: the content of ``operators_table``."""
     return [
         {
             "id": operator.id,
@@ -145,7 +145,7 @@ def operator_rows() -> list[dict[str, Any]]:
             "num_parents": operator.num_parents,
             "formula": operator.formula,
             "constants": constants_of(operator),
-            "ground": operator.ground,
+            "source": operator.source,
         }
         for operator in OPERATORS.values()
     ]

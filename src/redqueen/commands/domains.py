@@ -1,4 +1,4 @@
-"""``redqueen domains``: what may stand in ``propose.domains``, the package's own and what other packages bring."""
+"""``redqueen domains``: the values of ``propose.domains``, from this package and from plug-ins."""
 
 from __future__ import annotations
 

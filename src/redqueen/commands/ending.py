@@ -1,4 +1,4 @@
-"""What surrounds every command: how it shares the machine, and how it ends when something goes wrong."""
+"""The frame of every command: priority on the machine, errors in one sentence, exit codes."""
 
 from __future__ import annotations
 

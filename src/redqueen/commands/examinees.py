@@ -1,4 +1,5 @@
-"""Who is evaluated: a run's members, the adapter in a PEFT folder, a whole model or the bare base, in one engine."""
+"""The targets of an evaluation: a run's members, the adapter in a PEFT folder, a whole model or the bare base, in one
+engine."""
 
 from __future__ import annotations
 

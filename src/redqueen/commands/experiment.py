@@ -1,4 +1,4 @@
-"""``redqueen experiment``: play what is left of an experiment and keep its tables up to date."""
+"""``redqueen experiment``: run the unfinished runs of an experiment and update its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``redqueen tasks``, ``replay`` and ``play``: a run's tasks listed, shown with every attempt, or asked of a person."""
+"""``redqueen tasks``, ``replay`` and ``play``: list a run's tasks, show one with every attempt, or answer them
+yourself."""
 
 from __future__ import annotations
 

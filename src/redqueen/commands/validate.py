@@ -1,4 +1,4 @@
-"""``redqueen validate``: does a domain compute its truth, and does its grader accept right answers and no others?"""
+"""``redqueen validate``: check that a domain computes its truth and that its grader accepts right answers only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The config of a whole run: its sections together, and how one is read."""
+"""The config of a run: all sections, and how a file is read."""
 
 from __future__ import annotations
 

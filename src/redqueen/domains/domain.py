@@ -1,4 +1,4 @@
-"""What a domain must give: kinds of task, each one record of functions and words, and the items it is examined on.
+"""The interface of a domain: kinds of task, each one record of functions and prompts, and its held-out items.
 
 Everything a model wrote is untrusted: reading never raises on it and never evaluates it, and whatever runs it goes to
 the sandbox as a job. ``check`` and ``grade`` are therefore either plain functions that compare texts, or generators

@@ -1,4 +1,4 @@
-"""The domains there are, by name, and what everybody asks of them: the kind of a task, checking, grading.
+"""The registry of domains by name: the kind of a task, checking, grading.
 
 A domain outside the package is named by its place, ``module:NAME`` in ``propose.domains``, and is imported then.
 """

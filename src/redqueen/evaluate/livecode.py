@@ -1,4 +1,4 @@
-"""LiveCodeBench: reading its test cases, and running programs on them in the cage, with the judge comparing.
+"""LiveCodeBench: reading its test cases, and running programs on them in the sandbox.
 
 A program that reads standard input is run inside a function: what it would read is the argument, what it prints is
 the value. So no program sees what is expected of it, and nothing it prints is taken for more than text.

@@ -1,4 +1,4 @@
-"""One turn of evolution for one role: plan who leaves and who breeds, then breed; who enters the hall of fame.
+"""One generation of one role: plan survivors and parents, breed children, and admit members to the hall of fame.
 
 ``plan`` reads fitness only and is cheap; ``breed`` makes one planned child from the parents' genotypes. The children
 of a generation are all made from individuals that stay, so the order of breeding does not matter.

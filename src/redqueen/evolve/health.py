@@ -1,4 +1,4 @@
-"""Health of the co-evolution: has the race stopped, does it run in circles, forget, narrow, or idle?
+"""Health of the co-evolution: signs of disengagement, cycles, forgetting, loss of diversity and stagnation.
 
 Five failure modes of competitive co-evolution, each measured by a pure function, and plain-language warnings. None of
 them shows in a training reward: both sides can be paid well while nothing is learned. Source: the failure modes are

@@ -1,4 +1,4 @@
-"""Every variation operator in one dict: id, name, family, formula, ground and constants."""
+"""Every variation operator in one dict: id, name, family, formula, source and constants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Operator:
     family: Family
     num_parents: int
     formula: str
-    ground: str
+    source: str
     apply: Callable[[Breeding, Any], Variation]
     constants: Any
 
@@ -53,103 +53,103 @@ _LIST = (
     Operator(
         "M1", "spectral", "mutation", num_parents=1,
         formula="S_i <- S_i exp(e z_i); U, V turned by small Cayley rotations",
-        ground="paper; rotation's scale ours",
+        source="paper; rotation's scale ours",
         apply=mutate.spectral, constants=mutate.SpectralConstants(),
     ),
     Operator(
         "M2", "layer-selective Gaussian", "mutation", num_parents=1,
         formula="in a random third of the modules: factor += e std(factor) z",
-        ground="paper",
+        source="paper",
         apply=mutate.layer_noise, constants=mutate.LayerNoiseConstants(),
     ),
     Operator(
         "M3", "component masking", "mutation", num_parents=1,
         formula="zero ceil(rho r) random singular components, each module its own",
-        ground="paper; revival ours",
+        source="paper; revival ours",
         apply=mutate.mask_components, constants=mutate.MaskConstants(),
     ),
     Operator(
         "M4", "full Gaussian", "mutation", num_parents=1,
         formula="every factor += e std(factor) z",
-        ground="paper",
+        source="paper",
         apply=mutate.full_noise, constants=mutate.NoiseConstants(),
     ),
     Operator(
         "M5", "NEFTune-style", "mutation", num_parents=1,
         formula="A += e std(A) sqrt(3) U(-1, 1)",
-        ground="paper names it; scale ours",
+        source="paper names it; scale ours",
         apply=mutate.input_noise, constants=mutate.InputNoiseConstants(),
     ),
     Operator(
         "M6", "rank perturbation", "mutation", num_parents=1,
         formula="the weakest ceil(rho r) components get random directions, S kept",
-        ground="paper names it; definition ours",
+        source="paper names it; definition ours",
         apply=mutate.redraw_weakest, constants=mutate.RedrawConstants(),
     ),
     Operator(
         "X1", "DARE", "crossover", num_parents=2,
         formula="drop entries with p, rescale by 1 / (1 - p), mean of the parents, cut to rank r",
-        ground="paper; mean from re-implementations",
+        source="paper; mean from re-implementations",
         apply=cross.dare, constants=cross.DareConstants(),
     ),
     Operator(
         "X2", "layer-wise", "crossover", num_parents=2,
         formula="each module whole from one random parent",
-        ground="paper",
+        source="paper",
         apply=cross.layerwise, constants=cross.LayerwiseConstants(),
     ),
     Operator(
         "X3", "SVD subspace", "crossover", num_parents=2,
         formula="components 1..k of parent 1, k+1..r of parent 2; k ~ U{1..r-1}",
-        ground="paper",
+        source="paper",
         apply=cross.svd_subspace, constants=cross.SubspaceConstants(),
     ),
     Operator(
         "X4", "extrapolative", "crossover", num_parents=2,
         formula="worse + eta (better - worse); eta ~ U[1, 1.5]",
-        ground="paper; eta from re-implementations",
+        source="paper; eta from re-implementations",
         apply=cross.extrapolative, constants=cross.ExtrapolativeConstants(),
     ),
     Operator(
         "X5", "linear", "crossover", num_parents=2,
         formula="(1 - w) dW1 + w dW2; w ~ U[0, 1]",
-        ground="paper names it; w ours",
+        source="paper names it; w ours",
         apply=cross.linear, constants=cross.LinearConstants(),
     ),
     Operator(
         "X6", "TIES", "crossover", num_parents=2,
         formula="trim to the largest 20 %, elect signs, mean of the agreeing entries",
-        ground="paper names it; Yadav et al. 2023; coordinates ours",
+        source="paper names it; Yadav et al. 2023; coordinates ours",
         apply=cross.ties, constants=cross.TiesConstants(),
     ),
     Operator(
         "X7", "DELLA", "crossover", num_parents=2,
         formula="drop by magnitude rank, rescale, elect signs, mean of the agreeing entries",
-        ground="paper names it; Deep et al. 2024; numbers and coordinates ours",
+        source="paper names it; Deep et al. 2024; numbers and coordinates ours",
         apply=cross.della, constants=cross.DellaConstants(),
     ),
     Operator(
         "X8", "SLERP", "crossover", num_parents=2,
         formula="half way along the arc between the parents, module by module",
-        ground="paper names it; Shoemake 1985; half ours",
+        source="paper names it; Shoemake 1985; half ours",
         apply=cross.slerp, constants=cross.SlerpConstants(),
     ),
     Operator(
         "X9", "Fisher", "crossover", num_parents=2,
         formula="sum w x^3 / sum w x^2, entry by entry: importance is the squared entry",
-        ground="paper names it; Matena and Raffel 2022; importance and coordinates ours",
+        source="paper names it; Matena and Raffel 2022; importance and coordinates ours",
         apply=cross.fisher, constants=cross.FisherConstants(),
     ),
     Operator(
         "copy_parent", "copy of parent 1", "control", num_parents=1,
         formula="dW1",
-        ground="control",
+        source="control",
         apply=cross.copy_parent, constants=cross.NoConstants(),
     ),
     Operator(
         "linear_0_5", "mean of the parents", "control", num_parents=2,
         formula="(dW1 + dW2) / 2, cut to rank r",
-        ground="control",
+        source="control",
         apply=cross.linear_half, constants=cross.NoConstants(),
     ),
 )  # fmt: skip

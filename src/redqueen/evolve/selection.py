@@ -1,4 +1,4 @@
-"""Selection: fitness, who leaves (survivor selection), who breeds (parent selection), and inherited genes.
+"""Selection: fitness, survivor selection, parent selection, and inherited genes.
 
 Fitness is relative: it changes as the opponents change. Scores on held-out suites are never read here. In a role of one
 no member is replaced for its fitness; from two on at least one leaves and one stays. A broken member (its last update

@@ -1,4 +1,4 @@
-"""What a variation operator takes and gives: the words that mutation and crossover share."""
+"""The interface of a variation operator, shared by mutation and crossover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiment file: arms times seeds, each with its config, and what is held equal between arms.
+"""The experiment file: arms times seeds, each with its config, and what is equal between arms.
 
     [experiment]
     name = "first-look"

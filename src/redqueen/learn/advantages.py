@@ -1,4 +1,4 @@
-"""Advantages: how much better each attempt was than what was to be expected, by one of four estimators.
+"""Advantages: how much better each attempt was than expected, by one of four estimators.
 
 An estimator sees one adapter's attempts in one role of one step, as groups: the rewards of the attempts at one prompt.
 It is a pure function from arrays to arrays. Attempts that the infrastructure lost do not count and must be left out

@@ -1,4 +1,5 @@
-"""The task buffer: verified tasks that teachers are shown as references. Bounded, without doubles, oldest leave first.
+"""The task buffer: verified tasks that are shown to teachers as references. Bounded, without duplicates, first in first
+out.
 
 AZR keeps the oldest instead, so that after a few hundred steps nothing new is shown; ours forgets (method: a fault).
 """

@@ -1,4 +1,4 @@
-"""Which tasks were posed before: their classes and sizes, how crowded each is, and the metrics of coverage."""
+"""The memory of earlier tasks: their classes and sizes, how crowded each is, and the metrics of coverage."""
 
 from __future__ import annotations
 

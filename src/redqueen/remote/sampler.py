@@ -1,4 +1,4 @@
-"""The sampler whose completions come from vLLM servers: tokens there and back, cut by our own stopping rules."""
+"""The sampler whose completions come from vLLM servers: tokens in and out, cut by redqueen's own stopping rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask, and with which verbs: only pages of this server on this machine, and only to read.
+"""Access control of the dashboard: requests from this machine's own pages only, and only to read.
 
 A page elsewhere on the web can make a browser call loopback addresses, also under a name of its own that points here
 (DNS rebinding). So the Host must be a loopback name, an Origin must be this server's own, and nothing can be written.

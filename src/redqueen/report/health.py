@@ -1,4 +1,4 @@
-"""The warnings of a run: what is wrong now, and every warning from the check-up that gave it first to the last one."""
+"""The warnings of a run: the present ones, and each with the first and the last generation that gave it."""
 
 from __future__ import annotations
 

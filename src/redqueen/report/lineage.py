@@ -1,4 +1,4 @@
-"""The lineage of a run as a figure and tables: who descends from whom, read from its births.
+"""The lineage of a run as a figure and tables: descent, read from its births.
 
 Ids are unique in a run, so a birth is found by its child; a member without a birth is a founder.
 """

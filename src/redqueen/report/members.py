@@ -1,4 +1,4 @@
-"""All about one member of a run. Values go in as parameters, and each question uses an index or reads no texts."""
+"""The data of a member's page. Values go in as parameters, and each query uses an index or reads no texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model card of an exported member: who it descends from, how it is rated, how it scores, and how to load it."""
+"""The model card of an exported member: descent, rating, scores, and how to load it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs in a folder: where they are, a line about each, whatever state it is in, and their views."""
+"""The runs in a folder: their paths, a line about each, and their views."""
 
 from __future__ import annotations
 

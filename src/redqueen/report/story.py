@@ -1,4 +1,4 @@
-"""What a run came to: one picture, one sentence, and a paragraph, computed from its journal alone."""
+"""The result of a run: one figure, one sentence, and a paragraph, computed from its journal alone."""
 
 from __future__ import annotations
 

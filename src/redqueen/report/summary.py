@@ -1,4 +1,4 @@
-"""A run as one plain object, for scripts: scores of base, control, product and members, and how tasks went."""
+"""A run as one plain object, for scripts: scores of base, control, product and members, and figures of its tasks."""
 
 from __future__ import annotations
 

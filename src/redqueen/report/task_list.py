@@ -1,4 +1,4 @@
-"""Tasks of a run: which there are, and one of them with everything that was done about it.
+"""Tasks of a run: a list, and one task with its proposal and all attempts.
 
 Values always go in as parameters; the SQL text is put together from this file's own pieces alone.
 """

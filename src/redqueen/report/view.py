@@ -1,4 +1,4 @@
-"""What report and dashboard know of one run, read from its journal once."""
+"""The data of one run for report and dashboard, read from its journal once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens before step 1: prompts are checked to fit, the seed buffer grows, and the cold start is checked.
+"""Before step 1: check that prompts fit, grow the seed buffer, and check the cold start.
 
 A base of which no proposal is valid, or that solves nothing, gives every member the same reward, and a run of days says
 so only at its end. So the base writes a few proposals of each kind in the chosen format at the chosen temperature, and

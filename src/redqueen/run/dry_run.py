@@ -1,4 +1,4 @@
-"""Say what a run would do, without loading a model: the resolved config, the work of a step, the memory it needs."""
+"""Print what a run would do, without loading a model: the resolved config, the work of a step, the memory it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run writes into its journal: the rows of a step, the ratings after it, the health of a generation."""
+"""Writes a run's journal: the rows of a step, the ratings after it, the health of a generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From a candidate to a task, or to a rejection with one reason. Outputs are computed here, never believed."""
+"""From a candidate to a task, or to a rejection with one reason. Outputs are computed here, never taken from the
+proposal."""
 
 from __future__ import annotations
 

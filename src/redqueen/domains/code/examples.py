@@ -1,4 +1,4 @@
-"""The programs that few-shot prompts show and that a buffer begins with, read from ``examples.toml``."""
+"""The programs of few-shot prompts and of a new buffer, read from ``examples.toml``."""
 
 from __future__ import annotations
 

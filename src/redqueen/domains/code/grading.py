@@ -1,4 +1,4 @@
-"""Grading answers: the judge compares canonical literals; no answer is evaluated and no ``==`` of a program is asked.
+"""Grading answers: canonical literals are compared; no answer is evaluated and no ``==`` of a program is called.
 
 Deduction is decided in the judge alone. Abduction runs the task's program on all answers to it in one child, a fresh
 namespace for each; a program that imports anything runs in a child for each. Induction runs each answered program on

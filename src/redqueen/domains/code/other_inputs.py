@@ -1,4 +1,4 @@
-"""Inputs like a given one: does a program's output depend on what it is given at all?
+"""Variations of an input, to test whether a program's output depends on its input.
 
 A program that ignores its input is always valid, and any input solves it where one is sought, so teachers that are paid
 for valid tasks drift to it. Source: ours.

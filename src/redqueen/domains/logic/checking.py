@@ -1,4 +1,4 @@
-"""From a proposal to a puzzle with a computed truth, and whether an assignment is it."""
+"""From a proposal to a puzzle with a computed solution, and the grading of assignments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solving a puzzle as a person does, in bounded work: what a clue leaves possible, what follows, and trying.
+"""Solving a puzzle by deduction in bounded work: constraint propagation, then trial values.
 
 The domains of the names shrink by clues (a value stays only where the clue can still be true), by what is all different
 and by places that only one name can take, until nothing changes; then a name is tried. The steps are a trace that a
