@@ -156,7 +156,10 @@ def test_a_misspelt_field_is_answered_with_the_one_that_was_meant(asked: str, me
 
 def test_a_runs_config_and_an_experiment_are_told_from_each_other(tmp_path: Path) -> None:
     line = refusal(redqueen("experiment", CONFIGS / "smoke.toml"))
-    assert f"holds the config of one run, not an experiment: `redqueen train {CONFIGS / 'smoke.toml'}` plays it" in line
+    assert (
+        f"holds the config of one run, not an experiment: start it with `redqueen train {CONFIGS / 'smoke.toml'}`"
+        in line
+    )
     plan = CONFIGS.parent / "experiments" / "smoke.toml"
     assert f"holds an experiment, not the config of a run: `redqueen experiment {plan}`" in refusal(
         redqueen("train", plan, "--dry-run")

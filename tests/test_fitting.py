@@ -38,7 +38,7 @@ def config_on(path: Path, **sections: dict[str, object]) -> Config:
 @pytest.mark.parametrize(
     ("shape", "template", "chosen", "why"),
     [
-        (LLAMA, True, "fewshot", "goes on from examples better than it follows rules"),
+        (LLAMA, True, "fewshot", "continues examples better than it follows rules"),
         (BILLIONS, True, "chat", "has a chat template"),
         (BILLIONS, False, "fewshot", "has no chat template"),
     ],
@@ -104,7 +104,7 @@ def test_the_plan_prints_the_reasons(tmp_path: Path, capsys: pytest.CaptureFixtu
     base = folder(tmp_path / "base", CONFIGS["qwen2"].to_dict())
     train(None, None, [f"model.base={base}"], dry_run=True)
     printed = capsys.readouterr().out
-    assert "# prompt format fewshot: a base of 0 million parameters goes on from examples" in printed
+    assert "# prompt format fewshot: a base of 0 million parameters continues examples" in printed
     assert 'prompt_format = "fewshot"' in printed and "# left open and fitted to the base" in printed
 
 

@@ -86,7 +86,7 @@ def train(
 ) -> Run:
     """Play a run from its beginning to its report and return it; its folder is ``run_dir`` (runs/NAME-SEED).
 
-    Progress is shown on standard error. Raises UserError, with nothing written, for what cannot be played, and
+    Progress is shown on standard error. Raises UserError, with nothing written, for a config that cannot run, and
     KeyboardInterrupt when it was stopped; ``resume`` then continues it.
     """
     from redqueen.fitting import fit_to_base
@@ -134,7 +134,7 @@ class Records(list[dict[str, Any]]):
 
 
 class Run:
-    """A run directory, to be read; also while another process plays it. Nothing in it is changed or executed.
+    """A run directory, to be read; also while another process writes it. Nothing in it is changed or executed.
 
     Text that a model wrote (of tasks and attempts) is untrusted.
     """
@@ -151,12 +151,12 @@ class Run:
 
     @cached_property
     def config(self) -> Config:
-        """The config that the journal tells. Raises UserError where it is that of another version of redqueen."""
+        """The config in the journal. Raises UserError when it is from another version of redqueen."""
         return parse_recorded(self._told, f"the config in the journal of {self.folder}")
 
     @property
     def num_steps(self) -> int:
-        """Steps in the journal, step 0 apart."""
+        """Steps in the journal, without step 0."""
         from redqueen.journal import read
 
         return self._read(read.last_step) or 0

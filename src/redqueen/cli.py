@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _repeat_flags(arguments: list[str]) -> list[str]:
-    """Let `--parents A B` stand for `--parents A --parents B`, and the same for --fitness (in `breed` alone)."""
+    """Accept `--parents A B` for `--parents A --parents B`, and the same for --fitness (in `breed` alone)."""
     if arguments[:1] != ["breed"]:
         return arguments
     result: list[str] = []
@@ -139,7 +139,7 @@ def experiment(
     tables: Annotated[
         Path | None, typer.Option("--tables", help="Folder of the tables; default: that of --out.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Runs to play in parallel.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", help="Runs in parallel.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would run and stop.")] = False,
     tables_only: Annotated[bool, typer.Option("--tables-only", help="Write the tables of what is finished.")] = False,
 ) -> None:

@@ -127,7 +127,7 @@ def flush_to_disk(path: Path) -> None:
 def read_toml(path: Path, what: str, example: str) -> dict[str, Any]:
     """Read a TOML file. Raises UserError that says what is wrong with it.
 
-    ``what`` the file holds and an ``example`` of a path stand in the sentence for a file that is not there.
+    ``what`` the file holds and an ``example`` of a path are named in the error for a missing file.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

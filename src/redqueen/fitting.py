@@ -174,7 +174,7 @@ def _choose_format(config: Config, parameters: int | None) -> tuple[str, str]:
         return "chat", "prompt format chat: the base is not on this machine yet, so its size is not known"
     if parameters < CHAT_PARAMETERS:
         return "fewshot", (
-            f"prompt format fewshot: a base of {parameters / 1e6:,.0f} million parameters goes on from examples better "
+            f"prompt format fewshot: a base of {parameters / 1e6:,.0f} million parameters continues examples better "
             "than it follows rules"
         )
     if not has_chat_template(config.model.base):

@@ -1,6 +1,6 @@
 """Matchmaking: the pairs of teacher and student of a step, by skill ratings that every match updates.
 
-``pfsp``, prioritised fictitious self-play, favours pairs whose outcome is open; ``uniform`` is its control, and
+``pfsp``, prioritised fictitious self-play, favours pairs with an uncertain outcome; ``uniform`` is its control, and
 ``all_pairs`` fills the payoff matrix. Numbers need not match: each teacher draws one student without replacement and
 the pool refills when it runs out, so with fewer students some meet several teachers, and with more some sit out.
 
@@ -38,7 +38,7 @@ class RatingSystem(Protocol):
     """
 
     def newcomer(self) -> Rating:
-        """Return the rating of a member without any game."""
+        """Return the rating of a member without matches."""
         ...
 
     def expected_win(self, student: Rating, teacher: Rating) -> float:
@@ -46,7 +46,7 @@ class RatingSystem(Protocol):
         ...
 
     def update(self, teacher: Rating, student: Rating, winner: Winner) -> tuple[Rating, Rating]:
-        """Return both ratings after one game, as ``(teacher, student)``."""
+        """Return both ratings after one match, as ``(teacher, student)``."""
         ...
 
     def fitness(self, rating: Rating) -> float:
@@ -74,7 +74,7 @@ class GaussianRating:
     draw_frac: float = 0.1
 
     def newcomer(self) -> Rating:
-        """Return the rating of a member without any game."""
+        """Return the rating of a member without matches."""
         return Rating(self.mu, self.sigma)
 
     def expected_win(self, student: Rating, teacher: Rating) -> float:
@@ -86,7 +86,7 @@ class GaussianRating:
         return _cdf((student.mu - teacher.mu) / spread)
 
     def update(self, teacher: Rating, student: Rating, winner: Winner) -> tuple[Rating, Rating]:
-        """Return the two beliefs after one game, as ``(teacher, student)``.
+        """Return both ratings after one match, as ``(teacher, student)``.
 
         With c^2 = sigma_t^2 + sigma_s^2 + 2 beta^2 (each sigma^2 widened by tau^2 first), the first player's
         mu += sigma^2 / c * v and sigma^2 *= 1 - sigma^2 / c^2 * w; the second player's v has the other sign.
@@ -145,7 +145,7 @@ def _moved(mu: float, variance: float, c: float, v: float, w: float) -> Rating:
 
 
 def _win_moments(lead: float, margin: float) -> tuple[float, float]:
-    """Mean and variance corrections (v, w) of a normal cut off below ``margin``, seen from ``lead``."""
+    """Mean and variance corrections (v, w) of a normal cut off below ``margin``, relative to ``lead``."""
     x = lead - margin
     mass = _cdf(x)
     # Far in the lower tail the mass underflows; there v tends to -x and w to 1.
@@ -154,7 +154,7 @@ def _win_moments(lead: float, margin: float) -> tuple[float, float]:
 
 
 def _draw_moments(lead: float, margin: float) -> tuple[float, float]:
-    """Corrections (v, w) of a normal cut off outside [-margin, margin], seen from ``lead``."""
+    """Corrections (v, w) of a normal cut off outside [-margin, margin], relative to ``lead``."""
     distance = abs(lead)  # the lower tail, where both masses keep their digits
     upper, lower = margin - distance, -margin - distance
     mass = _cdf(upper) - _cdf(lower)
@@ -222,7 +222,7 @@ def with_hall_of_fame(
     """Put a frozen past member into each match with probability ``config.hall_of_fame_frac``.
 
     A fair coin (among the sides that have a hall) says which side the past member takes; it is drawn uniformly. A match
-    that would stand there twice is left as it was. The number of matches does not change. Source:
+    that would occur twice is left unchanged. The number of matches does not change. Source:
     hall of fame of Rosin and Belew (1997); the share and the coin are ours, off by default.
     """
     members = {member.id: member for member in (*teachers, *students)}
@@ -273,7 +273,8 @@ def _log_weights(wins: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _draw_without_replacement(log_weights: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Teachers draw in random order, lest the last of the list always takes what is left; sorted back by teacher."""
+    """Teachers draw in random order, so that the last of the list does not always take what is left; sorted back by
+    teacher."""
     num_teachers, num_students = log_weights.shape
     pool: list[int] = []
     drawn = []

@@ -116,7 +116,7 @@ class Task:
 class Crowding:
     """How crowded the class of one task is, compared with earlier tasks; each measure lies in [0, 1].
 
-    ``novelty``: 1 shared among the step's tasks of a class never seen before, 0 for a known class. ``crowd_frac``: the
+    ``novelty``: 1 shared among the step's tasks of a new class, 0 for a known class. ``crowd_frac``: the
     class's share of all recent tasks, this step's included. ``size_hardness``: how much less than others of its kind
     recent tasks of this size were solved, and at most what this task was missed: hardness that size alone explains.
     """
@@ -131,7 +131,7 @@ class Crowding:
 class Attempt:
     """One answer of one student to one task. ``answer`` is None when no answer could be read from ``text``.
 
-    ``thought`` is what stood between the think marks ("" when the student answered directly).
+    ``thought`` is the text between the think marks ("" when the student answered directly).
     """
 
     task_id: str

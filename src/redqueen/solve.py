@@ -31,7 +31,7 @@ class SampledAttempts:
 
 @dataclass(frozen=True)
 class GradedAttempts(SampledAttempts):
-    """All attempts of one student at one task: outcomes beside the completions they were read from."""
+    """All attempts of one student at one task: outcomes, with the completions they were read from."""
 
     outcomes: tuple[Outcome, ...]
 
@@ -101,7 +101,7 @@ def _read(
 @dataclass(frozen=True)
 class Game:
     """How a match ended. ``solve_frac`` is the mean of the tasks' shares of right attempts, each task weighing as much
-    however often it was attempted; None when the teacher made no valid task. ``winner`` "none": no game."""
+    however often it was attempted; None when the teacher made no valid task. ``winner`` "none": no result."""
 
     match: Match
     num_tasks: int
@@ -119,7 +119,7 @@ def score_games(
 def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[GradedAttempts]) -> Game:
     """Attempts that the infrastructure lost do not count: a match without others has no result.
 
-    Nor is it a game when a single agent solves its own tasks.
+    A single agent that solves its own tasks has no result either.
     """
     tasks = [v for v in judged if isinstance(v, Task) and v.teacher == match.teacher]
     rejections = [v for v in judged if isinstance(v, Rejection) and v.candidate.teacher == match.teacher]
@@ -140,7 +140,7 @@ def rated_by_domain(
     answered: Sequence[GradedAttempts],
     rating: RatingSystem,
 ) -> tuple[Individual, ...]:
-    """Return the members with their ratings after a game in each domain for each match, in order.
+    """Return the members with their ratings after a result in each domain for each match, in order.
 
     In a domain the expected win is that of the ratings there. A member's own rating is its domains' pooled.
     """

@@ -6,9 +6,7 @@ from redqueen.config import Config
 from redqueen_sandbox.records import Limits, Report, unheard
 from redqueen_sandbox.sandbox import Sandbox
 
-WEAK_REMEDY = (
-    "verify.allow_weak = true (for `train`: --set verify.allow_weak=true; with a run folder: --allow-weak beside it)"
-)
+WEAK_REMEDY = "verify.allow_weak = true (for `train`: --set verify.allow_weak=true; with a run folder: --allow-weak)"
 
 NUM_HASH_SEEDS = 2
 """Hash seeds that a program must agree under, 8 or more where sets appear: the fewest that can disagree (ours)."""
@@ -17,7 +15,7 @@ NUM_HASH_SEEDS = 2
 def open_sandbox(config: Config, num_workers: int | None = None, report: Report = unheard) -> Sandbox:
     """Start a verifier with the config's limits; ``num_workers`` instead of the config's when given.
 
-    ``report`` is told how much of each call is judged.
+    ``report`` gets the progress of each call.
     """
     verify = config.verify
     return Sandbox(

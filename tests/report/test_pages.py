@@ -167,7 +167,7 @@ def test_the_single_arm_has_a_report_without_ratings(single_dir: Path, tmp_path:
     page = read_page(write_report([single_dir], tmp_path / "single.html"))
     ids = {attributes.get("id") for _, attributes in page.elements}
     assert "run-0-figure-solve-rate" in ids and "run-0-figure-ratings-teacher" not in ids
-    assert "never rated" in " ".join(page.words)
+    assert "no rating" in " ".join(page.words)
 
 
 def test_the_same_journal_gives_the_same_page(population_dir: Path, page_text: str, tmp_path: Path) -> None:

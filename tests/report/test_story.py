@@ -216,7 +216,7 @@ def test_the_time_of_a_step_leaves_out_what_comes_before_behind_and_between_the_
         journal.add_timings(2, {"product": 30.0, "distill": 1.0})
         in_steps = read.step_seconds(journal)
     time = next(tile for tile in tiles(read_run(tmp_path)) if tile.name == "Time")
-    assert in_steps == 7.0 and time.note.startswith("3.5 s a step;")
+    assert in_steps == 7.0 and time.note.startswith("3.5 s a step, ")
     assert time.value == duration(70 + 2 + 4 + 3 * 15 + 31)
 
 

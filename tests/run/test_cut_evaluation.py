@@ -107,7 +107,10 @@ def test_the_bases_evaluation_is_cut_and_the_run_starts_over(
 
 def test_a_run_says_where_it_is_kept_and_what_it_evaluates(short: tuple[Path, CuttingAt]) -> None:
     folder, shown = short
-    assert f"the run is kept in {folder}; Ctrl-C stops it, and `redqueen resume {folder}` goes on with it" in shown.said
+    assert (
+        f"the run directory is {folder}; Ctrl-C stops the run, and `redqueen resume {folder}` continues it"
+        in shown.said
+    )
     parts = ["the base", "the control", "the students", "the candidates for the product"]
     assert [text for text in shown.said if text.startswith("evaluate ")] == [f"evaluate {part}" for part in parts]
 

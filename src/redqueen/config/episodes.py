@@ -27,7 +27,8 @@ class RunConfig(Section):
     max_tokens: int = Field(default=0, ge=0)
     """Stop after the step in which this many tokens were sampled in all; 0: never. Ours: two arms, equal totals."""
     max_seconds: float = Field(default=0.0, ge=0)
-    """Stop after this many seconds of steps, evaluation and checkpoints apart; 0: never. Ours: two arms, equal time."""
+    """Stop after this many seconds of steps, without evaluation and checkpoints; 0: never. Ours: two arms, equal time.
+    """
     num_threads: int = Field(default=0, ge=0)
     """CPU threads for tensor work; 0: all cores. The result depends on it in the last bits. Ours."""
     num_lanes: int = Field(default=1, ge=1, le=64)
@@ -47,7 +48,8 @@ class RunConfig(Section):
     product_tasks: int = Field(default=256, ge=1)
     """Archived tasks of that probe. Ours: candidates are close to each other."""
     tracker: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
-    """Where metrics are sent beside the journal, which holds everything; each is an extra of the same name. Ours."""
+    """Where metrics are sent in addition to the journal, which holds everything; each is an extra of the same name.
+    Ours."""
 
 
 EMBEDDED = "embedded"
@@ -78,7 +80,7 @@ class PopulationConfig(Section):
     num_students: int = Field(default=4, ge=0)
     """Students. Paper: 4 (ablations 1 and 8)."""
     single: bool = False
-    """One adapter plays both roles; then both numbers must be 1. Paper: its baseline, AZR."""
+    """One adapter has both roles; then both numbers must be 1. Paper: its baseline, AZR."""
     lora_rank: int = Field(default=32, ge=1)
     """Rank of every adapter. Paper: 32."""
     lora_alpha: float = Field(default=64.0, gt=0)
@@ -98,7 +100,7 @@ class PopulationConfig(Section):
         return targets
 
     @model_validator(mode="after")
-    def _somebody_on_each_side(self) -> PopulationConfig:
+    def _members_on_each_side(self) -> PopulationConfig:
         if self.single and (self.num_teachers, self.num_students) != (1, 1):
             raise ValueError("single = true is one adapter in both roles: set num_teachers = 1 and num_students = 1")
         if self.num_teachers < 1:
@@ -122,13 +124,13 @@ class MatchConfig(Section):
     """Matchmaking and the Gaussian skill ratings."""
 
     rule: Literal["pfsp", "uniform", "all_pairs"] = "pfsp"
-    """Who is paired. Paper: prioritised fictitious self-play. ``uniform`` is its control, ``all_pairs`` fills the
-    payoff matrix; both are ours."""
+    """How pairs are chosen. Paper: prioritised fictitious self-play. ``uniform`` is its control, ``all_pairs`` fills
+    the payoff matrix; both are ours."""
     ratings: Literal["common", "per_domain"] = "common"
     """Whether a member has one rating, or one in each domain; then a match is a game in each, and selection and
     matchmaking read their mean. Ours: common; a mixture may hide that a member is strong in one domain alone."""
     hall_of_fame_frac: float = Field(default=0.0, ge=0, le=1)
-    """Chance that a match is played against a frozen past member; 0: no hall of fame. Ours: no reader names one."""
+    """Chance that a match is against a frozen past member; 0: no hall of fame. Ours: no reader names one."""
     hall_of_fame_size: int = Field(default=4, ge=1)
     """Past members of each role that are kept, each in an adapter slot of its own. Ours: as many as live."""
 
@@ -159,9 +161,9 @@ class ProposeConfig(Section):
     """Tasks remembered for references; the oldest leave. Ours: AZR keeps the oldest, so later ones are not shown."""
     num_seed_proposals: int = Field(default=16, ge=0)
     """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
-    something to refer to beside the identity program; AZR grows a set too."""
+    something to refer to besides the identity program; AZR grows a set too."""
     num_check_proposals: int = Field(default=8, ge=0)
-    """Proposals of each kind by which the cold-start check tells, before step 1, whether the base can begin; 0: no
+    """Proposals of each kind by which the cold-start check decides, before step 1, whether the base can begin; 0: no
     check. Ours: a base that writes nothing valid is found out in a minute and not after days."""
     complete_at_last_input: bool = False
     """A proposal is whole once it holds all inputs that its kind needs; what follows is cut off before it is read or
@@ -173,13 +175,13 @@ class ProposeConfig(Section):
     behaviour class and size) and within a cell so. Ours: over tasks, what is posed most is shown most and posed more,
     and programs shrink; quality-diversity searches draw over cells."""
     policy_rules: tuple[str, ...] = ()
-    """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user's say."""
+    """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user decides."""
     policy_hook: str = ""
     """``module:function`` that is asked about every proposal and returns why it is refused, or None. Ours."""
 
     @property
     def domains_to_import(self) -> tuple[str, ...]:
-        """The domains that a name such as ``module:NAME`` would import: that runs code of whoever wrote the config."""
+        """The domains that a name such as ``module:NAME`` would import: that runs code which the config names."""
         return tuple(name for name in self.domains if ":" in name and not name.startswith(GYM_PREFIX))
 
     @model_validator(mode="after")
@@ -204,7 +206,7 @@ class VerifyConfig(Section):
     """CPU time within which a proposed program must finish, in milliseconds. Ours: well under the kill limit, so that
     no program is valid once and killed the next time."""
     kill_cpu_ms: int = Field(default=200, ge=1)
-    """CPU time after which any program is killed, in milliseconds. Ours: what takes longer is no puzzle."""
+    """CPU time after which any program is killed, in milliseconds. Ours: longer computations make poor puzzles."""
     num_inputs: int = Field(default=10, ge=2)
     """Pairs of an induction task; the embedded base writes ten at most. AZR: 10."""
     refuse_constant: bool = False

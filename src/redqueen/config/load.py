@@ -34,7 +34,7 @@ from redqueen.files import apply_override, read_toml
 
 NO_SECTION = "there is no section"
 MOST_SCORED = 32
-"""Students scored at an evaluation, drawn anew each time: the mean of five hundred is known from a few (ours)."""
+"""Students scored at an evaluation, drawn again each time: a few estimate the mean of five hundred (ours)."""
 
 
 _FOLDERS = (Path(__file__).parents[1] / "presets", Path(__file__).parents[3] / "configs")
@@ -186,7 +186,7 @@ class Config(Section):
 
     @property
     def num_scored_students(self) -> int:
-        """Students that are scored at a look."""
+        """Students that are scored at an evaluation."""
         if not self.evaluate.students:
             return 0
         return 1 if self.students_are_clones else min(self.population.num_students, MOST_SCORED)
@@ -199,7 +199,7 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
     """
     data = {} if path is None else read_toml(find_config(path), "config", "my.toml")
     if path is not None and {"experiment", "arm"} <= data.keys():
-        remedy = f"`{command('experiment', path)}` plays it"
+        remedy = f"start it with `{command('experiment', path)}`"
         raise UserError(f"{path} holds an experiment, not the config of a run: {remedy}")
     for override in overrides:
         apply_override(data, override)
@@ -221,7 +221,7 @@ def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) ->
     """Validate the config that an earlier run recorded, without the fields that were removed since.
 
     ``to_go_on``: the run is to be resumed. Raises UserError as ``parse_config`` does, and when a removed field had an
-    effect on a run that is to go on.
+    effect on a run that is resumed.
     """
     kept, effects = without_removed(data) if isinstance(data, dict) else (data, [])
     if to_go_on and effects:

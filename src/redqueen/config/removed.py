@@ -47,7 +47,7 @@ REMOVED: dict[str, Removed] = {
     "cluster.num_losses_of_a_call": Removed(3, "it is 3, since a call that loses more shards is at fault itself"),
     "cluster.num_losses": Removed(100, "it is 100 in a session; `redqueen resume` begins another"),
     "solve.replay_frac": Removed(0.0, NEVER_SHOWN),
-    "match.teachers_per_step": Removed(0, "no run needed it: all teachers play in every step"),
+    "match.teachers_per_step": Removed(0, "no run needed it: all teachers take part in every step"),
     "population.resting_folder": Removed("", "no run needed it: all members are held in memory"),
     "verify.refuse_copy": Removed(False, "it refused 6 % of honest programs, and no run used it"),
     "evolve.num_islands": Removed(1, NEVER_SHOWN),

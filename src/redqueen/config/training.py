@@ -53,7 +53,7 @@ class LearnConfig(Section):
     certain_reward: float = Field(default=0.0, ge=-1, le=1)
     """Teacher's reward when every attempt solved it. Paper: 1 - s = 0 (AZR's code: -0.5)."""
     novelty_bonus: float = Field(default=0.0, ge=0, le=1)
-    """Added to a teacher's reward for a solved task of a class never seen before. Ours: a
+    """Added to a teacher's reward for a solved task of a new class. Ours: a
     diversity term, off, since the paper pays 1 - s alone."""
     crowding_penalty: float = Field(default=0.0, ge=0, le=1)
     """Times the share of a task's class among recent tasks, taken off the teacher's reward. Ours: as above."""
@@ -157,12 +157,12 @@ class EvaluateConfig(Section):
     """Sampled attempts an item; greedy takes one more. Ours: items are many, so few attempts each suffice."""
     control: bool = True
     """Score once, before the first step, the bare base with every thought begun in the prompt, where the prompt format
-    has thoughts. Ours: what is reached by being told to think was not learned."""
+    has thoughts. Ours: it measures what prompting alone reaches."""
     max_items: int = Field(default=800, ge=0)
     """Items scored, spread over the suite; 0: all. Ours: all items took a quarter of a run; with 800 the 95 % interval
     of a paired difference is about 2.5 points to either side."""
     students: bool = True
-    """Score students at looks. False: the base, its control and the run's product alone. Ours."""
+    """Score students at evaluations. False: the base, its control and the run's product alone. Ours."""
 
 
 class ClusterConfig(Section):
@@ -178,7 +178,7 @@ class ClusterConfig(Section):
 
 
 class SamplerConfig(Section):
-    """Who samples: this process, or servers of vLLM that are told each version of each adapter."""
+    """Where completions are sampled: in this process, or by vLLM servers that get each version of each adapter."""
 
     kind: Literal["torch", "vllm"] = "torch"
     """``torch``: the learner's own process and weights. ``vllm``: the servers at ``urls``. Ours: the first needs

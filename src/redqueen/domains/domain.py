@@ -38,7 +38,7 @@ class Words:
     ``propose`` writes the prompt that asks a teacher for one task: ``references`` are earlier tasks of the domain to
     differ from, ``given`` the task that the proposal is about (None unless the kind ``needs_given``). ``solve`` shows
     nothing that gives the answer away. The readers get the text outside the format's thinking; ``has_thoughts``
-    is whether a student thinks about such a task at all. ``is_whole`` tells whether a teacher's text holds a whole
+    is whether a student thinks about such a task at all. ``is_whole`` is whether a teacher's text holds a whole
     proposal already, whatever may still follow; True for a text is True for every longer one. ``stop`` is a mark and a
     number: where a teacher's text has so many, nothing that follows counts, whole or not.
     """
@@ -109,7 +109,7 @@ class TaskKind:
     behaviour: Callable[[Task], str] = plain_behaviour
     """A text equal for tasks that are the same however they are written: coverage counts the distinct ones."""
     behaviour_class: Callable[[Task], str] = lambda task: task.kind
-    """The sort of task, for novelty, crowding and the teachers' distances; it begins with the kind's name."""
+    """The class of the task, for novelty, crowding and the teachers' distances; it begins with the kind's name."""
     size_class: Callable[[Task], str] = plain_size
     """Coarse steps of what makes a task long and laborious; it begins with the kind's name."""
     measure: Callable[[Task], dict[str, float]] = lambda task: {}
@@ -167,7 +167,7 @@ class Domain:
     ``suite`` loads the frozen items of external fitness; ``read_task`` reads a task of a line of ``redqueen grade``
     (ValueError with the reason); ``refuse`` raises UserError for a config, with the name of a prompt format,
     under which no task of the domain could be valid. ``examples`` are what a buffer begins with instead of the seed
-    where proposals go on from whole examples.
+    where proposals continue whole examples.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A prompt format: a frame (thinking, answer marks, tokens) around the words that each kind of task has in it.
+"""A prompt format: a frame (thinking, answer marks, tokens) around the prompts of each kind of task.
 
 So the loop is the same for the compact notation of the embedded base and for a chat model's plain English. Everything a
 model wrote is untrusted: parsing never raises on it and never evaluates it.
@@ -33,11 +33,11 @@ class ParsedAnswer:
 
 
 class Frame(Protocol):
-    """What a format has around the words of every kind."""
+    """The part of a format that is the same for every kind."""
 
     @property
     def name(self) -> str:
-        """The name under which kinds have their words; frames may share it."""
+        """The name under which kinds have their prompts; frames may share it."""
         ...
 
     @property
@@ -99,7 +99,7 @@ class PromptFormat:
 
     @property
     def name(self) -> str:
-        """The name under which kinds have their words."""
+        """The name under which kinds have their prompts."""
         return self.frame.name
 
     @property
@@ -109,7 +109,7 @@ class PromptFormat:
 
     @property
     def shows_examples(self) -> bool:
-        """Whether proposals go on from whole examples, so that a buffer should begin with several."""
+        """Whether proposals continue whole examples, so that a buffer should begin with several."""
         return isinstance(self.frame, FewshotFrame)
 
     def propose(self, kind: str, references: Sequence[Task], given: Task | None) -> str:

@@ -238,7 +238,7 @@ def student_records(
 def gain_records(product: Sequence[Score], controls: Sequence[Score], items: Sequence[Item]) -> list[EvaluationRecord]:
     """Return the product's paired difference from the best control, one row for each mode.
 
-    ``controls`` are the scores of the base and of the base told to think; the best of a mode has the highest mean.
+    ``controls`` are the scores of the base and of the control; the best of a mode has the highest mean.
     """
     records = []
     for one in product:

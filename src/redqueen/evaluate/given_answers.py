@@ -78,7 +78,7 @@ def grade_answers(suite: str, questions: Sequence[Question], answers: Sequence[s
 def summary_of(grades: Sequence[Grade], clusters: Sequence[str]) -> dict[str, object]:
     """Return counts, the share of right answers (null when none could be graded) and its 95 % interval.
 
-    It is Wilson's where every item stands alone. Items of one cluster (``clusters``, one label an item) stand and fall
+    It is Wilson's where no items share a cluster. Items of one cluster (``clusters``, one label an item) are not
     together: then it is that of the bootstrap over clusters.
     """
     own = [(grade.correct, label) for grade, label in zip(grades, clusters, strict=True) if not grade.lost]

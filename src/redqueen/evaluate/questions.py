@@ -28,7 +28,7 @@ class TaskQuestion:
     """An answer known to be right, where the benchmark gives one."""
     grade: Grader | None = None
     cluster: str = ""
-    """Questions of one cluster were made from one thing, and stand and fall together; "": it stands alone."""
+    """Questions of one cluster were made from one source and are not independent; "": no cluster."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ Question = TaskQuestion | FunctionQuestion | ContestQuestion | MathsQuestion
 
 
 def clusters_of(questions: Iterable[Question]) -> dict[str, str]:
-    """Return the cluster that each question belongs to, by the question's id: that id where it stands alone."""
+    """Return the cluster that each question belongs to, by the question's id: that id where it has no cluster."""
     return {q.id: (q.cluster if isinstance(q, TaskQuestion) else "") or q.id for q in questions}
 
 

@@ -298,7 +298,7 @@ def della(breeding: Breeding, constants: DellaConstants) -> Variation:
 def fisher(breeding: Breeding, constants: FisherConstants) -> Variation:
     """X9: the mean weighted entry by entry with an importance, here the squared entry: sum w x^3 / sum w x^2.
 
-    A diagonal Fisher needs gradients on data and a breeding has none; an entry that training moved far stands for one
+    A diagonal Fisher needs gradients on data and a breeding has none; an entry that training moved far is taken as one
     that mattered. Source: paper (name), Matena and Raffel (2022) (weighted mean), ours (the importance).
     """
 

@@ -147,7 +147,7 @@ def forgetting(then: Mapping[str, float], now: Mapping[str, float]) -> float | N
     """Mean lost score against past opponents: the mean over them of max(0, score then - score now), in [0, 1].
 
     Keys are the ids of the hall of fame; a score is that of today's population (or of one member), higher is better.
-    None when no opponent stands in both.
+    None when no opponent is in both.
     """
     both = then.keys() & now.keys()
     if not both:

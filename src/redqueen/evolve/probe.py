@@ -45,7 +45,7 @@ class Look:
     num_tokens: int = 0
 
     def beside(self, other: Look) -> Look:
-        """Return both looks at the same tasks as one."""
+        """Return both probes of the same tasks as one."""
         if not self.members or not other.members:
             return self if self.members else other
         shares = np.concatenate([self.shares, other.shares])

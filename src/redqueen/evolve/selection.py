@@ -44,7 +44,7 @@ def internal_fitness(
 ) -> dict[str, float]:
     """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` gives their ages.
 
-    Where a probe is asked for and nobody was probed (evolution is off, there is nothing to ask) students have their
+    Where a probe is configured but did not run (evolution is off, the archive is empty) students have their
     rating. A function of the user's (``module:NAME``) gets a member and the evidence. Raises UserError when it cannot
     be imported or gives something else than a finite number.
     """

@@ -19,7 +19,7 @@
     seeds = [0]                             # instead of the experiment's
     match = "tokens"                        # instead of the experiment's
 
-``per_adapter``: all play ``steps`` steps, in which every adapter has the same work (as in the paper). ``tokens`` and
+``per_adapter``: all run ``steps`` steps, in which every adapter has the same work (as in the paper). ``tokens`` and
 ``wall_clock``: the reference runs ``steps`` steps, and a matched run of the same seed runs until it has sampled as
 many tokens, or has spent as many seconds on steps, but at most ``max_steps``. Where its learning rate falls, it has to
 say up to which step (``learn.decay_to_step``).

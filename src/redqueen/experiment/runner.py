@@ -307,7 +307,7 @@ def _read_config(path: Path) -> dict[str, dict[str, Any]]:
     try:
         return parse_recorded(json.loads(read_plain(path)), str(path)).model_dump(mode="json")
     except (OSError, ValueError):
-        raise UserError(f"{path} is damaged: restore it, or remove its folder to play that run again") from None
+        raise UserError(f"{path} is damaged: restore it, or remove its folder to start that run again") from None
 
 
 def _same_settings(planned: Planned, path: Path) -> None:
@@ -319,7 +319,7 @@ def _same_settings(planned: Planned, path: Path) -> None:
     if limit and there["run"][limit] == wanted["run"][limit]:
         raise UserError(
             f"{path.parent} was run without the limit that matches it by {planned.match} now: choose another --out, "
-            "or remove that folder to play the run again"
+            "or remove that folder to start the run again"
         )
     for section, fields in wanted.items():
         for name, value in fields.items():

@@ -51,7 +51,7 @@ def write_tables(plan: Experiment, runs: Path, out: Path) -> str:
     """
     measured = [measure(finished) for finished in finished_runs(plan, runs)]
     if not measured:
-        raise UserError(f"{runs} holds no finished run of the experiment {plan.name!r}: play it first")
+        raise UserError(f"{runs} holds no finished run of the experiment {plan.name!r}: run it first")
     report = report_text(plan, measured)
     rows = [COLUMNS, *((one.planned.arm, str(one.planned.seed), *row) for one in measured for row in one.scores)]
     text = io.StringIO()

@@ -138,7 +138,7 @@ class TaskArchive:
         return TaskArchive(self.capacity, tuple(entries[i] for i in sorted(kept)))
 
     def with_solve_fracs(self, solve_fracs: Mapping[str, float]) -> TaskArchive:
-        """Return the archive after a look at some of its tasks, by their ids."""
+        """Return the archive after a probe of some of its tasks, by their ids."""
         entries = (
             replace(one, solved_frac=solve_fracs[one.task.id]) if one.task.id in solve_fracs else one
             for one in self.entries

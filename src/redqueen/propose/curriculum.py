@@ -26,8 +26,9 @@ Names = Annotated[frozenset[str], PlainSerializer(sorted)]
 
 @dataclass(frozen=True)
 class TaskMemory:
-    """``by_teacher[teacher][class]`` is a decayed count of tasks; ``ever`` all classes seen; ``sizes[size]`` a decayed
-    (sum of solve rates, number of tasks), also under each kind's name. A step keeps ``decay_frac`` in (0, 1]."""
+    """``by_teacher[teacher][class]`` is a decayed count of tasks; ``ever`` all classes so far; ``sizes[size]`` a
+    decayed (sum of solve rates, number of tasks), also under each kind's name. A step keeps ``decay_frac`` in (0, 1].
+    """
 
     decay_frac: float = 0.95
     by_teacher: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -54,7 +55,7 @@ def remember(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str
 
 
 def keep_only(memory: TaskMemory, teachers: Iterable[str]) -> TaskMemory:
-    """Drop the counts of teachers that have left, so that the memory stays small; what was ever seen stays."""
+    """Drop the counts of teachers that have left, so that the memory stays small; ``ever`` stays."""
     known = set(teachers)
     by_teacher = {name: classes for name, classes in memory.by_teacher.items() if name in known}
     return TaskMemory(memory.decay_frac, by_teacher, memory.ever, memory.sizes)
@@ -98,7 +99,7 @@ STRUCTURE = {
     "curriculum/lines": "num_lines",
     "curriculum/variables": "num_variables",
 }
-"""Metrics of structure: each is the mean of this column of the task table. A domain's own measures come beside them."""
+"""Metrics of structure: each is the mean of this column of the task table. A domain's own measures are added."""
 
 NOT_DEFINED = float("nan")
 

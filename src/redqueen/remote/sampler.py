@@ -20,7 +20,7 @@ class RemoteSampler:
     """Implements ``Sampler`` over a fleet of servers.
 
     ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``end_tokens`` end a completion (and belong
-    to it), and so do the strings of ``stops``, which ``stopper`` finds. ``report`` is told of prompts and new tokens.
+    to it), and so do the strings of ``stops``, which ``stopper`` finds. ``report`` gets prompts and new tokens.
     """
 
     def __init__(

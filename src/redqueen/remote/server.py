@@ -50,14 +50,14 @@ TOP = 20
 API_KEY = "VLLM_API_KEY"
 """The environment variable that holds the servers' key, as it does for vLLM itself."""
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""The largest ranks that vLLM can be told to have room for."""
+"""Values of vLLM's --max-lora-rank."""
 LOAD, UNLOAD, MODELS, COMPLETE = "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/v1/models", "/v1/completions"
 
 
 def serve_command(config: Config, max_positions: int | None) -> str:
     """Return the shell command that starts a server at the first of the config's addresses.
 
-    It has room for all adapters that may be sampled in one batch, the base model among them, and for as many new
+    It can hold all adapters that may be sampled in one batch, the base model among them, and for as many new
     versions. ``max_positions`` are the base's, None where they are not known yet.
     """
     num = len(config.slots.members) + len(config.slots.hall) + len(config.slots.distilled) + 1

@@ -13,7 +13,7 @@ NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 @dataclass(frozen=True)
 class Episode:
-    """A warning that ``num_check_ups`` check-ups in a row gave, in the words of the last."""
+    """A warning of ``num_check_ups`` generations in a row, with the text of the last."""
 
     first_step: int
     last_step: int
@@ -22,7 +22,7 @@ class Episode:
 
     @property
     def steps(self) -> str:
-        """The steps in words."""
+        """The steps as text."""
         return f"{self.first_step}" if self.num_check_ups == 1 else f"{self.first_step} to {self.last_step}"
 
 

@@ -32,7 +32,7 @@ PHASES = ("match", "propose", "verify", "solve", "learn", "distill", "evolve", "
 
 
 def describe(name: str) -> Metric:
-    """Return how to show the metric ``name``; placeholders in the table stand for one part of a name.
+    """Return how to show the metric ``name``; placeholders in the table match one part of a name.
 
     A name that the table does not have is shown as it is, without unit or explanation.
     """

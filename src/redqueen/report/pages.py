@@ -47,7 +47,7 @@ HEADS = {"operators": OPERATORS_HEAD, "founders": FOUNDERS_HEAD, "births": BIRTH
 
 @dataclass(frozen=True)
 class RunPage:
-    """The content of a page about one run. ``id`` begins the ids of its parts; a point of its figures stands for
+    """The content of a page about one run. ``id`` begins the ids of its parts; a point of its figures represents
     ``steps_per_point`` steps."""
 
     id: str

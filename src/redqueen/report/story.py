@@ -249,7 +249,7 @@ def _collapse_sentence(view: RunView, signs: Sequence[str]) -> str:
     if signs:
         return "Signs of collapse: " + "; ".join(signs) + "."
     if not _is_long_enough(view):
-        return f"Fewer than {WINDOW_STEPS} steps are too few to tell whether learning holds or collapses."
+        return f"Fewer than {WINDOW_STEPS} steps are too few to decide whether learning holds or collapses."
     return (
         f"No sign of collapse: over {WINDOW_STEPS} steps at a time the solve rate stayed between {SOLVE_LOW_FRAC} "
         f"and {SOLVE_HIGH_FRAC} and validity above {100 * VALIDITY_LOW_FRAC:.0f} %, and the teachers kept writing new "

@@ -66,7 +66,7 @@ def result_lines(run_dir: Path) -> list[str]:
 
 
 def product_name(metrics: dict[str, Series], step: int) -> str | None:
-    """Return the product that was chosen after ``step``; None where none was: a run that goes on has none again."""
+    """Return the product that was chosen after ``step``; None where none was; a continued run has none again."""
     chosen = (name for name, series in metrics.items() if name.startswith(CHOSEN) and step in dict(series))
     return next(chosen, "").removeprefix(CHOSEN) or None
 

@@ -83,11 +83,11 @@ class Session:
 
 
 def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> bool:
-    """Play a new run in ``folder``; return whether it reached its end (False: it was stopped and may be resumed).
+    """Start a new run in ``folder``; return whether it reached its end (False: it was stopped and may be resumed).
 
     ``load``: see ``open_engine``. The first Ctrl-C (or SIGTERM) stops the run between two batches with a
     checkpoint; a second one raises KeyboardInterrupt at once. Raises UserError, with nothing written, when the folder
-    exists, the engine cannot be built or the base has no room for what it would be asked.
+    exists, the engine cannot be built or the base has too few positions for its prompts.
     """
     if folder.exists():
         raise UserError(
@@ -101,10 +101,10 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
         make_run_folder(folder, config)
         with RunLock(folder):
             reporter.progress.say(
-                f"the run is kept in {folder}; Ctrl-C stops it, and `{command('resume', folder)}` goes on with it"
+                f"the run directory is {folder}; Ctrl-C stops the run, and `{command('resume', folder)}` continues it"
             )
             if asked == "auto" and config.model.precision == "fp32":
-                reporter.progress.say("products in float32: this processor has none in bfloat16 of its own")
+                reporter.progress.say("matrix products in float32: this processor has no bfloat16 instructions")
             return _play_anew(folder, engine, reporter)
 
 
@@ -150,7 +150,7 @@ def resume(
             tracker = str(checkpoint.state.get("tracker", ""))
             with _session(folder, engine, journal, reporter, tracker, state.step) as session:
                 for sentence in checkpoint.skipped:
-                    session.progress.say(f"{sentence} Going on from the checkpoint of step {checkpoint.step}.")
+                    session.progress.say(f"{sentence} Resuming from the checkpoint of step {checkpoint.step}.")
                 if changed := rate_change(before, asked, state.step):
                     session.progress.say(changed)
                 keep_lengths(journal, checkpoint.step)
@@ -164,7 +164,7 @@ def resume(
 
 @contextmanager
 def _reporting(config: Config) -> Iterator[Reporter]:
-    """Show progress from the loading of the base on."""
+    """Show progress, from loading the base on."""
     schedule = Schedule(config.run.num_steps, config.evaluate.every_steps, config.num_scored_students)
     with RunProgress(schedule) as progress:
         reporter = Reporter(progress)
@@ -173,7 +173,7 @@ def _reporting(config: Config) -> Iterator[Reporter]:
 
 
 def _play_anew(folder: Path, engine: Engine, reporter: Reporter, remark: str = "") -> bool:
-    """Play a run from its beginning in a folder that holds its config and no journal."""
+    """Run from the beginning in a folder with a config and no journal."""
     with (
         Journal.create(folder / JOURNAL, _run_record(engine.config)) as journal,
         _session(folder, engine, journal, reporter) as session,
@@ -248,7 +248,7 @@ def _begin(session: Session) -> State:
 
 
 def _play(session: Session, state: State) -> bool:
-    """Play the remaining steps; each is one transaction. False when it stopped before the end."""
+    """Run the remaining steps; each is one transaction. False when it stopped before the end."""
     config = session.engine.config
     known = session.journal.query("SELECT DISTINCT behaviour, kind FROM task")
     behaviours = {row["behaviour"]: domain_of(row["kind"]).name for row in known}

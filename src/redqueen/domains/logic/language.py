@@ -23,8 +23,8 @@ from dataclasses import dataclass
 MAX_CHARS, MAX_NAMES, MAX_CLUES, MAX_NUMBER, MAX_RANGE, MAX_DEPTH = 2_000, 25, 24, 9_999, 100, 12
 """Longest text, most names, most clues, largest number that may be written, widest range, deepest nesting (ours)."""
 MAX_SIGNS = 160
-"""Words and signs of one clue (ours): a chain such as A + B + ... is as deep a tree as it is long, and whoever looks at
-a puzzle later may have less stack left than the check had."""
+"""Words and signs of one clue (ours): a chain such as A + B + ... is as deep a tree as it is long, and a program that
+visits a puzzle later may have less stack left than the check had."""
 
 Node = tuple  # ("num", 3), ("var", 0), ("abs", e), ("+", e, e) ..., ("<", e, e) ..., ("not", f), ("says", 0, f)
 RELATIONS = ("=", "!=", "<", ">", "<=", ">=")
