@@ -8,9 +8,6 @@ from redqueen_sandbox.sandbox import Sandbox
 
 WEAK_REMEDY = "verify.allow_weak = true (for `train`: --set verify.allow_weak=true; with a run folder: --allow-weak)"
 
-NUM_HASH_SEEDS = 2
-"""Hash seeds that a program must agree under, 8 or more where sets appear: the fewest that can disagree (ours)."""
-
 
 def open_sandbox(config: Config, num_workers: int | None = None, report: Report = unheard) -> Sandbox:
     """Start a verifier with the config's limits; ``num_workers`` instead of the config's when given.
@@ -21,7 +18,6 @@ def open_sandbox(config: Config, num_workers: int | None = None, report: Report 
     return Sandbox(
         workers=num_workers or verify.num_workers,
         limits=Limits(cpu_ms=verify.kill_cpu_ms, accept_cpu_ms=verify.accept_cpu_ms),
-        num_seeds=NUM_HASH_SEEDS,
         allow_weak=verify.allow_weak,
         weak_remedy=WEAK_REMEDY,
         report=report,

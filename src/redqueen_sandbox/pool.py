@@ -194,7 +194,7 @@ class Pool:
         room = self.workers * _QUEUE_DEPTH - sum(map(len, self.sent.values()))
         while self.waiting and room > 0:
             pending = self.waiting.popleft()
-            wanted = pending.job.kind, pending.job.world
+            wanted = pending.job.kind, pending.job.seed
             chosen = None if wanted in refused else self._choose(pending.job)
             if chosen is not None:
                 if not self.sent[chosen]:
@@ -214,19 +214,19 @@ class Pool:
         return over
 
     def _eligible(self, job: Job) -> list[_Place]:
-        return [place for place in self.zygotes if place[0] == job.kind and job.world in (-1, place[1])]
+        return [place for place in self.zygotes if place[0] == job.kind and job.seed in (-1, place[1])]
 
     def _choose(self, job: Job) -> _Place | None:
         """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
         num_busy = sum(1 for queue in self.sent.values() if queue)
         eligible = self._eligible(job)
         room = min(self._num_base - len(eligible), self.workers - num_busy)
-        if job.world >= 0:
-            new = [] if eligible else [job.world]
+        if job.seed >= 0:
+            new = [] if eligible else [job.seed]
         else:
             known = {seed for _, seed in eligible}
             new = [seed for seed in range(self._num_base) if seed not in known]
-        wanted = job.kind, job.world
+        wanted = job.kind, job.seed
         if room > 0 and new and not (eligible and self._failures[wanted] >= _MAX_FAILURES):
             num_waiting = 1 + sum(pending.job.kind == job.kind for pending in self.waiting)
             eligible += self._grow(wanted, new[: min(room, num_waiting)])

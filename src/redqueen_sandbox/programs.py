@@ -1,25 +1,24 @@
-"""Verifying one program: under one hash seed, and if it answered, under others with its inputs in reverse order."""
+"""Verifying one program: in one process, and if it answered, in others under other hash seeds, its inputs reversed."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
 from redqueen_sandbox.guard import Answer
 from redqueen_sandbox.literals import LiteralError, canonical_args
 from redqueen_sandbox.records import Limits, Program, Result
 from redqueen_sandbox.runs import Job, Run
-from redqueen_sandbox.zygote_modules import kind_for
+from redqueen_sandbox.words import is_quiet, kind_for
 
-NUM_SEEDS_UNORDERED = 8
-"""Number of worlds when sets or hashes appear, in the source or at run time: two of them differ in the order of any two
-elements, the others in what a reversed order does not change (ours)."""
+NUM_SEEDS = 8
+"""Hash seeds that a program must agree under where hashes, the order of sets or addresses may show: one coin flip in
+128 agrees by chance (ours). A program in which none can show (``words.is_quiet``) runs under two."""
 
 CALL_MEMORY_BYTES = 256 << 20
 """Address space of a call of our own code beyond its warm interpreter, bytes (ours: libraries take more)."""
 _LESS_MEMORY = 15, 32
-"""The part of the memory that further worlds have: a program that finds out how much there is gives itself away, even
+"""The part of the memory that further runs have: a program that finds out how much there is gives itself away, even
 one that doubles its demands (ours)."""
 
 _PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
@@ -47,8 +46,7 @@ def make_job(code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: R
         memory_bytes=limits.memory_bytes,
         max_output_chars=limits.max_output_chars,
         entry=entry,
-        gated=rules.gated,
-        kind=kind_for(code) if rules.gated else "full",
+        kind=kind_for(code) if rules.gated else "open",
     )
 
 
@@ -66,7 +64,6 @@ def call_job(module: str, function: str, arguments: Sequence[str], cpu_ms: int, 
         memory_bytes=CALL_MEMORY_BYTES,
         max_output_chars=rules.limits.max_output_chars,
         entry=function,
-        gated=False,
         kind=module,
     )
 
@@ -135,29 +132,25 @@ def verify_program(program: Program, rules: Rules) -> Generator[Job, Run, Result
 
 
 def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
-    """Run the job again under further seeds, inputs reversed. Returns a run that agrees, or one that says why not."""
+    """Run the job again, in a fresh process for each of ``num_seeds`` - 1 further seeds; for one where none can matter.
+
+    Inputs come in reverse order, then rotated by one more each time. Returns a run that agrees, or one that says why
+    not.
+    """
     memory_bytes = job.memory_bytes * _LESS_MEMORY[0] // _LESS_MEMORY[1]
-    reversed_job = replace(job, inputs=job.inputs[::-1], screened=True, memory_bytes=memory_bytes)
     dearest = first
-    num_wanted = _num_worlds(first, num_seeds)
-    for number, world in enumerate(other_worlds(first.seed), start=1):
-        if number >= num_wanted:
-            break
-        again = yield from run_once(replace(reversed_job, world=world))
+    if is_quiet(job.code, tuple([text for _, text in job.inputs])):
+        num_seeds = min(num_seeds, 2)
+    elif num_seeds > 2 and job.kind == "plain":
+        job = replace(job, kind="pure")  # so that no more than two zygotes are plain
+    others = [seed for seed in range(num_seeds + 1) if seed != first.seed]
+    for number, seed in enumerate(others[: num_seeds - 1]):
+        order = [(number - 1 - i) % len(job.inputs) for i in range(len(job.inputs))]
+        inputs = tuple([job.inputs[i] for i in order])
+        again = yield from run_once(replace(job, inputs=inputs, again=True, memory_bytes=memory_bytes, seed=seed))
         if again.ended in ("infra", "timeout", "memory"):
             return again
-        if again.verdict != "ok" or again.items[::-1] != first.items:
+        if again.verdict != "ok" or any(again.items[place] != first.items[i] for place, i in enumerate(order)):
             return Run("nondeterministic", "hash seeds disagree", cpu_ms=again.cpu_ms)
-        num_wanted = max(num_wanted, _num_worlds(again, num_seeds))
         dearest = max(dearest, again, key=lambda run: run.cpu_ms)
     return dearest
-
-
-def _num_worlds(run: Run, num_seeds: int) -> int:
-    return max(num_seeds, NUM_SEEDS_UNORDERED) if run.unordered and num_seeds > 1 else num_seeds
-
-
-def other_worlds(world: int) -> Iterator[int]:
-    """The worlds that a program is tried in after this one: first the one that reverses it (see ``inside.worlds``)."""
-    yield world ^ 1
-    yield from (other for other in itertools.count() if other not in (world, world ^ 1))

@@ -10,11 +10,11 @@ import functools
 import marshal
 import os
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from redqueen_sandbox.inside import wire
 from redqueen_sandbox.literals import is_canonical
-from redqueen_sandbox.words import needs_tree
+from redqueen_sandbox.words import GATED_KINDS, needs_tree
 
 _CAGE_FAILED_STATUS = 97
 _WARM_BYTES = 12 << 20  # resident in a child that has done nothing yet
@@ -30,9 +30,9 @@ class Job:
     """One program on its inputs in one child.
 
     ``inputs`` are pairs (``literal`` or ``expression``, text). Mode ``all`` stops at the first input that is not ok,
-    ``each`` continues. ``world`` is the number of the hash seed it must run under, -1 for any. ``gated`` False leaves
-    the static gate out: for benchmarks that are trusted to be impure, and to test the cage itself. ``loose``: see
-    ``encode``. ``screened``: the gate has seen the program already. ``kind``: the kind of zygote that has its modules.
+    ``each`` continues. ``kind``: the kind of zygote that has its modules; the kinds of ``GATED_KINDS`` screen it.
+    ``seed`` is the number of the hash seed it must run under, -1 for any. ``loose``: see ``encode``. ``again``: the
+    gate has seen the program already, and it runs with more frames and its sets built backwards.
     """
 
     code: str
@@ -43,11 +43,10 @@ class Job:
     memory_bytes: int
     max_output_chars: int
     entry: str = "f"
-    gated: bool = True
+    kind: str = "open"
     loose: bool = False
-    screened: bool = False
-    kind: str = "full"
-    world: int = -1
+    again: bool = False
+    seed: int = -1
 
     def request(self, job_id: int, nonce: str, file: int) -> tuple[wire.RequestHeader, int]:
         """Write the job into ``file``. Returns the header of the request that goes with it, and how long it is."""
@@ -63,9 +62,9 @@ class Job:
 
     def head(self, nonce: str, inputs: tuple[tuple[str, int], ...] | tuple[str, ...]) -> bytes:
         """What the child reads first: a length, and all but the texts of the inputs."""
-        fields = (nonce, self.code, inputs, self.mode == "all", self.entry, self.gated, self.max_output_chars)
-        tree = needs_tree(self.code, self.gated, self.screened)
-        head = marshal.dumps((*fields, self.loose, self.screened, tree))
+        gated = self.kind in GATED_KINDS
+        fields = (nonce, self.code, inputs, self.mode == "all", self.entry, gated, self.max_output_chars)
+        head = marshal.dumps((*fields, self.loose, self.again, gated and needs_tree(self.code, self.again)))
         return len(head).to_bytes(wire.LENGTH_BYTES, "little") + head
 
 
@@ -88,7 +87,6 @@ class Run:
     ended: str
     detail: str = ""
     items: tuple[Item, ...] = ()
-    unordered: bool = False
     cpu_ms: float = 0.0
     seed: int = -1
 
@@ -115,8 +113,7 @@ def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, see
         return Run(verdict, detail, items or (), cpu_ms=cpu_ms, seed=seed)
     if records is None or records[1] is None:
         return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
-    run = _complete(job, records[0], cpu_ms, seed)
-    return replace(run, unordered=True) if records[1] == "unordered" else run
+    return _complete(job, records[0], cpu_ms, seed)
 
 
 def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
@@ -205,7 +202,7 @@ def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], str | None
 
 @functools.lru_cache(maxsize=256)
 def _is_output(text: str, max_chars: int) -> bool:
-    """Whether the text is a canonical literal. Remembered, since every further world should say the same again."""
+    """Whether the text is a canonical literal. Remembered, since a run under another seed should say the same again."""
     return is_canonical(text, wide=True, max_chars=max_chars)
 
 
@@ -213,8 +210,6 @@ def _items(job: Job, records: list[_Record]) -> tuple[Item, ...] | None:
     """The records of inputs, checked one by one. None: something in them is no reply of ours."""
     items: list[Item] = []
     for kind, detail, text in records:
-        if kind == "flags" and not items:
-            continue
         if kind not in _ITEM_KINDS:
             return None
         if kind == "ok" and not _is_output(text, job.max_output_chars):
@@ -233,15 +228,13 @@ def _complete(job: Job, records: list[_Record], cpu_ms: float, seed: int) -> Run
         return Run("syntax", _clean(records[0][1]), cpu_ms=cpu_ms, seed=seed)
     if len(records) == 1 and records[0][0] == "forbidden":
         return Run("forbidden", _clean(records[0][2]), cpu_ms=cpu_ms, seed=seed)
-    if not records or records[0][0] != "flags":
-        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
-    items = _items(job, records[1:])
+    items = _items(job, records)
     finished = items is not None and (
         len(items) == len(job.inputs) or (job.mode == "all" and bool(items) and items[-1].verdict != "ok")
     )
     if items is None or not finished:
         return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
-    return Run("ok", "", items, unordered=records[0][1] == "unordered", cpu_ms=cpu_ms, seed=seed)
+    return Run("ok", "", items, cpu_ms=cpu_ms, seed=seed)
 
 
 def _clean(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from redqueen_sandbox.errors import UserError
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
 from redqueen_sandbox.pool import Answer, Jobs, Pool
-from redqueen_sandbox.programs import Rules, verify_program
+from redqueen_sandbox.programs import NUM_SEEDS, Rules, verify_program
 from redqueen_sandbox.protections import WEAK, protection_level
 from redqueen_sandbox.records import Limits, Program, Report, Result, unheard
 from redqueen_sandbox.zygotes import ZygoteSettings
@@ -24,17 +24,19 @@ class Sandbox:
     """Runs untrusted programs in caged processes. Use it as a context manager; one call at a time is served, in the
     process that opened it (one that is forked from it opens its own).
 
-    ``workers``: programs at a time (cores to use). ``num_seeds``: hash seeds a program must agree under (eight at the
-    least where sets appear). ``allow_weak`` runs even where no system-call filter can be had. ``gated`` False leaves
-    the static gate out. ``settings`` is for the cage's own tests; ``warn`` False leaves the warning of weakness to the
-    caller. ``report`` is told how much of each call is done. Raises UserError where no sandbox can be had.
+    ``workers``: programs at a time (cores to use). ``num_seeds``: fresh processes, each under a hash seed of its own,
+    that must agree on a program's outputs (two where no hash seed can matter). ``allow_weak`` runs even where no
+    system-call filter can be had. ``gated`` False leaves the static gate out and gives programs more modules: for
+    benchmarks, with ``num_seeds`` 1. ``settings`` is for the cage's own tests; ``warn`` False leaves the warning of
+    weakness to the caller. ``report`` is told how much of each call is done. Raises UserError where no sandbox can be
+    had.
     """
 
     def __init__(
         self,
         workers: int = 2,
         limits: Limits | None = None,
-        num_seeds: int = 2,
+        num_seeds: int = NUM_SEEDS,
         allow_weak: bool = False,
         gated: bool = True,
         settings: ZygoteSettings | None = None,
@@ -47,7 +49,7 @@ class Sandbox:
         if workers < 1 or num_seeds < 1:
             raise UserError("a verifier needs workers >= 1 and num_seeds >= 1")
         self.limits = limits or Limits()
-        self._pool = Pool(workers, num_seeds, "plain" if gated else "full", settings or ZygoteSettings(), report)
+        self._pool = Pool(workers, num_seeds, "plain" if gated else "open", settings or ZygoteSettings(), report)
         self._pool.start()
         observed = self._pool.observed()
         self.protection = protection_level(observed)

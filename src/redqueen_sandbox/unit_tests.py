@@ -190,7 +190,7 @@ class _ZygotePair:
 
     def _start(self) -> None:
         while len(self.zygotes) < 2:
-            zygote = start_zygote("full", len(self.zygotes), self.settings)
+            zygote = start_zygote("open", len(self.zygotes), self.settings)
             self.zygotes.append(zygote)
             zygote.wait_hello()
             if not zygote.observed.get("seccomp") and not self.allow_weak:
@@ -208,7 +208,6 @@ class _ZygotePair:
             memory_bytes=limits.memory_bytes,
             max_output_chars=limits.max_output_chars,
             entry=entry,
-            gated=False,
             loose=True,
         )
         return Peer(self.zygotes[number], job, role, self.next_job_id)

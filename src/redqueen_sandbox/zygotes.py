@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redqueen_sandbox.inside import wire
-from redqueen_sandbox.zygote_modules import ZYGOTE_MODULES, modules_of, paths_of
+from redqueen_sandbox.words import GATED_KINDS, modules_of, paths_of
 
 _START_S, _START_WITH_LIBRARIES_S = 30.0, 120.0
 """Wall time in which a zygote must come up; one that imports libraries of ours (sympy: 2 s of CPU) has longer, since a
@@ -82,7 +82,7 @@ class ZygoteHandle:
 
         Raises OSError with the interpreter's own message when it does not come.
         """
-        deadline_s = self.awaited_since_s + (_START_S if self.kind in ZYGOTE_MODULES else _START_WITH_LIBRARIES_S)
+        deadline_s = self.awaited_since_s + (_START_S if not paths_of(self.kind) else _START_WITH_LIBRARIES_S)
         while True:
             if not wait_for([self.socket], [], deadline_s - time.monotonic()) or not self.receive():
                 raise OSError(f"a zygote did not come up ({self._last_words()})")
@@ -172,7 +172,7 @@ def _control_sockets() -> tuple[socket.socket, socket.socket]:
 
 
 def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle:
-    """Start a fresh interpreter of a kind (see ``zygote_modules``) under the hash seed number ``seed``.
+    """Start a fresh interpreter of a kind (see ``words.modules_of``) under the hash seed number ``seed``.
 
     Raises OSError when that fails.
 
@@ -181,7 +181,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     ours, theirs = _control_sockets()
     hash_seed = HASH_SEEDS[seed] if seed < len(HASH_SEEDS) else 1_000_003 * (seed + 1)
     options = marshal.dumps(
-        ([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed, os.getpid())
+        ([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed, kind in GATED_KINDS, os.getpid())
     ).hex()
     boot = [_BOOT, str(theirs.fileno()), options, _CODE_FOLDER, *paths_of(kind)]
     try:

@@ -134,6 +134,9 @@ MODULES = [
 """Other modules, and text that is run."""
 
 CLOCKS = [
+    "import datetime\ndef f(x):\n    return datetime.datetime.__dict__['n' + 'ow'].__get__(None, datetime.datetime)() and 'REACHED'",
+    "import datetime\ndef f(x):\n    return vars(datetime.date)['tod' + 'ay'].__get__(None, datetime.date)() and 'REACHED'",
+    "import datetime\ndef f(x):\n    return datetime.datetime.fromtimestamp(0).astimezone().now() and 'REACHED'",
     "import datetime\ndef f(x):\n    return getattr(datetime.datetime, 'n' + 'ow')() and 'REACHED'",
     "import datetime\ndef f(x):\n    return getattr(datetime.datetime(2000, 1, 1), 'utc' + 'now')() and 'REACHED'",
     "import datetime, operator\ndef f(x):\n    return operator.methodcaller('tod' + 'ay')(datetime.date) and 'REACHED'",
@@ -144,8 +147,6 @@ CLOCKS = [
     "from datetime import datetime\nclass D(datetime): pass\ndef f(x):\n    return D.now() and 'REACHED'",
     "from datetime import datetime\nclass D(datetime):\n    def get(self): return super().today()\ndef f(x):\n    return D(2000, 1, 1).get() and 'REACHED'",
     "import datetime\ndef f(x):\n    return [k.now() for k in [datetime.datetime]] and 'REACHED'",
-    "import datetime\ndef f(x):\n    return datetime.datetime.__dict__['n' + 'ow'] and 'REACHED'",
-    "import datetime\ndef f(x):\n    return vars(datetime.date)['tod' + 'ay'] and 'REACHED'",
     "import random\ndef f(x):\n    return getattr(random, 'Sys' + 'temRandom')().random() and 'REACHED'",
     "import random\ndef f(x):\n    return getattr(random, 'ran' + 'dom')() < 2 and 'REACHED'",
     "import random\ndef f(x):\n    random.seed(1)\n    getattr(random, 'se' + 'ed')()\n    return 'REACHED'",
@@ -153,16 +154,6 @@ CLOCKS = [
     "from statistics import NormalDist\ndef f(x):\n    return NormalDist(0, 1).samples(1)[0] < 99 and 'REACHED'",
 ]  # fmt: skip
 """Clocks and entropy."""
-
-ADDRESSES = [
-    "def f(x):\n    return 'REACHED' if hash(None) else 0",
-    "def f(x):\n    return 'REACHED' + str(lambda: 0)",
-    "def f(x):\n    return 'REACHED' + str(hash(object()))",
-    "def f(x):\n    return 'REACHED' + str(hash(lambda: 0))",
-    "def f(x):\n    return 'REACHED' + str(i for i in [x])",
-    "def f(x):\n    return 'REACHED' if id(x) else 0",
-]  # fmt: skip
-"""Where objects lie."""
 
 ERRORS = [
     code

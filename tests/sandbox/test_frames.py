@@ -14,7 +14,7 @@ from redqueen_sandbox.zygotes import ZygoteHandle
 
 NONCE = "0123456789abcdef"
 JOB = Job("def f(x): return x", (("literal", "1"), ("literal", "2")), "all", 100, 2000, 1 << 26, 1000)
-FLAGS, END = ("flags", "", ""), ("end", "", "")
+END = ("end", "", "")
 
 
 def payload(*records: tuple[str, str, str], nonce: str = NONCE) -> bytes:
@@ -27,7 +27,7 @@ def read(data: bytes, status: int = 0, stopped: int = wire.RAN_OUT, job: Job = J
 
 
 def test_a_whole_reply_is_read_in_order() -> None:
-    run = read(payload(FLAGS, ("ok", "", "1"), ("ok", "", "[2]"), END))
+    run = read(payload(("ok", "", "1"), ("ok", "", "[2]"), END))
     assert (run.verdict, [item.text for item in run.items], run.cpu_ms) == ("ok", ["1", "[2]"], 2.0)
 
 
@@ -37,19 +37,18 @@ def test_a_whole_reply_is_read_in_order() -> None:
         (b"", "no-result"),
         (b"\xff\xfe\x00" * 10, "bad-frame"),
         (b"A" * 5000, "bad-frame"),
-        (payload(FLAGS, ("ok", "", "1"), ("ok", "", "2")), "bad-frame"),  # no last word
-        (payload(FLAGS, ("ok", "", "1"), END), "bad-frame"),  # an answer is missing
-        (payload(FLAGS, ("ok", "", "1"), ("ok", "", "2"), ("ok", "", "3"), END), "bad-frame"),
-        (payload(FLAGS, ("ok", "", "1"), ("ok", "", "2"), END) + b"x", "bad-frame"),
-        (payload(FLAGS, ("ok", "", "1"), ("ok", "", "2"), END) * 2, "bad-frame"),
-        (b"junk" + payload(FLAGS, ("ok", "", "1"), ("ok", "", "2"), END), "bad-frame"),
-        (payload(FLAGS, ("ok", "", "1"), ("ok", "", "2"), END, nonce="f" * 16), "bad-frame"),
-        (payload(FLAGS, ("passed", "", ""), ("ok", "", "2"), END), "bad-frame"),
-        (payload(FLAGS, ("infra", "", ""), END), "bad-frame"),  # not a child's word to say
-        (payload(("ok", "", "1"), ("ok", "", "2"), END), "bad-frame"),
-        (payload(FLAGS, ("ok", "", "__import__('os')"), ("ok", "", "2"), END), "invalid-output"),
-        (payload(FLAGS, ("ok", "", "{2, 1}"), ("ok", "", "2"), END), "invalid-output"),
-        (payload(FLAGS, ("ok", "", "'" + "a" * 2000 + "'"), ("ok", "", "2"), END), "invalid-output"),
+        (payload(("ok", "", "1"), ("ok", "", "2")), "bad-frame"),  # no last word
+        (payload(("ok", "", "1"), END), "bad-frame"),  # an answer is missing
+        (payload(("ok", "", "1"), ("ok", "", "2"), ("ok", "", "3"), END), "bad-frame"),
+        (payload(("ok", "", "1"), ("ok", "", "2"), END) + b"x", "bad-frame"),
+        (payload(("ok", "", "1"), ("ok", "", "2"), END) * 2, "bad-frame"),
+        (b"junk" + payload(("ok", "", "1"), ("ok", "", "2"), END), "bad-frame"),
+        (payload(("ok", "", "1"), ("ok", "", "2"), END, nonce="f" * 16), "bad-frame"),
+        (payload(("passed", "", ""), ("ok", "", "2"), END), "bad-frame"),
+        (payload(("infra", "", ""), END), "bad-frame"),  # not a child's word to say
+        (payload(("ok", "", "__import__('os')"), ("ok", "", "2"), END), "invalid-output"),
+        (payload(("ok", "", "{2, 1}"), ("ok", "", "2"), END), "invalid-output"),
+        (payload(("ok", "", "'" + "a" * 2000 + "'"), ("ok", "", "2"), END), "invalid-output"),
     ],
 )
 def test_a_reply_that_is_not_whole_and_ours_is_no_answer(data: bytes, verdict: str) -> None:
@@ -57,7 +56,7 @@ def test_a_reply_that_is_not_whole_and_ours_is_no_answer(data: bytes, verdict: s
 
 
 def test_a_perfect_reply_from_a_child_that_died_is_no_answer() -> None:
-    whole = payload(FLAGS, ("ok", "", "1"), ("ok", "", "2"), END)
+    whole = payload(("ok", "", "1"), ("ok", "", "2"), END)
     for status, verdict in ((31, "forbidden"), (27, "timeout"), (11, "crash"), (9, "memory"), (1 << 8, "no-result")):
         assert read(whole, status).ended == verdict
     assert read(whole, stopped=wire.HIT_WALL).ended == "timeout"
@@ -67,23 +66,23 @@ def test_a_perfect_reply_from_a_child_that_died_is_no_answer() -> None:
 
 
 def test_a_program_that_fills_its_memory_is_told_alike_whichever_limit_it_met_first() -> None:
-    met_memory = payload(FLAGS, ("memory", "MemoryError", ""), END)
+    met_memory = payload(("memory", "MemoryError", ""), END)
     first = read_run(JOB, wire.ReplyHeader(len(met_memory), 1, 0, wire.RAN_OUT, 2000, 3000), met_memory, NONCE, 0)
-    met_clock = payload(FLAGS)
+    met_clock = b""
     header = wire.ReplyHeader(len(met_clock), 1, signal.SIGPROF, wire.RAN_OUT, 2000, 3000, 1 << 20)
     second = read_run(JOB, header, met_clock, NONCE, 0)
     assert (first.verdict, first.reason) == (second.verdict, second.reason) == ("memory", "MemoryError")
 
 
 def test_a_detail_is_bounded_and_printable() -> None:
-    run = read(payload(FLAGS, ("forbidden", "gate", "\x1b[31m" + "x" * 900), END))
+    run = read(payload(("forbidden", "gate", "\x1b[31m" + "x" * 900), END))
     assert run.verdict == "forbidden"
     assert run.reason.isprintable() and len(run.reason) <= 200
 
 
 def test_ten_thousand_random_replies_get_one_verdict_each_and_never_an_answer_that_was_not_given() -> None:
     rng = random.Random(20260501)
-    whole = payload(FLAGS, ("ok", "", "1"), ("ok", "", "[2]"), END)
+    whole = payload(("ok", "", "1"), ("ok", "", "[2]"), END)
     for _ in range(10_000):
         data = bytearray(whole if rng.random() < 0.7 else rng.randbytes(rng.randrange(200)))
         for _ in range(rng.randrange(1, 4)):

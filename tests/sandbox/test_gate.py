@@ -1,16 +1,12 @@
 """The static gate: what it refuses, with which reason, and what it lets through."""
 
 import ast
-import importlib
 from collections.abc import Callable
 
 import pytest
 
 from redqueen_sandbox import Result
-from redqueen_sandbox.inside import allowed, gate, syntax
-
-for name in allowed.MODULES:  # the gate looks members up in modules that a zygote has imported
-    importlib.import_module(name)
+from redqueen_sandbox.inside import gate, syntax
 
 
 def reason(code: str) -> str:
@@ -20,7 +16,7 @@ def reason(code: str) -> str:
 @pytest.mark.parametrize(
     "code",
     [
-        "import os", "import sys", "import sys\nsys.modules", "from sys import _getframe", "import socket",
+        "import os", "import sys\nsys.modules", "from sys import _getframe", "import socket",
         "import time", "import threading", "import ctypes",
         "import os.path", "import importlib", "import builtins", "import gc", "import inspect", "import uuid",
         "from os import path", "from . import x", "from typing import sys", "from random import SystemRandom",
@@ -31,20 +27,19 @@ def reason(code: str) -> str:
         "breakpoint()", "help()", "__builtins__", "__loader__", "f = open",
         "().__class__.__base__.__subclasses__()", "f.__globals__", "f.__code__", "print.__self__", "e.__traceback__",
         "g.gi_frame", "x.f_back", "import types\ntypes.FunctionType",
-        "import math\nmath.pi = 3", "import json\njson.JSONEncoder.encode = None", 
-        "from collections import Counter\nCounter.x = 1",
-        "import math\ndel math.pi",
-        "import random\nrandom.random()", "from random import randint\nrandint(1, 2)",
-        "import random\nrandom.Random()",
-        "import random\nrandom.seed()\nrandom.random()", "import random\nrandom.seed(None)\nrandom.random()",
-        "from random import shuffle as mix\nmix([1])", "import random\npick = random.choice",
+        "import array", "import pprint", "import hashlib", "import zlib", "import weakref", "import json.decoder",
+        "from contextlib import redirect_stdout", "from collections import UserString",
+        "import random\nrandom.seed(1)", "from random import Random", "import io\nio.open_code",
+        "import types\ntypes.CodeType", "import sys",
+        "class A: pass\nA.__bases__ = ()", "class A: pass\nsetattr(A, '__ba' + 'ses__', ())",
         "import datetime\ndatetime.datetime.now()", "from datetime import date\ndate.today()",
         "from operator import attrgetter\nattrgetter('__globals__')",
         "import operator\noperator.methodcaller('__globals__')",
     ],
 )  # fmt: skip
-def test_what_is_impure_is_refused_with_a_reason(code: str) -> None:
-    assert reason(code)
+def test_what_is_impure_is_refused_with_a_reason(code: str, run_one: Callable[..., Result]) -> None:
+    result = run_one(f"{code}\ndef f(x):\n    return 1")
+    assert result.verdict == "forbidden" and result.detail
 
 
 @pytest.mark.parametrize(
@@ -57,12 +52,10 @@ def test_what_is_impure_is_refused_with_a_reason(code: str) -> None:
         "for id in range(3):\n    print(id)",
         "def open(x):\n    return x\nopen(3)",
         "class A:\n    def __init__(self):\n        self.__x = 1\n        self.name = self.__class__.__name__",
-        "import random\nrandom.seed(7)\nrandom.random()", "import random\nr = random.Random(3)\nr.random()",
-        "from random import seed, randint\nseed(1)\nrandint(1, 2)",
         "import datetime\ndatetime.datetime(2020, 1, 1).isoformat()", "x.now()",
         "import json\ntry:\n    json.loads('')\nexcept json.decoder.JSONDecodeError:\n    pass",
         "import math as m\nm.sqrt(2)", "getattr(x, name)", "x.__dict__", "__name__ == '__main__'", "globals()",
-        "from operator import attrgetter, itemgetter\nattrgetter('a.b')", "import io\nio.StringIO()",
+        "from operator import attrgetter, itemgetter\nattrgetter('a.b')", "import math\nmath.pi = 3",
         "import operator\noperator.attrgetter(x)", "import sys\nsys.maxsize", "from sys import maxsize, float_info",
         "def outer():\n    n = 0\n    def inner():\n        nonlocal n\n        n += 1\n    return inner",
     ],
@@ -72,27 +65,10 @@ def test_honest_programs_pass(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("def f(x):\n    return sorted(set(x))", True),
-        ("def f(x):\n    return {c for c in x}", True),
-        ("def f(x):\n    return {1, 2}", True),
-        ("def f(x):\n    return hash(x)", True),
-        ("def f(x):\n    return list(x.keys() & {}.keys())", True),
-        ("def f(x):\n    return {1: 2}", False),
-        ("def f(x):\n    return x - 1", False),
-    ],
-)
-def test_sets_and_hashes_are_noticed(code: str, expected: bool) -> None:
-    assert gate.uses_hash_order(syntax.group(ast.parse(code))) is expected
-
-
-@pytest.mark.parametrize(
     "code",
     [
         "def f(x):\n    return getattr(f, '__glo' + 'bals__')",
         "def f(x):\n    try:\n        getattr(f, '__co' + 'de__')\n    except BaseException:\n        return 1",
-        "import math\ndef f(x):\n    m = math\n    setattr(m, 'LEAK', 1)\n    return 1",
         "def f(x):\n    return hasattr(f, '__clo' + 'sure__')",
         "def f(x):\n    return list(map(getattr, [f], ['__glo' + 'bals__']))",
     ],

@@ -2,7 +2,6 @@
 # ruff: noqa: E501 (a program a line)
 
 import ast
-import importlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,6 @@ import pytest
 
 from redqueen_sandbox import Program, Result, Sandbox
 from redqueen_sandbox.inside import allowed, gate, syntax
-
-for name in allowed.MODULES:
-    importlib.import_module(name)
 
 POSITIONS = {
     "FunctionDef.name": "def {}(): pass",
@@ -47,9 +43,8 @@ MORE_POSITIONS = [
     "f'{{x:{{y.{}}}}}'", "with x as {}: pass", "for {} in x: pass", "import math as m, re as {}", "async def g():\n    await x.{}",
     "match x:\n    case y.{}: pass", "match x:\n    case [A(b=B({}=c))]: pass", "match x:\n    case {{'k': A({}=c)}} | A(d=c): pass",
     "match x:\n    case A({}=_) as z if z: pass", "match x:\n    case {}(): pass", "match x:\n    case y.{}(): pass",
-    "x: y.{} = 1", "assert x.{}", "x[y.{}:]", "{{**x.{}}}", "lambda: (yield x.{})", "global {}", "'{{0.{}}}'.format(x)",
-    "getattr(x, '{}')", "setattr(x, '{}', 1)", "hasattr(x, '{}')", "delattr(x, '{}')", "{}", "del {}",
-    "from operator import attrgetter as a\na('b.{}')", "import operator\noperator.methodcaller('{}')",
+    "x: y.{} = 1", "assert x.{}", "x[y.{}:]", "{{**x.{}}}", "lambda: (yield x.{})", "global {}",
+    "{}", "del {}",
 ]  # fmt: skip
 
 
@@ -96,7 +91,7 @@ def test_special_names_that_nobody_has_looked_at_are_refused() -> None:
     assert not allowed.SPECIAL & set(allowed.REFUSED)
 
 
-ROADS = [(kind, code) for kind in ("FRAMES", "MODULES", "CLOCKS", "ADDRESSES") for code in getattr(gate_attacks, kind)]
+ROADS = [(kind, code) for kind in ("FRAMES", "MODULES", "CLOCKS") for code in getattr(gate_attacks, kind)]
 
 
 def test_no_road_to_what_is_refused_is_open(verifier: Sandbox) -> None:
@@ -111,11 +106,9 @@ def test_no_road_to_what_is_refused_is_open(verifier: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("import math\nmath._x", "math._x"),
+        ("import os", "import of os"),
         ("e.__traceback__", "__traceback__, which leads into the interpreter"),
         ("match e:\n    case object(tb_frame=x): pass", "tb_frame, which leads into the interpreter"),
-        ("hash(None)", "hash of an object, which tells where it lies in memory"),
-        ("from datetime import date\ndate.today()", "reading the clock with .today"),
         ("match x:\n    case A(y): pass", "a class pattern on A, whose attributes are not plain to see"),
     ],
 )
@@ -136,76 +129,18 @@ MAIN = 'if __name__ == "__main__":\n    import doctest\n    doctest.testmod()\n 
     ("code", "verdict"),
     [
         ("def f(x): return x\n" + MAIN, "ok"),
-        ("import doctest\ndef f(x): return x\n" + MAIN, "ok"),
-        ("import os\ndef g(): os.getcwd()\ndef f(x): return x\n" + MAIN, "ok"),
-        (
-            "import os, sys\ndef h(): g()\ndef g(): h(); os.getcwd(); sys.exit()\ndef f(x): return x\n" + MAIN,
-            "forbidden",
-        ),
-        ("import os\ndef g(): os.getcwd()\ndef f(x): return g\n" + MAIN, "forbidden"),
-        ("import os\ndef f(x): return x\n" + MAIN, "forbidden"),
-        ("import os\ndef g(): pass\ndef f(x): return os\n" + MAIN, "forbidden"),
-        ("@g\ndef g(): open('x')\ndef f(x): return x\n" + MAIN, "forbidden"),
+        ("import doctest\ndef f(x): return x\n" + MAIN, "forbidden"),
+        ("def f(x): return x\nif __name__ == '__main__':\n    x.__globals__", "forbidden"),
         ("__name__ = '__main__'\ndef f(x): return x\n" + MAIN, "forbidden"),
         ("def f(x): return x\nif __name__ != '__main__':\n    import doctest", "forbidden"),
         ("def f(x): return y\nif __name__ == '__main__':\n    import os\nelse:\n    y = 3", "ok"),
-        ("if __name__ == '__main__':\n    import os", "error"),
+        ("def f(x):\n    match 1:\n        case __name__: return __name__\n" + MAIN, "ok"),
     ],
 )
-def test_the_main_block_is_left_out_with_what_only_it_uses(
+def test_a_main_block_may_import_what_it_likes_since_it_never_runs(
     code: str, verdict: str, run_one: Callable[..., Result]
 ) -> None:
     assert run_one(code).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "def f(x):\n    k = x.keys()\n    return [*(k & {'a': 1}.keys())]",
-        "def f(x):\n    return [*(dict.keys(x) | {})]",
-        "def f(x):\n    k = x.items()\n    k ^= {}\n    return k",
-        "import ast\ndef f(x):\n    return [*ast.literal_eval(x)]",
-        "from ast import literal_eval as e\ndef f(x):\n    return [*e(x)]",
-        "def f(x):\n    return str.__hash__(x) % 2",
-        "def f(x):\n    match x:\n        case dict(keys=k): return [*(k() & x)]",
-        "from operator import and_ as both\ndef f(x):\n    return both(x.keys(), x.keys())",
-        "def f(x):\n    return x.keys().__and__(x)",
-        "def f(x):\n    return [*getattr(x, 'ke' + 'ys')() & x]",
-    ],
-)
-def test_more_ways_to_an_order_by_hash_are_noticed(code: str) -> None:
-    assert gate.uses_hash_order(syntax.group(ast.parse(code)))
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "def f(d):\n    for k in d.keys():\n        print(d[k] - 1)",
-        "def f(d):\n    return sorted(d.items(), key=lambda p: -p[1])[0][1] - 1",
-        "def f(d):\n    return 'a' in d.keys() and len(d.items()) - 1",
-    ],
-)
-def test_plain_uses_of_views_are_not(code: str) -> None:
-    assert not gate.uses_hash_order(syntax.group(ast.parse(code)))
-
-
-@pytest.mark.parametrize(
-    ("code", "is_refused"),
-    [
-        ("def f(x): return str(f)", True),
-        ("class C: pass\ndef f(x): return str(C()) < str(C())", True),
-        ("class C: pass\ndef f(x): return hash(C())", True),
-        ("def f(x): return hash(object())", True),
-        ("class C:\n    def __repr__(self): return 'C'\ndef f(x): return repr(C())", False),
-        ("class C:\n    def __init__(self): self.t = (1, None)\n    def __hash__(self): return hash(self.t)", False),
-        ("def g(): pass\ndef f(g): return str(g)", False),
-        ("def str(x): return x\ndef f(x): return str(f)", False),
-        ("def f(x): return hash((x, 1)), str(x), repr(None), format(x, '3')", False),
-        ("import enum\nclass C(enum.Enum): A = 1\ndef f(x): return str(C(1))", False),
-    ],
-)
-def test_a_text_or_hash_that_is_surely_an_address_is_refused(code: str, is_refused: bool) -> None:
-    assert bool(reason(code)) is is_refused
 
 
 def test_the_walk_meets_every_node_but_operators_and_contexts() -> None:

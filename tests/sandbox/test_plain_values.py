@@ -17,7 +17,6 @@ PLAIN = [
     ("collections", "collections.namedtuple('P', 'x y')(1, 2)", "(1, 2)"),
     ("collections", "collections.UserDict(a=1)", "{'a': 1}"),
     ("collections", "collections.UserList([1])", "[1]"),
-    ("collections", "collections.UserString('ab')", "'ab'"),
     ("collections", "collections.ChainMap({'a': 1}, {'a': 2, 'b': 3})", "{'a': 1, 'b': 3}"),
     ("collections", "[collections.Counter([collections.namedtuple('P', 'x')(1)])]", "[{(1,): 1}]"),
     ("collections", "collections.defaultdict(collections.Counter, a=collections.Counter('b'))", "{'a': {'b': 1}}"),

@@ -25,7 +25,8 @@ from redqueen_sandbox.zygotes import ZygoteHandle, ZygoteSettings
 OWN = "def f(x):\n    return x + 1"
 IMPORTING = "import math\ndef f(x):\n    return math.floor(x) + 1"
 OF_ALL_MODULES = "def f(x):\n    return x + len(bytes(1))"
-"""Programs of three kinds of zygotes: plain, common, full."""
+PLAIN = "def f(x):\n    return x + 1"
+"""Programs of two kinds of zygotes: the first two need a pure one, the last a plain one."""
 RIGHT = UnitTest("right", "def f(x):\n    return x + 1", "assert f(1) == 2", "f")
 ENDLESS = UnitTest("endless", "def f(x):\n    while True: pass", "assert f(1) == 2", "f")
 
@@ -69,14 +70,14 @@ def test_starts_that_fail_side_by_side_count_as_one(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(pool, "_MAX_FAILURES", 3)
         failed = fail_starts(monkeypatch, lambda *_: len(failed) < 6)
         assert answers(verifier, IMPORTING, 9) == all_right(9)
-        assert failed == [("common", seed) for seed in (0, 1, 2)] * 2
+        assert failed == [("pure", seed) for seed in (0, 1, 2)] * 2
 
 
 def test_a_kind_that_cannot_start_costs_another_kind_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with Sandbox(workers=1) as verifier:
         monkeypatch.setattr(pool, "_MAX_FAILURES", 2)
-        fail_starts(monkeypatch, lambda kind, _: kind == "full")
-        codes = [OF_ALL_MODULES] * 2 + [IMPORTING] * 4
+        fail_starts(monkeypatch, lambda kind, _: kind == "pure")
+        codes = [OF_ALL_MODULES] * 2 + ["def f(x):\n    return x"] * 4
         results = verifier.run([Program(str(i), code, ("1",)) for i, code in enumerate(codes)])
         assert [result.verdict for result in results] == ["infra"] * 2 + ["ok"] * 4
 
@@ -86,7 +87,7 @@ def test_jobs_that_other_zygotes_can_take_do_not_wait_for_one_that_never_starts(
 ) -> None:
     with Sandbox(workers=2, num_seeds=1) as verifier:
         monkeypatch.setattr(pool, "_RESTART_PAUSE_S", 0.0)
-        failed = fail_starts(monkeypatch, lambda kind, seed: (kind, seed) == ("common", 1))
+        failed = fail_starts(monkeypatch, lambda kind, seed: (kind, seed) == ("pure", 1))
         assert answers(verifier, IMPORTING, 80) == all_right(80)
         assert len(failed) <= pool._MAX_FAILURES + 1
 
@@ -325,10 +326,10 @@ def test_lost_zygotes_and_starts_that_fail_leave_no_descriptor_and_no_process(mo
     if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
         pytest.skip("this kernel lists no children")
     with Sandbox(workers=2) as verifier:
-        answers(verifier, IMPORTING, 6)
+        answers(verifier, PLAIN, 6)
         for pid in verifier.process_ids():
             os.kill(pid, signal.SIGKILL)
-        assert answers(verifier, IMPORTING, 6) == all_right(6)
+        assert answers(verifier, PLAIN, 6) == all_right(6)
         before, num_children = len(os.listdir("/proc/self/fd")), len(children_of())
         for executable in ("/bin/false", "/nonexistent"):
             verifier._pool.settings = ZygoteSettings(executable=executable)

@@ -16,6 +16,7 @@ from redqueen.domains.registry import domain_of, kinds
 from redqueen.domains.registry import grade as grade_answers
 from redqueen.errors import UserError
 from redqueen.records import Grade, Task
+from redqueen_sandbox.programs import NUM_SEEDS
 from redqueen_sandbox.protections import ProtectionReport, make_report
 from redqueen_sandbox.records import Limits, Program, Result
 from redqueen_sandbox.sandbox import Sandbox
@@ -31,7 +32,7 @@ class _BadLine(Exception):
 
 
 def verify_file(
-    path: Path, out: TextIO, workers: int = 2, cpu_ms: int = 100, num_seeds: int = 2, allow_weak: bool = False
+    path: Path, out: TextIO, workers: int = 2, cpu_ms: int = 100, num_seeds: int = NUM_SEEDS, allow_weak: bool = False
 ) -> Counter[str]:
     """Verify the programs of a file of lines ``{"id", "code", "input"}``.
 
@@ -51,7 +52,7 @@ def verify_file(
 
 
 def grade_file(
-    path: Path, out: TextIO, workers: int = 2, cpu_ms: int = 100, num_seeds: int = 2, allow_weak: bool = False
+    path: Path, out: TextIO, workers: int = 2, cpu_ms: int = 100, num_seeds: int = NUM_SEEDS, allow_weak: bool = False
 ) -> Counter[str]:
     """Grade the answers of a file of lines ``{"id", "kind", "code", "input", "output", "hidden", "answer"}``.
 

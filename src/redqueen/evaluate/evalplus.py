@@ -4,7 +4,7 @@ EvalPlus publishes inputs as JSON, where tuples, sets and complex numbers are li
 order is free. Both are read off the item's own assertions here: an argument gets the types that it has there, and a
 value is compared as they compare it. The reference runs in the tests' own process, which the program is not in.
 
-Only plain values get there at all (``verify/inside/roles.py``), so what is compared is Python's equality on plain
+Only plain values get there at all (``inside/roles.py``), so what is compared is Python's equality on plain
 data. Where a reference gives a match object or None, their truth is compared.
 """
 

@@ -75,7 +75,7 @@ def f(_text):
     _out.flush()
     return _said.getvalue().decode("utf-8", "replace")
 """
-"""The file's name has no bytes, so that a syntax error does not open it, see ``verify/inside/child.py``."""
+"""The file's name has no bytes, so that a syntax error does not open it, see ``redqueen_sandbox/inside/child.py``."""
 
 _METHOD = """
 import json as _json

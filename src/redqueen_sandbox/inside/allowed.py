@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-COMMON = (
-    "__future__", "abc", "bisect", "collections", "collections.abc", "copy", "enum", "functools", "heapq", "itertools",
-    "math", "operator", "random", "re", "string", "sys", "typing",
+PURE = (
+    "__future__", "abc", "base64", "bisect", "calendar", "cmath", "collections", "collections.abc", "colorsys",
+    "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools", "graphlib",
+    "heapq", "io", "itertools", "json", "keyword", "math", "numbers", "operator", "re", "statistics", "string",
+    "struct", "sys", "textwrap", "types", "typing", "unicodedata",
 )  # fmt: skip
-"""What programs import most."""
+"""Modules that a task's program may import: none draws at random, reads a clock or tells an address."""
 
-FURTHER = (
-    "array", "ast", "base64", "binascii", "calendar", "cmath", "colorsys", "contextlib", "dataclasses", "datetime",
-    "decimal", "difflib", "fractions", "graphlib", "hashlib", "io", "json", "json.decoder", "keyword", "numbers",
-    "pprint", "statistics", "struct", "textwrap", "types", "unicodedata", "zlib",
-)  # fmt: skip
-"""What else they may import."""
+QUIET_MODULES = frozenset({"bisect", "cmath", "heapq", "itertools", "math"})
+"""Modules through which no hash and no address shows that the program does not ask for."""
 
-MODULES = COMMON + FURTHER
-"""Modules a program may import. A zygote imports them before it loses the right to open files."""
-
-HELPERS = ("_strptime", "copyreg", "stringprep", "time", "unicodedata", "warnings")
-"""Modules that the interpreter's own C code imports in a program's name (``strptime``, ``strftime``, ``\\N{}``): a
-program may not name them, but such an import must find them."""
+HELPERS = ("_strptime", "copyreg", "stringprep", "unicodedata", "warnings")
+"""Modules that the interpreter's own C code imports in a program's name (``strptime``, ``\\N{}``): a program may not
+name them, but such an import must find them."""
 
 PARSER_HELPERS = ("unicodedata",)
 """Modules that the parser itself imports, late: for the normal form of a name beyond ASCII."""
+
+OPEN = (
+    *PURE, *HELPERS, "array", "ast", "binascii", "hashlib", "html", "json.decoder", "pprint", "queue",
+    "random", "secrets", "time", "urllib.parse", "uuid", "weakref", "zlib",
+)  # fmt: skip
+"""What benchmarks, user tests and calls without the gate find beside what the interpreter itself has imported."""
 
 CODECS = (
     "ascii", "latin-1", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be",
@@ -32,32 +33,27 @@ CODECS = (
 )  # fmt: skip
 
 ONLY_NAMES = {
-    "ast": frozenset({"literal_eval"}),
-    "io": frozenset({"StringIO", "BytesIO"}),
-    # Equal on every machine we support (64 bits, little-endian, IEEE floats), or output that goes nowhere. Not the
-    # version, the platform, sizes of objects or the constants of hashing: those are the machine's.
-    "sys": frozenset(
-        {"maxsize", "maxunicode", "byteorder", "float_info", "int_info", "intern", "setrecursionlimit", "stdout",
-         "stderr"}
+    "contextlib": frozenset(
+        {"AbstractContextManager", "ContextDecorator", "ExitStack", "closing", "contextmanager", "nullcontext",
+         "suppress"}
     ),
+    "io": frozenset({"BytesIO", "StringIO"}),
+    # Equal on every machine we support (64 bits, little-endian, IEEE floats), or output that goes nowhere.
+    "sys": frozenset(
+        {"maxsize", "maxunicode", "byteorder", "float_info", "int_info", "intern", "setrecursionlimit", "stderr",
+         "stdout"}
+    ),
+    "types": frozenset({"MappingProxyType", "SimpleNamespace"}),
 }  # fmt: skip
 """Modules of which only these names are pure."""
 
-UNLISTED_NAMES = {
-    "calendar": frozenset({"January", "February", "mdays", "EPOCH"}),
-    "re": frozenset({"RegexFlag"}),
-}
-"""Public names that a module's ``__all__`` leaves out."""
-
 REFUSED_NAMES = {
+    "collections": frozenset({"UserString"}),
     "enum": frozenset({"global_enum", "pickle_by_enum_name", "pickle_by_global_name"}),
-    "hashlib": frozenset({"algorithms_available", "file_digest"}),
-    "random": frozenset({"SystemRandom"}),
-    "types": frozenset({"CodeType", "FunctionType", "LambdaType", "FrameType", "TracebackType"}),
     "typing": frozenset({"get_type_hints"}),
 }
-"""Names that are not pure in a module that otherwise is: they write to modules, hand out the unguarded ``getattr``,
-read files or the machine, take entropy, build code, or evaluate text."""
+"""Names that are not pure in a module that otherwise is: they format unguarded texts, write to modules, hand out the
+unguarded ``getattr`` or evaluate text."""
 
 REFUSED_BUILTINS = frozenset(
     {
@@ -70,13 +66,13 @@ REFUSED_BUILTINS = frozenset(
 _REFUSED_BY_REASON = {
     "leads into the interpreter": (
         "__builtins__ __closure__ __code__ __forward_code__ __forward_value__ __func__ __getattribute__ "
-        "__getattr__ __getstate__ __globals__ __import__ __loader__ __reduce__ __reduce_ex__ __self__ "
+        "__getattr__ __getstate__ __globals__ __import__ __loader__ __reduce__ __reduce_ex__ __self__ __setattr__ "
         "__slotnames__ __spec__ __subclasses__ __subclasshook__ __traceback__ __wrapped__ ag_await ag_code "
         "ag_frame cell_contents co_code co_consts co_names cr_await cr_code cr_frame cr_origin f_back "
         "f_builtins f_code f_globals f_lasti f_lineno f_locals f_trace gi_code gi_frame gi_yieldfrom tb_frame "
         "tb_lasti tb_lineno tb_next with_traceback"
     ),
-    "reaches into other modules": "_convert_ _evaluate _old_convert_ _stream",
+    "reaches into other modules": "_convert_ _evaluate _old_convert_",
     "may wait": "_acquire_restore _at_fork_reinit _is_owned _release_save",
     "tells what lies in memory": "_abc_caches_clear _abc_registry_clear _dump_registry __sizeof__",
 }
@@ -84,7 +80,15 @@ REFUSED = {name: reason for reason, names in _REFUSED_BY_REASON.items() for name
 """Names that are refused wherever a name can stand, and why. The one table of the gate and of the guards."""
 
 DEFINABLE = frozenset(
-    {"__getattr__", "__getattribute__", "__getstate__", "__reduce__", "__reduce_ex__", "__subclasshook__"}
+    {
+        "__getattr__",
+        "__getattribute__",
+        "__getstate__",
+        "__reduce__",
+        "__reduce_ex__",
+        "__setattr__",
+        "__subclasshook__",
+    }
 )
 """Refused names under which a class may define a method of its own."""
 
@@ -100,7 +104,7 @@ _SPECIAL_NAMES = """
     __matmul__ __members__ __missing__ __mod__ __module__ __mro__ __mul__ __name__ __ne__ __neg__ __new__ __next__
     __or__ __origin__ __parameters__ __pos__ __post_init__ __pow__ __prepare__ __qualname__ __radd__ __rand__
     __rdivmod__ __repr__ __reversed__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __round__
-    __rpow__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __set__ __set_name__ __setattr__ __setitem__
+    __rpow__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __set__ __set_name__ __setitem__
     __setstate__ __slots__ __str__ __sub__ __subclasscheck__ __suppress_context__ __truediv__ __trunc__ __xor__
 """
 SPECIAL = frozenset(_SPECIAL_NAMES.split())
@@ -109,56 +113,20 @@ SPECIAL = frozenset(_SPECIAL_NAMES.split())
 PLAIN_DUNDER_NAMES = frozenset({"__name__", "__doc__", "__annotations__", "__class__", "__debug__", "__qualname__"})
 """Special names a program may read as variables without having bound them."""
 
-CLOCK_ATTRIBUTES = frozenset({"now", "today", "utcnow"})
-"""On a class of ``datetime`` they read the clock."""
-
-GUARDED = frozenset({"format", "format_map", "__dict__", "__setattr__"}) | CLOCK_ATTRIBUTES
+GUARDED = frozenset({"format", "format_map", "__dict__"})
 """Attributes that are harmless on some values only: the value is looked at when the program runs."""
-
-SEEDED_ONLY = frozenset(
-    {
-        "betavariate", "binomialvariate", "choice", "choices", "expovariate", "gammavariate", "gauss", "getrandbits",
-        "lognormvariate", "normalvariate", "paretovariate", "randbytes", "randint", "random", "randrange", "sample",
-        "shuffle", "triangular", "uniform", "vonmisesvariate", "weibullvariate",
-    }
-)  # fmt: skip
-"""Functions of ``random`` that draw from the shared generator: pure only after ``random.seed(value)``."""
-
 
 TAKE_A_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
 """Builtins to which an attribute's name is given as a string."""
 
-TELLING = frozenset({"ascii", "format", "hash", "repr", "str"})
-"""Builtins that may tell where an object lies in memory."""
 
-ORDER_NAMES = frozenset({"set", "frozenset", "hash", "globals", "locals", "vars", "getattr", "literal_eval"})
-"""Names through which the order of sets may be seen."""
-
-ORDER_ATTRIBUTES = frozenset(
-    {
-        "intersection", "union", "difference", "symmetric_difference", "literal_eval", "attrgetter", "methodcaller",
-        "__hash__", "__abstractmethods__", "__required_keys__", "__optional_keys__", "__and__", "__or__", "__sub__",
-        "__xor__", "__rand__", "__ror__", "__rsub__", "__rxor__", "and_", "or_", "sub", "xor",
-    }
-)  # fmt: skip
-"""The same for attributes."""
-
-VIEWS = frozenset({"keys", "items"})
-"""Methods of dicts from whose values set operators make sets."""
-
-
-def refused_name(name: str) -> str:
-    """Return why a name may stand nowhere, or ""."""
-    return f"{name}, which {REFUSED[name]}" if name in REFUSED else ""
+def refused_attribute(name: str) -> str:
+    """Return why an attribute of this name is refused on every value, or ""."""
+    if name in REFUSED:
+        return f"{name}, which {REFUSED[name]}"
+    return f"{name[:80]}, which is no attribute that programs need" if is_special(name) and name not in SPECIAL else ""
 
 
 def is_special(name: str) -> bool:
     """Tell whether the name is one of those that the language reserves for itself."""
     return name[:2] == "__" and name[-2:] == "__" and len(name) > 4
-
-
-def refused_attribute(name: str) -> str:
-    """Return why the attribute is refused on every value, or ""."""
-    if is_special(name) and name not in SPECIAL:
-        return refused_name(name) or f"{name[:80]}, which is no attribute that programs need"
-    return refused_name(name)

@@ -13,7 +13,7 @@ import marshal
 import os
 import sys
 
-from . import equal, gate, inputs, modules, runtime, syntax, trim, wire, worlds
+from . import equal, gate, guards, inputs, syntax, wire
 from .encode import NotPlain, TooLarge, encode
 from .guards import PROGRAM_NAME
 
@@ -45,11 +45,11 @@ class Replies:
         self.nonce = nonce
         begin = nonce.encode()
         self.memory_record = begin + b" memory MemoryError 0\n\n"
-        self.end_records = begin + b" end - 0\n\n", begin + b" end unordered 0\n\n"
+        self.end_record = begin + b" end - 0\n\n"
 
     def end(self) -> None:
-        """Have the last word, which says whether the program has seen what differs from world to world."""
-        self.write(self.end_records[worlds.was_seen()])
+        """Have the last word."""
+        self.write(self.end_record)
 
     def frame(self, kind: str, detail: str, text: str) -> bytes:
         body = text.encode("utf-8", "backslashreplace")
@@ -67,7 +67,7 @@ class Job:
     """What the judge wrote: the program, where its inputs are and how to run them (see ``runs.Job``)."""
 
     __slots__ = (
-        "code", "entry", "file", "gated", "inputs", "loose", "max_chars", "needs_tree", "next_at", "nonce", "screened",
+        "again", "code", "entry", "file", "gated", "inputs", "loose", "max_chars", "needs_tree", "next_at", "nonce",
         "stop_early",
     )  # fmt: skip
 
@@ -84,7 +84,7 @@ class Job:
             self.gated,
             self.max_chars,
             self.loose,
-            self.screened,
+            self.again,
             self.needs_tree,
         ) = marshal.loads(head)
 
@@ -103,8 +103,6 @@ def read_head(file: int) -> bytes:
 def run_job(file: int) -> NoReturn:
     """Run the job and leave this process without clean-up (nothing a program registered is ever called)."""
     job = Job(read_head(file), file)
-    if job.gated and "datetime" in sys.modules:
-        worlds.without_clocks(sys.modules["datetime"])
     replies = Replies(file, job.nonce)
     try:
         code = compile_program(job, replies)
@@ -112,7 +110,6 @@ def run_job(file: int) -> NoReturn:
             run_inputs(job, code, replies)
         replies.end()
     except MemoryError:
-        worlds.watch(False)
         sys.modules.pop(PROGRAM_NAME, None)  # what it still holds
         replies.write(replies.memory_record)
         replies.end()
@@ -124,28 +121,19 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
     equal.take_records(job.gated or job.loose)
     try:
         if not job.needs_tree:
-            code = syntax.to_code(job.code, _FILE_NAME)
-            replies.send("flags")
-            return code
+            return syntax.to_code(job.code, _FILE_NAME)
         tree = syntax.parse(job.code, _FILE_NAME)
-        if job.gated and "__name__" in job.code:
-            trim.trim(tree, job.entry)
-        nodes = syntax.group(tree)
-        refusal = gate.screen(nodes, runtime.GUARD) if job.gated else ""
-        if refusal:
-            replies.send("forbidden", "gate", refusal)
-            return None
-        code = syntax.to_code(tree, _FILE_NAME)
-        replies.send("flags", "unordered" if _shows_hashes(job.code, nodes) else "")
-        return code
+        if job.gated:
+            nodes = syntax.group(tree)
+            refusal = gate.screen(nodes)
+            if refusal:
+                replies.send("forbidden", "gate", refusal)
+                return None
+            gate.guard_attributes(nodes)
+        return syntax.to_code(tree, _FILE_NAME)
     except syntax.UNPARSABLE as error:
         replies.send("syntax", class_name(error))
         return None
-
-
-def _shows_hashes(code: str, nodes: syntax.Grouped) -> bool:
-    """Whether hashes, addresses or the order of sets may be seen (a memo of ``copy`` is full of addresses)."""
-    return "__hash__" in code or "__deepcopy__" in code or gate.uses_hash_order(nodes)
 
 
 def run_inputs(job: Job, code: CodeType, replies: Replies) -> None:
@@ -168,26 +156,22 @@ def load_program(code: CodeType, gated: bool, more_frames: int = 0) -> dict[str,
     """Execute a program's module code in a new namespace and return that. Raises whatever the program raises."""
     module = _ModuleType(PROGRAM_NAME)
     namespace = module.__dict__
-    namespace["__builtins__"] = runtime.program_builtins() if gated else vars(sys.modules["builtins"])
+    namespace["__builtins__"] = guards.PROGRAM_BUILTINS if gated else vars(sys.modules["builtins"])
     sys.modules[PROGRAM_NAME] = module
-    if gated:
-        sys.modules["time"] = runtime.clockless_time
-    modules.own_frames = more_frames + _depth()
-    sys.setrecursionlimit(_RECURSION_LIMIT + modules.own_frames)
+    guards.own_frames = more_frames + _depth()
+    sys.setrecursionlimit(_RECURSION_LIMIT + guards.own_frames)
     exec(code, namespace)
     return namespace
 
 
 def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, str, str]:
     """Run the program afresh on one input. Returns (verdict, detail, canonical text)."""
-    arguments = inputs.parse(job.next_input(num_bytes), literal=form == "literal", backwards=job.screened)
+    arguments = inputs.parse(job.next_input(num_bytes), literal=form == "literal", backwards=job.again)
     if arguments is None:
         return "invalid-input", "", ""
-    runtime.forget_violations()
-    worlds.watch(job.gated)
-    worlds.salt_again()
+    guards.forget_violations()
     try:
-        function = load_program(code, job.gated, _MORE_FRAMES if job.screened else 0).get(job.entry)
+        function = load_program(code, job.gated, _MORE_FRAMES if job.again else 0).get(job.entry)
         if function is None:
             return "error", "NameError", "no entry function"
         value = function(*arguments[0], **arguments[1])  # type: ignore[operator]
@@ -196,16 +180,16 @@ def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, 
         raise
     except BaseException as error:
         _leave()
-        return ("forbidden", "gate", runtime.violation()) if runtime.violation() else ("error", class_name(error), "")
-    if runtime.violation():
-        return "forbidden", "gate", runtime.violation()
+        return ("forbidden", "gate", guards.violation()) if guards.violation() else ("error", class_name(error), "")
+    if guards.violation():
+        return "forbidden", "gate", guards.violation()
     return encode_value(value, job.max_chars, job.loose)
 
 
 def _leave() -> None:
     """The program has ended: what follows is the harness's, which needs its frames."""
-    worlds.watch(False)
-    modules.restore_recursion(_RECURSION_LIMIT)
+    if sys.getrecursionlimit() != _RECURSION_LIMIT + guards.own_frames:
+        sys.setrecursionlimit(_RECURSION_LIMIT + guards.own_frames)
 
 
 def encode_value(value: object, max_chars: int, loose: bool) -> tuple[str, str, str]:

@@ -2,306 +2,176 @@
 
 It is about honest mistakes and determinism, not about safety: the cage holds without it (and is tested without it).
 Words inside strings and comments are harmless, because only syntax is looked at. What syntax cannot show
-(``getattr`` with a computed name, an import by a computed name) is caught in ``runtime``, when it happens.
+(``getattr`` with a computed name, a name that a module lacks) is caught in ``guards``, when it happens.
 """
 
 from __future__ import annotations
 
 import _ast as ast
-import sys
 
-from . import addresses, modules, patterns, rewrite, syntax
-from .allowed import (
-    CLOCK_ATTRIBUTES,
-    DEFINABLE,
-    GUARDED,
-    MODULES,
-    ORDER_ATTRIBUTES,
-    ORDER_NAMES,
-    PLAIN_DUNDER_NAMES,
-    REFUSED,
-    REFUSED_BUILTINS,
-    SEEDED_ONLY,
-    TAKE_A_NAME,
-    TELLING,
-    VIEWS,
-    is_special,
-    refused_attribute,
-    refused_name,
-)
-from .guards import Forbidden, check_template, forget_violations
+from . import syntax
+from .allowed import DEFINABLE, GUARDED, ONLY_NAMES, PLAIN_DUNDER_NAMES, PURE, REFUSED, REFUSED_BUILTINS, is_special
+from .allowed import refused_attribute as refused
+from .guards import GUARD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .syntax import Grouped
 
-_ALLOWED_MODULES = frozenset(MODULES)
+_PURE = frozenset(PURE)
 _REFUSED = frozenset(REFUSED)
-_CALLED_WITH_TEXT = TAKE_A_NAME | TELLING
+_SELF_MATCHING = frozenset(
+    {"bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple"}
+)
 
 
 class _Refused(Exception):
     """Carries the reason out of the walk."""
 
 
-def screen(nodes: Grouped, guard: str = "") -> str:
-    """Return why the program is refused, or "" when it is not. The modules it may use must have been imported.
-
-    ``guard`` is the name of the builtin that looks at values whose attribute decides only at run time: with it the
-    tree is changed so that they pass through it. Without it the tree stays as it is.
-    """
+def screen(nodes: Grouped) -> str:
+    """Return why the program is refused, or "" when it is not. Changes nothing."""
     try:
-        imports = _Imports(nodes)
-        bound = _bound_names(nodes)
-        read = {node.id for node in nodes.get(ast.Name, ())}
-        attributes = {node.attr for node in nodes.get(ast.Attribute, ())}
-        _check_names(nodes, read, attributes, bound)
-        if imports.used:
-            for node in nodes.get(ast.Attribute, ()):
-                _check_attribute(node, imports)
-            if "sys" in imports.used and not _reads_sys(nodes, imports):
-                raise _Refused("import of sys")
-        if imports.used or "format" in attributes or not _CALLED_WITH_TEXT.isdisjoint(read):
-            for call in nodes.get(ast.Call, ()):
-                _check_call(call, imports, nodes, bound)
-        if imports.used:
-            _check_random(nodes, imports)
-        if ast.MatchClass in nodes or "__match_args__" in bound:
-            reason = patterns.refusal(nodes, lambda node: _called_member(node, imports))
-            if reason:
-                raise _Refused(reason)
+        _check_imports(nodes)
+        bound = bound_names(nodes)
+        _check_names(nodes, set(bound))
+        if ast.MatchClass in nodes:
+            _check_patterns(nodes, bound)
     except _Refused as refusal:
         return str(refusal)
-    if guard:
-        has_clocks = not _CLOCK_MODULES.isdisjoint(imports.used)
-        rewrite.guard_attributes(nodes, guard, GUARDED if has_clocks else GUARDED - CLOCK_ATTRIBUTES)
     return ""
 
 
-class _Imports:
-    """What the program's imports bind: ``modules`` maps a name to a module's name, ``members`` to (module, member)."""
+def guard_attributes(nodes: Grouped) -> None:
+    """Have the values of ``GUARDED`` attributes pass through ``guards.holder``, each with the name wanted of it."""
+    for node in nodes.get(ast.Attribute, ()):
+        if node.attr in GUARDED and type(node.ctx) is ast.Load:
+            place = {
+                name: getattr(node.value, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")
+            }
+            function = ast.Name(GUARD, ast.Load(), **place)
+            node.value = ast.Call(function, [node.value, ast.Constant(node.attr, **place)], [], **place)
 
-    def __init__(self, nodes: Grouped) -> None:
-        self.modules: dict[str, str] = {}
-        self.members: dict[str, tuple[str, str]] = {}
-        self.used: set[str] = set()
-        for node in nodes.get(ast.Import, ()):
-            for alias in node.names:
-                self.add_module(alias)
-        for node in nodes.get(ast.ImportFrom, ()):
-            self.add_members(node)
 
-    def add_module(self, alias: ast.alias) -> None:
-        if alias.name not in _ALLOWED_MODULES:
-            raise _Refused(f"import of {alias.name[:80]}")
-        self.used.add(alias.name)
-        bound = alias.asname or alias.name.split(".")[0]
-        self.modules[bound] = alias.name if alias.asname else alias.name.split(".")[0]
-
-    def add_members(self, node: ast.ImportFrom) -> None:
-        source = node.module or ""
-        if node.level or source not in _ALLOWED_MODULES:
-            raise _Refused(f"import from {source[:80] or 'a relative place'}")
-        self.used.add(source)
+def _check_imports(nodes: Grouped) -> None:
+    """Refuse imports of anything but pure modules, except in a main block, which never runs."""
+    unused = {id(inner) for node in nodes.get(ast.If, ()) if _is_main_test(node.test) for inner in node.body}
+    for node in nodes.get(ast.Import, ()):
         for alias in node.names:
-            if alias.name == "*" and source == "random":
-                raise _Refused(f"import of everything from {source}")
-            check_member(source, alias.name)
-            name = alias.asname or alias.name
-            if f"{source}.{alias.name}" in _ALLOWED_MODULES:
-                self.modules[name] = f"{source}.{alias.name}"
-            else:
-                self.members[name] = (source, alias.name)
+            is_idle = alias.name == "sys" and not _is_read(alias.asname or "sys", nodes)
+            if (alias.name not in _PURE or is_idle) and id(node) not in unused:
+                raise _Refused(f"import of {alias.name[:80]}")
+    for node in nodes.get(ast.ImportFrom, ()):
+        if (node.level or node.module not in _PURE) and id(node) not in unused:
+            raise _Refused(f"import from {(node.module or '')[:80] or 'a relative place'}")
+        for alias in node.names:
+            if alias.name[:1] == "_" and node.module != "__future__":
+                raise _Refused(f"import of {alias.name[:80]}")
 
 
-def check_member(module_name: str, name: str) -> None:
-    """Refuse a module's member that is private, impure or a door to a module that may not be imported."""
-    if name == "*":
-        return
-    if module_name not in sys.modules:  # named in a way that the judge, choosing the zygote, could not read
-        raise _Refused(f"import of {module_name}")
-    if (name.startswith("_") and module_name != "__future__") or modules.is_hidden(module_name, name):
-        raise _Refused(f"{module_name}.{name[:80]}")
+def _is_read(module: str, nodes: Grouped) -> bool:
+    """Whether a public name of the module is read: ``sys`` alone, as a value, is no honest need."""
+    values = [node.value for node in nodes.get(ast.Attribute, ()) if node.attr in ONLY_NAMES["sys"]]
+    return any(type(value) is ast.Name and value.id == module for value in values)
 
 
-def _reads_sys(nodes: Grouped, imports: _Imports) -> bool:
-    """Whether ``sys`` is imported for one of its harmless names, and not as a value to be handed on."""
-    read = [node.value for node in nodes.get(ast.Attribute, ())]
-    return any(_module_of(node, imports) == "sys" for node in read) or ("sys" in dict(imports.members.values()))
+def _is_main_test(test: ast.expr) -> bool:
+    return (
+        type(test) is ast.Compare
+        and type(test.left) is ast.Name
+        and test.left.id == "__name__"
+        and type(test.ops[0]) is ast.Eq
+        and type(test.comparators[0]) is ast.Constant
+        and test.comparators[0].value == "__main__"
+    )
 
 
-def _bound_names(nodes: Grouped) -> set[str]:
-    """Every name that the program binds anywhere: a builtin of the same name is then not what it means."""
-    bound = {node.id for node in nodes.get(ast.Name, ()) if type(node.ctx) is ast.Store}
-    bound.update([node.arg for node in nodes.get(ast.arg, ())])
+def bound_names(nodes: Grouped) -> list[str]:
+    """Every name that the program binds, once for each place: a builtin of the same name is then not what it means."""
+    bound = [node.id for node in nodes.get(ast.Name, ()) if type(node.ctx) is not ast.Load]
+    bound += [node.arg for node in nodes.get(ast.arg, ())]
     for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
-        bound.update([node.name for node in nodes.get(kind, ()) if node.name])
-    bound.update([node.rest for node in nodes.get(ast.MatchMapping, ()) if node.rest])
-    bound.update([node.asname or node.name.split(".")[0] for node in nodes.get(ast.alias, ())])
-    return bound
+        bound += [node.name for node in nodes.get(kind, ()) if node.name]
+    bound += [node.rest for node in nodes.get(ast.MatchMapping, ()) if node.rest]
+    return bound + [node.asname or node.name.split(".")[0] for node in nodes.get(ast.alias, ())]
 
 
-def _check_names(nodes: Grouped, read: set[str], attributes: set[str], bound: set[str]) -> None:
+def _check_names(nodes: Grouped, bound: set[str]) -> None:
     """Look at every name in every position: refused ones may stand nowhere, some builtins not be read."""
+    read = {node.id for node in nodes.get(ast.Name, ())}
+    attributes = {node.attr for node in nodes.get(ast.Attribute, ()) if not _is_plain_setter(node)}
+    if any(node.attr == "__bases__" and type(node.ctx) is not ast.Load for node in nodes.get(ast.Attribute, ())):
+        raise _Refused("changing __bases__")
     everywhere = syntax.names(nodes) | read | attributes
     for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
         everywhere.update([node.name for node in nodes.get(kind, ()) if node.name not in DEFINABLE])
     if not _REFUSED.isdisjoint(everywhere):
-        raise _Refused(refused_name(min(everywhere & _REFUSED)))
+        raise _Refused(refused(min(everywhere & _REFUSED)))
     for name in sorted(read & REFUSED_BUILTINS):
         if name not in bound or name.startswith("__"):
             raise _Refused(f"use of {name}")
-    special = {name for name in everywhere if name[:2] == "__" and is_special(name) and name not in bound}
-    if special:
-        matched = [name for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs]
-        for name in sorted(special):
-            if name in read and name not in PLAIN_DUNDER_NAMES:
-                raise _Refused(f"use of {name[:80]}")
-            if (name in attributes or name in matched) and refused_attribute(name):
-                raise _Refused(refused_attribute(name))
+    matched = {name for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs}
+    for name in sorted([name for name in everywhere if name[:2] == "__" and is_special(name) and name not in bound]):
+        if name in read and name not in PLAIN_DUNDER_NAMES:
+            raise _Refused(f"use of {name[:80]}")
+        if (name in attributes or name in matched) and refused(name):
+            raise _Refused(refused(name))
 
 
-_CLOCK_MODULES = frozenset({"datetime", "calendar"})
-
-
-def _check_attribute(node: ast.Attribute, imports: _Imports) -> None:
-    if node.attr in CLOCK_ATTRIBUTES and _called_member(node.value, imports)[0] == "datetime":
-        raise _Refused(f"reading the clock with .{node.attr}")
-    module = _module_of(node.value, imports)
-    if module:
-        check_member(module, node.attr)
-    if type(node.ctx) is not ast.Load:
-        root: ast.AST = node.value
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if isinstance(root, ast.Name) and (root.id in imports.modules or root.id in imports.members):
-            raise _Refused(f"changing {root.id}, which was imported")
-
-
-def _module_of(node: ast.AST, imports: _Imports) -> str:
-    """The name of the imported module that the expression stands for, or ""."""
-    if isinstance(node, ast.Name):
-        return imports.modules.get(node.id, "")
-    if isinstance(node, ast.Attribute):
-        parent = _module_of(node.value, imports)
-        inner = f"{parent}.{node.attr}"
-        return inner if parent and inner in _ALLOWED_MODULES else ""
-    return ""
-
-
-def _check_call(node: ast.Call, imports: _Imports, nodes: Grouped, bound: set[str]) -> None:
-    """Refuse the refused names that stand as strings where a name is taken, and what is sure to tell an address."""
-    function = node.func
-    if type(function) is ast.Name:
-        name = function.id
-        if name in TAKE_A_NAME and len(node.args) > 1:
-            _check_text(node.args[1])
-        is_telling = name in TELLING and len(node.args) == 1 and name not in bound
-        if is_telling and addresses.is_shown(name, node.args[0], nodes):
-            raise _Refused(f"{name} of an object, which tells where it lies in memory")
-    elif type(function) is ast.Attribute and function.attr == "format" and type(function.value) is ast.Constant:
-        _check_fields(function.value.value)
-    if imports.used and _called_member(function, imports) in _NAME_TAKERS:
-        for argument in node.args:
-            _check_text(argument)
-
-
-_NAME_TAKERS = frozenset({("operator", "attrgetter"), ("operator", "methodcaller")})
-
-
-def _check_text(node: ast.AST) -> None:
-    if type(node) is ast.Constant and type(node.value) is str:
-        for part in node.value.split("."):
-            if refused_attribute(part):
-                raise _Refused(refused_attribute(part))
-
-
-def _check_fields(template: object) -> None:
-    try:
-        check_template(template if type(template) is str else "")
-    except Forbidden as refusal:
-        forget_violations()
-        raise _Refused(str(refusal)) from None
-
-
-def _called_member(function: ast.AST, imports: _Imports) -> tuple[str, str]:
-    """(module, member) of what is called, when it is a member of an imported module; else ("", "")."""
-    if isinstance(function, ast.Name):
-        return imports.members.get(function.id, ("", ""))
-    if isinstance(function, ast.Attribute):
-        module = _module_of(function.value, imports)
-        return (module, function.attr) if module else ("", "")
-    return "", ""
-
-
-def _check_random(nodes: Grouped, imports: _Imports) -> None:
-    """Refuse drawing from an unseeded generator."""
-    if "random" not in imports.used:
-        return
-    used = [_called_member(node, imports) for kind in (ast.Name, ast.Attribute) for node in nodes.get(kind, ())]
-    drawn = next((member for module, member in used if module == "random" and member in SEEDED_ONLY), "")
-    seeded = False
-    for call in nodes.get(ast.Call, ()):
-        module, member = _called_member(call.func, imports)
-        if module == "random" and member in ("seed", "Random"):
-            if not _has_seed(call):
-                raise _Refused(f"random.{member} without a seed")
-            seeded = seeded or member == "seed"
-    if drawn and not seeded:
-        raise _Refused(f"random.{drawn} without random.seed")
-
-
-def _has_seed(call: ast.Call) -> bool:
-    values = [*call.args[:1], *[pair.value for pair in call.keywords if pair.arg in ("a", "x")]]
-    return bool(values) and not (isinstance(values[0], ast.Constant) and values[0].value is None)
-
-
-_SET_OPERATORS = (ast.BitAnd, ast.BitOr, ast.Sub, ast.BitXor)
-_READERS = frozenset(
-    {
-        "all", "any", "dict", "enumerate", "filter", "iter", "len", "list", "map", "max", "min", "reversed", "sorted",
-        "sum", "tuple", "zip",
-    }
-)  # fmt: skip
-"""Builtins that read a view through, and keep it to themselves."""
-
-
-def uses_hash_order(nodes: Grouped) -> bool:
-    """Tell whether sets or hashes may appear, so that agreement under two hash seeds would prove little."""
-    if ast.Set in nodes or ast.SetComp in nodes:
-        return True
-    if not ORDER_NAMES.isdisjoint([node.id for node in nodes.get(ast.Name, ())]):
-        return True
-    attributes = {node.attr for node in nodes.get(ast.Attribute, ())}
-    if not ORDER_ATTRIBUTES.isdisjoint(attributes) or any(map(_orders_by_text, nodes.get(ast.keyword, ()))):
-        return True
-    if any(alias.name in ORDER_ATTRIBUTES for node in nodes.get(ast.ImportFrom, ()) for alias in node.names):
-        return True
-    if any(name in VIEWS for node in nodes.get(ast.MatchClass, ()) for name in node.kwd_attrs):
-        return True
-    return not VIEWS.isdisjoint(attributes) and _is_set_made_of_views(nodes)
-
-
-def _orders_by_text(pair: ast.keyword) -> bool:
-    """Whether values are put in order by their texts, which may hold addresses."""
-    return pair.arg == "key" and type(pair.value) is ast.Name and pair.value.id in TELLING
-
-
-def _is_set_made_of_views(nodes: Grouped) -> bool:
-    """Operations on the views of a dict give sets: is there an operator, and a view that it could meet?"""
-    operations = [node for kind in (ast.BinOp, ast.AugAssign) for node in nodes.get(kind, ())]
-    if not any(type(node.op) in _SET_OPERATORS for node in operations):
+def _is_plain_setter(node: ast.Attribute) -> bool:
+    """Whether it is ``super().__setattr__`` or ``object.__setattr__``, with which objects set their own attributes."""
+    if node.attr != "__setattr__":
         return False
-    read: set[int] = set()
-    for kind in (ast.For, ast.AsyncFor, ast.comprehension):
-        read.update([id(node.iter) for node in nodes.get(kind, ())])
-    for node in nodes.get(ast.Call, ()):
-        if (type(node.func) is ast.Name and node.func.id in _READERS) or (
-            type(node.func) is ast.Attribute and node.func.attr in ("join", "extend", "update")
-        ):
-            read.update([id(argument) for argument in node.args])
-    for node in nodes.get(ast.Compare, ()):
-        read.update([id(side) for side in node.comparators])
-    views = [node for node in nodes.get(ast.Attribute, ()) if node.attr in VIEWS]
-    called = {id(node.func) for node in nodes.get(ast.Call, ()) if id(node) in read}
-    return any(id(view) not in called for view in views)
+    value = node.value.func if type(node.value) is ast.Call and not node.value.args else node.value
+    return type(value) is ast.Name and value.id == ("super" if value is not node.value else "object")
+
+
+# ---- class patterns ------------------------------------------------------------------------------
+
+
+def _check_patterns(nodes: Grouped, bound: list[str]) -> None:
+    """Parts of a class pattern by position read attributes whose names stand in ``__match_args__``, as strings. So the
+    class must be a builtin that matches itself, or one of the program's own whose names its text shows.
+    """
+    names = {name for node in nodes[ast.MatchClass] for name in node.kwd_attrs}
+    positional = [node.cls for node in nodes[ast.MatchClass] if node.patterns]
+    if positional:
+        names.update([node.target.id for node in nodes.get(ast.AnnAssign, ()) if type(node.target) is ast.Name])
+        names.update(_listed_names(nodes))
+    for cls in positional:
+        name = cls.id if type(cls) is ast.Name else ""
+        if (name not in _SELF_MATCHING or name in bound) and not _is_open(name, nodes, bound):
+            raise _Refused(f"a class pattern on {name or 'an attribute'}, whose attributes are not plain to see")
+    for name in names:
+        if name in GUARDED or refused(name):
+            raise _Refused(f"a class pattern that reads {name}")
+
+
+def _listed_names(nodes: Grouped) -> list[str]:
+    """The strings in each ``__match_args__``, which must be a tuple of them that a class's body is given."""
+    listed: list[str] = []
+    num_open = 0
+    for node in [line for cls in nodes.get(ast.ClassDef, ()) for line in cls.body if type(line) is ast.Assign]:
+        if type(node.targets[0]) is ast.Name and node.targets[0].id == "__match_args__" and len(node.targets) == 1:
+            items = node.value.elts if type(node.value) is ast.Tuple else [node.value]
+            listed += [getattr(item, "value", None) for item in items]  # type: ignore[misc]
+            num_open += 1
+    named = [node for node in nodes.get(ast.Name, ()) if node.id == "__match_args__"]
+    named += [node for node in nodes.get(ast.Attribute, ()) if node.attr == "__match_args__"]
+    if num_open != len(named) or not all(type(name) is str for name in listed):
+        raise _Refused("__match_args__ that is no tuple of plain names")
+    return listed
+
+
+def _is_open(name: str, nodes: Grouped, bound: list[str]) -> bool:
+    """Whether the class is what its one class statement says: no other base, and no decorator but ``dataclass``."""
+    found = [node for node in nodes.get(ast.ClassDef, ()) if node.name == name]
+    if len(found) != 1 or bound.count(name) != 1 or found[0].keywords:
+        return False
+    for node in found[0].decorator_list:
+        function = node.func if type(node) is ast.Call else node
+        if type(function) is not ast.Name or function.id != "dataclass" or bound.count("dataclass") != 1:
+            return False
+        if not any(alias.name == "dataclass" for line in nodes.get(ast.ImportFrom, ()) for alias in line.names):
+            return False
+    return all(type(base) is ast.Name and _is_open(base.id, nodes, bound) for base in found[0].bases)

@@ -1,34 +1,34 @@
 """Guards at run time: every road by which a string becomes an attribute, a name or code.
 
-``getattr`` and similar functions, ``operator.attrgetter``, format fields, namespaces as dicts, and the few places where
-the library itself looks up or evaluates a text of the program's. A noted violation stands even if the program catches
-the exception it raises.
+``getattr`` and similar functions, ``operator.attrgetter``, format fields, namespaces as dicts, imports. A noted
+violation stands even if the program catches the exception it raises.
 """
 
 from __future__ import annotations
 
 import _string
 import builtins
+import os
 import sys
 
-from . import worlds
-from .allowed import CLOCK_ATTRIBUTES, GUARDED, REFUSED_BUILTINS, refused_attribute
+from .allowed import GUARDED, HELPERS, ONLY_NAMES, PURE, REFUSED_BUILTINS, REFUSED_NAMES, refused_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import ModuleType as Module
     from typing import NoReturn
 
+GUARD = f"<guard {os.urandom(8).hex()}>"
+"""The name of ``holder`` among the builtins: no program can write it, or know it."""
 PROGRAM_NAME = "program"
 """What ``__name__`` is for a program: it was imported, not started, so its main block does not run."""
-_ModuleType = type(sys)
+ModuleType = type(sys)
 _IMMUTABLE_TYPE = 1 << 8  # the flag of a class that the interpreter made
 _flags = type.__dict__["__flags__"].__get__  # immune to metaclasses
-_bound_to = super.__dict__["__self__"].__get__
-_STREAMS = ("stdout", "stderr")
 _Proxy = type(type.__dict__)
 _BoundBuiltin = type("".format)
-_BoundSlot = type("".__str__)
+_MAX_RECURSION = 10_000  # deeper, nested C calls would run out of stack
 
 
 class Forbidden(BaseException):
@@ -36,17 +36,6 @@ class Forbidden(BaseException):
 
 
 _violations: list[str] = []
-_is_on = [False]
-
-
-def turn_on(is_gated: bool = True) -> None:
-    """From now on this process runs a gated program, or none: the library's own look-ups are guarded too, or not."""
-    _is_on[0] = is_gated
-
-
-def is_on() -> bool:
-    """Whether a gated program runs."""
-    return _is_on[0]
 
 
 def violation() -> str:
@@ -57,13 +46,15 @@ def violation() -> str:
 def forget_violations() -> None:
     """Reset, before each input."""
     _violations.clear()
-    _is_seeded[0] = False
 
 
 def violate(reason: str) -> NoReturn:
     """Note a violation and raise it."""
     _violations.append(reason)
     raise Forbidden(reason)
+
+
+# ---- attributes ----------------------------------------------------------------------------------
 
 
 def checked(name: object) -> str:
@@ -75,8 +66,6 @@ def checked(name: object) -> str:
     reason = refused_attribute(name)
     if reason:
         violate(reason)
-    if name == "__hash__":
-        worlds.note()
     return name
 
 
@@ -85,17 +74,12 @@ def holder(value: object, name: str) -> object:
 
     What is found decides, not what it is asked of: a proxy, ``super`` or a metaclass can lead anywhere.
     """
-    if name in CLOCK_ATTRIBUTES:
-        _check_clock(value, name)
-        return value
     if name == "__dict__":
         return _Held(_names_of(value))
     found = getattr(value, name)
-    if name == "__setattr__":
-        _check_setter(found)
-    elif found is str.__dict__[name]:
+    if found is str.__dict__[name]:
         return _Template
-    elif type(found) is _BoundBuiltin and found.__name__ == name and isinstance(found.__self__, str):  # type: ignore[attr-defined]
+    if type(found) is _BoundBuiltin and found.__name__ == name and isinstance(found.__self__, str):  # type: ignore[attr-defined]
         return _Template(str.__str__(found.__self__))  # type: ignore[attr-defined]
     return _Held(found)
 
@@ -122,23 +106,9 @@ def _names_of(value: object) -> object:
         if not issubclass(type(value), type) or _flags(value) & _IMMUTABLE_TYPE:
             violate("the namespace of a builtin class")
         return _Proxy(dict(found))  # type: ignore[call-arg]
-    if isinstance(value, _ModuleType) or (type(found) is dict and "__loader__" in found and "__spec__" in found):
+    if isinstance(value, ModuleType) or (type(found) is dict and "__loader__" in found and "__spec__" in found):
         violate("the namespace of a module")
     return found
-
-
-def _check_setter(found: object) -> None:
-    """A class's attributes are set by ``setattr``, which looks at the name."""
-    is_bound_to_class = type(found) is _BoundSlot and issubclass(type(found.__self__), type)  # type: ignore[attr-defined]
-    if found is type.__dict__["__setattr__"] or is_bound_to_class:
-        violate("the setter of a class")
-
-
-def _check_clock(value: object, name: str) -> None:
-    date = getattr(sys.modules.get("datetime"), "date", None)
-    kind = _bound_to(value) if type(value) is super else value
-    if date and (isinstance(kind, date) or (isinstance(kind, type) and issubclass(kind, date))):
-        violate(f"reading the clock with .{name}")
 
 
 def check_template(text: str) -> None:
@@ -176,24 +146,17 @@ class _Template(str):
 
 def guarded_getattr(value: object, name: str, *default: object) -> object:
     """``getattr`` for a gated program and for what the library looks up in its name."""
-    if not _is_on[0]:
-        return getattr(value, name, *default)
     name = checked(name)
     if name in GUARDED:
         value = holder(value, name)
-    if value is sys and name not in _STREAMS:
-        violate(f"sys.{name[:80]}")
     return getattr(value, name, *default)
 
 
 def guarded_setattr(value: object, name: str, item: object) -> None:
-    """``setattr`` likewise: no module changes, but for the streams that ``contextlib`` redirects."""
-    if _is_on[0]:
-        name = checked(name)
-        if isinstance(value, _ModuleType) and not (value is sys and name in _STREAMS):
-            violate("changing a module")
-        if name in ("__bases__", "__class__") and issubclass(type(value), type):
-            violate(f"changing {name} of a class")
+    """``setattr`` likewise; a class keeps its bases."""
+    name = checked(name)
+    if name == "__bases__":
+        violate("changing __bases__")
     setattr(value, name, item)
 
 
@@ -203,10 +166,36 @@ def _hasattr(value: object, name: str) -> bool:
 
 
 def _delattr(value: object, name: str) -> None:
-    name = checked(name)
-    if isinstance(value, _ModuleType):
-        violate("changing a module")
-    delattr(value, name)
+    delattr(value, checked(name))
+
+
+def attrgetter(*names: str) -> object:
+    """``operator.attrgetter``. Not the class itself: from an instance it could be had, and called with other names."""
+    if not names or not all(isinstance(name, str) for name in names):
+        raise TypeError("attribute name must be a string")
+    paths = [tuple([checked(part) for part in str.__str__(name).split(".")]) for name in names]
+
+    def read(value: object) -> object:
+        found = []
+        for path in paths:
+            reached = value
+            for part in path:
+                reached = guarded_getattr(reached, part)
+            found.append(reached)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return read
+
+
+def methodcaller(name: str, /, *args: object, **kwargs: object) -> object:
+    """``operator.methodcaller``, likewise."""
+    if not isinstance(name, str):
+        raise TypeError("method name must be a string")
+    plain_name = checked(name)
+    return lambda value: guarded_getattr(value, plain_name)(*args, **kwargs)  # type: ignore[operator]
+
+
+# ---- namespaces and imports ----------------------------------------------------------------------
 
 
 def _namespace(name: str) -> object:
@@ -239,56 +228,73 @@ def _vars(*values: object) -> object:
     return vars(*values)
 
 
-def attrgetter(*names: str) -> object:
-    """``operator.attrgetter``. Not the class itself: from an instance it could be had, and called with other names."""
-    if not names or not all(isinstance(name, str) for name in names):
-        raise TypeError("attribute name must be a string")
-    paths = [tuple([checked(part) for part in str.__str__(name).split(".")]) for name in names]
-
-    def read(value: object) -> object:
-        found = []
-        for path in paths:
-            reached = value
-            for part in path:
-                reached = guarded_getattr(reached, part)
-            found.append(reached)
-        return found[0] if len(found) == 1 else tuple(found)
-
-    return read
+_modules: dict[str, Module] = {}
+_MEMBERS: dict[str, object] = {"operator.attrgetter": attrgetter, "operator.methodcaller": methodcaller}
 
 
-def methodcaller(name: str, /, *args: object, **kwargs: object) -> object:
-    """``operator.methodcaller``, likewise."""
-    if not isinstance(name, str):
-        raise TypeError("method name must be a string")
-    plain_name = checked(name)
-    return lambda value: guarded_getattr(value, plain_name)(*args, **kwargs)  # type: ignore[operator]
+def _import(
+    name: str,
+    globals_: Mapping[str, object] | None = None,
+    locals_: Mapping[str, object] | None = None,
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> Module:
+    if level == 0 and name in _modules:
+        return _modules[name if fromlist else name.split(".")[0]]
+    if level == 0 and name in HELPERS and name in sys.modules:
+        return ModuleType(name)  # the interpreter's own C code takes the module itself from ``sys.modules``
+    violate(f"import of {name[:80]}")
 
 
-_is_seeded = [False]
+def make_modules(stream: object) -> None:
+    """Make, once in a zygote, what a program finds when it imports: the public names of each pure module, no more.
+
+    ``stream``: where its prints go."""
+    for name in PURE:
+        if name not in sys.modules:
+            continue
+        members = vars(sys.modules[name])
+        made = _modules[name] = ModuleType(name)
+        public = ONLY_NAMES.get(name) or members.get("__all__") or [key for key in members if key[:2] != "__"]
+        for key in frozenset(public).intersection(members) - REFUSED_NAMES.get(name, frozenset()):
+            if not isinstance(members[key], ModuleType) and (key[0] != "_" or "__all__" in members):
+                vars(made)[key] = _MEMBERS.get(f"{name}.{key}", members[key])
+        if "__all__" in members:  # what an import of everything takes
+            vars(made)["__all__"] = [key for key in members["__all__"] if key in vars(made)]
+        vars(made)["__getattr__"] = _look(name)
+        if "." in name:
+            parent, _, child = name.rpartition(".")
+            vars(_modules[parent])[child] = made
+    if "sys" in _modules:
+        vars(_modules["sys"]).update(setrecursionlimit=_set_recursion_limit, stdout=stream, stderr=stream)
 
 
-def drawing(name: str, draw: Callable[..., object]) -> Callable[..., object]:
-    """A function of ``random`` that draws from the shared generator: it must have been seeded."""
+def _look(module_name: str) -> object:
+    """A module's own ``__getattr__``: asking for a name that only the real one has is noted."""
 
-    def drawn(*args: object, **kwargs: object) -> object:
-        if _is_on[0] and not _is_seeded[0]:
-            violate(f"random.{name} without random.seed")
-        return draw(*args, **kwargs)
+    def look(name: str) -> object:
+        if name[:2] != "__" and name in vars(sys.modules[module_name]):
+            violate(f"{module_name}.{name[:80]}")
+        raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
 
-    return drawn
+    return look
 
 
-def seeding(seed: Callable[..., object]) -> Callable[..., object]:
-    """``random.seed``, with a seed."""
+own_frames = 0
+"""How many frames the harness has, and adds in a second run: a limit that a program sets is for its own."""
 
-    def seeded(a: object = None, version: int = 2) -> None:
-        if _is_on[0] and a is None:
-            violate("random.seed without a seed")
-        _is_seeded[0] = True
-        seed(a, version)
 
-    return seeded
+def _set_recursion_limit(limit: int) -> None:
+    sys.setrecursionlimit(min(limit, _MAX_RECURSION) + own_frames if limit > 0 else limit)
+
+
+class Missing:
+    """The last place where the interpreter looks for a module or a codec: what is not here by now is refused, so that
+    no program gets another value from its absence."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        violate(f"import of {name[:80]}")
 
 
 def _refuser(name: str) -> object:
@@ -298,8 +304,12 @@ def _refuser(name: str) -> object:
     return refuse
 
 
-def guarded_builtins() -> Iterator[tuple[str, object]]:
-    """The builtins that a gated program gets instead of the original ones."""
+def _guarded_builtins() -> Iterator[tuple[str, object]]:
     yield from [(name, _refuser(name)) for name in REFUSED_BUILTINS if hasattr(builtins, name)]
     yield from (("getattr", guarded_getattr), ("hasattr", _hasattr), ("setattr", guarded_setattr))
     yield from (("delattr", _delattr), ("globals", _globals), ("locals", _locals), ("vars", _vars))
+    yield from (("__import__", _import), (GUARD, holder))
+
+
+PROGRAM_BUILTINS = {**vars(builtins), **dict(_guarded_builtins())}
+"""The builtins that a gated program gets: one dict for all inputs, since to copy it is to touch all it holds."""

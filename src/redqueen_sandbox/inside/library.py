@@ -1,31 +1,32 @@
-"""Guards in the library's own modules: the places where they look up, set or evaluate a text of the program's."""
+"""Guards in the library's own modules: where they look up, set or evaluate a text of the program's, or read a clock.
+
+They are put in place once, in zygotes that run gated programs alone.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
 
-from . import rewrite, syntax, worlds
-from .allowed import GUARDED, refused_attribute, refused_name
-from .guards import PROGRAM_NAME, attrgetter, checked, guarded_getattr, guarded_setattr, is_on, methodcaller, violate
+from . import gate, syntax
+from .allowed import GUARDED, refused_attribute
+from .guards import PROGRAM_NAME, ModuleType, checked, guarded_getattr, guarded_setattr, violate
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+_SET_BY_DATACLASSES = frozenset({"__match_args__", "__setattr__"})
 
 
 def _setattr_of_dataclasses(value: object, name: str, item: object) -> None:
     """``setattr`` for ``dataclasses``, whose names are those of fields: a program can rename a field."""
-    if is_on():
-        for part in item if name == "__match_args__" else (name,):  # type: ignore[attr-defined]
-            if refused_name(part):
-                violate(refused_name(part))
+    for part in item if name == "__match_args__" else (name,):  # type: ignore[attr-defined]
+        if part not in _SET_BY_DATACLASSES and (refused_attribute(part) or part in GUARDED):
+            violate(refused_attribute(part) or f"a field named {part}")
     setattr(value, name, item)
 
 
 def _getattr_of_copy(value: object, name: str, *default: object) -> object:
     """``getattr`` for ``copy``: how an object reduces itself, whose state has attributes by the names of slots."""
     found = getattr(value, name, *default)
-    if not is_on() or name not in ("__reduce_ex__", "__reduce__") or not callable(found):
+    if name not in ("__reduce_ex__", "__reduce__") or not callable(found):
         return found
 
     def reduce(*protocol: object) -> object:
@@ -39,29 +40,19 @@ def _getattr_of_copy(value: object, name: str, *default: object) -> object:
     return reduce
 
 
-def _user_format(self: object, /, *args: object, **fields: object) -> str:
-    """``collections.UserString.format``, whose template is a string of the program's."""
-    return guarded_getattr(self.data, "format")(*args, **fields)  # type: ignore[attr-defined, operator, no-any-return]
-
-
-def _user_format_map(self: object, fields: object) -> str:
-    return guarded_getattr(self.data, "format_map")(fields)  # type: ignore[attr-defined, operator, no-any-return]
-
-
 def _guarded_exec(text: str, globals_: dict[str, object], locals_: dict[str, object]) -> None:
     """``exec`` for ``dataclasses``, which writes the names of fields into code: it runs as the program's own."""
-    if not is_on():
-        exec(text, globals_, locals_)
-        return
     for word in _words(text):
         if refused_attribute(word) and word not in _OF_DATACLASSES:
             violate(refused_attribute(word))
     tree = syntax.parse(text, "<fields>")
-    rewrite.guard_attributes(syntax.group(tree), rewrite.GUARD, GUARDED)
+    gate.guard_attributes(syntax.group(tree))
     exec(syntax.to_code(tree, "<fields>"), vars(sys.modules[PROGRAM_NAME]), locals_)
 
 
-_OF_DATACLASSES = frozenset({"__create_fn__", "__dataclass_builtins_object__", "__dataclass_self__"})
+_OF_DATACLASSES = frozenset(
+    {"__create_fn__", "__dataclass_builtins_object__", "__dataclass_self__", "__delattr__", "__setattr__"}
+)
 
 
 def _words(text: str) -> list[str]:
@@ -72,59 +63,45 @@ def _words(text: str) -> list[str]:
 
 def _guarded_compile(text: str, file_name: str, mode: str) -> object:
     """``compile`` for ``typing``, which evaluates annotations written as strings: types, and nothing that acts."""
-    if is_on():
-        for character in "(=:":
-            if character in text:
-                violate("an annotation that is no type")
-        for word in _words(text):
-            if word[:1] == "_" or word in GUARDED or refused_attribute(word):
-                violate(f"{word[:80]} in an annotation")
+    for character in "(=:":
+        if character in text:
+            violate("an annotation that is no type")
+    for word in _words(text):
+        if word[:1] == "_" or word in GUARDED or refused_attribute(word):
+            violate(f"{word[:80]} in an annotation")
     return compile(text, file_name, mode)
 
 
-def _deepcopy(x: object, memo: object = None) -> object:
-    """``copy.deepcopy``. The keys of a memo are addresses."""
-    if memo is not None:
-        worlds.note()
-    return vars(sys.modules["copy"])["deepcopy"](x, memo)
-
-
-def _compare_for_pprint(self: Any, other: Any) -> bool:
-    """``pprint._safe_key.__lt__``, which puts what cannot be compared in the order of addresses."""
-    try:
-        return self.obj < other.obj  # type: ignore[no-any-return]
-    except TypeError:
-        return (str(type(self.obj)), worlds.place_of(self.obj)) < (str(type(other.obj)), worlds.place_of(other.obj))
-
-
-MEMBERS = {
-    "copy.deepcopy": _deepcopy,
-    "operator.attrgetter": attrgetter,
-    "operator.methodcaller": methodcaller,
-}
-"""What stands in for members of modules."""
-
-_IN_LIBRARY: dict[str, dict[str, object]] = {
-    "_collections_abc": {"hash": worlds.hash_of},
-    "collections": {"hash": worlds.hash_of},
-    "contextlib": {"getattr": guarded_getattr, "setattr": guarded_setattr},
+_GUARDS: dict[str, dict[str, object]] = {
     "copy": {"getattr": _getattr_of_copy, "setattr": guarded_setattr},
     "dataclasses": {"exec": _guarded_exec, "getattr": guarded_getattr, "setattr": _setattr_of_dataclasses},
     "functools": {"getattr": guarded_getattr, "setattr": guarded_setattr},
-    "pprint": {"getattr": guarded_getattr},
     "string": {"getattr": guarded_getattr},
     "typing": {"compile": _guarded_compile},
 }
 """Modules that look up, or evaluate, a text which their caller chose: the builtins they do it with."""
 
 
+def _read_clock(*_: object) -> None:
+    violate("reading the clock")
+
+
+def _draw(name: str) -> None:
+    violate(f"random.{name}")
+
+
 def guard_library() -> None:
-    """Put the guards into the library's modules. They do nothing until ``turn_on``."""
-    for name, guards in _IN_LIBRARY.items():
+    """Put the guards into the library's modules that are here. ``datetime`` must be the one written in Python."""
+    for name, guards in _GUARDS.items():
         if name in sys.modules:
             vars(sys.modules[name]).update(guards)
-    if "collections" in sys.modules:
-        user_string = vars(sys.modules["collections"])["UserString"]
-        user_string.format, user_string.format_map = _user_format, _user_format_map
-    if "pprint" in sys.modules:
-        vars(sys.modules["pprint"])["_safe_key"].__lt__ = _compare_for_pprint
+    if "datetime" in sys.modules:
+        clockless = ModuleType("time")
+        vars(clockless).update(vars(time), time=_read_clock, time_ns=_read_clock, monotonic=_read_clock)
+        for name in {"datetime", "_pydatetime", "_strptime"}.intersection(sys.modules):
+            for key in ("_time", "time"):
+                if isinstance(vars(sys.modules[name]).get(key), ModuleType):
+                    vars(sys.modules[name])[key] = clockless
+    if "statistics" in sys.modules:  # it draws from the shared generator for its callers
+        drawless = vars(sys.modules["statistics"])["random"] = ModuleType("random")
+        vars(drawless)["__getattr__"] = _draw

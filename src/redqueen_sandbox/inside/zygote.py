@@ -16,11 +16,12 @@ import sys
 import time
 import warnings
 
-from . import allowed, cage, child, guards, roles, runtime, seccomp, texts, wire, worlds
+from . import allowed, cage, child, equal, guards, library, roles, seccomp, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 _CAGE_FAILED_STATUS = 97
 _NUM_WARM_UPS = 30
@@ -207,21 +208,62 @@ class Zygote:
                 return request
 
 
-def _import_all(names: list[str]) -> None:
+def _import_all(names: list[str], is_gated: bool) -> None:
     """Import everything a program may import, and what those import late: afterwards no file can be opened."""
     # The pure hash functions of the interpreter do; OpenSSL would make every fork more expensive.
     sys.modules.setdefault("_hashlib", None)  # type: ignore[arg-type]
+    if is_gated:  # the ``datetime`` that is written in Python asks a clock that can be taken away
+        sys.modules["_datetime"] = None  # type: ignore[assignment]
     for name in names:
         __import__(name)
     if "datetime" in names:
         time.strptime("2000", "%Y")
         for codec in allowed.CODECS:
             codecs.lookup(codec)
-    runtime.prepare()
+    equal.remember_classes()
+    if is_gated:
+        library.guard_library()
+        guards.make_modules(_Sink())
     # A program that patches ``builtins`` patches this copy, not what our own code calls.
     copied = type(sys)("builtins")
     vars(copied).update(vars(builtins))
     sys.modules["builtins"] = copied
+
+
+def _shuffle_heap(seed: int) -> None:
+    """Leave free blocks at places of this seed's own, so that where a new object lies differs from process to process.
+
+    Without it the low bits of addresses would be the same in all: they follow from what was allocated before.
+    """
+    for size in range(16, 513, 16):
+        made: list[object] = [_fill(size, i) for i in range(1_000 if size <= _SMALL_BYTES else 64)]
+        _free_some(made, seed)
+    for kind in (list, dict, set):
+        _free_some([kind() for _ in range(160)], seed)
+
+
+_SMALL_BYTES = 176
+_kept: list[object] = []
+
+
+def _free_some(blocks: Any, seed: int) -> None:
+    """Free about half of the blocks: the first seed at rising addresses, the second at falling ones, others in none."""
+    order: Any = id if seed < 2 else lambda block: id(block) // 16 * (2_654_435_761 + 2 * seed) % 4_294_967_291
+    blocks.sort(key=order)
+    if seed % 2:
+        blocks.reverse()
+    num_kept = len(blocks) * 2 // 5 + 37 * seed % (len(blocks) // 5)
+    _kept.append(blocks[:num_kept])
+    del blocks[:num_kept]
+    while blocks:  # what is freed last is taken first
+        blocks.pop()
+
+
+def _fill(size: int, number: int) -> object:
+    """A new object that takes ``size`` bytes."""
+    if size <= 32:
+        return object() if size == 16 else number + 0.5
+    return bytes(size - 33)
 
 
 _WARM_UP = """
@@ -234,12 +276,12 @@ def f(x):
 """
 
 
-def _warm_up() -> None:
+def _warm_up(is_gated: bool) -> None:
     """Run what a child runs, so that the interpreter's caches are filled here and not page by page in every child."""
     sink = os.open(os.devnull, os.O_WRONLY)
     file = os.memfd_create("warm-up")
     given = (("literal", 1), ("expression", 3))
-    head = marshal.dumps(("0" * 16, _WARM_UP, given, False, "f", True, 65_536, False, False, True))
+    head = marshal.dumps(("0" * 16, _WARM_UP, given, False, "f", is_gated, 65_536, False, False, True))
     os.write(file, len(head).to_bytes(wire.LENGTH_BYTES, "little") + head + b"3" + b"'4'")
     for _ in range(_NUM_WARM_UPS):
         job = child.Job(child.read_head(file), file)
@@ -248,8 +290,6 @@ def _warm_up() -> None:
         if code is not None:
             child.run_inputs(job, code, replies)
     del sys.modules[child.PROGRAM_NAME]
-    sys.modules["time"] = time  # a gated program has another in its place
-    guards.turn_on(False)
     os.close(sink)
     os.close(file)
 
@@ -269,14 +309,12 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     """
     control = int(sys.argv[1])
     os.set_blocking(control, True)
-    modules, leave_out, world, judge_pid = marshal.loads(bytes.fromhex(sys.argv[2]))
+    modules, leave_out, seed, is_gated, judge_pid = marshal.loads(bytes.fromhex(sys.argv[2]))
     _reset_signals()
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _: None  # the interpreter's own would open files to quote from
-    _import_all(modules if world % 2 == 0 else modules[::-1])
-    worlds.enter(world)
-    texts.enter()
-    _warm_up()
+    _import_all(modules if seed % 2 == 0 else modules[::-1], is_gated)
+    _warm_up(is_gated)
     gc.collect()
     gc.disable()
     zygote = Zygote(control, frozenset(leave_out), judge_pid)
@@ -287,7 +325,7 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     sys.path.clear()
     sys.path_importer_cache.clear()
     sys.path_hooks.clear()
-    sys.meta_path.clear()  # what is not imported yet is not there: no file is ever asked for
+    sys.meta_path[:] = [guards.Missing] if is_gated else []  # what is not imported yet is not there
     sys.argv = [""]
     zygote.has_namespaces = cage.enter_zygote_cage(zygote.libc, zygote.leave_out)
     gc.freeze()
@@ -295,5 +333,5 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     payload = " ".join([f"{name}={int(holds)}" for name, holds in observed.items()]).encode()
     zygote.send(wire.ReplyHeader(len(payload), wire.HELLO_ID).pack() + payload)
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = _Sink()  # type: ignore[misc, assignment]
-    worlds.salt_heap(world)
+    _shuffle_heap(seed)
     zygote.serve()

@@ -10,7 +10,7 @@ from redqueen.config import Config
 from redqueen.domains.code import prompts_chat, prompts_compact, prompts_fewshot
 from redqueen.domains.code.checking import check_program
 from redqueen.domains.code.examples import SEEDS
-from redqueen.domains.code.grading import grade_input, grade_inputs, grade_literal, grade_program
+from redqueen.domains.code.grading import grade_input, grade_literal, grade_program
 from redqueen.domains.code.measures import behaviour_class, measure, size_class
 from redqueen.domains.code.normalise import normalise
 from redqueen.domains.code.suite import load_suite
@@ -83,7 +83,6 @@ ABDUCTION = replace(
         "fewshot-trace": prompts_fewshot.TRACED_ABDUCTION,
     },
     grade=grade_input,
-    grade_all=grade_inputs,
     gold=lambda task: task.inputs[0],
     statement=lambda task: f"{task.code.rstrip()}\n\nf(?) == {task.outputs[0]}",
 )

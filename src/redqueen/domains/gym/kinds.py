@@ -200,7 +200,7 @@ def check_parameters(candidate: Candidate, rules: Rules, terms: VerifyConfig) ->
         return Rejection(candidate, "invalid-parameters", str(error))
     job = _job("generate", family, [code], rules)
     run = yield from run_once(job)
-    if run.verdict == "ok" and job.world < 0:
+    if run.verdict == "ok" and job.seed < 0:
         again = yield from confirm(job, run, 2)
         run = again if again.verdict != "ok" else replace(run, cpu_ms=max(run.cpu_ms, again.cpu_ms))
     if run.verdict != "ok":
@@ -217,7 +217,7 @@ def check_parameters(candidate: Candidate, rules: Rules, terms: VerifyConfig) ->
 
 def _job(function: str, family: Family, arguments: Sequence[str], rules: Rules) -> Job:
     job = call_job(WORKER, function, [family.name, *arguments], KILL_CPU_MS, rules)
-    return replace(job, world=0) if family.name in ORDER_DEPENDENT else job
+    return replace(job, seed=0) if family.name in ORDER_DEPENDENT else job
 
 
 def grade_answers(task: Task, answers: Sequence[str], rules: Rules) -> Jobs[list[Grade]]:
