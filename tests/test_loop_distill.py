@@ -114,4 +114,4 @@ def test_students_that_are_all_one_adapter_are_neither_bred_nor_probed(
     for _ in range(2):
         state, report = play_step(state, engine, Clock())
     assert {birth.replaced[0] for birth in report.births} == bred
-    assert bool(report.metrics) == bool(state.probes) == ("S" in bred)
+    assert ("evolve/probe_rate" in report.metrics) == bool(state.probes) == ("S" in bred)

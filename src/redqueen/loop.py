@@ -16,12 +16,13 @@ from redqueen.adapters.hall_of_fame import Entry, opponents
 from redqueen.engine import Engine
 from redqueen.evolve.generation import Child, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students, prober_of
-from redqueen.evolve.selection import internal_fitness
-from redqueen.learn.distillation import Distilled, examples_of, fine_tune
+from redqueen.evolve.selection import internal_fitness, rank_frac
+from redqueen.learn.distillation import Distilled, diets, examples_of, fine_tune, reading, together
 from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.schedule import tunings
-from redqueen.match import pair, with_hall_of_fame
+from redqueen.match import pair, preference, with_hall_of_fame
 from redqueen.propose import curriculum, proposing
+from redqueen.propose.buffer import outside_niches
 from redqueen.propose.filters import check_allowed, reject_duplicates, reject_held_out, reject_too_long
 from redqueen.propose.proposing import Proposal
 from redqueen.records import Birth, Crowding, Individual, Match, Rejection, Task, UpdateStats
@@ -30,6 +31,7 @@ from redqueen.solve import (
     GradedAttempts,
     SampledAttempts,
     add_latest_payoffs,
+    dealt,
     grade,
     rated,
     rated_by_domain,
@@ -90,7 +92,7 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
     is_last = is_last or state.step == engine.config.run.num_steps
 
     with clock.phase("match"):
-        matches = match(state, engine, streams)
+        matches, chances = match(state, engine, streams), match_metrics(state, engine)
     with clock.phase("propose"):
         proposals = propose(state, engine, streams, matches)
     with clock.phase("verify"):
@@ -119,7 +121,7 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
         births=tuple(child.birth for child in evolved.children),
         newborns=tuple(child.individual for child in evolved.children),
         admitted=evolved.admitted,
-        metrics=evolved.metrics,
+        metrics=chances | evolved.metrics,
         seconds=clock.take(),
     )
 
@@ -141,6 +143,14 @@ def match(state: State, engine: Engine, streams: Streams) -> list[Match]:
         config=config,
         rating=engine.rating,
     )
+
+
+def match_metrics(state: State, engine: Engine) -> dict[str, float]:
+    """Return the share of pairings that depend on the ratings; nothing where the rule does not read them."""
+    if engine.config.population.single or engine.config.match.rule != "pfsp":
+        return {}
+    teachers, students = ([member.rating for member in members] for members in (state.teachers, state.students))
+    return {"match/rating_share": preference(teachers, students, engine.rating)}
 
 
 def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Match]) -> list[Proposal]:
@@ -177,10 +187,10 @@ def solve(
     state: State, engine: Engine, streams: Streams, matches: Sequence[Match], verdicts: Sequence[Task | Rejection]
 ) -> list[SampledAttempts]:
     """Phase 4. Every student attempts each task of its teachers several times; the verifier grades them next."""
-    students_of = students_by_teacher(matches)
+    num = engine.config.solve.students_per_task
     return sample_attempts(
-        [(task, state.players[student]) for task in tasks_in(verdicts) for student in students_of[task.teacher]],
-        engine.config.solve.num_attempts,
+        dealt(tasks_in(verdicts), students_by_teacher(matches), state.players, state.students, num),
+        engine.config.solve.num_attempts // num,
         sampler=engine.solver,
         prompt_format=engine.prompt_format,
         tokenizer=engine.tokenizer,
@@ -205,7 +215,9 @@ def learn(
     config = engine.config.learn
     tasks, solved = tasks_in(verdicts), solve_fracs(graded)
     crowding = curriculum.crowding(state.memory, tasks, solved)
-    credit = assign_credit(proposals, verdicts, graded, config, crowding, state.baselines)
+    slots = {proposal.candidate.teacher: proposal.slot for proposal in proposals}
+    unpaid = outside_niches(tasks, slots, engine.config.propose.num_niches)
+    credit = assign_credit(proposals, verdicts, graded, config, crowding, state.baselines, unpaid)
 
     living = {i.slot: i.id for i in state.individuals}
     rates = tunings(state.individuals, state.step, engine.config)
@@ -249,7 +261,7 @@ def distill(
     state: State, engine: Engine, streams: Streams, on_part: Callable[[str], None]
 ) -> tuple[State, Distilled | None]:
     """Phase 6, every ``distill.every_steps``: fine-tune a fresh adapter on all verified correct answers, then reset
-    every student to it.
+    every student to it, or each to an adapter of its own share of the answers (``distill.diets``).
 
     Without such answers the students stay as they are. ``on_part`` receives lines of progress.
     """
@@ -257,14 +269,18 @@ def distill(
     if not config.every_steps or state.step % config.every_steps:
         return state, None
     [slot] = engine.config.slots.distilled
-    examples = examples_of(state.answers.by_task.values(), engine.prompt_format, engine.tokenizer)
-    distilled = fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_part)
-    if not distilled.num_answers:
-        return state, distilled
-    for student in state.students:
-        engine.store.copy(slot, student.slot)
-    broken = state.broken - {student.id for student in state.students}
-    return replace(state, broken=broken, distilled_step=state.step), distilled
+    groups = [[student] for student in state.students] if config.diets == "disjoint" else [state.students]
+    results, broken = [], state.broken
+    for answers, students in zip(diets(state.answers.by_task, len(groups)), groups, strict=True):
+        examples = examples_of(reading(answers, config, streams), engine.prompt_format, engine.tokenizer)
+        results.append(fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_part))
+        if results[-1].num_answers:
+            for student in students:
+                engine.store.copy(slot, student.slot)
+            broken -= {student.id for student in students}
+    distilled = together(results)
+    step = state.step if distilled.num_answers else state.distilled_step
+    return replace(state, broken=broken, distilled_step=step), distilled
 
 
 def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, EvolveResult]:
@@ -283,10 +299,11 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolv
         state.hall, state.individuals, fitness=fitness, broken=state.broken, step=state.step, store=engine.store
     )
     children: list[Child] = []
+    metrics = probe_figures(probe)
     for role in ("teacher", "student", "both"):
         members = [i for i in state.individuals if i.role == role]
         if members and config.enabled and not (clones and role == "student"):
-            children += replace_weakest(
+            born = replace_weakest(
                 members,
                 fitness=fitness,
                 broken=state.broken,
@@ -296,8 +313,12 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolv
                 store=engine.store,
                 rng=streams.rng("evolve", role),
             )
+            children += born
+            if born:
+                left = [child.birth.replaced for child in born]
+                metrics[f"evolve/left_rank/{role}"] = rank_frac(left, members, state.rewards)
     state = replace(state, hall=hall).with_newborns([child.individual for child in children])
-    return state, EvolveResult(tuple(children), tuple(admitted), probe_figures(probe))
+    return state, EvolveResult(tuple(children), tuple(admitted), metrics)
 
 
 def students_by_teacher(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:

@@ -1,9 +1,11 @@
 """Internal fitness: rating, payoff window, shelter for the young."""
 
+import math
+
 import pytest
 
 from redqueen.config import EvolveConfig
-from redqueen.evolve.selection import Evidence, age_protected, by_late_mean, internal_fitness
+from redqueen.evolve.selection import Evidence, age_protected, by_late_mean, internal_fitness, rank_frac
 from redqueen.records import Individual, Rating
 
 
@@ -62,3 +64,11 @@ def test_by_reward_a_teacher_that_nobody_can_solve_is_weaker_than_one_that_teach
     by_reward = internal_fitness(teachers, evidence, 10, EvolveConfig(fitness="reward", every_steps=2))
     assert by_payoff == {"T1": 1.0, "T2": 0.5}
     assert by_reward == {"T1": 0.0, "T2": 0.375}
+
+
+def test_the_rank_of_who_left_is_its_place_by_reward() -> None:
+    people = [person(f"S{i}", 25, 8) for i in range(4)]
+    rewards = {"S0": (0.1, 0.3), "S1": (0.5,), "S2": (-0.5, 0.0), "S3": (0.2,)}
+    assert [rank_frac([f"S{i}"], people, rewards) for i in (2, 1)] == [0.0, 1.0]
+    assert rank_frac(["S0", "S3"], people, rewards) == 0.5, "both have 0.2: each is above one and ties with one"
+    assert math.isnan(rank_frac(["S0"], people[:1], rewards))

@@ -13,6 +13,7 @@ from redqueen.records import Task
 from redqueen.report.compare import arm_rows
 from redqueen.report.fitness import MARKS, comparisons
 from redqueen.report.health import Health, health_of
+from redqueen.report.pages import report_html
 from redqueen.report.story import signs_of_collapse, tell
 from redqueen.report.summary import result_lines
 from redqueen.report.tables import tiles
@@ -287,7 +288,24 @@ def test_a_warning_that_stays_is_one_in_its_last_words_and_one_that_returns_is_t
 
 @pytest.mark.parametrize(("warnings", "num"), [({}, 0), ({3: []}, 1)])
 def test_without_warnings_the_timeline_is_empty(tmp_path: Path, warnings: dict[int, list[str]], num: int) -> None:
-    assert health(tmp_path, warnings) == Health([], [], num, max(warnings, default=0))
+    found = health(tmp_path, warnings)
+    assert (found.now, found.past, found.num_check_ups, found.last_step) == ([], [], num, max(warnings, default=0))
+
+
+def test_a_mechanism_that_did_not_act_is_listed_as_inactive(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / JOURNAL, RunRecord("r", "4T+4S", 0)) as journal:
+        for step in range(3):
+            with journal.step(step) as tx:
+                tx.add_health({"teacher_weight_diversity": 0.9, "student_weight_diversity": 0.0}, [])
+                tx.add_metrics({"match/rating_share": 0.02, "evolve/left_rank/teacher": 0.25 * step})
+    view = read_run(tmp_path)
+    told = {one.name: (one.acted, one.evidence) for one in health_of(view).mechanisms}
+    assert told["matchmaking by rating"] == (False, "2.0% of pairings")
+    assert told["selection of teachers"] == (True, "who left had rank 0.25 (0 worst, 0.5 chance)")
+    assert told["selection of students"] == told["distillation"] == (False, "off")
+    assert told["teachers that differ, by weight"][0] and not told["students that differ, by weight"][0]
+    page = report_html([view])
+    assert "<b>matchmaking by rating</b>: inactive, 2.0% of pairings" in page
 
 
 def test_the_result_of_a_run_is_told_in_lines_with_intervals_and_a_verdict(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from redqueen.config import load_config
 from redqueen.journal import diff
 from redqueen.run.checkpoint import Checkpoint, list_checkpoints
@@ -14,7 +16,9 @@ QUICK = Path(__file__).parents[1] / "quick.toml"
 
 
 def play(options: Sequence[str], folder: Path) -> Path:
-    start(load_config(QUICK, options), folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("redqueen.run.lifecycle.NUM_CHECKPOINTS_KEPT", 9)
+        start(load_config(QUICK, options), folder)
     return folder
 
 

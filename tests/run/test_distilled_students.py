@@ -21,7 +21,6 @@ OPTIONS = (
     "run.product=distilled",
     "run.product_tasks=6",
     "run.checkpoint_every_steps=1",
-    "run.num_checkpoints_kept=9",
     "distill.batch_size=2",
     "distill.every_steps=2",
     "learn.train_students=false",

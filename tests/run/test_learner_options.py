@@ -11,7 +11,6 @@ OPTIONS = (
     "run.num_steps=5",
     "run.num_lanes=2",
     "run.checkpoint_every_steps=1",
-    "run.num_checkpoints_kept=9",
     "evaluate.control=false",
     "propose.complete_at_last_input=true",
     "learn.updates_per_step=2",

@@ -3,18 +3,29 @@
 from pathlib import Path
 
 import pytest
+import torch
 from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
 
 from redqueen.journal import Journal, read
+from redqueen.learn.torch_learner import FACTORS
 from redqueen.run.continuation import spent_so_far
 
 OPTIONS = (
     "run.num_steps=5",
     "run.checkpoint_every_steps=1",
-    "run.num_checkpoints_kept=9",
     "evaluate.control=false",
     "run.product_tasks=6",
     "solve.num_attempts=4",
+    "solve.students_per_task=2",
+    "solve.temperature=0.8",
+    "propose.temperature=1.1",
+    "propose.num_niches=2",
+    "run.product=distilled",
+    "distill.every_steps=2",
+    "distill.diets=disjoint",
+    "distill.balanced=true",
+    "distill.batch_size=2",
+    "learn.updates_per_step=2",
     "learn.kl_weight=0.05",
     "evolve.fitness=probe",
     "evolve.probe_tasks=4",
@@ -34,6 +45,23 @@ def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
     state = checkpoint(run, 5).state["state"]
     assert len({str(i["genes"]) for i in state["individuals"]}) == 4
     assert state["archive"]["entries"] and state["probes"]
+
+
+def test_attempts_are_dealt_to_both_students_and_each_is_reset_to_an_adapter_of_its_own(
+    run: Path, journal: Journal
+) -> None:
+    dealt = journal.tuples("SELECT task, count(*), count(DISTINCT student) FROM attempt GROUP BY task")
+    assert dealt and {(attempts, students) for _, attempts, students in dealt} == {(4, 2)}
+    factors = checkpoint(run, 2).tensors[FACTORS]
+    assert read.metric_series(journal)["distill/answers"]
+    assert not torch.equal(factors[2], factors[3])
+
+
+def test_what_acted_is_measured(journal: Journal) -> None:
+    metrics = read.metric_series(journal)
+    assert all(0 <= value <= 0.5 for _, value in metrics["match/rating_share"] if value is not None)
+    ranks = [value for role in ("teacher", "student") for _, value in metrics[f"evolve/left_rank/{role}"]]
+    assert ranks and set(ranks) <= {0.0, 0.5, 1.0}
 
 
 def test_tokens_that_stand_in_no_row_count_as_spent(journal: Journal) -> None:

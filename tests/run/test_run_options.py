@@ -12,7 +12,6 @@ from redqueen.report.pages import write_report
 OPTIONS = (
     "run.num_steps=6",
     "run.checkpoint_every_steps=2",
-    "run.num_checkpoints_kept=9",
     "match.hall_of_fame_frac=0.7",
     "match.hall_of_fame_size=1",
     "match.ratings=per_domain",

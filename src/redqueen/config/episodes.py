@@ -39,8 +39,6 @@ class RunConfig(Section):
     """Where the base runs; auto: CUDA when there is one. Ours: the same config runs on both."""
     checkpoint_every_steps: int = Field(default=10, ge=1)
     """Steps between checkpoints. Ours: one generation, what a crash may cost."""
-    num_checkpoints_kept: int = Field(default=2, ge=1)
-    """Newest checkpoints kept. Ours: one to fall back on when the newest is damaged."""
     product: Literal["probe", "distilled", "merged", "none"] = "probe"
     """The one adapter that the run ends with: of the students and their mean in delta space the one that solves most of
     a probe of archived tasks; the same with a further candidate that is distilled from the right answers of all; always
@@ -174,6 +172,10 @@ class ProposeConfig(Section):
     """What references are drawn evenly over: the tasks of the buffer, newer ones rather, or its cells (tasks of one
     behaviour class and size) and within a cell so. Ours: over tasks, what is posed most is shown most and posed more,
     and programs shrink; quality-diversity searches draw over cells."""
+    num_niches: int = Field(default=0, ge=0)
+    """Niches into which cells are divided, by a digest; 0: none. The teacher in slot i owns niche i (modulo this): it
+    is shown references of its own, and a task outside pays as one that nobody solved. Ours: without them teachers pose
+    the same classes."""
     policy_rules: tuple[str, ...] = ()
     """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user decides."""
     policy_hook: str = ""
@@ -232,6 +234,9 @@ class SolveConfig(Section):
 
     num_attempts: int = Field(default=8, ge=1)
     """Attempts at each task: the solve rate's sample and the training group. AZR: 8."""
+    students_per_task: int = Field(default=1, ge=1)
+    """Students to whom the attempts at a task are dealt, the matched one first; it divides ``num_attempts``. Ratings
+    read the matched student's attempts alone. Ours: unlike students solve more at equal attempts."""
     temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature of attempts. AZR: 1."""
     max_new_tokens: int = Field(default=8096, ge=1)

@@ -132,6 +132,12 @@ class Config(Section):
             raise ValueError(
                 "propose.temperature needs two roles: the learner knows one temperature of an adapter, set it to 0"
             )
+        if self.propose.num_niches > self.population.num_teachers:
+            raise ValueError(
+                f"propose.num_niches is {self.propose.num_niches}, and there are {self.population.num_teachers} "
+                "teachers to own them: lower it"
+            )
+        self._check_dealing()
         if self.distill.every_steps and self.run.product != "distilled":
             raise ValueError('distill.every_steps needs run.product = "distilled": set that, or it to 0')
         if self.distill.every_steps and self.population.single:
@@ -139,6 +145,16 @@ class Config(Section):
                 "distill.every_steps needs two roles: a single agent would forget how to propose, set it to 0"
             )
         return self
+
+    def _check_dealing(self) -> None:
+        """Raise ValueError where attempts cannot be dealt to as many students as the config wants."""
+        num, attempts = self.solve.students_per_task, self.solve.num_attempts
+        if num > self.population.num_students:
+            raise ValueError(f"solve.students_per_task is {num} of {self.population.num_students} students: lower it")
+        if attempts % num:
+            raise ValueError(f"solve.students_per_task is {num} and must divide solve.num_attempts, {attempts}")
+        if num > 1 and self.match.rule == "all_pairs":
+            raise ValueError("match.rule = all_pairs asks all students already: set solve.students_per_task to 1")
 
     @model_validator(mode="after")
     def _servers_can_sample_it(self) -> Config:
@@ -172,7 +188,8 @@ class Config(Section):
     @property
     def students_are_clones(self) -> bool:
         """Whether all students are one adapter all the time: reset to the distilled one, and not trained between."""
-        return self.distill.every_steps > 0 and not (self.learn.train_students or "temperature" in self.evolve.genes)
+        unlike = self.learn.train_students or "temperature" in self.evolve.genes or self.distill.diets == "disjoint"
+        return self.distill.every_steps > 0 and not unlike
 
     @property
     def slots(self) -> Slots:

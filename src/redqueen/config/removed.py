@@ -20,6 +20,7 @@ NEVER_SHOWN = "no experiment has shown that it helps"
 CONSTANT = "it is a constant now, as no run changed it"
 
 REMOVED: dict[str, Removed] = {
+    "run.num_checkpoints_kept": Removed(2, CONSTANT),
     "match.pfsp_exponent": Removed(1.0, CONSTANT),
     "learn.warmup_steps": Removed(0, CONSTANT),
     "learn.max_grad_norm": Removed(1.0, CONSTANT),

@@ -94,6 +94,22 @@ def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[s
     return {name: means.get(name, unknown) for name in series}
 
 
+def rank_frac(names: Sequence[str], members: Sequence[Individual], rewards: Mapping[str, Sequence[float]]) -> float:
+    """Return where these members stand in their role by mean reward of the late steps: 0 the worst, 1 the best.
+
+    A mean over ``names``; ties count half, so that a member chosen at random has 0.5 on average. NaN without others.
+    """
+    means = {m.id: fmean(rewards[m.id]) for m in members if rewards.get(m.id)}
+    beaten = [
+        (means[other] < means[name]) + (means[other] == means[name]) / 2
+        for name in names
+        if name in means
+        for other in means
+        if other != name
+    ]
+    return fmean(beaten) if beaten else float("nan")
+
+
 def age_protected(
     fitness: Mapping[str, float], individuals: Sequence[Individual], step: int, min_age_steps: int
 ) -> dict[str, float]:

@@ -10,13 +10,14 @@ al. 2022) and ReST-EM (Singh et al. 2023). For the students of a population: our
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from redqueen.adapters.protocols import AdapterStore, Learner
 from redqueen.config import DistillConfig
 from redqueen.domains.prompt_format import PromptFormat
+from redqueen.domains.registry import kind_of
 from redqueen.learn.answers import VerifiedAnswer
 from redqueen.records import Completion, Rollout, Tuning
 from redqueen.streams import Streams
@@ -52,6 +53,34 @@ class Distilled:
         """Return what the journal keeps of it."""
         found = {"distill/answers": float(self.num_answers), "distill/tokens": float(self.num_tokens)}
         return found | {"distill/first_nats": self.nats[0], "distill/last_nats": self.nats[-1]} if self.nats else found
+
+
+MOST_USES = 4
+"""Times that a balanced draw takes one answer at most. Ours: a rare size must not be learned by heart."""
+
+
+def diets(answers: Mapping[str, VerifiedAnswer], num: int) -> list[list[VerifiedAnswer]]:
+    """Divide answers into ``num`` shares by their keys, which are digests, so that an answer stays in its share."""
+    return [[one for key, one in answers.items() if int(key, 16) % num == share] for share in range(num)]
+
+
+def reading(answers: Sequence[VerifiedAnswer], config: DistillConfig, streams: Streams) -> list[VerifiedAnswer]:
+    """Return the answers to fine-tune on: all, or under ``balanced`` those of tasks that some attempt missed.
+
+    Of these every cell (a kind of task and its size) gives equally many, at most ``MOST_USES`` times what it has.
+    """
+    if not config.balanced:
+        return list(answers)
+    cells: dict[str, list[VerifiedAnswer]] = {}
+    for one in answers:
+        if one.solved_frac < 1.0:
+            cells.setdefault(kind_of(one.task).size_class(one.task), []).append(one)
+    num_each = -(-sum(map(len, cells.values())) // max(1, len(cells)))
+    rng, drawn = streams.rng("reading"), []
+    for _, own in sorted(cells.items()):
+        order = rng.permutation(len(own))
+        drawn += [own[order[i % len(own)]] for i in range(min(num_each, MOST_USES * len(own)))]
+    return drawn
 
 
 def examples_of(
@@ -108,6 +137,17 @@ def fine_tune(
     if not num_taken:
         return Distilled(0, 0, ())
     return Distilled(len(examples), sum(len(one.answer) for one in examples), tuple(nats))
+
+
+def together(results: Sequence[Distilled]) -> Distilled:
+    """Return the figures of several distillations as one: totals, and the mean nats weighed by tokens."""
+    made = [one for one in results if one.num_answers]
+    total = sum(one.num_tokens for one in made)
+    nats = [
+        sum(one.num_tokens * x for one, x in zip(made, epoch, strict=True)) / total
+        for epoch in zip(*(one.nats for one in made), strict=True)
+    ]
+    return Distilled(sum(one.num_answers for one in made), total, tuple(nats))
 
 
 def _rollout(slot: int, example: Example) -> Rollout:

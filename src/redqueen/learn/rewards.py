@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -139,13 +139,14 @@ def assign_credit(
     config: LearnConfig,
     crowding: Mapping[str, Crowding] | None = None,
     baselines: Baselines | None = None,
+    unpaid: Collection[str] = (),
 ) -> Credit:
     """Reward every proposal and attempt and estimate advantages, per adapter and role.
 
     ``crowding`` (by task id) are what the config's diversity terms read; without them there are none. ``baselines``
-    are the teachers' as they were before the step.
+    are the teachers' as they were before the step. Tasks ``unpaid``, by id, pay as if nobody had solved them.
     """
-    rewards = _proposal_rewards(judged, answered, config, crowding or {})
+    rewards = _proposal_rewards(judged, answered, config, crowding or {}, unpaid)
     proposal_advantages, baselines = _proposal_advantages(proposals, rewards, config, baselines or Baselines())
     attempt_rewards = tuple(_attempt_rewards(one) for one in answered)
     attempt_advantages = _attempt_advantages(answered, attempt_rewards, config)
@@ -185,8 +186,9 @@ def _proposal_rewards(
     answered: Sequence[GradedAttempts],
     config: LearnConfig,
     crowding: Mapping[str, Crowding],
+    unpaid: Collection[str],
 ) -> list[float | None]:
-    solved = solve_fracs(answered)
+    solved = {name: 0.0 if name in unpaid else share for name, share in solve_fracs(answered).items()}
     rewards: list[float | None] = []
     for verdict in judged:
         if isinstance(verdict, Rejection):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redqueen.report.story import signs_of_collapse
@@ -27,6 +28,15 @@ class Episode:
 
 
 @dataclass(frozen=True)
+class Mechanism:
+    """A mechanism of the method and whether it ``acted`` in the run, with the ``evidence`` in words."""
+
+    name: str
+    acted: bool
+    evidence: str
+
+
+@dataclass(frozen=True)
 class Health:
     """``now``: what is wrong, in plain words, after the check-up of ``last_step``; ``past``: all warnings, dated."""
 
@@ -34,13 +44,43 @@ class Health:
     past: list[Episode]
     num_check_ups: int
     last_step: int
+    mechanisms: list[Mechanism]
 
 
 def health_of(view: RunView) -> Health:
     """Return the latest check-up's warnings with the signs of collapse, and the timeline of all warnings."""
     latest = view.health[-1]["warnings"] if view.health else []
     now = [*latest, *(f"{sign[0].upper()}{sign[1:]}." for sign in signs_of_collapse(view))]
-    return Health(now, episodes(view), len(view.health), view.health[-1]["step"] if view.health else 0)
+    step = view.health[-1]["step"] if view.health else 0
+    return Health(now, episodes(view), len(view.health), step, mechanisms(view))
+
+
+RATING_SHARE, LEFT_RANK, SPREAD = 0.05, 0.4, 0.05
+"""Matchmaking acts from this share of pairings on, selection up to this mean rank of who left (0.5: by chance), and
+members differ from this diversity on. Ours."""
+
+
+def mechanisms(view: RunView) -> list[Mechanism]:
+    """Return what the journal tells of each mechanism; those without a figure did not act."""
+    found = []
+
+    def add(name: str, values: Sequence[float | None], acts: Callable[[float], bool], words: str) -> None:
+        known = [value for value in values if value is not None]
+        mean = sum(known) / len(known) if known else None
+        found.append(Mechanism(name, mean is not None and acts(mean), "off" if mean is None else words.format(mean)))
+
+    add("matchmaking by rating", view.values("match/rating_share"), lambda x: x >= RATING_SHARE, "{:.1%} of pairings")
+    for role in ("teacher", "student"):
+        ranks = view.values(f"evolve/left_rank/{role}")
+        add(f"selection of {role}s", ranks, lambda x: x <= LEFT_RANK, "who left had rank {:.2f} (0 worst, 0.5 chance)")
+    for role in ("teacher", "student"):
+        for sort, words in (("weight", "{:.2f} of independent weights"), ("behaviour", "disagreement {:.2f}")):
+            spread = [row[f"{role}_{sort}_diversity"] for row in view.health]
+            add(f"{role}s that differ, by {sort}", spread, lambda x: x >= SPREAD, words)
+        add(f"clip of {role}s' updates", view.values(f"learn/{role}/clip_frac"), lambda x: x > 0, "{:.2%} of tokens")
+    distilled = view.values("distill/answers")
+    add("distillation", distilled, lambda x: x > 0, "{:,.0f} answers, mean of " + f"{len(distilled)} times")
+    return found
 
 
 def episodes(view: RunView) -> list[Episode]:

@@ -57,6 +57,9 @@ from redqueen.run.trackers import Tracker, finite_only, open_tracker, require_tr
 from redqueen.state import State, initial_state, state_from_plain, state_to_plain
 from redqueen.timing import Clock
 
+NUM_CHECKPOINTS_KEPT = 2
+"""Newest checkpoints kept. Ours: one to fall back on when the newest is damaged."""
+
 
 @dataclass
 class Session:
@@ -366,10 +369,10 @@ def _make_up(session: Session, state: State) -> bool:
 
 
 def _save(session: Session, state: State) -> None:
-    run, tensors = session.engine.config.run, session.engine.store.state_dict()
+    tensors = session.engine.store.state_dict()
     plain: dict[str, object] = {"state": state_to_plain(state), "tracker": session.tracker.id}
     plain |= named_base(session.engine.config.model.base)
     if session.evaluation_owed:
         plain |= {"evaluation_owed": True}
     folder = session.folder / CHECKPOINTS
-    Checkpoint.save(folder, state.step, tensors, plain, run.num_checkpoints_kept)
+    Checkpoint.save(folder, state.step, tensors, plain, NUM_CHECKPOINTS_KEPT)
