@@ -85,7 +85,7 @@ def test_mistakes_are_told_in_terms_of_arguments(quick_run: Path, tmp_path: Path
     assert 'as "section.field"' in told(redqueen.load_config, "smoke", {"steps": 9})
     assert "choose another run_dir, or continue it: `redqueen.resume(...)`" in told(redqueen.train, QUICK, quick_run)
     assert told(redqueen.breed, "X1", [tmp_path], tmp_path / "out").startswith("parents: X1 takes 2")
-    assert told(redqueen.load_member, quick_run, "S9").startswith("member S9 does not live in")
+    assert told(redqueen.load_member, quick_run, "S9").startswith("member S9 is not a present member of")
     assert "is a run: name one of its members, member='T" in told(redqueen.load_member, quick_run)
     assert "has 4 finished steps" in told(redqueen.resume, shutil.copytree(quick_run, tmp_path / "run"), num_steps=1)
     assert told(redqueen.load_config, ["smoke"]) == (

@@ -77,7 +77,7 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -
         (["--set", "model.base=./nowhere", "--dry-run"], "model.base is ./nowhere, and there is no such folder"),
         (["--set", "model.base=a..b"], "model.base is a..b, and there is no such folder"),
         (["--set", "model.base=./empty"], "model.base ./empty is a folder without config.json"),
-        (["--set", "model.base=./damaged"], "damaged/config.json is no JSON object"),
+        (["--set", "model.base=./damaged"], "damaged/config.json is not a JSON object"),
         (["--set", "run.steps=3"], "there is no field run.steps"),
         (["--set", "population.num_students=0"], "a student has to solve the tasks"),
         (["--set", "evolve.operators=['M1', 'M99']"], "M99"),
@@ -176,7 +176,7 @@ def test_a_folder_that_is_no_run_is_refused_by_every_command_that_reads_one(tmp_
 
 def test_exporting_a_member_that_does_not_live_names_those_who_do(quick_run: Path, tmp_path: Path) -> None:
     line = refusal(redqueen("export", quick_run, "--member", "S9", "--out", tmp_path / "out"))
-    assert "--member S9 does not live in" in line and "T1" in line and "S" in line.split("choose one of")[1]
+    assert "--member S9 is not a present member of" in line and "T1" in line and "S" in line.split("choose one of")[1]
     assert not (tmp_path / "out").exists()
 
 

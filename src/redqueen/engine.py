@@ -265,7 +265,7 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
         )
     if tokenizer.eos_token_id is None:
         raise UserError(
-            f"the tokenizer of model.base {name} has no end token, so that no text would ever end: set eos_token in "
+            f"the tokenizer of model.base {name} has no end token, so completions would not end: set eos_token in "
             "its tokenizer_config.json"
         )
     return tokenizer  # type: ignore[no-any-return]

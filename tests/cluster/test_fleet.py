@@ -127,7 +127,7 @@ def test_an_update_that_is_asked_twice_is_taken_once(config: Config) -> None:
     factors = shard.store.bank.flat.clone()
     assert shard.update(0, rollouts, {}) == first
     assert torch.equal(shard.store.bank.flat, factors)
-    with pytest.raises(ValueError, match="update 3 was asked of a shard that has taken 1"):
+    with pytest.raises(ValueError, match="update 3 was requested from a shard that has taken 1"):
         shard.update(2, rollouts, {})
 
 

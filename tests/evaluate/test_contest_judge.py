@@ -221,7 +221,7 @@ class Bomb:
         ({"private_test_cases": "not base64!"}, "private_test_cases cannot be read"),
         ({"private_test_cases": "", "public_test_cases": "[{}]"}, "public_test_cases cannot be read"),
         ({"private_test_cases": "[]", "public_test_cases": "[]"}, "no test cases"),
-        ({"metadata": "[]"}, "metadata is no JSON object"),
+        ({"metadata": "[]"}, "metadata is not a JSON object"),
         ({"question_content": None}, "question_content is missing"),
     ],
 )

@@ -115,7 +115,7 @@ def test_any_input_that_gives_the_output_is_right_and_expressions_of_literals_ar
         ([{"answer": "1"}], "has 1 answers and the suite 4 items"),
         (
             [{"id": "sample_1", "answer": "1"}] * 2,
-            "line 2: the id 'sample_1' is there twice; give every item one answer",
+            "line 2: the id 'sample_1' occurs twice; give every item one answer",
         ),
         ([{"id": "sample_0"}], 'line 1: the field "answer" is missing'),
         ([{"id": "sample_0", "answer": [1]}], "line 1: the field answer is missing or no text"),

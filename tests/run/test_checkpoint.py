@@ -107,7 +107,7 @@ def test_another_schema_version_is_refused_by_name(tmp_path: Path) -> None:
 def test_loading_one_damaged_folder_says_what_is_wrong(tmp_path: Path) -> None:
     path = save(tmp_path, 1)
     (path / "tensors.safetensors").write_bytes(b"short")
-    with pytest.raises(DamagedCheckpoint, match=r"tensors.safetensors is not what was written"):
+    with pytest.raises(DamagedCheckpoint, match=r"tensors.safetensors differs from what was written"):
         Checkpoint.load(path)
 
 
@@ -145,7 +145,7 @@ def test_a_manifest_without_a_version_is_damage_and_not_another_version(tmp_path
     save(tmp_path, 10)
     (save(tmp_path, 20) / "manifest.json").write_text("{}")
     found = Checkpoint.latest_valid(tmp_path)
-    assert found is not None and found.step == 10 and "manifest.json is not what was written" in found.skipped[0]
+    assert found is not None and found.step == 10 and "manifest.json differs from what was written" in found.skipped[0]
 
 
 def test_later_checkpoints_go_when_a_run_falls_back(tmp_path: Path) -> None:

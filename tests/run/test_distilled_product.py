@@ -90,7 +90,7 @@ def test_before_the_end_there_is_nothing_to_export(run: Path, tmp_path: Path) ->
     early = shutil.copytree(run, tmp_path / "early")
     with Journal.open(early / JOURNAL) as journal:
         journal.truncate_after(2)
-    with pytest.raises(UserError, match="distilled does not live in"):
+    with pytest.raises(UserError, match="distilled is not a present member of"):
         export_member(early, DISTILLED, tmp_path / "out")
 
 

@@ -204,7 +204,7 @@ class AdapterBank:
         ratio = (genotype.alpha / genotype.rank) / self.scale
         for name, (a, b) in genotype.factors.items():
             if a.shape != own[name][0].shape or b.shape != own[name][1].shape:
-                raise UserError(f"the adapter's factors of {name} have other shapes than the base model's module")
+                raise UserError(f"the adapter's factors of {name} do not have the shapes of the base model's module")
             own[name][0].copy_(a)
             own[name][1].copy_(b if ratio == 1.0 else b.float() * ratio)
 
@@ -306,7 +306,7 @@ def check_shape(factors: Tensor, shape: tuple[int, ...]) -> None:
     """Raise UserError unless a checkpoint's factors have the shape (members, parameters) that the config asks for."""
     if factors.shape != shape:
         raise UserError(
-            "the checkpoint holds other adapters than config.json asks for: restore the config.json that the run "
+            "the checkpoint's adapters do not match config.json: restore the config.json that the run "
             "began with, and --set no field of the population"
         )
 

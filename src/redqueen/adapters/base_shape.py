@@ -188,7 +188,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError):
-        raise UserError(f"{path} is no JSON object: restore the model folder") from None
+        raise UserError(f"{path} is not a JSON object: restore the model folder") from None
 
 
 def refuse_missing_folder(name: str) -> None:

@@ -206,7 +206,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
         raise UserError(f"{path}: peft_type is not LORA; other kinds of adapters are not supported")
     if not isinstance(config.get("r"), int) or not isinstance(config.get("lora_alpha"), int | float):
-        raise UserError(f"{path}: 'r' or 'lora_alpha' is missing or no number; save the adapter again")
+        raise UserError(f"{path}: 'r' or 'lora_alpha' is missing or not a number; save the adapter again")
     if config["r"] < 1:
         raise UserError(f"{path}: 'r' is {config['r']}, and a rank is at least 1; save the adapter again")
     if not abs(config["lora_alpha"]) <= sys.float_info.max:  # NaN is not, nor is a whole number of 400 digits
@@ -244,10 +244,10 @@ def _pair_up(path: Path, tensors: dict[str, Tensor]) -> dict[str, Factors]:
     for key, tensor in tensors.items():
         half = next((i for i, suffix in enumerate(_SUFFIXES) if key.endswith(suffix)), None)
         if half is None or not key.startswith(_PREFIX):
-            raise UserError(f"{path}: {key} is no LoRA factor of a linear layer; plain LoRA adapters only")
+            raise UserError(f"{path}: {key} is not a LoRA factor of a linear layer; plain LoRA adapters only")
         if tensor.dtype not in PRECISIONS:
             raise UserError(
-                f"{path}: {key} holds {tensor.dtype}, which is not bred or run; save it in float32 or float16"
+                f"{path}: {key} holds {tensor.dtype}, which is not supported; save it in float32 or float16"
             )
         halves[half][key[len(_PREFIX) : -len(_SUFFIXES[half])]] = tensor
     lonely = halves[0].keys() ^ halves[1].keys()

@@ -156,7 +156,7 @@ class Fleet:
             if losses > MAX_LOSSES_OF_A_CALL or self.num_lost > MAX_LOSSES:
                 raise UserError(
                     f"shard {index} was lost {losses} times over one call, and {self.num_lost} shards were lost in all "
-                    f"(last: {lost}): find out what ends them, then `redqueen resume` the run"
+                    f"(last: {lost}): find the cause, then `redqueen resume` the run"
                 )
             self.places[index].connection.close()
             try:

@@ -91,7 +91,7 @@ class Shard:
         if num_updates == self.num_updates - 1:
             return list(self.last_stats)
         if num_updates != self.num_updates:
-            raise ValueError(f"update {num_updates + 1} was asked of a shard that has taken {self.num_updates}")
+            raise ValueError(f"update {num_updates + 1} was requested from a shard that has taken {self.num_updates}")
         own = {self.local[slot]: tuning for slot, tuning in (tunings or {}).items()}
         stats = self.learner.update([replace(rollout, slot=self.local[rollout.slot]) for rollout in rollouts], own)
         self.last_stats = tuple(replace(one, slot=self.slots[one.slot]) for one in stats)

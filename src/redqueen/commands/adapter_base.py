@@ -30,7 +30,7 @@ def base_of(adapter: Adapter) -> str:
     if name.startswith(EMBEDDED_ID):
         if adapter.base_sha256 not in ("", weights_sha256(embedded_folder())):
             raise UserError(
-                f"{adapter.folder} was trained on {name}, whose weights are others than those of this version: "
+                f"{adapter.folder} was trained on {name}, whose weights differ from those of this version: "
                 f"install that version, or put its base into the adapter's folder as {adapter.folder / OWN_BASE}"
             )
         return EMBEDDED

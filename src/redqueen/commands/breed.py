@@ -84,7 +84,7 @@ def evolve_folders(
     if generations < 1 or not adapters:
         raise UserError("give at least one adapter, and at least one of --generations")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"--out {out} exists already: choose a folder to be made")
+        raise UserError(f"--out {out} exists already: choose a new folder")
     first = read_adapter(adapters[0])
     for folder in adapters[1:]:
         _check_fit(first, read_adapter(folder))
@@ -171,7 +171,7 @@ def _check_arguments(
     if len(set(resolved)) < len(resolved):
         raise UserError(f"--parents: {parents[0]} is given twice; a crossover needs two different adapters")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"--out {out} exists already: choose a folder to be made")
+        raise UserError(f"--out {out} exists already: choose a new folder")
 
 
 def _check_fit(one: Adapter, other: Adapter) -> None:

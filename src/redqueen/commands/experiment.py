@@ -27,7 +27,7 @@ def run_experiment(
     Prints the report when all runs are finished. Raises UserError for a bad file, before any run starts.
     """
     if jobs < 1:
-        raise UserError(f"--jobs {jobs} is none: give the number of runs to play side by side, 1 or more")
+        raise UserError(f"--jobs {jobs} is not valid: give the number of parallel runs, 1 or more")
     plan = load_experiment(file)
     folder = out or RUNS / plan.name
     done = {one.planned.folder for one in finished_runs(plan, folder)}

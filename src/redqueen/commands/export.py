@@ -61,7 +61,7 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, me
     unknown member, a run without a product, or a folder that exists or cannot be written.
     """
     if out.exists():
-        raise UserError(f"--out {out} exists already: choose a folder to be made")
+        raise UserError(f"--out {out} exists already: choose a new folder")
     if member and merged_students:
         raise UserError("--member and --merged-students name two adapters: leave one of them out")
     opened = open_member(run_dir, MERGED if merged_students else member)
@@ -102,7 +102,7 @@ def open_member(run_dir: Path, member: str) -> Opened:
     distilled = slots_of_it if slots_of_it and has_distilled(run_dir, checkpoint.step) else []
     known = [*members, *([DISTILLED] if distilled else [])]
     if name != MERGED and name not in known:
-        raise UserError(f"--member {name} does not live in {run_dir}: choose one of {', '.join(known)}")
+        raise UserError(f"--member {name} is not a present member of {run_dir}: choose one of {', '.join(known)}")
     model, _ = load_base(config.model.base)
     bank = build_bank(config, freeze(model, "cpu", "fp32"))
     bank.load_all(checkpoint.tensors[FACTORS])

@@ -37,7 +37,9 @@ class Row:
                 return value
             if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
                 return str(int(value)) if value == int(value) else str(value)
-        raise UserError(f"{self.where}: the field {' or '.join(names)} is missing or no text; is it this suite's file?")
+        raise UserError(
+            f"{self.where}: the field {' or '.join(names)} is missing or not a text; is it this suite's file?"
+        )
 
     def has(self, name: str) -> bool:
         """Return whether the record has this field and it is not null."""

@@ -20,7 +20,7 @@ from redqueen.statistics import bootstrap_mean, wilson
 def refuse_useless(given: Mapping[str, object]) -> None:
     """Raise UserError for a flag that grading given answers does not read: ``given`` are values by flag."""
     if useless := [flag for flag, value in given.items() if value]:
-        raise UserError(f"--answers grades answers that are there already: leave out {useless[0]}, or --answers")
+        raise UserError(f"--answers grades existing answers: leave out {useless[0]}, or --answers")
 
 
 def read_answers(path: Path, questions: Sequence[Question]) -> list[str | None]:
@@ -48,7 +48,7 @@ def read_answers(path: Path, questions: Sequence[Question]) -> list[str | None]:
                 "suite's ids, or give one answer for every item, in order"
             )
         if name in by_name:
-            raise UserError(f"{row.where}: the id {name!r} is there twice; give every item one answer")
+            raise UserError(f"{row.where}: the id {name!r} occurs twice; give every item one answer")
         by_name[name] = answer
     return [by_name.get(question.id) for question in questions]
 
@@ -104,6 +104,6 @@ def _item(question: Question, grade: Grade) -> dict[str, object]:
 def grade_file(suite: str, data: Path | None, limit: int | None, answers: Path, target: str = "") -> str:
     """Return the JSON text that the command prints. Raises UserError for a bad suite or file, or a needless target."""
     if target:
-        raise UserError(f"--answers grades answers that are there already: leave out {target}, or --answers")
+        raise UserError(f"--answers grades existing answers: leave out {target}, or --answers")
     questions = load_questions(suite, data, limit)
     return json.dumps(grade_answers(suite, questions, read_answers(answers, questions)), indent=2)

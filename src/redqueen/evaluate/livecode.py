@@ -109,7 +109,7 @@ def read_question(row: Row) -> ContestQuestion:
         facts = json.loads(metadata) if isinstance(metadata, str) else metadata
         entry = str(facts.get("func_name") or "")
     except (ValueError, AttributeError):
-        raise UserError(f"{row.where}: the field metadata is no JSON object") from None
+        raise UserError(f"{row.where}: the field metadata is not a JSON object") from None
     starter = row.text("starter_code") if row.has("starter_code") else ""
     gold = row.text("solution") if row.has("solution") else None
     return ContestQuestion(row.text("question_id"), row.text("question_content"), tuple(cases), entry, starter, gold)

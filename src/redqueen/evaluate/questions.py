@@ -92,7 +92,7 @@ def prompt_for(question: Question, prompt_format: PromptFormat) -> str:
         return prompt_format.solve(question.task)
     if prompt_format.name != "chat":
         raise UserError(
-            f"the prompt format {prompt_format.name} has no words for questions such as {question.id}: set "
+            f"the prompt format {prompt_format.name} has no prompts for questions such as {question.id}: set "
             "model.prompt_format=chat (a base that can chat: --set model.base=NAME), or take a suite of tasks, such as "
             "mini or cruxeval-o (an unknown --suite lists all)"
         )

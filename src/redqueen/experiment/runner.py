@@ -97,7 +97,7 @@ def run_all(
     other settings, and when wall-clock time is to be matched with several jobs, which would share the machine.
     """
     if jobs > 1 and any(plan.reference_of(run) and run.match == "wall_clock" for run in plan.runs):
-        raise UserError("--jobs must be 1 where an arm is matched by wall_clock: runs side by side slow each other")
+        raise UserError("--jobs must be 1 where an arm is matched by wall_clock: parallel runs slow each other")
     check_settings(plan, folder)
     done = {finished.planned.folder for finished in finished_runs(plan, folder)}
     todo = [planned for planned in plan.runs if planned.folder not in done]

@@ -311,7 +311,7 @@ class TorchLearner:
             if slot >= len(self.members) or (name != "step" and value.shape != self.members[slot].shape):
                 raise UserError(
                     "the optimiser state belongs to a population of another size or lora_rank; "
-                    "resume with the configuration stored beside the run"
+                    "resume with the configuration stored with the run"
                 )
             self.optimiser.state[self.members[slot]][name] = self._placed(name, value)
 

@@ -174,7 +174,7 @@ class Server:
         except httpx.HTTPError as error:
             raise ServerLost(f"{type(error).__name__}: {visible(str(error), 200, True)}") from None
         if response.status_code in (401, 403):
-            raise UserError(f"the server at {self.url} wants a key: set {API_KEY} in the environment")
+            raise UserError(f"the server at {self.url} requires a key: set {API_KEY} in the environment")
         return response.status_code, kept.decode(errors="replace")
 
     def _checked(self, answer: tuple[int, str], path: str) -> Any:

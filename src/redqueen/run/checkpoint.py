@@ -111,7 +111,7 @@ class Checkpoint:
         manifest = _read_json(path / MANIFEST)
         version = manifest.get("schema_version")
         if not isinstance(version, int):
-            raise DamagedCheckpoint(f"{MANIFEST} is not what was written")
+            raise DamagedCheckpoint(f"{MANIFEST} differs from what was written")
         if version != SCHEMA_VERSION:
             raise UserError(
                 f"The checkpoint {path} has schema {version}, and this redqueen reads schema {SCHEMA_VERSION}; "
@@ -119,7 +119,7 @@ class Checkpoint:
             )
         step, fingerprints = manifest.get("step"), manifest.get("files")
         if not isinstance(fingerprints, dict) or not isinstance(step, int) or path.name != _name(step):
-            raise DamagedCheckpoint(f"{MANIFEST} is not what was written")
+            raise DamagedCheckpoint(f"{MANIFEST} differs from what was written")
         for name in (TENSORS, STATE):
             try:
                 is_right = _fingerprint(path / name, fingerprints.get(name)) == fingerprints.get(name)
@@ -128,7 +128,7 @@ class Checkpoint:
             except UserError as error:
                 raise DamagedCheckpoint(str(error)) from None
             if not is_right:
-                raise DamagedCheckpoint(f"{name} is not what was written (size or SHA-256 differs)")
+                raise DamagedCheckpoint(f"{name} differs from what was written (size or SHA-256 differs)")
         try:
             tensors = load_file(path / TENSORS)
         except SafetensorError as error:
@@ -234,7 +234,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise DamagedCheckpoint(f"{path.name} is no JSON") from None
     if not isinstance(value, dict):
-        raise DamagedCheckpoint(f"{path.name} is no JSON object")
+        raise DamagedCheckpoint(f"{path.name} is not a JSON object")
     return value
 
 

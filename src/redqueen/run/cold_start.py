@@ -170,7 +170,7 @@ def check_cold_start(state: State, engine: Engine, say: Callable[[str], None]) -
     config = engine.config
     if not config.propose.num_check_proposals:
         return []
-    say("checking that the base can begin: a few proposals and attempts of each kind")
+    say("cold-start check: a few proposals and attempts of each kind")
     found = _measure(state, engine, engine.proposer, engine.solver)
     for one in found:
         say(one.line())

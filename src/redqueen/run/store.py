@@ -61,7 +61,9 @@ def refuse_links(folder: Path) -> None:
     """Raise UserError when something in a run folder that a run writes to, or deletes in, is a link elsewhere."""
     for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, STATUS):
         if os.path.islink(folder / name):
-            raise UserError(f"{folder / name} is a link, and a run writes there: put the thing itself into {folder}")
+            raise UserError(
+                f"{folder / name} is a link, and a run writes there: put the file or folder itself into {folder}"
+            )
 
 
 def make_run_folder(folder: Path, config: Config) -> None:

@@ -82,7 +82,7 @@ def _said_of(answer: str) -> dict[str, str]:
     for part in re.split(r"[,;\n]", answer.strip().rstrip(".")):
         found = _PART.fullmatch(part.strip())
         if found is None or found.group(1) in said:
-            raise ValueError("A = 1, B = 2 was wanted, every name once")
+            raise ValueError("A = 1, B = 2 was expected, every name once")
         said[found.group(1)] = found.group(2)
     return said
 
