@@ -191,7 +191,7 @@ class Run:
     def tasks(self, kind: str = "", step: int | None = None) -> Records:
         """Return the valid tasks in the order of proposal, of one kind or step if it is named.
 
-        ``inputs`` and ``outputs`` are lists of literals; ``solve_frac`` (0..1) is None without judged attempts.
+        ``inputs`` and ``outputs`` are lists of literals; ``solve_frac`` (0..1) is None without graded attempts.
         """
         from redqueen.journal.untrusted import json_of
 

@@ -23,7 +23,7 @@ BLANK = frozenset(
 Two selectors stay, which ordinary text has (text or picture)."""
 
 MAX_MARKS = 4
-"""Longest run of combining marks that is shown as it is; longer ones climb over the neighbouring lines."""
+"""Longest run of combining marks that is shown unchanged; longer ones cover the neighbouring lines."""
 
 
 def visible(text: str, max_chars: int | None = None, one_line: bool = False) -> str:

@@ -5,9 +5,9 @@
 the pool refills when it runs out, so with fewer students some meet several teachers, and with more some sit out.
 
 The Gaussian update is that of Herbrich, Minka and Graepel, "TrueSkill: a Bayesian skill rating system" (2006), for two
-players: each skill is a normal belief, a performance is skill plus noise of standard deviation ``beta``, and the higher
-performance wins unless the two are closer than the draw margin. The two roles are rated against each other, so the
-ratings are zero-sum between them: both sub-populations cannot rise together, and a flat mean rating does not mean
+players: each skill is a normal distribution, a performance is skill plus noise of standard deviation ``beta``, and the
+higher performance wins unless the two are closer than the draw margin. The two roles are rated against each other, so
+the ratings are zero-sum between them: both sub-populations cannot rise together, and a flat mean rating does not mean
 stagnation.
 """
 
@@ -60,7 +60,7 @@ class RatingSystem(Protocol):
 
 @dataclass(frozen=True)
 class GaussianRating:
-    """Implements ``RatingSystem``: a skill is a normal belief. The defaults are the published constants.
+    """Implements ``RatingSystem``: a skill is a normal distribution. The defaults are the published constants.
 
     ``mu``, ``sigma``: mean and standard deviation of a newcomer's rating, in rating points. ``beta``: spread of one
     performance. ``tau``: drift of a skill between matches. ``draw_frac`` in [0, 1): probability of a draw between
@@ -128,7 +128,7 @@ STANDARD = GaussianRating()
 def decide(solve_rate_frac: float | None, expected_win_frac: float, tolerance_frac: float = 1e-9) -> Winner:
     """Who won: the student if it solved more than the ratings predict, the teacher if less, else a draw.
 
-    ``solve_rate_frac`` is the mean over the match's tasks of the share of judged attempts that were right; None when
+    ``solve_rate_frac`` is the mean over the match's tasks of the share of graded attempts that were right; None when
     the teacher made no valid task, and then the student wins. A match whose attempts were all lost has no result: do
     not ask. Source: re-implementations.
     """

@@ -17,7 +17,7 @@ Role = Literal["teacher", "student", "both"]
 
 @dataclass(frozen=True)
 class Rating:
-    """A Gaussian skill belief. ``mu`` and ``sigma`` are in rating points (standard start: 25 and 25/3)."""
+    """A Gaussian skill estimate. ``mu`` and ``sigma`` are in rating points (standard start: 25 and 25/3)."""
 
     mu: float
     sigma: float
@@ -244,7 +244,7 @@ class UpdateStats:
 
 @dataclass(frozen=True)
 class Birth:
-    """One replacement: who left, the child that took its slot, its parents, the operator and its constants."""
+    """One replacement: the member that left, the child in its slot, its parents, the operator and its constants."""
 
     step: int
     child: str

@@ -129,7 +129,7 @@ class Game:
 def score_games(
     matches: Sequence[Match], judged: Sequence[Task | Rejection], answered: Sequence[GradedAttempts]
 ) -> list[Game]:
-    """Say who won each match: the student where it solved a larger share than its rating lets expect."""
+    """Return the winner of each match: the student where it solved a larger share than its rating predicts."""
     return [_score(match, judged, answered) for match in matches]
 
 

@@ -176,9 +176,9 @@ def test_a_run_without_one_valid_task_is_told_as_collapse(tmp_path: Path) -> Non
                 tx.add_metrics({"solve/rate": float("nan"), "propose/valid_frac": 0.0})
     story = tell(read_run(tmp_path))
     assert story.headline == "External fitness was not measured; signs of collapse"
-    assert "No attempt was judged." in story.sentences
+    assert "No attempt was graded." in story.sentences
     assert story.sentences[-1] == (
-        "Signs of collapse: no attempt was ever judged; most proposals were invalid (only 0 % valid over 10 steps)."
+        "Signs of collapse: no attempt was ever graded; most proposals were invalid (only 0 % valid over 10 steps)."
     )
 
 
@@ -197,8 +197,8 @@ def test_a_run_that_stops_posing_tasks_is_not_told_by_what_it_did_before(tmp_pat
     view = read_run(tmp_path)
     assert next(tile for tile in tiles(view) if tile.name == "Solve rate").value == "–"
     told = " ".join(tell(view).sentences)
-    assert "lay between 0.60 and 0.60; in the last 10 nothing was judged." in told
-    assert "no attempt was judged in the last 10 steps" in signs_of_collapse(view)
+    assert "lay between 0.60 and 0.60; in the last 10 no attempt was graded." in told
+    assert "no attempt was graded in the last 10 steps" in signs_of_collapse(view)
     assert [row[0] for row in arm_rows([view])] == ["Validity, last tenth", "Coverage, last tenth"]
 
 

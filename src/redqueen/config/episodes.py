@@ -27,8 +27,7 @@ class RunConfig(Section):
     max_tokens: int = Field(default=0, ge=0)
     """Stop after the step in which this many tokens were sampled in all; 0: never. Ours: two arms, equal totals."""
     max_seconds: float = Field(default=0.0, ge=0)
-    """Stop after this many seconds of steps, without evaluation and checkpoints; 0: never. Ours: two arms, equal time.
-    """
+    """Stop after this many seconds of steps, not of evaluation; 0: never. Ours: two arms, equal time."""
     num_threads: int = Field(default=0, ge=0)
     """CPU threads for tensor work; 0: all cores. The result depends on it in the last bits. Ours."""
     num_lanes: int = Field(default=1, ge=1, le=64)

@@ -214,7 +214,7 @@ def member_records(name: str, scores: Sequence[Score]) -> list[EvaluationRecord]
 
 
 def scored_students(config: Config, students: Sequence[Individual], step: int) -> list[Individual]:
-    """Return who is scored after ``step``, in order: all students, some drawn ones, or none."""
+    """Return the students that are scored after ``step``, in order: all, some drawn ones, or none."""
     if config.num_scored_students >= len(students):
         return list(students)
     drawn = Streams(config.run.rng_seed, step).rng("scored").permutation(len(students))[: config.num_scored_students]

@@ -125,7 +125,8 @@ def score(
 
 
 def pool(scores: Sequence[Score], items: Sequence[Item], rng_seed: int) -> Score:
-    """Average several members' scores of one mode: item by item over the members, then over items, clustered as ever.
+    """Average several members' scores of one mode: item by item over the members, then over items, with the usual
+    clusters.
 
     The interval is that of these members' mean over a population of items; it says nothing about other members. Raises
     ValueError unless all scores have one mode and belong to ``items``.

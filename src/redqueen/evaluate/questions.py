@@ -33,7 +33,7 @@ class TaskQuestion:
 
 @dataclass(frozen=True)
 class FunctionQuestion:
-    """A function to write, judged by unit tests. ``test.code`` is empty: the answer takes its place.
+    """A function to write, graded by unit tests. ``test.code`` is empty: the answer takes its place.
 
     ``stub`` is code that the answer continues (HumanEval's prompts), "" for none.
     """
@@ -58,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True)
 class ContestQuestion:
-    """A contest problem, judged by its cases. ``entry``: the method of ``class Solution`` to call; "": a program that
+    """A contest problem, graded by its cases. ``entry``: the method of ``class Solution`` to call; "": a program that
     reads standard input and prints."""
 
     id: str

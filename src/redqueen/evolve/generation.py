@@ -28,7 +28,7 @@ CROSSOVER_FRAC = 0.5
 
 @dataclass(frozen=True)
 class PlannedBirth:
-    """Who leaves, from whom the child comes, by which operator, with which seed. No parents: a fresh founder."""
+    """The member that leaves, the child's parents, the operator and the seed. No parents: a fresh founder."""
 
     replaced: str
     parents: tuple[str, ...]

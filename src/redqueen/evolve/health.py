@@ -60,7 +60,7 @@ class Diversity:
 
 @dataclass(frozen=True)
 class Health:
-    """One generation's check-up; a field is None where there is nothing to measure it on."""
+    """The diagnostics of one generation; a field is None where there is no data for it."""
 
     disengagement: Disengagement | None = None
     cycling: Cycling | None = None
@@ -70,7 +70,7 @@ class Health:
     stability: Stability | None = None
 
     def numbers(self) -> dict[str, float | None]:
-        """Return the check-up by the columns of the journal's table ``health``."""
+        """Return the diagnostics by the columns of the journal's table ``health``."""
         tasks, payoffs, window = self.disengagement, self.cycling, self.stability
         return {
             "won_frac": None if tasks is None else tasks.won_frac,

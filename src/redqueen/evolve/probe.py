@@ -1,8 +1,8 @@
 """The probe: all students answer the same archived tasks, so that they can be compared pair by pair.
 
-A rating moves with the opponents, and a payoff depends on who they were; the probe asks everybody the same. Attempts at
-one task are drawn from equal random numbers for all students, which takes part of the noise out of their differences.
-Its tasks were all posed inside the run: nothing here reads a held-out suite. Source: ours.
+A rating moves with the opponents, and a payoff depends on the opponents; the probe gives all students the same tasks.
+Attempts at one task are drawn from equal random numbers for all students, which takes part of the noise out of their
+differences. Its tasks were all posed inside the run: nothing here reads a held-out suite. Source: ours.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Judges(Protocol):
 
 
 def prober_of(engine: Judges, config: Config, streams: Streams) -> Prober:
-    """Return the prober of a run: members as they are judged, all at ``solve.temperature``, whatever their genes."""
+    """Return the prober of a run: all members at ``solve.temperature``, whatever their genes."""
     sampler = engine.sampler(config.solve.temperature)
     return Prober(sampler, engine.verifier, engine.prompt_format, engine.tokenizer, streams, NUM_ATTEMPTS)
 

@@ -84,7 +84,7 @@ def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[s
     """Fitness by id: the mean of the last ``num_kept`` >= 1 numbers, given in order of time.
 
     A payoff is in [0, 1]: a student's solve rate, a teacher's 1 - s. A reward is in [-1, 1]. A member without any
-    number gets the mean of the others (0.5 when no member has any). Unlike a rating it does not ask who the opponent
+    number gets the mean of the others (0.5 when no member has any). Unlike a rating it ignores who the opponent
     was. Source: ours.
     """
     if num_kept < 1:
@@ -170,7 +170,8 @@ def num_leaving(num_members: int, replaced_frac: float) -> int:
 
 
 def choose_leaving(fitness: Sequence[float], replaced_frac: float = 0.25, broken: Collection[int] = ()) -> list[int]:
-    """The indices of those who leave: the broken first, then the least fit fraction (paper: 25 %), not the fittest."""
+    """The indices of the members that leave: the broken first, then the least fit fraction (paper: 25 %), not the
+    fittest."""
     quota = num_leaving(len(fitness), replaced_frac)
     leaving = sorted(broken)
     sound = [i for i in fittest_first(fitness) if i not in leaving]

@@ -216,8 +216,8 @@ def _sum(blocks: list[Tensor]) -> Tensor:
 def revived(a: Tensor, b: Tensor, rng: torch.Generator) -> Factors:
     """Give every dead component a fresh row of A, dW unchanged.
 
-    A component whose row of A and column of B are both zero has zero gradients for ever. Its row is drawn as a new LoRA
-    adapter draws it, uniform in +-1 / sqrt(in), and B's column stays zero. Source: ours.
+    A component whose row of A and column of B are both zero has zero gradients at every step. Its row is drawn as a new
+    LoRA adapter draws it, uniform in +-1 / sqrt(in), and B's column stays zero. Source: ours.
     """
     empty_rows = torch.linalg.vector_norm(a, dim=2) == 0
     if not bool(empty_rows.any()):

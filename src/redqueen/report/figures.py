@@ -140,7 +140,7 @@ HEALTH: tuple[tuple[str, str, str, tuple[Drawn, ...]], ...] = (
     (
         "cycling",
         "Cycling",
-        "Share of who beats whom that no ladder of strength explains, and share of comparisons in which two students "
+        "Share of the payoffs that no ranking by strength explains, and share of comparisons in which two students "
         "disagree about which of two teachers is the harder.",
         (("off the ladder", "residual_frac", 4, 0), ("reversed", "reversal_frac", 5, 1)),
     ),

@@ -77,7 +77,7 @@ def solvers(view: RunView) -> list[Row]:
 
 
 def solvers_word(view: RunView) -> str:
-    """Return what to call those who solve."""
+    """Return the name of the members that solve."""
     return "adapter" if view.is_single else "students"
 
 

@@ -38,7 +38,7 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Health:
-    """``now``: what is wrong, in plain words, after the check-up of ``last_step``; ``past``: all warnings, dated."""
+    """``now``: the warnings of ``last_step``; ``past``: all warnings, dated."""
 
     now: list[str]
     past: list[Episode]
@@ -48,7 +48,7 @@ class Health:
 
 
 def health_of(view: RunView) -> Health:
-    """Return the latest check-up's warnings with the signs of collapse, and the timeline of all warnings."""
+    """Return the latest generation's warnings with the signs of collapse, and the timeline of all warnings."""
     latest = view.health[-1]["warnings"] if view.health else []
     now = [*latest, *(f"{sign[0].upper()}{sign[1:]}." for sign in signs_of_collapse(view))]
     step = view.health[-1]["step"] if view.health else 0
@@ -84,7 +84,7 @@ def mechanisms(view: RunView) -> list[Mechanism]:
 
 
 def episodes(view: RunView) -> list[Episode]:
-    """Return all warnings of the run's check-ups, those that began last first. Warnings that differ in their numbers
+    """Return all warnings of the run, those that began last first. Warnings that differ in their numbers
     alone are one."""
     found: list[Episode] = []
     going: dict[str, Episode] = {}

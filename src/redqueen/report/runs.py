@@ -32,7 +32,7 @@ MAX_LOOKED_AT = 100_000
 """Most entries of folders that are searched."""
 
 FRESH_S = 120.0
-"""Where the system cannot be asked who holds the lock: a journal younger than this counts as being written."""
+"""Where the holder of the lock cannot be found out: a journal younger than this counts as being written."""
 
 LAST_STEPS = 10
 """The list's shares are means over this many last steps."""

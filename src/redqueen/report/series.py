@@ -14,7 +14,7 @@ from statistics import fmean
 from redqueen.journal.read import Series
 
 WINDOW_STEPS = 10
-"""Collapse is judged on means over this many steps: single steps are noisy."""
+"""Collapse is decided on means over this many steps: single steps are noisy."""
 
 ENDS_FRAC = 0.1
 """Share of the steps that count as the first, and as the last."""

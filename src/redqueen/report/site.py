@@ -99,7 +99,7 @@ class Site:
         return self._run_page("run.html.j2", run, run.label, "run", page.charts, page=page)
 
     def lineage(self, request: Request) -> Response:
-        """Show who descends from whom."""
+        """Show the lineage."""
         run = self._run(request)
         if early := self._before_step_1(run):
             return early
@@ -110,7 +110,7 @@ class Site:
         return self._run_page("lineage.html.j2", run, title, "lineage", charts, view=view, lineage=lineage)
 
     def members(self, request: Request) -> Response:
-        """List all members that ever were, page by page; the last page for a number beyond it."""
+        """List all members, past ones included, page by page; the last page for a number beyond it."""
         run = self._run(request)
         if early := self._before_step_1(run):
             return early

@@ -126,15 +126,15 @@ def _figure(entries: Entries) -> Figure | None:
 
 
 def signs_of_collapse(view: RunView) -> list[str]:
-    """Return a phrase for each sign that learning broke down, judged on stretches of ten steps (no sign: [])."""
+    """Return a phrase for each sign that learning broke down, by means over ten steps (no sign: [])."""
     if not _is_long_enough(view):
         return []
     signs = []
     solve, any_solved_now = _windows(view, "solve/rate")
     if not solve:
-        signs.append("no attempt was ever judged")
+        signs.append("no attempt was ever graded")
     elif not any_solved_now:
-        signs.append(f"no attempt was judged in the last {WINDOW_STEPS} steps")
+        signs.append(f"no attempt was graded in the last {WINDOW_STEPS} steps")
     if solve and max(solve) > SOLVE_HIGH_FRAC:
         signs.append(f"the tasks were trivial (solve rate {max(solve):.2f} over {WINDOW_STEPS} steps)")
     if solve and min(solve) < SOLVE_LOW_FRAC:
@@ -205,11 +205,11 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
 def _solve_sentence(view: RunView) -> str:
     means, is_judged_now = _windows(view, "solve/rate")
     if not means:
-        return "No attempt was judged."
+        return "No attempt was graded."
     num_steps = min(WINDOW_STEPS, view.last_step)
     return (
         f"The solve rate, taken over {num_steps} steps at a time, lay between {min(means):.2f} and {max(means):.2f}; "
-        + (f"at the end it is {means[-1]:.2f}." if is_judged_now else f"in the last {num_steps} nothing was judged.")
+        + (f"at the end it is {means[-1]:.2f}." if is_judged_now else f"in the last {num_steps} no attempt was graded.")
     )
 
 

@@ -42,7 +42,7 @@ def tiles(view: RunView) -> list[Tile]:
     if solve and solve[-1] is not None:
         made.append(Tile("Solve rate", f"{100 * solve[-1]:.0f} %", "of a task's attempts right, last 10 steps"))
     elif any(mean is not None for mean in solve):
-        made.append(Tile("Solve rate", "–", "no attempt was judged in the last 10 steps"))
+        made.append(Tile("Solve rate", "–", "no attempt was graded in the last 10 steps"))
     if valid:
         made.append(Tile("Validity", f"{100 * sum(valid) / len(valid):.0f} %", "of proposals, mean over the steps"))
     first, last = ends(view.series("solve/thought_frac"), view.last_step).values()

@@ -29,7 +29,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class TaskFilter:
-    """Which tasks are meant; None and "": no condition. Solve rates are shares (0..1) of judged attempts.
+    """A filter of tasks; None and "": no condition. Solve rates are shares (0..1) of graded attempts.
 
     ``contains`` is a text in the program, message, inputs or outputs, whatever its case; ``limit`` 0: all.
     """

@@ -214,7 +214,7 @@ def _curriculum(journal: Journal) -> list[Row]:
 def thinned(view: RunView, size: int) -> RunView:
     """Return the view for figures with one point for each ``size`` steps; step 0 has one of its own.
 
-    Metrics, the curriculum and check-ups become means, times and rejections (drawn as bars) sums; of the ratings those
+    Metrics, the curriculum and health become means, times and rejections (drawn as bars) sums; of the ratings those
     at the points' ends stay.
     """
     if size == 1:

@@ -70,8 +70,8 @@ def _refuse_constant(candidate: Candidate, given: str, output: str, rules: Rules
     """Refuse a program that makes the same of all inputs like the given one that it takes.
 
     One that takes no other input ignores it too: that it is this one is all that it reads of it. Only of a predicate
-    boldly changed inputs are asked for as well; that another program minds a negative number says little of what it
-    makes of the others.
+    boldly changed inputs are asked for as well; that another program fails on a negative number says little about what
+    it makes of the others.
     """
     gentle, bold = other_inputs(given)
     others = [*gentle, *(bold if output in ("True", "False") else ())]

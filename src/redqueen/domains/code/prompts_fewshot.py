@@ -8,7 +8,7 @@
     solve code_i    (code, # output, f(input), END) ..., code, # output, f         -> (input) END
     solve code_f    (# message, f(input) == output ..., code, END) ..., def f      -> (...): ... END
 
-A proposal begins with its input and what the program should make of it; the second is not believed, the program is run.
+A proposal begins with its input and what the program should make of it; the second is ignored, and the program is run.
 Written behind the program, nine of ten inputs of a small model are one or two integers (measured:
 docs/real-models.md).
 

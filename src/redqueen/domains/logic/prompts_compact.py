@@ -6,7 +6,7 @@
     propose    BOS REF assignment IN puzzle ... NEW logic_puzzle OUT  ->  assignment IN puzzle EOS
 
 A teacher writes the assignment that it has in mind first, so that each clue can be true of it, and is held to it (see
-``checking.held_to``); that it is the solution, and the only one, is not believed.
+``checking.held_to``); that it is the solution, and the only one, is not taken from the text.
 """
 
 from __future__ import annotations
