@@ -161,7 +161,7 @@ def test_a_runs_config_and_an_experiment_are_told_from_each_other(tmp_path: Path
         in line
     )
     plan = CONFIGS.parent / "experiments" / "smoke.toml"
-    assert f"holds an experiment, not the config of a run: `redqueen experiment {plan}`" in refusal(
+    assert f"holds an experiment, not the config of a run: start it with `redqueen experiment {plan}`" in refusal(
         redqueen("train", plan, "--dry-run")
     )
 
