@@ -1,5 +1,6 @@
-"""What all tests share: no deadlines on a machine that may be busy, and one real run, played once in a process."""
+"""What all tests share: no deadlines, no look-ups on the hub, and one real run, made once for all worker processes."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -9,21 +10,28 @@ from hypothesis import settings
 settings.register_profile("redqueen", deadline=None)
 settings.load_profile("redqueen")
 
+os.environ["HF_HUB_OFFLINE"] = "1"  # before huggingface_hub is imported: a name that is not here is refused at once
 if "PYTEST_XDIST_WORKER" in os.environ:  # beside other processes of tests: one thread each, before torch is imported
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 QUICK = Path(__file__).parent / "quick.toml"
 
-os.environ["REDQUEEN_CACHE"] = ""  # no test reads what an earlier one has cached
-
 
 @pytest.fixture(scope="session")
 def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run directory of ``quick.toml``, played to its end without interruption. Read it, do not write to it."""
+    """The run directory of ``quick.toml``, finished without interruption. Read it, do not write to it.
+
+    The worker that needs it first makes it, and the others wait for it.
+    """
     from redqueen.commands.train import play_to_report
     from redqueen.config import load_config
     from redqueen.run.lifecycle import start
 
-    folder = tmp_path_factory.mktemp("quick") / "run"
-    play_to_report(folder, lambda: start(load_config(QUICK), folder))
+    own = tmp_path_factory.getbasetemp()  # of this worker, inside the folder of all of them
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "quick" / "run"
+    folder.parent.mkdir(exist_ok=True)
+    with (folder.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "report.html").exists():
+            play_to_report(folder, lambda: start(load_config(QUICK), folder))
     return folder

@@ -80,8 +80,8 @@ def look_everywhere(folder: Path, aside: Path) -> list[str]:
 def test_a_prepared_run_is_told_and_hides_no_other_and_nothing_in_its_folder_changes(
     kind: str, honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redqueen.report.runs.PAGE_QUERY_S", 1.0)
-    monkeypatch.setattr(TimeLimit.__init__, "__defaults__", (1.0, float("inf"), 0.0))
+    monkeypatch.setattr("redqueen.report.runs.PAGE_QUERY_S", 0.3)
+    monkeypatch.setattr(TimeLimit.__init__, "__defaults__", (0.3, float("inf"), 0.0))
     runs, aside = tmp_path / "runs", tmp_path / "aside"
     aside.mkdir()
     shutil.copytree(honest, runs / "honest")
@@ -210,7 +210,7 @@ def test_a_question_ends_when_its_time_is_up_even_within_one_step_of_sqlite(hone
     shutil.copytree(honest, folder)
     PREPARED["a tree without end"](folder)
     began_s = time.monotonic()
-    with Journal.open(folder / JOURNAL, read_only=True, limit=TimeLimit(1.0)) as journal:
+    with Journal.open(folder / JOURNAL, read_only=True, limit=TimeLimit(0.3)) as journal:
         for asked in ("SELECT count(*) AS num FROM session", "SELECT max(started_at_s) AS last FROM session"):
             with pytest.raises(UserError, match=r"a query took too long|it is damaged"):
                 journal.query(asked)

@@ -46,19 +46,17 @@ def unseen(drawn: Iterable[Exercise], seen: set[str]) -> Iterator[Exercise]:
             yield exercise
 
 
-def draw_exercises() -> list[dict[str, object]]:
-    """Draw the suite of mathematics, no normal form twice."""
-    rng = Random(EXERCISES_SEED)
-    records: list[dict[str, object]] = []
+def draw_exercises() -> Iterator[dict[str, object]]:
+    """Draw the suite of mathematics in its order, no normal form twice."""
+    rng, numbers = Random(EXERCISES_SEED), count(1)
     seen: set[str] = set()
     for levels, number in ((exercises.LEVELS, FIRST_EXERCISES), (exercises.LEVELS[1:], MORE_EXERCISES)):
         for level, author in product(levels, (exercises.draw, draw_words)):
             drawn = (author(rng, level, held_out=True) for _ in count())
             for exercise in islice(unseen(drawn, seen), number):
-                name = f"exercises/{level}-{len(records) + 1:03d}"
+                name = f"exercises/{level}-{next(numbers):03d}"
                 fields = {"code": exercise.code, "text": exercise.text, "answer": exercise.answer}
-                records.append({"id": name, "level": level, **fields})
-    return records
+                yield {"id": name, "level": level, **fields}
 
 
 def _draw_puzzles() -> Iterator[tuple[int, str, str]]:
@@ -114,6 +112,7 @@ def draw_lemmas(num_tasks: int = TASKS_PER_LEVEL) -> list[dict[str, object]]:
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    suites: dict[str, Callable[[], Iterable[dict[str, object]]]]
     suites = {"exercises": draw_exercises, "puzzles": draw_puzzles, "lemmas": draw_lemmas}
     for name, draw in suites.items():
         lines = "".join(json.dumps(record) + "\n" for record in draw())

@@ -118,7 +118,7 @@ def test_a_run_that_fails_is_told_at_once_and_those_beside_it_are_played_to_thei
     assert "late" not in told and (out / REPORT).is_file()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(tmp_path: Path, number: int) -> None:
     file, out = tmp_path / "e.toml", tmp_path / "out"
     file.write_text(FILE.replace('match = "tokens"', "").replace("steps = 2\n", "steps = 10000\n"))

@@ -26,13 +26,18 @@ def checkpoint(folder: Path, step: int) -> Checkpoint:
     return Checkpoint.load(dict(list_checkpoints(folder / CHECKPOINTS))[step])
 
 
-def check_it_goes_on_as_if_never_cut(run: Path, folder: Path, step: int) -> None:
-    """Copy a whole run into ``folder``, drop what came after ``step``, resume: journal and state are as they were."""
+def cut_after(run: Path, folder: Path, step: int) -> Path:
+    """Copy a whole run into ``folder`` without the checkpoints after ``step``; return the folder."""
     shutil.copytree(run, folder)
     for at, path in list_checkpoints(folder / CHECKPOINTS):
         if at > step:
             shutil.rmtree(path)
-    resume(folder)
+    return folder
+
+
+def check_it_goes_on_as_if_never_cut(run: Path, folder: Path, step: int) -> None:
+    """Copy a whole run into ``folder``, drop what came after ``step``, resume: journal and state are as they were."""
+    resume(cut_after(run, folder, step))
     last = max(at for at, _ in list_checkpoints(run / CHECKPOINTS))
     assert diff(run / JOURNAL, folder / JOURNAL) is None
     first, second = checkpoint(run, last), checkpoint(folder, last)

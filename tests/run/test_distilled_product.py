@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
+from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, cut_after, play
 from transformers import AutoTokenizer
 
 from redqueen.adapters.base_shape import model_source
@@ -23,7 +23,7 @@ from redqueen.learn.distillation import examples_of
 from redqueen.learn.torch_learner import FACTORS, TorchLearner
 from redqueen.propose.buffer import task_key
 from redqueen.report.summary import summary
-from redqueen.run.lifecycle import resume, start
+from redqueen.run.lifecycle import resume
 from redqueen.run.product import probe_tasks
 from redqueen.run.store import JOURNAL
 from redqueen.state import state_from_plain
@@ -118,9 +118,10 @@ def test_a_stop_in_the_distillation_is_made_up_for(run: Path, tmp_path: Path, mo
             os.kill(os.getpid(), signal.SIGINT)
         return update(self, rollouts, tunings)  # type: ignore[arg-type]
 
+    cut_after(run, tmp_path / "cut", 2)
     with monkeypatch.context() as patch:
         patch.setattr(TorchLearner, "update", stopping)
-        assert not start(load_config(QUICK, OPTIONS), tmp_path / "cut")
+        assert not resume(tmp_path / "cut")
     assert taken == 2, "it went on after the stop"
     assert summary(tmp_path / "cut")["product"] is None
     assert resume(tmp_path / "cut")

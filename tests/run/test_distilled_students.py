@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
+from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, cut_after, play
 
 from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
 from redqueen.learn.torch_learner import FACTORS
 from redqueen.run.interruption import Reporter
-from redqueen.run.lifecycle import resume, start
+from redqueen.run.lifecycle import resume
 from redqueen.run.store import JOURNAL
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
@@ -74,11 +74,11 @@ def test_a_stop_before_a_distillation_drops_the_step_and_a_stop_in_it_lets_the_s
         at = (step, name)
         entered(self, step, name)
 
-    folder = tmp_path / "cut"
+    folder = cut_after(run, tmp_path / "cut", 1)
     with monkeypatch.context() as patch:
         patch.setattr(Reporter, "enter", noting)
         patch.setattr(Reporter, "__call__", stopping)
-        assert not start(load_config(QUICK, OPTIONS), folder)
+        assert not resume(folder)
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         last = read.last_step(journal)
     assert last == (1 if phase == "solve" else 2)

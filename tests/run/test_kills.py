@@ -16,10 +16,10 @@ import pytest
 
 from redqueen.commands import train
 from redqueen.config import load_config
-from redqueen.journal import diff
+from redqueen.journal import Journal, diff
 from redqueen.records import Individual
 from redqueen.run import lifecycle as run
-from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.checkpoint import Checkpoint, list_checkpoints
 from redqueen.run.lifecycle import start
 from redqueen.run.store import CHECKPOINTS, JOURNAL, REPORT
 
@@ -30,6 +30,8 @@ PROGRAM = HERE / "killed_run.py"
 NUM_KILLS = 50
 LATEST = {"time": 1, "file": 48, "statement": 1250, "write": 30_000}
 """The last moments of a whole smoke run, as ``killed_run.py`` counts them (microseconds for ``write``)."""
+STATEMENT_OF_STEP_3 = 380
+"""One of the SQL statements that write the third step of the quick run."""
 NUM_STEPS_OF_SOAK = 500
 
 
@@ -56,15 +58,25 @@ def same_end(one: Path, two: Path) -> bool:
     return same and first.state == second.state and (two / REPORT).is_file()
 
 
-@pytest.mark.parametrize(("when", "number"), [pytest.param("write", 2000, marks=pytest.mark.slow), ("statement", 150)])
-def test_a_run_killed_inside_a_write_goes_on_as_if_it_had_never_been(
-    quick_run: Path, tmp_path: Path, when: str, number: int
-) -> None:
+def test_a_run_killed_inside_a_step_goes_on_as_if_it_had_never_been(quick_run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    assert play(folder, QUICK, "statement", STATEMENT_OF_STEP_3) == -signal.SIGKILL
+    assert not (folder / REPORT).exists()
+    assert [step for step, _ in list_checkpoints(folder / CHECKPOINTS)] == [0, 2]
+    train.resume(folder)
+    assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
+    assert same_end(quick_run, folder)
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        assert [row["after_step"] for row in journal.query("SELECT * FROM session")] == [None, 2]
+
+
+@pytest.mark.slow
+def test_a_run_killed_while_it_saves_goes_on_as_if_it_had_never_been(quick_run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     shutil.copytree(quick_run, folder)
     shutil.rmtree(folder / CHECKPOINTS / "step-000004")
     (folder / REPORT).unlink()
-    assert play(folder, QUICK, when, number) == -signal.SIGKILL
+    assert play(folder, QUICK, "write", 2000) == -signal.SIGKILL
     train.resume(folder)
     assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
     assert same_end(quick_run, folder)
