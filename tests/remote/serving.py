@@ -1,17 +1,17 @@
 """What the tests of sampling by servers share: a small server in a process of its own, and members to serve."""
 
 import json
-import signal
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import patch
 
 import torch
+from small_server import serve
 from tiny_models import tiny_model
 from transformers import AutoModelForCausalLM
 
@@ -25,17 +25,21 @@ from redqueen.remote.fleet import Fleet
 from redqueen.remote.sampler import RemoteSampler
 from redqueen.remote.versions import Versions
 
+STARTING = get_context("forkserver")
+"""Imports what servers need once, so that each starts at once."""
+STARTING.set_forkserver_preload(["transformers.models.qwen3.modeling_qwen3", "safetensors.torch"])
+
 END = 3
 PROMPTS = [tuple(range(5 + 7 * i, 15 + 9 * i)) for i in range(4)]
 
 
 @dataclass
 class SmallServer:
-    """A running ``small_server.py``."""
+    """A process that serves a model folder (``small_server.py``)."""
 
     folder: Path
     port: int = 0
-    process: subprocess.Popen = field(init=False)
+    process: BaseProcess = field(init=False)
 
     def __post_init__(self) -> None:
         self.start()
@@ -46,15 +50,15 @@ class SmallServer:
 
     def start(self) -> None:
         """Start it, again on the same port, and wait until it listens."""
-        script = Path(__file__).with_name("small_server.py")
-        command = [sys.executable, str(script), str(self.folder), str(self.port)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline())
+        listening, told = STARTING.Pipe(duplex=False)
+        self.process = STARTING.Process(target=serve, args=(self.folder, self.port, told), daemon=True)
+        self.process.start()
+        told.close()
+        self.port = listening.recv()
 
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
+        self.process.kill()
+        self.process.join()
 
     def fault(self, name: str, times: int = -1) -> None:
         body = json.dumps({"name": name, "times": times}).encode()

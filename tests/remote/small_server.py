@@ -3,14 +3,12 @@
 It shares nothing with the bank: each adapter is merged into a copy of the base's weights, and the model is the
 library's own. ``POST /fault`` with ``{"name": ..., "times": n}`` switches a fault on for the next n times (-1: for
 good).
-
-Arguments: a model folder and a port.
 """
 
 import json
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
@@ -177,10 +175,11 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(200, engine.complete(body))
 
 
-if __name__ == "__main__":
+def serve(folder: Path, port: int, told: Connection) -> None:
+    """Serve the model until the process ends; send the port once it listens."""
     torch.set_num_threads(1)
-    Handler.engine = Engine(sys.argv[1])
+    Handler.engine = Engine(str(folder))
     ThreadingHTTPServer.request_queue_size = 256  # more than a sampler asks at once: others the kernel would reset
-    server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler)
-    print(server.server_port, flush=True)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    told.send(server.server_port)
     server.serve_forever()
