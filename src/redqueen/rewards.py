@@ -6,6 +6,7 @@ equal length; it returns one reward each, None where grading failed because of t
 
 from __future__ import annotations
 
+import ast
 import os
 import threading
 import weakref
@@ -22,7 +23,7 @@ from redqueen.learn.rewards import student_reward
 from redqueen.records import Task
 from redqueen.verifying import open_sandbox
 from redqueen_sandbox import Sandbox, well_formed
-from redqueen_sandbox.unit_tests import UnitTest, UnitTester, runnable_tests
+from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -210,3 +211,46 @@ def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[Sequence[int]]) -
         texts.append(str(tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False)))
         ended.append(len(kept) < len(found))
     return texts, ended
+
+
+def runnable_tests(tests: object, entry: object, where: str) -> str:
+    """Return the tests of a data set's row as statements that run: a list of assertions (MBPP) as one text.
+
+    HumanEval's ``check(candidate)`` and functions of pytest are called where nothing calls them. Raises UserError,
+    which begins with ``where``, for tests that are not Python text or that would never run.
+    """
+    if not (isinstance(entry, str) and entry.isidentifier()):
+        raise UserError(f"{where}: entry is {entry!r:.100}: give the name of the function that the tests call")
+    is_list = isinstance(tests, Iterable) and not isinstance(tests, str | bytes | Mapping)
+    parts: list[Any] = list(tests) if is_list else [tests]  # type: ignore[call-overload]
+    if not all(isinstance(part, str) for part in parts):
+        raise UserError(f"{where}: tests are {tests!r:.100}: give Python with assertions, as a text or a list of texts")
+    text = "\n".join(parts)
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"{where}: the tests are not Python ({error}): give assertions that call {entry}") from None
+    calls = [_call(node, where) for node in body if _is_uncalled_test(node, body)]
+    return "\n".join([text, *calls])
+
+
+def _is_uncalled_test(node: ast.stmt, body: Sequence[ast.stmt]) -> bool:
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    others = (inner for other in body if other is not node for inner in ast.walk(other))
+    if any(isinstance(inner, ast.Name) and inner.id == node.name for inner in others):
+        return False
+    inside = list(ast.walk(node))
+    asserts = any(isinstance(inner, ast.Assert) or "assert" in getattr(inner, "attr", "") for inner in inside)
+    return asserts or node.name == "check" or node.name.lower().startswith("test")
+
+
+def _call(node: ast.stmt, where: str) -> str:
+    """Return the statement that calls an uncalled test. Raises UserError where it needs what only its author knows."""
+    name = getattr(node, "name", "")
+    if isinstance(node, ast.FunctionDef) and not node.decorator_list and None not in node.args.kw_defaults:
+        names = [argument.arg for argument in node.args.posonlyargs + node.args.args]
+        needed = names[: len(names) - len(node.args.defaults)]
+        if not needed or needed == ["candidate"] or (name == "check" and len(needed) == 1):
+            return f"{name}({'candidate' if needed else ''})"
+    raise UserError(f"{where}: nothing calls {name} of the tests: call it at their end")

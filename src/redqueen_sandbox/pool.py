@@ -20,8 +20,7 @@ from typing import TypeVar
 
 from redqueen_sandbox.errors import UserError
 from redqueen_sandbox.inside import wire
-from redqueen_sandbox.protections import REQUIRED
-from redqueen_sandbox.records import Report, unheard
+from redqueen_sandbox.records import REQUIRED, Report, unheard
 from redqueen_sandbox.runs import MAX_REPLY_BYTES, Job, Run, read_run
 from redqueen_sandbox.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
 

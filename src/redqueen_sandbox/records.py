@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 VERDICTS = (
@@ -91,3 +91,18 @@ Report = Callable[[int, int], None]
 
 def unheard(done: int, total: int) -> None:
     """The report to nobody."""
+
+
+REQUIRED = ("seccomp", "landlock", "rlimits", "cpu-timer", "non-dumpable", "no-new-privileges", "nobody")
+"""What ``full`` protection means. Namespaces are a bonus: the filter already refuses what they would hide."""
+
+WEAK = "the sandbox has no system-call filter here, so hostile programs could do harm: run on a kernel with seccomp"
+"""Begins the sentence of those who refuse; the remedy for who trusts every program differs by command."""
+
+
+def protection_level(observed: Mapping[str, bool]) -> str:
+    """``full``, ``partial: no ...``, or ``weak: no ...`` where the system-call filter itself does not hold."""
+    missing = [name for name in REQUIRED if not observed.get(name, False)]
+    if not missing:
+        return "full"
+    return f"{'partial' if observed.get('seccomp') else 'weak'}: no {', '.join(missing)}"

@@ -10,8 +10,7 @@ from redqueen_sandbox.errors import UserError
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
 from redqueen_sandbox.pool import Answer, Jobs, Pool
 from redqueen_sandbox.programs import NUM_SEEDS, Rules, verify_program
-from redqueen_sandbox.protections import WEAK, protection_level
-from redqueen_sandbox.records import Limits, Program, Report, Result, unheard
+from redqueen_sandbox.records import WEAK, Limits, Program, Report, Result, protection_level, unheard
 from redqueen_sandbox.zygotes import ZygoteSettings
 
 _NO_LINUX = (

@@ -8,26 +8,22 @@ a nonce, from a process that never held any untrusted code.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
-from redqueen_sandbox.conversation import Lost, Peer
 from redqueen_sandbox.errors import UserError
 from redqueen_sandbox.guard import VERDICT, guarded
 from redqueen_sandbox.inside.cage import LOOK_MS
 from redqueen_sandbox.inside.roles import NO_MORE
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
-from redqueen_sandbox.protections import WEAK
-from redqueen_sandbox.records import Grade, Limits
+from redqueen_sandbox.records import WEAK, Grade, Limits
 from redqueen_sandbox.runs import Job, death
-from redqueen_sandbox.zygotes import ZygoteHandle, ZygoteSettings, start_zygote, wait_for
+from redqueen_sandbox.zygotes import Lost, Peer, ZygoteHandle, ZygoteSettings, start_zygote, wait_for
 
 TEST_LIMITS = Limits(
     cpu_ms=10_000, accept_cpu_ms=10_000, wall_ms=30_000, memory_bytes=1 << 30, max_output_chars=1 << 20
@@ -57,49 +53,6 @@ class UnitTest:
         for name in ("code", "tests", "entry", "helpers"):
             if not isinstance(given := getattr(self, name), str):
                 raise UserError(f"{name} of the unit test {self.id} is {given!r:.100}: give a text")
-
-
-def runnable_tests(tests: object, entry: object, where: str) -> str:
-    """Return the tests of a data set's row as statements that run: a list of assertions (MBPP) as one text.
-
-    HumanEval's ``check(candidate)`` and functions of pytest are called where nothing calls them. Raises UserError,
-    which begins with ``where``, for tests that are not Python text or that would never run.
-    """
-    if not (isinstance(entry, str) and entry.isidentifier()):
-        raise UserError(f"{where}: entry is {entry!r:.100}: give the name of the function that the tests call")
-    is_list = isinstance(tests, Iterable) and not isinstance(tests, str | bytes | Mapping)
-    parts: list[Any] = list(tests) if is_list else [tests]  # type: ignore[call-overload]
-    if not all(isinstance(part, str) for part in parts):
-        raise UserError(f"{where}: tests are {tests!r:.100}: give Python with assertions, as a text or a list of texts")
-    text = "\n".join(parts)
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"{where}: the tests are not Python ({error}): give assertions that call {entry}") from None
-    calls = [_call(node, where) for node in body if _is_uncalled_test(node, body)]
-    return "\n".join([text, *calls])
-
-
-def _is_uncalled_test(node: ast.stmt, body: Sequence[ast.stmt]) -> bool:
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return False
-    others = (inner for other in body if other is not node for inner in ast.walk(other))
-    if any(isinstance(inner, ast.Name) and inner.id == node.name for inner in others):
-        return False
-    inside = list(ast.walk(node))
-    asserts = any(isinstance(inner, ast.Assert) or "assert" in getattr(inner, "attr", "") for inner in inside)
-    return asserts or node.name == "check" or node.name.lower().startswith("test")
-
-
-def _call(node: ast.stmt, where: str) -> str:
-    """Return the statement that calls an uncalled test. Raises UserError where it needs what only its author knows."""
-    name = getattr(node, "name", "")
-    if isinstance(node, ast.FunctionDef) and not node.decorator_list and None not in node.args.kw_defaults:
-        names = [argument.arg for argument in node.args.posonlyargs + node.args.args]
-        needed = names[: len(names) - len(node.args.defaults)]
-        if not needed or needed == ["candidate"] or (name == "check" and len(needed) == 1):
-            return f"{name}({'candidate' if needed else ''})"
-    raise UserError(f"{where}: nothing calls {name} of the tests: call it at their end")
 
 
 class UnitTester:

@@ -158,9 +158,6 @@ CLOCKS = [
 ERRORS = [
     code
     for code in FRAMES + MODULES
-    if "globals()['__buil" in code
-    or "from sys import *" in code
-    or "(operator.attrgetter" in code
-    or "(operator.methodcaller" in code
+    if "from sys import *" in code or "(operator.attrgetter" in code or "(operator.methodcaller" in code
 ]
 """Where the name is simply not there, or the class is another."""

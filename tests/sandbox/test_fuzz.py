@@ -10,13 +10,13 @@ import pytest
 from fuzzing import a_text, mutated, seeds
 from verify_data import honest_programs
 
+from redqueen.domains.code.calls import distinct_calls
 from redqueen.domains.code.values import value_of
 from redqueen.domains.maths.answer_form import final_answer, judged
 from redqueen.domains.registry import grade as grade_all
 from redqueen.evaluate.livecode import same_output
 from redqueen.records import Task
 from redqueen_sandbox import Program, Sandbox, guard
-from redqueen_sandbox.calls import distinct_calls
 from redqueen_sandbox.inside.encode import NotPlain, TooLarge, encode
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
 from redqueen_sandbox.records import VERDICTS

@@ -23,7 +23,7 @@ from redqueen_sandbox.literals import canonical
 REFUSED = {
     "refused:0": "types.FunctionType: it builds a function from code",
     "refused:1": "eval: text that no gate has seen",
-    "refused:2": "sys.getsizeof: the size of an object is the machine's",
+    "refused:2": "import of sys: only for its public names. The size of an object is the machine's",
     "refused:3": "__traceback__: it leads to frames",
     "refused:4": "typing.get_type_hints: it evaluates text",
     "library:20": "calendar.mdays: no public name",
@@ -33,6 +33,7 @@ REFUSED = {
     "library:28": "contextlib.redirect_stdout: it changes sys",
     "library:33": "array: it tells addresses",
     "library:36": "ast: its trees have no use here",
+    "mixed:19": "globals: a namespace as a dict, by which names are computed",
     "mixed:9": "binascii: a bit of a checksum can only be guessed",
     "names_and_syntax:16": "Row: a class pattern on a named tuple, whose fields may be computed",
     "names_and_syntax:40": "doctest: imported where it runs, for the main block alone",
@@ -112,7 +113,7 @@ def test_honest_programs_give_what_plain_python_gives(
 ) -> None:
     tasks = [(name, task, code, given) for name, (task, code, given) in checked.items() if isinstance(task, Task)]
     wrong = [name for name, task, code, given in tasks if task.outputs[0] != by_plain_python(code, given)]
-    assert wrong == [] and len(tasks) >= 300
+    assert wrong == [] and len(tasks) >= 295
 
 
 def solutions() -> Iterator[tuple[str, str, str]]:

@@ -7,8 +7,12 @@ through in portions, so memory does not grow with them.
 from __future__ import annotations
 
 import json
+import os
+import platform
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -17,8 +21,7 @@ from redqueen.domains.registry import grade as grade_answers
 from redqueen.errors import UserError
 from redqueen.records import Grade, Task
 from redqueen_sandbox.programs import NUM_SEEDS
-from redqueen_sandbox.protections import ProtectionReport, make_report
-from redqueen_sandbox.records import Limits, Program, Result
+from redqueen_sandbox.records import Limits, Program, Result, protection_level
 from redqueen_sandbox.sandbox import Sandbox
 
 _PORTION_LINES = 512
@@ -197,3 +200,51 @@ def _read_answer(fields: dict[str, object]) -> tuple[Task, str | None]:
         return domain_of(kind).read_task(name, kind, fields), answer
     except ValueError as error:
         raise _BadLine(str(error)) from None
+
+
+TESTED_MACHINES = ("x86_64",)
+TESTED_PYTHONS = ((3, 11),)
+
+_WITHOUT = {
+    "seccomp": "a program may make any system call: run on a kernel with seccomp, or in a container that allows it",
+    "landlock": "files are refused by the system-call filter alone; Landlock needs Linux 5.13 and, in a container, a "
+    "profile that knows it",
+    "rlimits": "a program may take more memory or processes than its share",
+    "cpu-timer": "endless loops are stopped by the clock on the wall alone, so they cost more",
+    "non-dumpable": "a program that got past the filter could read its parent's memory",
+    "no-new-privileges": "the system-call filter cannot be put on",
+    "nobody": "programs run as root or with capabilities",
+    "namespaces": "no network namespace of its own; the system-call filter refuses sockets anyway",
+}
+
+
+@dataclass(frozen=True)
+class ProtectionReport:
+    """What holds on this machine. ``level`` as in results, or ``none`` with the reason in ``remarks``."""
+
+    level: str
+    observed: Mapping[str, bool]
+    machine: str
+    kernel: str
+    python: str
+    user: str
+    remarks: tuple[str, ...]
+
+
+def make_report(observed: Mapping[str, bool], failure: str = "") -> ProtectionReport:
+    """Put what the canaries saw, or why none could start, into a report."""
+    remarks = [failure] if failure else []
+    remarks += [f"no {name}: {_WITHOUT[name]}" for name, holds in observed.items() if not holds]
+    if platform.machine() not in TESTED_MACHINES:
+        remarks.append(f"the filter's numbers for {platform.machine()} are from the tables and untested on the metal")
+    if sys.version_info[:2] not in TESTED_PYTHONS:
+        remarks.append(f"untested on Python {platform.python_version()}")
+    return ProtectionReport(
+        level="none" if failure else protection_level(observed),
+        observed=dict(observed),
+        machine=platform.machine(),
+        kernel=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        user="root" if hasattr(os, "getuid") and os.getuid() == 0 else "unprivileged",
+        remarks=tuple(remarks),
+    )

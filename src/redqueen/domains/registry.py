@@ -261,9 +261,9 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
     return guarded_jobs("check", blind_to_limits(jobs()), lambda detail: Rejection(candidate, VERDICT, detail))
 
 
-FIRST_CPU_MS = 15
+FIRST_CPU_MS = 10
 """CPU time of the first run of an answer, milliseconds; nearly all need less than 5 (ours)."""
-NUM_SLOW = 4
+NUM_SLOW = 3
 """Of the answers to one task that needed more, how many run with the full limit before the rest may (ours)."""
 
 

@@ -57,8 +57,8 @@ unguarded ``getattr`` or evaluate text."""
 
 REFUSED_BUILTINS = frozenset(
     {
-        "__import__", "breakpoint", "compile", "copyright", "credits", "eval", "exec", "exit", "help", "id", "input",
-        "license", "open", "quit",
+        "__import__", "breakpoint", "compile", "copyright", "credits", "eval", "exec", "exit", "globals", "help", "id",
+        "input", "license", "locals", "open", "quit",
     }
 )  # fmt: skip
 """Builtins that read the outside, run text, or tell where an object lies in memory."""

@@ -1,7 +1,6 @@
 """Objects of the standard library that equal a plain value, and how to see that value without asking the program.
 
-- ``Counter``, ``defaultdict``, ``OrderedDict``, ``UserDict`` and ``ChainMap`` equal a dict, ``UserList`` a list,
-  ``UserString`` a str, and a named tuple a tuple: Python's ``==`` says so.
+- ``Counter``, ``defaultdict`` and ``OrderedDict`` equal a dict, and a named tuple a tuple: Python's ``==`` says so.
 - A ``deque`` equals no plain value. It counts as the list of its items, the one plain value that holds the same.
 
 Only the library's own classes count, as they were before the program ran, and named tuples, which are classes that
@@ -12,10 +11,6 @@ the builtin types' methods.
 from __future__ import annotations
 
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _mro_of = type.__dict__["__mro__"].__get__
 _names_of = type.__dict__["__dict__"].__get__  # both are immune to metaclasses
@@ -29,10 +24,8 @@ _OWN_WAYS = frozenset(
 # Classes are looked up by their id: to compare or to hash one would ask its metaclass, which may be the program's.
 _dicts: set[int] = set()
 _lists: set[int] = set()
-_wrappers: dict[int, tuple[type, str, Callable[[object], dict[object, object]]]] = {}
 _matches: set[int] = set()
 _record_base: list[type] = []
-_KEY_TYPES = frozenset(map(id, (str, int, float, bool, type(None))))
 
 
 def take_records(takes: bool) -> None:
@@ -49,13 +42,6 @@ def remember_classes() -> None:
         names = vars(sys.modules["collections"])
         _dicts.update(map(id, (names["Counter"], names["defaultdict"], names["OrderedDict"])))
         _lists.add(id(names["deque"]))
-        for name, kind, held in (
-            ("UserDict", dict, "data"),
-            ("ChainMap", dict, "maps"),
-            ("UserList", list, "data"),
-            ("UserString", str, "data"),
-        ):
-            _wrappers[id(names[name])] = kind, held, vars(names[name])["__dict__"].__get__
     if "re" in sys.modules:
         _matches.add(id(vars(sys.modules["re"])["Match"]))
 
@@ -75,8 +61,6 @@ def plain_value(value: object) -> tuple[type, object] | None:
         return dict, value
     if id(kind) in _lists:
         return list, list(value)  # type: ignore[call-overload]
-    if id(kind) in _wrappers:
-        return _unwrapped(value)
     return (tuple, value) if _record_base and _is_record(kind) else None
 
 
@@ -92,25 +76,3 @@ def _is_record(kind: type) -> bool:
                 return False
             has_fields = has_fields or name == "_fields"
     return has_fields
-
-
-def _unwrapped(value: object) -> tuple[type, object] | None:
-    kind, name, names_of = _wrappers[id(type(value))]
-    found = [item for key, item in dict.items(names_of(value)) if type(key) is str and key == name]
-    if name == "data":
-        return (kind, found[0]) if found and type(found[0]) is kind else None
-    if not found or type(found[0]) is not list or not all(map(_is_simple_dict, found[0])):
-        return None
-    merged: dict[object, object] = {}
-    for layer in reversed(found[0]):
-        merged.update(dict.items(layer))
-    return dict, merged
-
-
-def _is_simple_dict(value: object) -> bool:
-    """Tell whether it is a dict whose keys can be hashed without asking the program."""
-    return type(value) is dict and all(id(type(key)) in _KEY_TYPES for key in _keys(value))
-
-
-def _keys(value: dict[object, object]) -> Iterator[object]:
-    return iter(dict.keys(value))

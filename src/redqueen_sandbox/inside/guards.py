@@ -198,31 +198,9 @@ def methodcaller(name: str, /, *args: object, **kwargs: object) -> object:
 # ---- namespaces and imports ----------------------------------------------------------------------
 
 
-def _namespace(name: str) -> object:
-    """What ``globals`` or ``locals`` gives where a guard was called: by the program, not by the library for it.
-
-    The module's own namespace can be read and not written: who could put other builtins there would have no guards.
-    """
-    frame = sys._getframe(2)
-    if frame.f_globals is not vars(sys.modules[PROGRAM_NAME]):
-        violate("the namespace of a module")
-    found: dict[str, object] = getattr(frame, name)
-    if found is frame.f_globals:
-        return _Proxy({key: value for key, value in found.items() if key != "__builtins__"})  # type: ignore[call-arg]
-    return found
-
-
-def _globals() -> object:
-    return _namespace("f_globals")
-
-
-def _locals() -> object:
-    return _namespace("f_locals")
-
-
 def _vars(*values: object) -> object:
     if not values:
-        return _namespace("f_locals")
+        violate("use of locals")
     if len(values) == 1 and hasattr(values[0], "__dict__"):
         return _names_of(values[0])
     return vars(*values)
@@ -307,7 +285,7 @@ def _refuser(name: str) -> object:
 def _guarded_builtins() -> Iterator[tuple[str, object]]:
     yield from [(name, _refuser(name)) for name in REFUSED_BUILTINS if hasattr(builtins, name)]
     yield from (("getattr", guarded_getattr), ("hasattr", _hasattr), ("setattr", guarded_setattr))
-    yield from (("delattr", _delattr), ("globals", _globals), ("locals", _locals), ("vars", _vars))
+    yield from (("delattr", _delattr), ("vars", _vars))
     yield from (("__import__", _import), (GUARD, holder))
 
 

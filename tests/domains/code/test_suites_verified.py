@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from redqueen.domains.code.calls import distinct_pairs
 from redqueen.domains.code.suite import SUITES, load_functions, load_suite
 from redqueen.domains.registry import check, grade
 from redqueen.domains.rows import read_checksums
 from redqueen.evaluate.external import subset
 from redqueen.records import Candidate, Rejection, Task
 from redqueen_sandbox import Program, Sandbox
-from redqueen_sandbox.calls import distinct_pairs
 
 SAYS_LESS = {f"generated/{name}/code_f" for name in ("1-047", "2-050", "1-072", "1-094", "1-110", "2-072", "3-117")}
 """Frozen before inputs that differ in what the program never reads, or by type alone, counted once: 7 of 782."""

@@ -4,11 +4,11 @@ proposal."""
 from __future__ import annotations
 
 from redqueen.config import VerifyConfig
+from redqueen.domains.code.calls import distinct_calls, distinct_pairs
 from redqueen.domains.code.measures import measure
 from redqueen.domains.code.other_inputs import other_inputs
 from redqueen.domains.domain import task_of
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox.calls import distinct_calls, distinct_pairs
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, make_job, run_once, verify_program

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from redqueen.config import VerifyConfig
+from redqueen.domains.code.calls import distinct_calls
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import ASKED, IN, MSG, OUT, REF, has_mark, hint
 from redqueen.records import Task
-from redqueen_sandbox.calls import distinct_calls
 from redqueen_sandbox.literals import LiteralError, canonical_args
 
 KINDS = ("code_o", "code_i", "code_f")
