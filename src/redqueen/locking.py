@@ -23,7 +23,7 @@ and closing any descriptor of the file drops it, so such a file is never opened 
 def is_locked(run_dir: Path) -> bool:
     """Return whether a process holds the run's lock. A link, a pipe or a device in its place does not count.
 
-    Only Linux can be asked without taking the lock; elsewhere the answer is no for other processes' locks.
+    Only Linux can be asked without taking the lock; elsewhere locks of other processes are reported as free.
     """
     path = Path(run_dir).resolve() / LOCK_NAME
     if path in held_here:

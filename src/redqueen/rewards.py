@@ -61,7 +61,7 @@ def reward_fn(
 
     ``tokenizer`` is needed where the format's marks are special tokens, which trainers leave out of the text (the
     embedded base's are). A completion came to its end there if it holds an end token of the tokenizer or of the
-    generation config beside it, or if its last token is another control token. ``config``: its section ``verify`` sets
+    generation config, or if its last token is another control token. ``config``: its section ``verify`` sets
     workers and limits. The sandbox starts at the first call of each process and ends with the function.
     Raises UserError where there is none; the function raises it for columns that are not tasks of the format.
     """
@@ -117,7 +117,7 @@ _Sandbox = TypeVar("_Sandbox", Sandbox, UnitTester)
 
 
 class _FirstCall(Generic[_Sandbox]):
-    """What is opened when it is first asked for: once for all threads, and anew in a process that was forked since."""
+    """A resource that is opened on first use: once for all threads, and again in a process that was forked since."""
 
     def __init__(self, open_one: Callable[[], _Sandbox]) -> None:
         self._open_one: Callable[[], _Sandbox] = open_one

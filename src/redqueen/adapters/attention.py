@@ -111,8 +111,8 @@ class PrefixCache:
     def store(self, key: Tensor, value: Tensor, layer: int) -> None:
         """Store a layer's new keys and values (rows, kv heads, length, head_dim), before anything attends to them.
 
-        Filling: they are whole prompts, for the groups ``filling``, or packed rows of which ``sources`` tells where the
-        tokens of these prompts lie (-1: none). Decoding: one token for each row.
+        Filling: they are whole prompts, for the groups ``filling``, or packed rows, in which ``sources`` are the places
+        where the tokens of these prompts lie (-1: none). Decoding: one token for each row.
         """
         if self.decoding:
             assert self.reading is not None

@@ -95,7 +95,7 @@ class AdapterBank:
     ``targets`` is "all-linear" (every linear layer but the output head) or module names as PEFT takes them (a full
     name, or its last parts: "q_proj"). Fresh members equal the base bit for bit: B = 0, A uniform in
     +-1/sqrt(in) as PEFT draws it, seeded by (``rng_seed``, slot). A bank of some members of a larger population has
-    their slots there as ``numbers``, which then stand in the seed.
+    their slots there as ``numbers``, which then determine the seeds.
     """
 
     def __init__(

@@ -141,7 +141,7 @@ class _RoundedBackward(torch.autograd.Function):
 def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Base:
     """Prepare ``model`` in place: move it, set its precision, freeze every parameter, switch dropout off.
 
-    On a GPU the process does without cuDNN's attention from then on: it is compiled anew for every shape of a batch,
+    On a GPU the process does without cuDNN's attention from then on: it is compiled again for every shape of a batch,
     and batches of texts seldom have the same shape twice.
 
     Raises UserError when the model computes its logits or its attention in a way this engine does not reproduce.

@@ -21,10 +21,10 @@ EMBEDDED_ID = f"{EMBEDDED}@"
 """How the name of an embedded base begins; the version of redqueen that shipped it follows."""
 
 OWN_BASE = "base"
-"""The folder beside an adapter of the embedded base that holds that base."""
+"""The folder next to an adapter of the embedded base that holds that base."""
 
 DEQUANTIZED = {"quant_method": "gguf", "dequantize": True}
-"""What transformers is told for a GGUF file: members need plain matrices. Rounding by its few bits a weight stays."""
+"""Options of transformers for a GGUF file: members need plain matrices. Rounding by its few bits a weight stays."""
 
 MAX_SHARD_BYTES = 256 << 30
 

@@ -66,7 +66,7 @@ def is_known(config: PretrainedConfig) -> bool:
 
 
 def side_by_side_weights(model: nn.Module) -> int:
-    """Return how many weights of a model that is known are copied, to stand side by side."""
+    """Return how many weights of a known model are copied to be concatenated."""
     return sum(m.weight.numel() for n, m in model.named_modules() if n.rpartition(".")[2] in (*QKV, *GATE_UP))
 
 
@@ -137,7 +137,7 @@ class FusedDecoder:
     def _turns(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return the rotary cosines and sines (rows, 1, head_dim) of ``positions``, from a table made once.
 
-        Kinds of rotary embedding whose angles depend on how long the text is are asked anew each time.
+        Rotary embeddings whose angles depend on the length of the text are computed each time.
         """
         if getattr(self.rotary, "rope_type", "default") != "default":
             cos, sin = self.rotary(x[:, None], positions[:, None])  # (rows, 1, head_dim)

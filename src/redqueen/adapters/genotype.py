@@ -160,7 +160,7 @@ def pairwise_distances(genotypes: Sequence[Genotype]) -> list[list[float]]:
 
 
 def relative_change(child: Genotype, parent: Genotype) -> RelativeChange:
-    """How far a child stands from its (first) parent, relative to the parent's size, overall and per module.
+    """The distance of a child from its (first) parent, relative to the parent's size, overall and per module.
 
     Where the parent's dW is zero the ratio is undefined: then 0 if the child's is zero too and 1 if it is not
     (everything there is, is new), so that the number stays finite in journals and plots. Source: method section 7.

@@ -42,8 +42,8 @@ class HallOfFame:
 def admit(hall: HallOfFame, individual: Individual, step: int) -> tuple[HallOfFame, Entry | None]:
     """Return the hall with ``individual`` as it is now, thinned to its capacity, and its entry.
 
-    The caller copies the factors from the individual's slot into the entry's. No entry (None) when the hall has no room
-    at all, or when this member entered in this very step already.
+    The caller copies the factors from the individual's slot into the entry's. No entry (None) when the hall has no
+    capacity at all, or when this member entered in this very step already.
     """
     name = f"{individual.id}@{step}"
     if hall.capacity == 0 or any(entry.individual.id == name for entry in hall.entries):

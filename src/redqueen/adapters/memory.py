@@ -93,7 +93,7 @@ KEPT = 2**31 - 1
 
 
 _library: ctypes.CDLL | None = None
-"""The C library that keeps what this process frees, once it was told to."""
+"""The C library whose allocator is set to keep freed memory."""
 
 
 def keep_freed_memory() -> bool:
@@ -121,7 +121,7 @@ def give_back_if_scarce(free_bytes: int) -> bool:
     """Give the kernel what is kept if this process holds more than ``free_bytes``, what the machine has free.
 
     To be called where few tensors are alive: what is kept is then most of what the process holds, and the next tensors
-    may take as much anew where they do not fit into it. Returns whether it was given back.
+    may take as much again where they do not fit into it. Returns whether it was given back.
     """
     if _library is None or _held_bytes() <= free_bytes:
         return False

@@ -1,7 +1,7 @@
 """The interfaces of the engine: the store of the members' adapters, the sampler and the learner.
 
-Whatever stands behind a seam may be another object, process or machine: a seam is asked for records, genotypes and
-tensors, and never for a handle. A member is named by its slot. Today all stand in one process of torch
+The implementation may be another object, process or machine: arguments and results are records, genotypes and
+tensors, never handles. A member is named by its slot. Today all are in one process of torch
 (``learn/torch_learner.py``); the protocols are as small as the next owners need:
 
 - shards of the population, each in an actor: every call but ``update`` names the slots it is about and may be repeated
@@ -77,7 +77,7 @@ class AdapterStore(Protocol):
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter into a folder below ``folder`` and return it.
 
-        Its name stands for the slot and these very factors: equal ones have one name and are written once.
+        Its name identifies the slot and the factors: equal ones have one name and are written once.
         """
         ...
 

@@ -1,6 +1,6 @@
 """Prompts with a common prefix, and a layout in which the prefix is computed once.
 
-Few-shot examples, and the instructions of a chat, stand in front of every prompt of a kind. A member reads them once
+Few-shot examples, and the instructions of a chat, precede every prompt of a kind. A member computes them once
 for all its prompts; keys and values depend on the adapter, so members do not share. Source: prefix caching, as serving
 engines have it; in training: ours.
 """
@@ -24,7 +24,7 @@ def group_by_beginning(prompts: Sequence[tuple[int, ...]]) -> list[tuple[list[in
     """Return groups of prompts that begin alike, as indices, each with the number of tokens that it has in common.
 
     Alike are prompts whose first ``SHARED_TOKENS`` are equal; the number is 0 for a prompt like no other. Each prompt
-    keeps a token of its own. Groups stand in the order of their first prompts.
+    keeps a token of its own. Groups are in the order of their first prompts.
     """
     alike: dict[tuple[int, ...], list[int]] = {}
     for i, prompt in enumerate(prompts):

@@ -1,4 +1,4 @@
-"""The sampler in torch: every member decodes in one batch, prompts are read once, finished rows make room for new ones.
+"""The sampler in torch: every member decodes in one batch, prompts are computed once, finished rows are replaced.
 
 A request becomes a group: its prompt is run once, and its samples are rows that share the prompt's keys and values.
 Rows that end are refilled from the queue; when the queue is empty the batch shrinks to the rows that are still writing.
@@ -51,7 +51,7 @@ class TorchSampler:
     completion (and belong to it), and so do the strings of ``stopper``; ``max_rows`` are decoded at a time,
     ``prefill_tokens`` of prompts are read at a time, and ``prompt_cache_tokens`` kept (None: as many as rows want).
     ``cuda_graphs``: record decoding steps where the base is on a GPU.
-    ``stats`` describes the last call; ``report`` is told of each call's completions and new tokens as they come.
+    ``stats`` describes the last call; ``report`` gets each call's completions and new tokens as they come.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class TorchSampler:
 
     def _decoding(self, queue: Sequence[Job]) -> Decoding:
         """Return the batch for these jobs: rows for all, at most ``max_rows``, and ``GROUPS_KEPT`` times the prompts
-        that whole groups in these rows have; fewer where the cache has no room."""
+        that whole groups in these rows have; fewer where they do not fit the cache."""
         total, longest = sum(job.count for job in queue), max(len(job.prompt) for job in queue)
         rows = min(self.max_rows, total)
         num_prompts = min(len(queue), -(-GROUPS_KEPT * rows * len(queue) // total))

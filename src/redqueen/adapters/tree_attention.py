@@ -27,7 +27,7 @@ MOST_SCORES = 1 << 25
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive tokens of a batch, seen as one line of tokens, that go on from those of ``before``, if any.
+    """Consecutive tokens of a batch (flattened) that continue those of ``before``, if any.
 
     They see themselves up to their own place, ``before``, and whatever that goes on from.
     """
@@ -51,9 +51,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Bucket:
-    """``num_runs`` runs handled by one call, padded to ``num_queries`` tokens that look at ``num_keys``.
+    """``num_runs`` runs handled by one call, padded to ``num_queries`` tokens that attend to ``num_keys``.
 
-    ``bias`` (num_runs or 1, 1, 1, num_queries, num_keys): 0 where a query may look, -inf elsewhere.
+    ``bias`` (num_runs or 1, 1, 1, num_queries, num_keys): 0 where a query may attend, -inf elsewhere.
     """
 
     num_runs: int
@@ -184,7 +184,7 @@ def _bucket(runs: list[Run], dtype: torch.dtype) -> tuple[Bucket, NDArray[np.int
     steps = np.arange(num_queries)[None]
     queries = starts + np.where(steps < lengths, steps, 0)  # (runs, queries)
     own = np.tril(np.ones((num_queries, num_queries), dtype=bool))[None]  # (1, queries, queries): causal
-    if runs[0].before is None:  # padding comes last, where no token looks
+    if runs[0].before is None:  # padding comes last, where no token attends
         return _with_bias(len(runs), own, dtype), queries, queries
     before = [run.places_before() for run in runs]
     # is_before, places_before (runs, longest before): a run with fewer tokens before it repeats its first one

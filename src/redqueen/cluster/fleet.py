@@ -181,7 +181,7 @@ class Fleet:
         self.events.append(ShardEvent(index, what, self.places[index].connection.node, detail))
 
     def _rebalance(self) -> None:
-        """Move shards to machines with more room, each as soon as its backup has arrived."""
+        """Move shards to machines with more free cores, each as soon as its backup has arrived."""
         for index in self.host.misplaced([place.connection for place in self.places]):
             self._await_backup(index)
             self._record(index, "moved")

@@ -197,7 +197,7 @@ def _check_port(address: str) -> None:
 
 
 def _wait(reference: Any, connection: RayConnection, silence_s: float) -> Any:
-    """Wait for what a reference stands for. Raises ShardLost when its shard died or makes no progress."""
+    """Wait for the value of a reference. Raises ShardLost when its shard died or makes no progress."""
     seen, since, asked = -1, time.monotonic(), None
     try:
         while not ray.wait([reference], timeout=POLL_S)[0]:

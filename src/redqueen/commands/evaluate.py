@@ -125,7 +125,7 @@ def examine(
     temperature: float,
     begin: Callable[[str], None] = lambda words: None,
 ) -> list[Answer]:
-    """Return everybody's graded answers: greedy ones, then ``num_samples`` sampled ones a question.
+    """Return all graded answers: greedy ones, then ``num_samples`` sampled ones a question.
 
     Each mode is one call of the sampler, with all examinees' rows in one batch. A question whose prompt the base has
     no positions for gets no answer (verdict ``too-large``). ``begin`` is called with words when a part begins.
@@ -327,7 +327,7 @@ def _refuse_unwritable(path: Path) -> None:
 
 def _write(path: Path, answers: Sequence[Answer]) -> None:
     with _naming(path):
-        if path.exists():  # since it was looked at
+        if path.exists():  # since it was checked
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         write_whole(path, "".join(answer.as_line() for answer in answers))
 

@@ -55,7 +55,7 @@ def open_examination(target: str, overrides: Sequence[str], report: Report = unh
     """Load a target: a run directory, a PEFT folder, a Hugging Face model folder, or the word ``base``.
 
     Of a run, all members of its newest checkpoint are evaluated, what was distilled, and the bare base. ``overrides``
-    are ``section.field=value``; ``report`` is told how far answering is.
+    are ``section.field=value``; ``report`` gets the progress.
 
     Raises UserError when it is none of the four or cannot be loaded.
     """

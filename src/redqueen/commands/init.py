@@ -25,7 +25,7 @@ def config_text(preset: str) -> str:
     lines = [
         f"# A run of redqueen with the values of {named}: start it with `redqueen train FILE`.",
         *_comment(
-            "What stands behind a # is left open: it has the value that is shown, or one that suits the base "
+            "A field after a # is left open: it has the value that is shown, or one that suits the base "
             "(`redqueen train FILE --dry-run` shows them). Remove the # to set one."
         ),
     ]

@@ -20,7 +20,7 @@ def train(
 ) -> None:
     """Play a run from its beginning in ``run_dir`` (default runs/NAME-SEED); with ``dry_run`` only print its plan.
 
-    ``cluster`` is the address of a Ray cluster on which the shards of the population shall stand.
+    ``cluster`` is the address of a Ray cluster on which the shards of the population run.
     """
     if config is None and not overrides:
         print_presets()

@@ -173,7 +173,7 @@ class ProposeConfig(Section):
     and programs shrink; quality-diversity searches draw over cells."""
     num_niches: int = Field(default=0, ge=0)
     """Niches into which cells are divided, by a digest; 0: none. The teacher in slot i owns niche i (modulo this): it
-    is shown references of its own, and a task outside pays as one that nobody solved. Ours: without them teachers pose
+    is shown references of its own, and a task outside pays as an unsolved one. Ours: without them teachers pose
     the same classes."""
     policy_rules: tuple[str, ...] = ()
     """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user decides."""

@@ -86,7 +86,7 @@ class EvolveConfig(Section):
     """Parent selection. Paper: the fittest survivors. The other rules are ours."""
     fitness: str = Field(default="rating", pattern=r"^(rating|payoff|reward|probe|[\w.]+:\w+)$")
     """What selection reads. Paper: the rating's lower confidence bound. ``payoff`` and ``reward``, the means over the
-    last ``every_steps`` games or steps, are ours: a payoff counts a task that nobody solves as the teacher's win, its
+    last ``every_steps`` games or steps, are ours: a payoff counts an unsolved task as the teacher's win, its
     reward does not. Under ``probe`` all students answer the same archived tasks, and teachers are judged by reward.
     ``module:NAME`` is a function of yours from a member and the evidence to a number."""
     probe_tasks: int = Field(default=64, ge=1)
@@ -177,7 +177,7 @@ class ClusterConfig(Section):
 
     num_shards: int = Field(default=1, ge=1)
     """Parts of the population, each with a base, sampler and learner of its own: slot i is in part i modulo this.
-    Ours: the result depends on it in the last bits, as other rows share a batch, and not on where the parts stand."""
+    Ours: the result depends on it in the last bits, as other rows share a batch, but not on the places of the parts."""
     verify: Literal["driver", "shard"] = "driver"
     """Where proposals and answers are judged: on the driver's machine, or on those of the shards, each with a verifier
     of ``verify.num_workers``. Ours: verdicts are the same, and one machine is enough until the driver's cores are not;

@@ -22,7 +22,7 @@ MAX_PROGRAM_CHARS = 65_536
 """A longer program is not run, as everywhere in the verifier."""
 
 SUITE_LIMITS = Limits(cpu_ms=2_000, accept_cpu_ms=2_000, wall_ms=20_000)
-"""Limits of a program of CRUXEval or ``mini``: a benchmark is graded once, so time is no concern (ours)."""
+"""Limits of a program of CRUXEval or ``mini``: a benchmark is graded once, so time matters little (ours)."""
 
 
 class Judge:
@@ -97,7 +97,7 @@ def _refused(question: Question, answer: str | None) -> Grade | None:
 def solution(question: FunctionQuestion, answer: str) -> UnitTest:
     """Return the tests with the answer as their program.
 
-    An answer to a stub may be the rest of it, or a whole program with the function in it; then the stub stands before
+    An answer to a stub may be the rest of it, or a whole program with the function in it; then the stub comes before
     it for what it imports and defines.
     """
     code = bare(answer, question.test.entry)

@@ -95,7 +95,7 @@ def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[s
 
 
 def rank_frac(names: Sequence[str], members: Sequence[Individual], rewards: Mapping[str, Sequence[float]]) -> float:
-    """Return where these members stand in their role by mean reward of the late steps: 0 the worst, 1 the best.
+    """Return the rank of these members in their role by mean reward of the late steps: 0 the worst, 1 the best.
 
     A mean over ``names``; ties count half, so that a member chosen at random has 0.5 on average. NaN without others.
     """
@@ -115,8 +115,8 @@ def age_protected(
 ) -> dict[str, float]:
     """Lift every individual younger than ``min_age_steps`` at least to the median of the grown-ups' fitness.
 
-    A reset rating starts at mu - 3 sigma = 0, below almost everybody, so without a shelter a child may leave before it
-    has been measured. Without an older member there is no median, and no fitness changes. Source: ours.
+    A reset rating starts at mu - 3 sigma = 0, below almost all others, so without protection a child may leave before
+    it has been measured. Without an older member there is no median, and no fitness changes. Source: ours.
     """
     young = {member.id for member in individuals if step - member.born_step < min_age_steps}
     grown = [value for name, value in fitness.items() if name not in young]

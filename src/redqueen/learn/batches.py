@@ -1,6 +1,6 @@
 """From rollouts to micro-batches: every prompt once for its completions, members side by side.
 
-A few-shot prompt is mostly examples that stand in all prompts of its kind: those of one member are put side by side,
+A few-shot prompt is mostly examples that all prompts of its kind share: those of one member are put side by side,
 and what they have in common is run once in a micro-batch.
 
 A member's groups follow each other in one stream of tokens, which is cut into short rows of one owner (``token_rows``).

@@ -144,7 +144,7 @@ def assign_credit(
     """Reward every proposal and attempt and estimate advantages, per adapter and role.
 
     ``crowding`` (by task id) are what the config's diversity terms read; without them there are none. ``baselines``
-    are the teachers' as they were before the step. Tasks ``unpaid``, by id, pay as if nobody had solved them.
+    are the teachers' as they were before the step. Tasks ``unpaid``, by id, pay as unsolved tasks do.
     """
     rewards = _proposal_rewards(judged, answered, config, crowding or {}, unpaid)
     proposal_advantages, baselines = _proposal_advantages(proposals, rewards, config, baselines or Baselines())

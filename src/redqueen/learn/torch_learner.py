@@ -85,7 +85,7 @@ class TorchLearner:
     whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all). ``slots``
     say where references lie, if there are any. ``importance_cap``: that of the tokens' weights where
     another engine samples, None where this one does. ``num_lanes`` threads take parts of each update, and of the
-    micro-batches' tokens. ``report`` is told of the completions' tokens as they are learned from.
+    micro-batches' tokens. ``report`` gets the number of completion tokens learned from.
     """
 
     def __init__(
@@ -256,14 +256,14 @@ class TorchLearner:
             if totals.mismatch is not None:
                 log_ratios = new.detach() - batch.old_logprobs[chunk]
                 totals.mismatch.add(log_ratios, member_of[chunk])
-                if self.config.updates_per_step == 1:  # else the ratio stands in the surrogate already
+                if self.config.updates_per_step == 1:  # else the ratio is in the surrogate already
                     token_loss = token_loss * truncated_weights(log_ratios, totals.mismatch.cap)
             if supervised is not None:
                 token_loss = torch.where(supervised[chunk] > 0, -batch.advantages[chunk] * new, token_loss)
             if reference is not None:
                 log_q = torch.log_softmax(self.base.logits(reference[chunk]) / heat, dim=-1)  # (chunk, vocabulary)
                 strayed = divergence(log_p, log_q)  # (chunk,)
-                if supervised is not None:  # text to be learned is what it shall stray by
+                if supervised is not None:  # supervised text has no KL penalty
                     strayed = strayed * (1.0 - supervised[chunk])
                 token_loss = token_loss + self.config.kl_weight * strayed
                 add_by_member(totals.sums[2], member_of[chunk], strayed.detach())

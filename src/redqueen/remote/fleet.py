@@ -1,7 +1,8 @@
 """All servers of a run: each has every adapter in its current version, and requests are spread over them.
 
-A version has a name and a folder of its own. It is loaded beside the one before, checked by the canary, and only then
-used; the one before is unloaded last. A lost server is tried again, and everything is loaded and checked again.
+A version has a name and a folder of its own. It is loaded in addition to the previous one, checked by the canary, and
+only then used; the one before is unloaded last. A lost server is tried again, and everything is loaded and checked
+again.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Fleet:
     def ask(self, asks: Sequence[Ask], report: Report = unheard) -> list[list[Sampled]]:
         """Return the completions of each ask, by the members as they are now.
 
-        ``report`` is told of progress at least once in ``PAUSE_S``; when it raises, all requests are given up. Raises
+        ``report`` gets progress at least once in ``PAUSE_S``; when it raises, all requests are given up. Raises
         UserError when no server is left for ``RECONNECT_S``, one is lost again and again, an adapter cannot be loaded
         or a canary fails.
         """

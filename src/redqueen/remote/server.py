@@ -39,7 +39,7 @@ MAX_REQUESTS = 128
 ANSWER_S = 600.0
 """Seconds in which a server must answer a request or load an adapter; one that does not counts as lost (ours)."""
 MAX_BYTES = 2**20
-"""Longest answer in bytes, but for completions (ours: a list of thousands of adapters has room)."""
+"""Longest answer in bytes, but for completions (ours: enough for a list of thousands of adapters)."""
 BYTES_A_TOKEN = 1024
 """Most bytes of an answer for each token that was asked for, and for each of the likeliest tokens there (ours: vLLM
 writes some 60, and a text in which each character is written out a few hundred)."""

@@ -61,7 +61,7 @@ members differ from this diversity on. Ours."""
 
 
 def mechanisms(view: RunView) -> list[Mechanism]:
-    """Return what the journal tells of each mechanism; those without a figure did not act."""
+    """Return the journal's figures of each mechanism; those without a figure did not act."""
     found = []
 
     def add(name: str, values: Sequence[float | None], acts: Callable[[float], bool], words: str) -> None:

@@ -61,7 +61,7 @@ def _num_tokens(engine: Engine, prompt: str) -> int:
 def _no_room(what: str, num_tokens: int, room: int, section: str) -> UserError:
     fields = f"{section}.max_new_tokens" + (" or raise propose.max_prompt_tokens" if section == "propose" else "")
     return UserError(
-        f"{what} has {num_tokens:,} tokens, and there is room for {room:,}: lower {fields}, or choose a base with more "
+        f"{what} has {num_tokens:,} tokens, but at most {room:,} fit: lower {fields}, or choose a base with more "
         "positions"
     )
 
@@ -90,7 +90,7 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
     """Return the state with the base model's own valid tasks behind the seeds (AZR's idea; ours: how many).
 
     Nothing is trained on them; they are what the first proposals are shown. Their author is ``seed``. What the policy
-    refused is returned beside it, for the journal.
+    refused is returned too, for the journal.
     """
     config = engine.config.propose
     num = config.num_seed_proposals

@@ -112,7 +112,7 @@ class Reporter:
             self.status.phase(step, phase)
 
     def part(self, words: str) -> None:
-        """A part of the phase begins, such as "the students": its items are counted anew. May raise Stopped too."""
+        """A part of the phase begins, such as "the students": its items are counted from 0. May raise Stopped too."""
         self.progress.part(words)
         self.stop_request.between_batches(self._phase)
 

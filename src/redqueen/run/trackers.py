@@ -85,7 +85,8 @@ def require_tracker(config: Config) -> None:
 
 @contextmanager
 def open_tracker(config: Config, folder: Path, known_id: str, after_step: int) -> Iterator[Tracker]:
-    """Open the run's tracker; ``known_id`` is the one of the checkpoint ("" for a new run), played to ``after_step``.
+    """Open the run's tracker; ``known_id`` is the one of the checkpoint ("" for a new run), finished up to
+    ``after_step``.
 
     tensorboard drops what it received after that step. wandb and trackio keep what they were sent, so a step
     that runs again may appear twice or be ignored; its numbers are the same.

@@ -16,7 +16,7 @@ from redqueen.domains.logic.language import Node, Puzzle, read_puzzle, write_ans
 MAX_WORK = 3_000_000
 """z3's resource limit for one question (ours): about half a second."""
 MAX_BITS = 40
-"""Widest numbers (ours): a dozen names of three digits multiplied with each other is no puzzle for anybody."""
+"""Widest numbers (ours): a dozen names of three digits multiplied with each other make no sensible puzzle."""
 _HOLDS: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,

@@ -364,7 +364,7 @@
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawNext(0));
   drawNext(0);
 
-  // ---- a page of the dashboard looks for news while its run goes on -------------------------------------------------
+  // ---- a page of the dashboard is refreshed while its run is in progress -------------------------------------------------
   const period_ms = 1000 * Number(document.body.dataset.refresh || 0);
   if (!period_ms) return;
   const status = document.getElementById("live-status"), button = document.getElementById("live");
