@@ -9,6 +9,7 @@ place, from ``learn`` on. Every random draw comes from a stream that is named by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -186,10 +187,18 @@ def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[
 def solve(
     state: State, engine: Engine, streams: Streams, matches: Sequence[Match], verdicts: Sequence[Task | Rejection]
 ) -> list[SampledAttempts]:
-    """Phase 4. Every student attempts each task of its teachers several times; the verifier grades them next."""
-    num = engine.config.solve.students_per_task
+    """Phase 4. Every student attempts each task of its teachers several times; the verifier grades them next.
+
+    With shares of ``file:PATH`` domains some of its tasks come from the user's files; no teacher earns by them.
+    """
+    num, frac = engine.config.solve.students_per_task, engine.config.propose.anchor_frac
+    pairs = dealt(tasks_in(verdicts), students_by_teacher(matches), state.players, state.students, num)
+    for student, count in Counter(student.id for _, student in pairs).items():
+        wanted = min(round(count * frac / (1 - frac)), len(state.anchors))
+        drawn = streams.rng("anchors", student).choice(len(state.anchors), wanted, replace=False) if wanted else ()
+        pairs += [(state.anchors[at], state.players[student]) for at in drawn]
     return sample_attempts(
-        dealt(tasks_in(verdicts), students_by_teacher(matches), state.players, state.students, num),
+        pairs,
         engine.config.solve.num_attempts // num,
         sampler=engine.solver,
         prompt_format=engine.prompt_format,

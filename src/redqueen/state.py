@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from redqueen.adapters.hall_of_fame import HallOfFame
 from redqueen.config import Config
 from redqueen.domains.prompt_format import choose_format
-from redqueen.domains.registry import open_domain
+from redqueen.domains.registry import is_written, open_domain
 from redqueen.errors import UserError, first_fault
 from redqueen.evolve.selection import Evidence, founder_genes
 from redqueen.learn.answers import MAX_ANSWERS, AnswerArchive
@@ -19,7 +19,7 @@ from redqueen.learn.rewards import Baselines
 from redqueen.match import RatingSystem
 from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
 from redqueen.propose.curriculum import Names, TaskMemory, keep_only
-from redqueen.records import Individual
+from redqueen.records import Individual, Task
 from redqueen.streams import Streams
 
 
@@ -32,7 +32,8 @@ class State:
     rewards of the latest steps, ``baselines`` the teachers' running ones. ``memory`` is which classes of task were
     posed, ``hall`` the frozen past members, ``archive`` tasks of all ages, ``probes`` what students solved of the last
     probe. ``answers`` are the verified answers that are distilled, ``distilled_step`` the latest step in which the
-    students were reset to the distilled adapter (0: none).
+    students were reset to the distilled adapter (0: none). ``anchors`` are the verified tasks of the user's
+    files, of which students get a share.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -50,6 +51,7 @@ class State:
     probes: dict[str, float] = field(default_factory=dict)
     answers: AnswerArchive = field(default_factory=AnswerArchive)
     distilled_step: int = 0
+    anchors: tuple[Task, ...] = ()
 
     @property
     def evidence(self) -> Evidence:
@@ -115,7 +117,7 @@ def initial_state(config: Config, rating: RatingSystem) -> State:
     dice = Streams(config.run.rng_seed, 0).rng("genes")
     members = [replace(member, genes=founder_genes(config.evolve.genes, dice)) for member in members]
     shown = choose_format(config).shows_examples
-    domains = [open_domain(name) for name in config.propose.domains]
+    domains = [open_domain(name) for name in config.propose.domains if is_written(name)]
     seeds = tuple(task for domain in domains for task in (shown and domain.examples) or (domain.seed,))
     buffer = TaskBuffer(
         config.propose.buffer_capacity, seeds, tuple(map(task_key, seeds))

@@ -8,6 +8,7 @@ states it),
 
 from redqueen.config.episodes import (
     EMBEDDED,
+    FILE_PREFIX,
     GYM_PREFIX,
     MatchConfig,
     ModelConfig,
@@ -30,6 +31,7 @@ from redqueen.config.training import (
 
 __all__ = [
     "EMBEDDED",
+    "FILE_PREFIX",
     "GYM_PREFIX",
     "OPERATORS",
     "ClusterConfig",

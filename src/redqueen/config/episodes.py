@@ -50,7 +50,7 @@ class RunConfig(Section):
 
 
 EMBEDDED = "embedded"
-GYM_PREFIX = "gym:"
+GYM_PREFIX, FILE_PREFIX = "gym:", "file:"
 
 
 class ModelConfig(Section):
@@ -137,8 +137,9 @@ class ProposeConfig(Section):
 
     domains: tuple[str, ...] | dict[str, Annotated[float, Field(gt=0)]] = ("code",)
     """Domains whose kinds of task are asked for, by name; ``gym:FAMILY`` for a generator of Reasoning Gym (or
-    ``gym:CATEGORY``, ``gym:*``); ``module:NAME`` for one of your own. With shares (``{code = 0.6, maths = 0.4}``) of
-    each teacher's proposals, whose number stays. Paper: code."""
+    ``gym:CATEGORY``, ``gym:*``); ``module:NAME`` for one of your own; ``file:PATH`` for tasks of your own, which the
+    buffer begins with. With shares (``{code = 0.6, maths = 0.4}``) of each teacher's proposals, whose number stays; a
+    file's share is of each student's tasks. Paper: code."""
     num_proposals: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """Proposals of each teacher a step, by kind of task: ``{NAME = 6}``. Ours: AZR has 64 of each, for one adapter."""
     num_of_each_kind: int = Field(default=8, ge=0)
@@ -183,12 +184,25 @@ class ProposeConfig(Section):
     @property
     def domains_to_import(self) -> tuple[str, ...]:
         """The domains that a name such as ``module:NAME`` would import: that runs code which the config names."""
-        return tuple(name for name in self.domains if ":" in name and not name.startswith(GYM_PREFIX))
+        return tuple(name for name in self.domains if ":" in name and not name.startswith((GYM_PREFIX, FILE_PREFIX)))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of tasks of the user's own (``file:PATH``), as paths or names on the hub."""
+        return tuple(name.removeprefix(FILE_PREFIX) for name in self.domains if name.startswith(FILE_PREFIX))
+
+    @property
+    def anchor_frac(self) -> float:
+        """The share of each student's tasks that come from the files; 0 where domains have no shares."""
+        shares = self.domains if isinstance(self.domains, dict) else {}
+        return sum(share for name, share in shares.items() if name.startswith(FILE_PREFIX)) / sum(
+            shares.values() or [1]
+        )
 
     @model_validator(mode="after")
     def _some_domain(self) -> ProposeConfig:
-        if not self.domains:
-            raise ValueError("domains must name at least one domain")
+        if len(self.files) == len(self.domains):
+            raise ValueError("domains must name at least one domain that teachers write tasks of")
         return self
 
     @model_validator(mode="before")

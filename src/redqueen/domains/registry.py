@@ -16,12 +16,13 @@ from functools import cache, partial
 from importlib.metadata import EntryPoint
 from typing import Protocol, TypeVar
 
-from redqueen.config import GYM_PREFIX, Config, ProposeConfig, VerifyConfig
+from redqueen.config import FILE_PREFIX, GYM_PREFIX, Config, ProposeConfig, VerifyConfig
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind, Words
 from redqueen.domains.gym.kinds import KIND_PREFIX, gym_domain
 from redqueen.domains.logic.kinds import LOGIC, MINIMAL_LOGIC
 from redqueen.domains.maths.kinds import MATHS
+from redqueen.domains.own import OWN_TASKS
 from redqueen.errors import UserError
 from redqueen.records import Candidate, Grade, Rejection, Task
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
@@ -54,8 +55,8 @@ GROUP = "redqueen.domains"
 
 
 def kinds() -> dict[str, TaskKind]:
-    """Return all kinds of task by name, domain by domain."""
-    return {kind.name: kind for domain in DOMAINS.values() for kind in domain.kinds}
+    """Return all kinds of task by name, domain by domain; those of tasks of the user's own come last."""
+    return {kind.name: kind for domain in (*DOMAINS.values(), OWN_TASKS) for kind in domain.kinds}
 
 
 def kind_of(task: Task | Candidate) -> TaskKind:
@@ -89,10 +90,8 @@ def _unknown(kind: str) -> UserError:
 
 def domain_of(kind: str) -> Domain:
     """Return the domain that a kind of task belongs to. Raises UserError when no domain that was loaded has it."""
-    for domain in DOMAINS.values():
-        if kind in {k.name for k in domain.kinds}:
-            return domain
-    raise _unknown(kind)
+    kind_named(kind)  # opens the domain of a generator
+    return next(domain for domain in (*DOMAINS.values(), OWN_TASKS) if kind in {k.name for k in domain.kinds})
 
 
 def shown_as(kind: str) -> Shown:
@@ -115,13 +114,17 @@ def entry_points() -> dict[str, EntryPoint]:
 def open_domain(name: str) -> Domain:
     """Return the domain of this name, importing ``module:NAME`` or what an installed package brings under the name.
 
-    ``gym:NAME`` is a domain of generators, see ``redqueen.domains.gym``. Raises UserError when there is none.
+    ``gym:NAME`` is a domain of generators, see ``redqueen.domains.gym``; ``file:PATH`` has no kind that teachers
+    write. Raises UserError when there is none.
     """
     if name not in DOMAINS:
         points = entry_points()
         try:
-            if name.startswith(GYM_PREFIX):
-                found: object = gym_domain(name)
+            found: object
+            if name.startswith(FILE_PREFIX):
+                found = replace(OWN_TASKS, name=name, kinds=())
+            elif name.startswith(GYM_PREFIX):
+                found = gym_domain(name)
             else:
                 found = points[name].load() if name in points else import_named(name) if ":" in name else None
         except UserError:
@@ -170,13 +173,18 @@ def import_as(place: str, kind: type[T], what: str) -> T:
     return found
 
 
+def is_written(name: str) -> bool:
+    """Tell whether teachers write tasks of a domain: not of a file of the user's own."""
+    return not name.startswith(FILE_PREFIX)
+
+
 def num_proposals(config: ProposeConfig) -> dict[str, int]:
     """Return how many proposals of each kind a teacher writes a step; kinds of which none is asked are left out.
 
     Where domains have shares, each gets its share of all proposals, split among its kinds as they would be without.
     Raises UserError for an unknown domain, a kind of none of the domains, or when nothing is asked for.
     """
-    kinds_of = {name: [kind.name for kind in open_domain(name).kinds] for name in config.domains}
+    kinds_of = {name: [k.name for k in open_domain(name).kinds] for name in config.domains if is_written(name)}
     names = [kind for listed in kinds_of.values() for kind in listed]
     strange = set(config.num_proposals) - set(names)
     if strange:
@@ -188,7 +196,7 @@ def num_proposals(config: ProposeConfig) -> dict[str, int]:
     if not any(wanted.values()):
         raise UserError("propose asks for no task of any kind: set one of propose.num_proposals above 0")
     if isinstance(config.domains, dict):
-        wanted = _shared_out(wanted, kinds_of, config.domains)
+        wanted = _shared_out(wanted, kinds_of, {name: config.domains[name] for name in kinds_of})
     return {name: num for name, num in wanted.items() if num}
 
 
@@ -234,7 +242,7 @@ def refuse_unasked(config: Config, format_name: str) -> None:
 
 def load_suites(config: ProposeConfig) -> dict[str, tuple[Item, ...]]:
     """Load the frozen items of each domain of a run, by the name that the config has for it."""
-    return {name: frozen_items(open_domain(name).suite) for name in config.domains}
+    return {name: frozen_items(open_domain(name).suite) for name in config.domains if is_written(name)}
 
 
 @cache

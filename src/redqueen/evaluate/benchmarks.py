@@ -12,6 +12,7 @@ from redqueen.domains.code.kinds import ABDUCTION, CODE, DEDUCTION
 from redqueen.domains.code.suite import build_items, load_functions, load_suite
 from redqueen.domains.domain import Domain, Grader, Item, TaskKind
 from redqueen.domains.maths.answer_form import final_answer
+from redqueen.domains.own import FUNCTION, read_own
 from redqueen.domains.registry import DOMAINS, OWN, entry_points, frozen_items, kind_of, open_domain
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
 from redqueen.errors import UserError
@@ -52,6 +53,8 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
         raise UserError(f"--limit {limit}: give a number of items of at least 1")
     if suite == MINI:
         return _mini(data)[:limit]
+    if suite == TESTS and data is None:
+        raise UserError("--suite tests is a file of your own: name it by --data FILE")
     if suite not in BENCHMARKS and data is None:
         return _asked(frozen_items(open_domain(suite).suite))[:limit]
     benchmark = BENCHMARKS.get(suite) or Benchmark(_own(open_domain(suite)), repository="")
@@ -178,7 +181,27 @@ def _maths(row: Row, name: str) -> Question:
     return MathsQuestion(name, text, gold)
 
 
+def _tests(row: Row, name: str) -> Question:
+    """Read a row of the user's own; tests that are not comparisons with literals run as a program."""
+    try:
+        task = read_own(row, name)
+    except UserError:
+        if not row.has("tests"):
+            raise
+        given = row.fields["tests"]
+        tests = "\n".join(map(str, given)) if isinstance(given, list) else row.text("tests")
+        tests += "\ncheck(candidate)\n" if "def check(" in tests and "\ncheck(" not in tests else ""
+        return FunctionQuestion(name, row.text("prompt", "question"), UnitTest(name, "", tests, row.text("entry")))
+    if not task.outputs:
+        raise UserError(f'{row.where}: the field "output" must hold the right answer')
+    return TaskQuestion(name, task, None if task.kind == FUNCTION.name else kind_of(task).gold(task))
+
+
+TESTS = "tests"
+"""The suite of the user's own tasks: its items are in the file that ``--data`` names."""
+
 BENCHMARKS: dict[str, Benchmark] = {
+    TESTS: Benchmark(_tests, ""),
     "cruxeval-o": Benchmark(_cruxeval(DEDUCTION, grade_wide_literal), "cruxeval-org/cruxeval"),
     "cruxeval-i": Benchmark(_cruxeval(ABDUCTION, grade_wide_input), "cruxeval-org/cruxeval"),
     "humaneval": Benchmark(_human_eval, "openai/openai_humaneval"),

@@ -7,6 +7,7 @@ attempts the valid ones. Where too little comes of it, other temperatures and fo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,14 +17,15 @@ from redqueen.adapters.genotype import on_cpu
 from redqueen.adapters.peft import founder_like, read_adapter
 from redqueen.adapters.protocols import Sampler
 from redqueen.config import Config, ProposeConfig, parse_config
+from redqueen.domains.own import OWN_TASKS, read_own, rows_of_source
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.domains.registry import domain_of, kinds, num_proposals, open_domain
+from redqueen.domains.registry import check, domain_of, kinds, num_proposals, open_domain, words_of
 from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import Examiner
 from redqueen.propose.filters import REASON, check_allowed, reject_held_out, reject_too_long
 from redqueen.propose.proposing import propose
-from redqueen.records import BASE_SLOT, Individual, Rejection, Task
+from redqueen.records import BASE_SLOT, Candidate, Individual, Rejection, Task
 from redqueen.solve import grade, sample_attempts
 from redqueen.state import State
 from redqueen.streams import Streams
@@ -84,6 +86,40 @@ def place_founders(engine: Engine) -> None:
     for slot in range(config.population.num_members if adapters else 0):
         founder = founder_like(adapters[slot % len(adapters)], on_cpu(engine.store.genotype(slot)))
         engine.store.load(slot, founder)
+
+
+def add_own_tasks(state: State, engine: Engine, say: Callable[[str], None]) -> State:
+    """Return the state with the valid tasks of the user's files in the buffer, and as anchors where files have a share.
+
+    What a file says of a truth must be what checking computes. Raises UserError for a row that is not a task, and when
+    no task of the files is valid.
+    """
+    config = engine.config
+    if not config.propose.files:
+        return state
+    rows = [row for source in config.propose.files for row in rows_of_source(source, "propose.domains: file")]
+    tasks = [read_own(row, f"own-{number}") for number, row in enumerate(rows)]
+    for task in tasks:
+        words_of(task.kind, engine.prompt_format.name)
+    candidates = [Candidate(t.id, SEED_AUTHOR, "", t.kind, "", t.code, t.inputs, t.message) for t in tasks]
+    proposed = [at for at, task in enumerate(tasks) if domain_of(task.kind) is not OWN_TASKS]
+    checked = check([candidates[at] for at in proposed], engine.verifier, config.verify)
+    judged: list[Task | Rejection] = list(tasks)
+    for at, found in zip(proposed, checked, strict=True):
+        wrong = isinstance(found, Task) and tasks[at].outputs not in ((), found.outputs)
+        judged[at] = Rejection(candidates[at], "other-output", "the program gives another output") if wrong else found
+    judged = reject_held_out(candidates, judged)
+    limit = engine.limits.solve_prompt_tokens
+    judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limit)
+    valid = [task for task in judged if isinstance(task, Task)]
+    reasons = Counter(one.reason for one in judged if isinstance(one, Rejection))
+    refused = "".join(f", {number} {reason}" for reason, number in reasons.most_common())
+    say(f"{', '.join(config.propose.files)}: {len(valid)} of {len(tasks)} tasks are valid{refused}")
+    if not valid:
+        raise UserError(f"propose.domains: no task of {', '.join(config.propose.files)} is valid: correct the file")
+    asked = {kind.name for name in config.propose.domains for kind in open_domain(name).kinds}
+    buffer = state.buffer.add(task for task in valid if task.kind in asked)
+    return replace(state, buffer=buffer, anchors=tuple(valid) if config.propose.anchor_frac else ())
 
 
 def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejection]]:

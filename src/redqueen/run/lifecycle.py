@@ -23,7 +23,7 @@ from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.schema import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import MILESTONE_STEPS, Checkpoint, named_base, put_back, refuse_other_base, remove_after
-from redqueen.run.cold_start import check_cold_start, check_prompts, grow_seed_buffer, place_founders
+from redqueen.run.cold_start import add_own_tasks, check_cold_start, check_prompts, grow_seed_buffer, place_founders
 from redqueen.run.continuation import (
     Spent,
     is_end_owed,
@@ -231,6 +231,7 @@ def _begin(session: Session) -> State:
     state = initial_state(session.engine.config, session.engine.rating)
     clock = session.clock(0)
     with clock.phase("propose"):
+        state = add_own_tasks(state, session.engine, session.progress.say)
         state, refused = grow_seed_buffer(state, session.engine)
     with clock.phase("evaluate"):
         check_cold_start(state, session.engine, session.progress.say)

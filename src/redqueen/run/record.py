@@ -134,6 +134,8 @@ def _solving_metrics(report: StepReport) -> dict[str, float]:
         "solve/tokens_mean": mean(float(len(c.tokens)) for c in completions),
         "reward/student_mean": mean(mean(row) for row in rewards if row),
     }
+    if anchors := [a.solve_frac or 0.0 for a in answered if not a.task.student]:
+        metrics["solve/anchor_rate"] = mean(anchors)
     for kind in in_order(a.task.kind for a in answered):
         metrics[f"solve/rate/{kind}"] = mean(a.solve_frac or 0.0 for a in answered if a.task.kind == kind)
     return metrics
@@ -323,11 +325,13 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
         for task, measured in zip(tasks, measures, strict=True)
     ]
     writer.add_tasks(records)
+    known = {task.id for task in tasks}
     writer.add_attempts(
         AttemptRecord(outcome, reward, advantage)
         for answered, rewards, advantages in zip(
             report.graded, credit.attempt_rewards, credit.attempt_advantages, strict=True
         )
+        if answered.task.id in known  # an anchor is not a task of the run
         for outcome, reward, advantage in zip(answered.outcomes, rewards, advantages, strict=True)
     )
     behaviours |= {record.behaviour: domain_of(record.task.kind).name for record in records}
