@@ -8,7 +8,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 from small_bases import small_base
 
-from redqueen.engine import load_base
+from redqueen.config import load_config
+from redqueen.engine import load_adapters, load_base
 from redqueen.errors import UserError
 
 WEIGHTS = "model.safetensors"
@@ -70,3 +71,10 @@ def test_a_damaged_base_is_refused_in_a_sentence(folder: Path, damage: Callable[
     damage(folder)
     with pytest.raises(UserError, match=r"model\.base .* (cannot be loaded: \w|lacks \d+ of its tensors|has no token)"):
         load_base(str(folder))
+
+
+@pytest.mark.parametrize(("given", "expected"), [(0.0, 0.8), (1.1, 1.1)])
+def test_proposals_have_a_temperature_of_their_own_or_the_solvers(given: float, expected: float) -> None:
+    overrides = ["solve.temperature=0.8", f"propose.temperature={given}", "run.device=cpu"]
+    adapters = load_adapters(load_config(Path(__file__).parent / "quick.toml", overrides))
+    assert (adapters.proposer.temperature, adapters.solver.temperature) == (expected, 0.8)  # type: ignore[attr-defined]

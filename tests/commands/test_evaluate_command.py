@@ -322,7 +322,10 @@ def test_the_paper_suite_is_ten_suites_from_a_folder_of_files(tmp_path: Path, mo
     monkeypatch.setattr("redqueen.commands.evaluate.load_questions", lambda name, file, limit: asked.append(file))
     monkeypatch.setattr("redqueen.commands.evaluate.evaluate", lambda *given: given)
     monkeypatch.setattr("redqueen.commands.evaluate.show", asked.append)
-    evaluate_all("runs/x", "paper", tmp_path, 5, 0, 0.8, None, [])
+    evaluate_all("runs/x", "paper", tmp_path, 5, 0, 0.8, Path("answers"), [])
     assert len(asked) == 20 and asked[:2] == [tmp_path / "humaneval+.jsonl", tmp_path / "mbpp+.jsonl"]
-    assert asked[10] == ("runs/x", "humaneval+", tmp_path / "humaneval+.jsonl", 5, 0, 0.8, None, [])
+    assert asked[10] == (
+        *("runs/x", "humaneval+", tmp_path / "humaneval+.jsonl", 5, 0, 0.8),
+        *(Path("answers/humaneval+.jsonl"), []),
+    )
     assert len({given[1] for given in asked[10:]}) == 10

@@ -101,20 +101,28 @@ def evaluate(
     return {"suite": suite, "target": target, "answers": kept, **results(answers, questions, num_samples)}
 
 
-def evaluate_all(target: str, suite: str, data: Path | None, limit: int | None, *options: Any) -> None:
+def evaluate_all(
+    target: str,
+    suite: str,
+    data: Path | None,
+    limit: int | None,
+    num_samples: int,
+    temperature: float,
+    out: Path | None,
+    overrides: Sequence[str],
+) -> None:
     """Evaluate on ``suite`` and print the results; ``paper`` is ten suites, whose items are all loaded at first.
 
-    There ``data`` is a folder with a file SUITE.jsonl for each, and the answers of a run are kept in the run. The
-    ``options`` are the other arguments of ``evaluate``.
+    There ``data`` and ``out`` are folders with a file SUITE.jsonl for each. The arguments are those of ``evaluate``.
     """
     if suite != PAPER:
-        show(evaluate(target, suite, data, limit, *options))
+        show(evaluate(target, suite, data, limit, num_samples, temperature, out, overrides))
         return
-    files = {name: None if data is None else data / f"{name}.jsonl" for name in PAPER_SUITES}
-    for name, file in files.items():
-        load_questions(name, file, limit)
-    for name, file in files.items():
-        show(evaluate(target, name, file, limit, *options))
+    inside = [[folder and folder / f"{name}.jsonl" for folder in (data, out)] for name in PAPER_SUITES]
+    for name, (items, _) in zip(PAPER_SUITES, inside, strict=True):
+        load_questions(name, items, limit)
+    for name, (items, answers) in zip(PAPER_SUITES, inside, strict=True):
+        show(evaluate(target, name, items, limit, num_samples, temperature, answers, overrides))
 
 
 def examine(
