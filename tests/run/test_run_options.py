@@ -71,7 +71,7 @@ def test_every_generation_has_its_check_up(journal: Journal) -> None:
         )
         won = sum(t["num_correct"] == t["num_attempts"] for t in solved)
         assert row["won_frac"] == (pytest.approx(won / len(solved)) if solved else None)
-        assert isinstance(json.loads(row["warnings"]), list)
+        assert json.loads(row["warnings"]) == []  # no warning within the first ten steps
         assert row["student_weight_diversity"] is None or row["student_weight_diversity"] >= 0
 
 

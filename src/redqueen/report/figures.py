@@ -28,12 +28,16 @@ def sections_of(view: RunView) -> list[Section]:
         _by_kind(view, "solve-rate", "Solve rate", "solve/rate"),
         _by_kind(view, "validity", "Validity of proposals", "propose/valid_frac"),
         *(_ratings(view, role) for role in ("teacher", "student")),
-        _matchups(view),
     ]
     behaviour = [_pair(view, *drawn) for drawn in BEHAVIOUR]
     sections = [
         _section("race", "The race", RACE_TEXT if not view.is_single else SINGLE_TEXT, race),
-        _section("health", "Health of the co-evolution", HEALTH_TEXT, [_health(view, *drawn) for drawn in HEALTH]),
+        _section(
+            "health",
+            "Health of the co-evolution",
+            HEALTH_TEXT,
+            [_matchups(view), *(_health(view, *drawn) for drawn in HEALTH)],
+        ),
         _section("curriculum", "The curriculum", CURRICULUM_TEXT, _curriculum(view)),
         _section("fitness", "External fitness", FITNESS_TEXT, fitness_figures(view)),
         _section("behaviour", "Style of writing", BEHAVIOUR_TEXT, [*behaviour, _rejections(view)]),

@@ -28,6 +28,9 @@ from redqueen_sandbox import well_formed
 
 NAN = float("nan")
 
+NUM_STEPS_WITHOUT_WARNING = 10
+"""Ours: in so few steps ratings and rates have hardly moved from where they started."""
+
 
 def step_metrics(
     report: StepReport,
@@ -359,6 +362,6 @@ def record_health(
         return []
     clones = engine.config.students_are_clones
     found = check_up(journal, engine.store, played, state.individuals, state.step, every, clones)
-    warned = warnings(found)
+    warned = warnings(found) if state.step > NUM_STEPS_WITHOUT_WARNING else []
     writer.add_health(found.numbers(), warned)
     return warned

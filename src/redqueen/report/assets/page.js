@@ -361,6 +361,13 @@
       if (details.open && !slot.firstChild) fillTable(slot, charts[slot.dataset.table]);
     });
   }
+  for (const link of document.querySelectorAll("nav.jump a")) {
+    link.addEventListener("click", () => {
+      const fold = document.querySelector(link.getAttribute("href") + " > details.fold");
+      if (fold) fold.open = true;
+    });
+  }
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details.fold").forEach((fold) => { fold.open = true; }));
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawNext(0));
   drawNext(0);
 
