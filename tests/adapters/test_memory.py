@@ -242,7 +242,7 @@ def test_a_shape_that_is_no_language_model_is_refused() -> None:
     ids=repr,
 )
 def test_a_damaged_shape_is_refused_in_one_sentence(damage: dict[str, object]) -> None:
-    with pytest.raises(UserError, match=r"no causal language model known here: \S"):
+    with pytest.raises(UserError, match=r"not of a supported causal language model: \S"):
         plan(QWEN_7B | damage, WORK)
 
 

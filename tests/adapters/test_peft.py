@@ -157,7 +157,7 @@ def test_a_stored_half_precision_is_kept_and_loaded_with_another_alpha_as_in_ful
 def test_factors_that_are_quantised_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
     write_member(tiny_bank(), 1, tmp_path, BaseIdentity("base", ""))
     save_file({k: v.to(dtype) for k, v in load_file(tmp_path / WEIGHTS_FILE).items()}, tmp_path / WEIGHTS_FILE)
-    with pytest.raises(UserError, match=rf"lora_A\.weight holds {dtype}, which is not bred or run"):
+    with pytest.raises(UserError, match=rf"lora_A\.weight holds {dtype}, which is not supported"):
         read_adapter(tmp_path)
 
 
@@ -180,7 +180,7 @@ def test_a_file_with_something_beside_the_factors_or_half_of_them_is_refused(tmp
     write_member(tiny_bank(), 1, tmp_path, BaseIdentity("base", ""))
     tensors = load_file(tmp_path / WEIGHTS_FILE)
     save_file({**tensors, "base_model.model.lm_head.weight": torch.ones(2, 2)}, tmp_path / WEIGHTS_FILE)
-    with pytest.raises(UserError, match=r"lm_head\.weight is no LoRA factor"):
+    with pytest.raises(UserError, match=r"lm_head\.weight is not a LoRA factor"):
         read_adapter(tmp_path)
     del tensors[min(tensors)]
     save_file(tensors, tmp_path / WEIGHTS_FILE)

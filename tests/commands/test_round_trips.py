@@ -103,7 +103,7 @@ def test_an_adapter_of_another_embedded_base_is_not_put_on_this_one(siblings: li
     tensors = load_file(folder / WEIGHTS_FILE)
     save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt", BASE_SHA256: "0" * 64})
     with (
-        pytest.raises(UserError, match="whose weights are others than those of this version"),
+        pytest.raises(UserError, match="whose weights differ from those of this version"),
         open_examination(str(folder), SHORT),
     ):
         pass

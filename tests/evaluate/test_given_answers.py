@@ -62,7 +62,7 @@ def test_answers_without_the_suites_ids_are_taken_in_order(items: Path, name: st
 @pytest.mark.parametrize(
     ("ids", "complaint"),
     [
-        (["sample_3", "sample_2", "sample_1", "sample_1"], r"line 4: the id 'sample_1' is there twice"),
+        (["sample_3", "sample_2", "sample_1", "sample_1"], r"line 4: the id 'sample_1' occurs twice"),
         (["sample_3", "sample_2", "sample_1 ", "sample_0"], r"line 3: the id 'sample_1 ' is none of the 4 items'"),
     ],
 )
@@ -118,7 +118,7 @@ def test_any_input_that_gives_the_output_is_right_and_expressions_of_literals_ar
             "line 2: the id 'sample_1' occurs twice; give every item one answer",
         ),
         ([{"id": "sample_0"}], 'line 1: the field "answer" is missing'),
-        ([{"id": "sample_0", "answer": [1]}], "line 1: the field answer is missing or no text"),
+        ([{"id": "sample_0", "answer": [1]}], "line 1: the field answer is missing or not a text"),
         (["{"], "line 1: not JSON"),
         (["[]"], "line 1: expected an object"),
     ],

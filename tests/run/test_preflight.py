@@ -44,7 +44,7 @@ def gguf(folder: Path) -> Path:
     [
         (no_tokenizer, "has no tokenizer that can be read: put its tokenizer.json"),
         (no_end_token, "has no end token, so completions would not end: set eos_token"),
-        (broken_template, "cannot write a prompt (never): mend its chat template"),
+        (broken_template, "cannot write a prompt (never): repair its chat template"),
         (no_room_for_a_prompt, "tokens, but at most 208 fit: lower propose.max_new_tokens"),
         (masked_base, "is a BertForMaskedLM, which does not continue a text: give a causal language model"),
         (gguf, "cannot be read as a GGUF model"),
