@@ -75,7 +75,7 @@ def test_in_bf16_on_a_cpu_the_rounded_head_is_counted_with_the_base(architecture
 
 @pytest.mark.parametrize(
     ("num_requests", "num_samples", "prompt_tokens", "places"),
-    [(40, 1, 10, 3), (40, 2, 10, 3), (40, 6, 10, 2), (1, 6, 10, 1), (40, 2, 30, 1), (40, 2, 90, 1)],
+    [(12, 1, 10, 3), (12, 2, 10, 3), (12, 6, 10, 2), (1, 6, 10, 1), (12, 2, 30, 1), (12, 2, 90, 1)],
 )
 def test_the_cache_of_a_call_is_what_is_counted_and_less_only_where_less_is_asked(
     num_requests: int, num_samples: int, prompt_tokens: int, places: int, monkeypatch: pytest.MonkeyPatch

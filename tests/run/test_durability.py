@@ -102,23 +102,17 @@ def last_step(folder: Path) -> int:
 
 
 def test_ctrl_c_ends_after_the_phase_with_a_checkpoint_and_the_run_goes_on_as_if_never_stopped(
-    quick_run: Path, tmp_path: Path, progress: Callable[..., Interrupting]
+    quick_run: Path, half_run: Path, progress: Callable[..., Interrupting]
 ) -> None:
-    folder = tmp_path / "stopped"
-    shutil.copytree(quick_run, folder)
-    for path in (folder / CHECKPOINTS).iterdir():
-        shutil.rmtree(path)
-    with Journal.open(folder / JOURNAL) as journal:
-        journal.truncate_after(0)
-    progress((2, "propose"))
-    assert not resume(folder)  # it starts over; the second step is dropped before anything was learned
-    assert (steps_saved(folder), last_step(folder)) == ([0, 1], 1)
-    progress((3, "learn"))
-    assert not resume(folder)  # the third step has begun to learn, and is finished first
-    assert (steps_saved(folder), last_step(folder)) == ([2, 3], 3)
+    progress((4, "propose"))
+    assert not resume(half_run)  # the fourth step is dropped before anything was learned
+    assert (steps_saved(half_run), last_step(half_run)) == ([2, 3], 3)
+    progress((4, "learn"))
+    assert not resume(half_run)  # it has begun to learn, and is finished first
+    assert (steps_saved(half_run), last_step(half_run)) == ([3, 4], 4)
     progress()
-    assert resume(folder)
-    assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
+    assert resume(half_run)
+    assert diff(quick_run / JOURNAL, half_run / JOURNAL) is None
 
 
 def test_a_second_ctrl_c_stops_at_once_and_the_last_checkpoint_stands(

@@ -1,4 +1,4 @@
-"""A real run with every lever of a population on: each is at work, and resuming it changes nothing."""
+"""A real run with every lever of a population and every switch of the learner on; resuming it changes nothing."""
 
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from redqueen.run.continuation import spent_so_far
 
 OPTIONS = (
     "run.num_steps=5",
+    "run.num_lanes=2",
     "run.checkpoint_every_steps=1",
     "evaluate.control=false",
     "run.product_tasks=6",
@@ -19,6 +20,7 @@ OPTIONS = (
     "solve.students_per_task=2",
     "solve.temperature=0.8",
     "propose.temperature=1.1",
+    "propose.complete_at_last_input=true",
     "propose.num_niches=2",
     "run.product=distilled",
     "distill.every_steps=2",
@@ -26,7 +28,9 @@ OPTIONS = (
     "distill.balanced=true",
     "distill.batch_size=2",
     "learn.updates_per_step=2",
-    "learn.kl_weight=0.05",
+    "learn.decay=cosine",
+    "learn.kl_weight=0.1",
+    "learn.teacher_baseline=running",
     "evolve.fitness=probe",
     "evolve.probe_tasks=4",
     "evolve.genes=['learning_rate', 'temperature']",
@@ -36,6 +40,17 @@ OPTIONS = (
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return play(OPTIONS, tmp_path_factory.mktemp("levers") / "run")
+
+
+def test_members_are_held_to_the_base(journal: Journal) -> None:
+    rows = journal.query("SELECT value FROM metric WHERE name LIKE 'learn/%/kl'")
+    assert max(row["value"] for row in rows) > 0.0
+
+
+def test_the_state_remembers_what_teachers_have_earned(run: Path) -> None:
+    state = checkpoint(run, 3).state["state"]
+    assert set(state["baselines"]["by_teacher"]) == {i["id"] for i in state["individuals"] if i["role"] == "teacher"}
+    assert all(-1 <= reward <= 1 for rewards in state["rewards"].values() for reward in rewards)
 
 
 def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
