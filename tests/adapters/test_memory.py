@@ -217,7 +217,7 @@ def test_lengths_are_planned_as_the_base_has_positions_for_and_no_cache_where_a_
 def test_a_shape_that_is_no_language_model_is_refused() -> None:
     with pytest.raises(UserError, match="model_type"):
         plan({}, WORK)
-    with pytest.raises(UserError, match="no causal language model"):
+    with pytest.raises(UserError, match="not of a supported causal language model"):
         plan({"model_type": "vit"}, WORK)
 
 
