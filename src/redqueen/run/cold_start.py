@@ -55,7 +55,7 @@ def _num_tokens(engine: Engine, prompt: str) -> int:
         return len(engine.prompt_format.encode(engine.tokenizer, prompt))
     except Exception as error:  # a chat template is a program of the model's, and may fail in any way
         raise UserError(
-            f"the tokenizer of model.base {engine.config.model.base} cannot write a prompt ({error}): mend its chat "
+            f"the tokenizer of model.base {engine.config.model.base} cannot write a prompt ({error}): repair its chat "
             "template, or remove it to use the base without one"
         ) from None
 
