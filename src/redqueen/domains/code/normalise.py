@@ -1,34 +1,97 @@
-"""One text for all programs that differ only in names, comments, docstrings and layout: for de-duplication."""
+"""One text for all programs that differ only in names, layout, annotations, dead code and constants that fold."""
 
 from __future__ import annotations
 
 import ast
+import dis
+import warnings
+from collections.abc import Iterator
+from types import CodeType
+
+MAX_CHARS = 100_000
+"""A longer program is its own normal form (ours): time is in proportion to the length."""
 
 
 def normalise(code: str) -> str:
-    """Return the program with its own names renamed in order of appearance, without comments and docstrings.
+    """Return the program's bytecode as text, with its own names renamed in order of appearance.
 
-    Names the program does not bind (builtins, modules, attributes) stay. Where ``f``, which is what is asked, is not
-    the first name, a last line says which it is (and where it is, the forms are those that older runs remember). A
-    program that does not parse is returned as it is, but for blanks at its ends.
+    CPython's compiler folds constants, within bounds of its own, and leaves out docstrings and what can never run;
+    annotations, and plain values and functions that are never read, are removed before. Names the program does not bind
+    (builtins, modules, attributes) stay. Where ``f``, which is what is asked, is not the first name, a last line says
+    which it is. A program that does not parse is returned as it is, but for blanks at its ends.
     """
+    if len(code) > MAX_CHARS:
+        return code.strip()
     try:
-        tree = ast.parse(code)
-        _drop_docstrings(tree)
-        renamer = _Renamer(_own_names(tree))
-        text = ast.unparse(renamer.visit(tree))
-        asked = renamer.renamed.get("f", "v0")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            tree = ast.parse(code)
+            _drop_unread(tree)
+            renamer = _Renamer(_own_names(tree))
+            tree = ast.fix_missing_locations(renamer.visit(tree))
+            shown = _Shown(set(renamer.renamed.values()))
+            text = "\n".join(shown.lines(compile(tree, "", "exec", dont_inherit=True, optimize=2)))
+        asked = shown.argument(renamer.renamed.get("f", "v0"))
         return text if asked == "v0" else f"{text}\n# {asked} is asked"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return code.strip()
 
 
-def _drop_docstrings(tree: ast.Module) -> None:
+def _drop_unread(tree: ast.Module) -> None:
+    """Drop functions, classes, imports and plain values that are bound to names which are never read."""
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)} | {"f"}
+
+    def is_unread(node: ast.stmt) -> bool:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and all(map(_is_plain, ast.walk(node.value))):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            return all(isinstance(target, ast.Name) and target.id not in read for target in targets)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return read.isdisjoint((one.asname or one.name).split(".")[0] for one in node.names)
+        return isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name not in read and not node.decorator_list
+
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:
-                node.body = node.body[1:] or ([] if isinstance(node, ast.Module) else [ast.Pass()])
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.For | ast.While | ast.If):
+            node.body = [one for one in node.body if not is_unread(one)] or [ast.Pass()]
+
+
+def _is_plain(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Load)
+
+
+class _Shown:
+    """Writes bytecode; ``names`` are renamed v0, v1, ... in the order in which the instructions have them."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names, self.renamed = names, dict[str, str]()
+
+    def lines(self, code: CodeType) -> Iterator[str]:
+        """Yield one line for each instruction, and those of the code objects within."""
+        yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount} {code.co_flags}"
+        for number in range(code.co_argcount + code.co_kwonlyargcount):
+            self.argument(code.co_varnames[number])
+        shown: list[dis.Instruction] = []
+        places: dict[int, int] = {}  # of the instructions by their offsets, without those that do nothing
+        for one in dis.get_instructions(code):
+            places[one.offset] = len(shown)
+            if one.opname not in ("NOP", "RESUME"):
+                shown.append(one)
+        for one in shown:
+            if isinstance(one.argval, CodeType):
+                yield from self.lines(one.argval)
+            value = code.co_consts[one.arg or 0] if one.opname == "KW_NAMES" else one.argval
+            jumps = one.opcode in dis.hasjrel or one.opcode in dis.hasjabs
+            yield f"{one.opname} {places.get(value) if jumps else self.argument(value)}"
+
+    def argument(self, value: object) -> str:
+        """Return the text of an argument: the same in every process."""
+        if isinstance(value, CodeType):
+            return "code"
+        if isinstance(value, str) and value in self.names:
+            return self.renamed.setdefault(value, f"v{len(self.renamed)}")
+        if isinstance(value, tuple | frozenset):
+            parts = [self.argument(part) for part in value]
+            return f"{type(value).__name__}({', '.join(parts if isinstance(value, tuple) else sorted(parts))})"
+        return repr(value)
 
 
 def _own_names(tree: ast.Module) -> set[str]:
@@ -75,12 +138,14 @@ class _Renamer(ast.NodeTransformer):
         if isinstance(node, ast.Name):
             node.id = self.rename(node.id) or node.id
         elif isinstance(node, ast.arg):
-            node.arg = self.rename(node.arg) or node.arg
+            node.arg, node.annotation = self.rename(node.arg) or node.arg, None
         elif isinstance(
             node,
             ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar,
         ):
             node.name = self.rename(node.name)  # type: ignore[assignment]
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                node.returns = None
         elif isinstance(node, ast.MatchMapping):
             node.rest = self.rename(node.rest)
         elif isinstance(node, ast.alias):
@@ -91,3 +156,7 @@ class _Renamer(ast.NodeTransformer):
             for pair in node.keywords:
                 pair.arg = self.rename(pair.arg)
         return super().generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Drop the annotation, and a statement that has nothing else."""
+        return self.generic_visit(ast.Assign([node.target], node.value) if node.value else ast.Pass())
