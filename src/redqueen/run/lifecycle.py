@@ -219,7 +219,7 @@ def _session(
     folder: Path, engine: Engine, journal: Journal, reporter: Reporter, tracker_id: str = "", after_step: int = -1
 ) -> Iterator[Session]:
     with (
-        open_tracker(engine.config, folder, tracker_id, after_step) as tracker,
+        open_tracker(engine.config, folder, tracker_id, after_step, reporter.progress.say) as tracker,
         catching_signals() as reporter.stop_request,
         StatusFile(folder) as reporter.status,
     ):
