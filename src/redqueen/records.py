@@ -97,7 +97,7 @@ class Task:
     student gets in words. ``inputs`` are what belongs to it, and ``outputs`` their truth, computed in checking and
     canonical: of a program its arguments and values; of an equation its solution. There are as many of each, one at
     least; an input is "" where nothing belongs to it. Where ``num_shown`` is not 0, the solver is shown that many pairs
-    of input and output, and the rest are hidden.
+    of input and output, and the rest are hidden. ``chance`` in [0, 1) is the share of guesses that would be right.
     """
 
     id: str
@@ -110,6 +110,7 @@ class Task:
     message: str = ""
     num_shown: int = 0
     protection: str = ""
+    chance: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,19 @@ def rejected(name: str, reason: str = "syntax") -> Rejection:
     return Rejection(proposal(name).candidate, reason)
 
 
+def test_a_task_that_can_be_guessed_pays_its_teacher_only_beyond_chance() -> None:
+    guessed, solved, open_ = (replace(task(name), chance=chance) for name, chance in (("g", 0.5), ("s", 0.5), ("o", 0)))
+    credit = credit_of(
+        {"g": guessed, "s": solved, "o": open_},
+        [
+            answered(guessed, [RIGHT] * 6 + [WRONG] * 2),
+            answered(solved, [RIGHT] * 7 + [WRONG]),
+            answered(open_, [RIGHT] * 6 + [WRONG] * 2),
+        ],
+    )
+    assert credit.proposal_rewards == (0.0, 0.25, 0.25)  # 6 of 8 may be luck; 7 of 8 are (0.875 - 0.5) / 0.5 = 0.75
+
+
 def test_rewards_and_advantages_of_one_teachers_proposals_are_those_worked_out_by_hand() -> None:
     easy, hard = task("easy"), task("hard")
     credit = credit_of(

@@ -1,9 +1,11 @@
 """Rewards of teachers and students, case by case as the method's table has them."""
 
+import math
+
 import pytest
 
 from redqueen.config import LearnConfig
-from redqueen.learn.rewards import diversity_reward, student_reward, teacher_reward
+from redqueen.learn.rewards import beyond_chance, diversity_reward, student_reward, teacher_reward
 from redqueen.records import Crowding, Grade
 from redqueen_sandbox import well_formed
 
@@ -78,3 +80,31 @@ def test_a_crowded_class_costs_and_never_more_than_an_invalid_proposal() -> None
 def test_hardness_that_size_explains_is_not_paid_for() -> None:
     assert diversity_reward(0.75, 0.25, pressure(size_hardness=0.5), LearnConfig(size_guard_frac=1.0)) == 0.25
     assert diversity_reward(0.75, 0.25, pressure(size_hardness=0.5), LearnConfig(size_guard_frac=0.5)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("solve_frac", "chance", "num_attempts", "rescaled"),
+    [
+        (0.25, 0.0, 8, 0.25),  # nothing is known of a guess: as it is
+        (1.0, 0.5, 8, 1.0),
+        (0.875, 0.5, 8, 0.75),  # (0.875 - 0.5) / 0.5; the bound is 0.5 + 1.645 * sqrt(0.25 / 8) = 0.791
+        (0.75, 0.5, 8, 0.0),
+        (0.5, 0.5, 8, 0.0),
+        (0.25, 0.5, 8, 0.0),
+        (0.75, 0.5, 64, 0.5),  # more attempts tell it from a guess: 0.5 + 1.645 * sqrt(0.25 / 64) = 0.603
+        (0.5, 0.25, 64, 1 / 3),  # (0.5 - 0.25) / 0.75
+    ],
+)
+def test_a_solve_rate_counts_as_far_as_it_exceeds_chance(
+    solve_frac: float, chance: float, num_attempts: int, rescaled: float
+) -> None:
+    assert beyond_chance(solve_frac, chance, num_attempts) == pytest.approx(rescaled)
+
+
+def test_tasks_that_are_guessed_pay_their_teacher_almost_nothing() -> None:
+    def mean_pay(chance: float) -> float:  # of eight guesses at one of two values
+        weights = [math.comb(8, k) / 2**8 for k in range(9)]
+        return sum(w * teacher_reward(beyond_chance(k / 8, chance, 8)) for k, w in enumerate(weights))
+
+    assert mean_pay(0.0) == pytest.approx(0.5 - 1 / 2**8)  # without the correction; none right pays nothing
+    assert mean_pay(0.5) == pytest.approx(8 / 2**8 * 0.25)

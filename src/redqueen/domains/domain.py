@@ -188,6 +188,7 @@ def task_of(
     inputs: tuple[str, ...] = ("",),
     message: str = "",
     num_shown: int = 0,
+    chance: float = 0.0,
 ) -> Task:
     """Return the task that a candidate was found to be, under its own name and of its own kind: see ``Task``."""
     return Task(
@@ -201,4 +202,5 @@ def task_of(
         message,
         num_shown,
         protection,
+        chance,
     )

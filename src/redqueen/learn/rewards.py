@@ -9,7 +9,7 @@ written before starts with this step's own. Source: REINFORCE with a moving base
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -120,6 +120,20 @@ class Credit:
     baselines: Baselines = field(default_factory=Baselines)
 
 
+GUESS_Z = 1.645
+"""Standard errors by which a solve rate must exceed chance: a guess does so in 5 % of cases (one-sided normal test)."""
+
+
+def beyond_chance(solve_frac: float, chance: float, num_attempts: int) -> float:
+    """Return a solve rate s rescaled so that guessing gives 0 and certainty 1: (s - c) / (1 - c), with the chance c.
+
+    It is 0 where s does not exceed c by ``GUESS_Z`` standard errors sqrt(c (1 - c) / n) of n attempts (ours).
+    """
+    if solve_frac - chance <= GUESS_Z * math.sqrt(chance * (1 - chance) / num_attempts):
+        return 0.0
+    return (solve_frac - chance) / (1 - chance)
+
+
 def solve_fracs(answered: Sequence[GradedAttempts]) -> dict[str, float]:
     """Return each task's solve rate in [0, 1]: the mean over the students that attempted it.
 
@@ -189,15 +203,19 @@ def _proposal_rewards(
     unpaid: Collection[str],
 ) -> list[float | None]:
     solved = {name: 0.0 if name in unpaid else share for name, share in solve_fracs(answered).items()}
+    num_attempts = Counter[str]()
+    for one in answered:
+        num_attempts[one.task.id] += len(one.kept)
     rewards: list[float | None] = []
     for verdict in judged:
         if isinstance(verdict, Rejection):
             infra = verdict.reason == "infra"  # a failure of the grader: not counted
             rewards.append(None if infra else teacher_reward(None))
         elif verdict.id in solved:
-            reward = teacher_reward(solved[verdict.id], config.unsolved_reward, config.certain_reward)
+            solve_frac = beyond_chance(solved[verdict.id], verdict.chance, num_attempts[verdict.id])
+            reward = teacher_reward(solve_frac, config.unsolved_reward, config.certain_reward)
             if verdict.id in crowding:
-                reward = diversity_reward(reward, solved[verdict.id], crowding[verdict.id], config)
+                reward = diversity_reward(reward, solve_frac, crowding[verdict.id], config)
             rewards.append(reward)
         else:
             rewards.append(None)

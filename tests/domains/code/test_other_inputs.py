@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.code import checking
+from redqueen.domains.code.checking import guess_chance
 from redqueen.domains.code.other_inputs import MAX_BOLD, MAX_GENTLE, other_inputs
 from redqueen.domains.registry import check
 from redqueen.records import Candidate, Rejection, Task
@@ -181,3 +182,28 @@ def test_other_inputs_of_a_set_do_not_depend_on_the_hash_seed() -> None:
         for seed in range(3)
     }
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "chance"),
+    [
+        ("return a > 3", "3", 0.5),
+        ("return a % 2", "4", 0.5),
+        ("return 'odd' if a % 2 else 'even'", "4", 0.5),
+        ("return a + 1", "4", 0.0),
+        ("return min(a)", "[4, 2, 3]", 0.0),
+        ("return a[::-1]", "'ab'", 0.0),
+    ],
+)
+def test_a_task_says_with_what_chance_its_answer_is_guessed(
+    verifier: Sandbox, body: str, given: str, chance: float
+) -> None:
+    code = f"def f(a):\n    {body}\n"
+    [verdict] = check([Candidate("c", "T1", "S1", "code_o", code, code, (given,))], verifier, VerifyConfig())
+    assert isinstance(verdict, Task) and verdict.chance == chance
+
+
+def test_few_distinct_outputs_of_many_are_few_values() -> None:
+    assert guess_chance("1", ["0", "1", "0", "2", "1"]) == 1 / 3
+    assert guess_chance("1", ["0", "3", "2"]) == guess_chance("1", ["1", "1"]) == guess_chance("1", ["0"]) == 0
+    assert guess_chance("True", []) == 0.5

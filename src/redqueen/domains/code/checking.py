@@ -3,6 +3,8 @@ proposal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.calls import distinct_calls, distinct_pairs
 from redqueen.domains.code.measures import measure
@@ -18,6 +20,10 @@ MAX_CODE_DEPTH = 1_000
 """Deepest syntax tree of a program, as ``measure`` counts: a deeper one that a child just compiles, a caller with a
 deeper stack may not even parse (ours)."""
 
+BOOLS = ("True", "False")
+MAX_WORD_CHARS = 12
+"""Longest output that is taken to be a word, one of few (ours)."""
+
 
 def check_program(
     candidate: Candidate, rules: Rules, terms: VerifyConfig, with_pairs: bool = False
@@ -25,7 +31,8 @@ def check_program(
     """Verify one candidate: a program with one input, or with pairs.
 
     AZR's rules: one input, or ``terms.num_inputs`` distinct ones whose outputs are not all equal. With
-    ``terms.refuse_constant`` the output for one input must not be that of all others made from it.
+    ``terms.refuse_constant`` the output for one input must not be that of all others made from it: a program that takes
+    no other input ignores it too.
     """
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
@@ -49,10 +56,15 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
-    if not with_pairs and terms.refuse_constant:
-        refusal = yield from _refuse_constant(candidate, inputs[0], outputs[0], rules)
-        if refusal:
-            return refusal
+    chance = 0.0
+    if not with_pairs and (terms.refuse_constant or _is_short(outputs[0])):
+        others = yield from _outputs_of_others(candidate, inputs[0], outputs[0], rules)
+        if isinstance(others, Rejection):
+            return others
+        if terms.refuse_constant and set(others) <= {outputs[0]}:
+            taken = "other inputs give the same output" if others else "no other input gives an output"
+            return Rejection(candidate, "constant", taken)
+        chance = guess_chance(outputs[0], others)
     if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
         return Rejection(candidate, "invalid-input", f"{num_told} distinct inputs where {wanted} are needed")
     return task_of(
@@ -63,30 +75,44 @@ def check_program(
         message=candidate.message,
         num_shown=terms.num_shown if with_pairs else 0,
         protection=result.protection,
+        chance=chance,
     )
 
 
-def _refuse_constant(candidate: Candidate, given: str, output: str, rules: Rules) -> Jobs[Rejection | None]:
-    """Refuse a program that makes the same of all inputs like the given one that it takes.
+def guess_chance(output: str, others: Sequence[str]) -> float:
+    """Return the chance 1/k of a guess among the k values that a program gives; 0 where k seems to be large.
 
-    One that takes no other input ignores it too: that it is this one is all that it reads of it. Only of a predicate
-    boldly changed inputs are asked for as well; that another program fails on a negative number says little about what
-    it makes of the others.
+    ``others`` are its outputs for other inputs. k is 2 for a truth value, else the number of distinct outputs, where
+    they are at most half as many as the outputs (ours).
+    """
+    num_values = len({output, *others})
+    if output in BOOLS:
+        return 0.5
+    return 1 / num_values if 1 < num_values <= (1 + len(others)) / 2 else 0.0
+
+
+def _is_short(output: str) -> bool:
+    """Tell whether an output may be one of few values: a truth value, a digit or a word."""
+    return len(output) <= MAX_WORD_CHARS and (output in BOOLS or output[0] in "\"'" or len(output.strip("-")) == 1)
+
+
+def _outputs_of_others(candidate: Candidate, given: str, output: str, rules: Rules) -> Jobs[list[str] | Rejection]:
+    """Return the outputs for the inputs like the given one that a program takes.
+
+    Only of a predicate boldly changed inputs are asked for as well; that another program fails on a negative
+    number says little about what it makes of the others.
     """
     gentle, bold = other_inputs(given)
-    others = [*gentle, *(bold if output in ("True", "False") else ())]
-    outputs = {given: output}
+    others = [*gentle, *(bold if output in BOOLS else ())]
+    outputs: list[str] = []
     if others:
         run = yield from run_once(make_job(candidate.code, tuple(("literal", text) for text in others), "each", rules))
         if run.ended == "infra":
             return Rejection(candidate, "infra", run.detail)
-        for text, item in zip(others, run.items, strict=False):  # one that kills the child ends them
+        for item in run.items:  # one that kills the child ends them
             if item.verdict == "ok" and (found := _output_of(item.text, rules)) is not None:
-                outputs[text] = found
-    if len(set(outputs.values())) == 1:
-        taken = "other inputs give the same output" if len(outputs) > 1 else "no other input gives an output"
-        return Rejection(candidate, "constant", taken)
-    return None
+                outputs.append(found)
+    return outputs
 
 
 def _output_of(text: str, rules: Rules) -> str | None:
