@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_bases import small_base
 
 import redqueen
+from redqueen.adapters.genotype import Genotype
+from redqueen.adapters.peft import plain_config, write_adapter
 from redqueen.commands.export import export_member
 from redqueen.engine import load_base
 from redqueen.errors import UserError
@@ -198,3 +201,28 @@ def test_a_section_that_is_none_and_a_path_with_dashes_are_named_as_they_are(tmp
         redqueen.load_config({"run": 5})
     with pytest.raises(redqueen.UserError, match="a--bc/x"):
         redqueen.resume(tmp_path / "a--bc" / "x")
+
+
+@pytest.mark.parametrize(
+    ("a_type", "b_type", "shapes", "said"),
+    [
+        (torch.float16, torch.float32, (16, 16), ""),
+        (torch.bfloat16, torch.float16, (16, 16), ""),
+        (torch.float32, torch.float32, (8, 16), r"make a matrix of \(16, 8\), but the module of .* has \(16, 16\)"),
+        (torch.float32, torch.float32, (16, 24), r"make a matrix of \(24, 16\)"),
+    ],
+    ids=["half and single", "two halves", "narrow", "tall"],
+)
+def test_a_member_of_mixed_precision_is_loaded_and_one_of_another_width_is_refused(
+    a_type: torch.dtype, b_type: torch.dtype, shapes: tuple[int, int], said: str, tmp_path: Path
+) -> None:
+    base, folder, module = small_base(tmp_path / "base"), tmp_path / "adapter", "model.layers.0.self_attn.q_proj"
+    a, b = torch.ones(2, shapes[0]).to(a_type), torch.ones(shapes[1], 2).to(b_type)
+    genotype = Genotype({module: (a, b)}, alpha=4.0)
+    write_adapter(folder, plain_config(genotype, str(base), ["q_proj"]), genotype)
+    if said:
+        with pytest.raises(UserError, match=said):
+            redqueen.load_member(folder)
+    else:
+        before = redqueen.load_member(base).model.get_parameter(f"{module}.weight")
+        assert torch.allclose(redqueen.load_member(folder).model.get_parameter(f"{module}.weight"), before + 4.0)

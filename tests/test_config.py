@@ -283,3 +283,40 @@ def test_what_would_do_nothing_or_is_no_number_is_refused(override: str, complai
 def test_servers_that_cannot_sample_a_run_are_refused(overrides: list[str], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         load_config(None, overrides)
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_bytes(b"\xef\xbb\xbf[run]\r\nnum_steps = 7\r\n")
+    assert load_config(path).run.num_steps == 7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[run]\nname = " + "[" * 5_000 + "]" * 5_000,
+        "[run]\nname = " + "{a = " * 5_000 + "1" + "}" * 5_000,
+        ".".join(["run"] * 5_000) + " = 1",
+        "[" + ".".join(["run"] * 5_000) + "]",
+        "[run]\nname = " + "[" * 100 + "]" * 100,
+        "[run]\nnum_steps = " + "9" * 5_000,
+        "# " + "x" * (1 << 20),
+    ],
+    ids=["lists", "tables", "dotted", "section", "hundred", "digits", "long"],
+)
+def test_toml_that_is_too_deep_or_too_long_is_refused_in_a_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text(text)
+    with pytest.raises(UserError) as refused:
+        load_config(path)
+    assert str(path) in str(refused.value) and len(str(refused.value)) < 1_000
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["run.name=" + "[" * 5_000 + "]" * 5_000, "run.name=" + "[" * 100 + "]" * 100, ".".join(["a"] * 5_000) + "=1"],
+)
+def test_a_set_option_that_is_too_deep_is_refused_in_a_sentence(override: str) -> None:
+    with pytest.raises(UserError) as refused:
+        load_config(None, [override])
+    assert len(str(refused.value)) < 1_000

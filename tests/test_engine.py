@@ -1,15 +1,20 @@
 """The engine: what its samplers have in common, and which bases it does not load."""
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import transformers
 from safetensors.torch import load_file, save_file
 from small_bases import small_base
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from redqueen.adapters.base import freeze
 from redqueen.config import load_config
-from redqueen.engine import load_adapters, load_base
+from redqueen.domains.prompt_format import FRAMES
+from redqueen.engine import load_adapters, load_base, load_tokenizer
 from redqueen.errors import UserError
 
 WEIGHTS = "model.safetensors"
@@ -78,3 +83,67 @@ def test_proposals_have_a_temperature_of_their_own_or_the_solvers(given: float, 
     overrides = ["solve.temperature=0.8", f"propose.temperature={given}", "run.device=cpu"]
     adapters = load_adapters(load_config(Path(__file__).parent / "quick.toml", overrides))
     assert (adapters.proposer.temperature, adapters.solver.temperature) == (expected, 0.8)  # type: ignore[attr-defined]
+
+
+def damaged_base(folder: Path, **changes: object) -> Path:
+    """Write a small base with faults in its config, weights or template."""
+    base = small_base(folder)
+    if "weight" in changes:
+        path = base / "model.safetensors"
+        tensors = load_file(path)
+        tensors["model.layers.0.mlp.up_proj.weight"][0, 0] = float(str(changes["weight"]))
+        save_file(tensors, path, metadata={"format": "pt"})
+    if "tokens" in changes:
+        tokenizer = AutoTokenizer.from_pretrained(base)
+        tokenizer.add_tokens([f"<extra_{i}>" for i in range(int(str(changes["tokens"])))])
+        tokenizer.save_pretrained(base)
+    if "template" in changes:
+        (base / "chat_template.jinja").write_text(str(changes["template"]))
+    return base
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"weight": "nan"}, r"has NaN or infinity in model\.layers\.0\.mlp\.up_proj\.weight"),
+        ({"weight": "-inf"}, "has NaN or infinity"),
+        ({"tokens": 200}, r"has the token '<extra_199>' as number \d+, and the model has only \d+ tokens"),
+        ({"template": "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3}, "does not write a short prompt within"),
+        ({"template": "{{ 'a' * 10 ** 11 }}"}, "does not write a short prompt within"),
+    ],
+    ids=["nan", "inf", "tokens", "loop", "memory"],
+)
+def test_a_base_that_cannot_be_run_is_refused_before_it_does_harm(
+    changes: dict[str, object], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redqueen.engine.TRIAL_S", 1)
+    base = damaged_base(tmp_path / "base", **changes)
+    with pytest.raises(UserError, match=said):
+        load_base(str(base))
+
+
+@pytest.mark.parametrize("architecture", ["GPTNeoX", "Falcon", "Bloom", "MPT", "Mamba"])
+def test_an_architecture_with_an_attention_of_its_own_is_refused_in_a_sentence(architecture: str) -> None:
+    config = getattr(transformers, {"MPT": "MptConfig"}.get(architecture, f"{architecture}Config"))(
+        **{"vocab_size": 64, "hidden_size": 32, "d_model": 32, "num_hidden_layers": 2, "n_layers": 2, "n_layer": 2}
+        | {"num_attention_heads": 4, "n_heads": 4, "n_head": 4, "num_key_value_heads": 2, "intermediate_size": 48}
+    )
+    with pytest.raises(UserError, match=r"base model type '\w+' .*: use a Llama"):
+        freeze(AutoModelForCausalLM.from_config(config))
+
+
+def test_a_template_is_told_one_date_and_draws_the_same(tmp_path: Path) -> None:
+    template = "{{ strftime_now('%d %b %Y %H:%M:%S') }} {{ range(9999) | random }}{{ messages[0]['content'] }}"
+    tokenizer = load_tokenizer(str(damaged_base(tmp_path / "base", template=template)))
+    texts = set()
+    for _ in range(3):
+        texts.add(tokenizer.decode(FRAMES["chat"].encode(tokenizer, "hi")))
+        random.random()
+    assert len(texts) == 1 and texts.pop().startswith("01 Jan 2025 00:00:00 ")
+
+
+@pytest.mark.parametrize("template", ["no prompt", "{{ 1 / 0 }}", "{{ messages[0]['content'] | upper }}", "{% if %}"])
+def test_a_template_that_fails_or_does_not_show_the_prompt_is_refused(template: str, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(str(damaged_base(tmp_path / "base", template=template)))
+    with pytest.raises(UserError, match="the chat template of the base"):
+        FRAMES["chat"].encode(tokenizer, "hi")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import resource
 import shutil
 import sys
 import time
@@ -14,22 +15,27 @@ from pathlib import Path
 import pytest
 from command_line import redqueen
 from hostile_journals import ODD, PREPARED, edit, rollback_journal
+from safetensors.torch import load_file, save_file
 from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent / "report"))
 from synthetic_run import build_run
 from task_run import write_task_run
 
+from redqueen.commands.examinees import open_examination
+from redqueen.commands.export import export_member
 from redqueen.commands.tasks import list_text, task_text
 from redqueen.display import HIDDEN_CATEGORIES
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff, read
 from redqueen.journal.schema import RunRecord
 from redqueen.journal.untrusted import TimeLimit
+from redqueen.learn.torch_learner import FACTORS
 from redqueen.report.pages import write_report
 from redqueen.report.site import create_app
 from redqueen.report.table_file import write_table
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task
+from redqueen.run.checkpoint import MANIFEST, STATE, TENSORS, list_checkpoints
 from redqueen.run.lifecycle import resume
 from redqueen.run.store import JOURNAL, RunLock
 
@@ -323,3 +329,75 @@ def test_a_folder_of_many_entries_and_of_links_is_found_in_bounded_time(
     assert list(find.find_runs(tmp_path)) == ["a"]
     monkeypatch.setattr(find, "MAX_LOOKED_AT", 100)
     assert set(find.find_runs(tmp_path)) <= {"a"}
+
+
+def spoil(run: Path, how: str) -> None:
+    """Change a checkpoint's state or tensors and give it a manifest that fits."""
+    [(_, folder)] = list_checkpoints(run / "checkpoints")[-1:]
+    state, tensors = json.loads((folder / STATE).read_text()), load_file(folder / TENSORS)
+    members = state["state"]["individuals"]
+    match how:
+        case "no state":
+            del state["state"]
+        case "no factors":
+            del tensors[FACTORS]
+        case "a list":
+            state["state"] = [[]] * 3
+        case "fewer adapters":
+            tensors[FACTORS] = tensors[FACTORS][:-1].contiguous()
+        case "narrower adapters":
+            tensors[FACTORS] = tensors[FACTORS][:, :-1].contiguous()
+        case "a number":
+            tensors[FACTORS] = tensors[FACTORS][0, 0].clone()
+        case "one slot twice":
+            members[0]["slot"] = members[1]["slot"]
+        case "a slot beyond":
+            members[0]["slot"] = 10**9
+        case "one name twice":
+            members[0]["id"] = members[1]["id"]
+        case "another step":
+            state["state"]["step"] += 1
+    save_file(tensors, folder / TENSORS)
+    (folder / STATE).write_text(json.dumps(state))
+    files = {}
+    for name in (TENSORS, STATE):
+        data = (folder / name).read_bytes()
+        files[name] = {"num_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    manifest = json.loads((folder / MANIFEST).read_text()) | {"files": files}
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+SPOILED = (
+    "no state", "no factors", "a list", "fewer adapters", "narrower adapters", "a number", "one slot twice",
+    "a slot beyond", "one name twice", "another step",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_spoiled_checkpoint_is_one_sentence_whoever_reads_it(how: str, quick_run: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(quick_run, tmp_path / "run")
+    spoil(run, how)
+
+    def evaluate() -> None:
+        with open_examination(str(run), ["verify.num_workers=1"]):
+            pass
+
+    for read_it in (lambda: export_member(run, "", tmp_path / "out"), lambda: resume(run), evaluate):
+        with pytest.raises(UserError, match=r"(?i)th(e|is) checkpoint"):
+            read_it()
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("field", ["num_teachers", "num_students", "lora_rank"])
+def test_a_run_folder_that_asks_for_a_billion_adapters_takes_no_memory(
+    field: str, quick_run: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(quick_run, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    for size in (10**9, 5_000):
+        config["population"][field] = size
+        (run / "config.json").write_text(json.dumps(config))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(UserError):
+            export_member(run, "", tmp_path / "out")
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000, "kilobytes"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
@@ -28,8 +33,8 @@ from redqueen.adapters.memory import (
 from redqueen.adapters.protocols import AdapterStore, Learner, Sampler
 from redqueen.adapters.threads import LaneSampler
 from redqueen.adapters.torch_sampler import TorchSampler
-from redqueen.config import Config
-from redqueen.domains.prompt_format import PromptFormat, choose_format, end_tokens
+from redqueen.config import EMBEDDED, Config
+from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, end_tokens
 from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
@@ -245,7 +250,25 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
             f"model.base {name} lacks {len(missing)} of its tensors ({missing[0]}...), which would be drawn at random: "
             "restore the model folder"
         )
+    _check_weights(name, model, tokenizer)
     return model, tokenizer
+
+
+@torch.no_grad()
+def _check_weights(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise UserError for weights that are not finite, and for tokens that have no row in the embedding."""
+    for tensor, weight in model.named_parameters():
+        if weight.is_floating_point() and weight.numel() and not torch.stack(weight.aminmax()).isfinite().all():
+            raise UserError(f"model.base {name} has NaN or infinity in {tensor}: restore the model folder")
+    layers = model.get_input_embeddings(), model.get_output_embeddings()
+    token, number = max(tokenizer.get_vocab().items(), key=itemgetter(1))
+    rows = [len(layer.weight) for layer in layers if isinstance(layer, nn.Embedding | nn.Linear)]
+    num_rows = min(rows, default=number + 1)
+    if number >= num_rows:
+        raise UserError(
+            f"the tokenizer of model.base {name} has the token {token!r} as number {number:,}, and the model has only "
+            f"{num_rows:,} tokens: give the tokenizer that belongs to the model, or enlarge its embedding"
+        )
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
@@ -268,7 +291,48 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
             f"the tokenizer of model.base {name} has no end token, so completions would not end: set eos_token in "
             "its tokenizer_config.json"
         )
+    if name != EMBEDDED:
+        _try_out(name, tokenizer)
     return tokenizer  # type: ignore[no-any-return]
+
+
+TRIAL_S, TRIAL_BYTES = 20, 4 << 30
+"""CPU time and memory in which a foreign tokenizer must write one short prompt (ours)."""
+
+TRIAL_TEXT = "def f(x):\n    return [x, 'a_1', 2.5]  # Gr\u00fc\u00dfe, \u4f60\u597d \U0001f600\n\n" + "ab  12\t-- " * 8
+
+
+def _try_out(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise UserError when a foreign tokenizer or chat template does not end on a short text, or ends the process.
+
+    Templates are programs and regular expressions may take for ever, so both are tried in a child with limits. What
+    raises an ordinary error there is told where the first prompt is written.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child only writes a text, and ends
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where a panic would be told
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(3 * TRIAL_S)
+            resource.setrlimit(resource.RLIMIT_CPU, (TRIAL_S, TRIAL_S))
+            held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (held + TRIAL_BYTES, held + TRIAL_BYTES))
+            FRAMES["chat"].encode(tokenizer, TRIAL_TEXT)
+            code = 0
+        except MemoryError:
+            pass
+        except Exception:
+            code = 0
+        finally:
+            os._exit(code)
+    if os.waitpid(child, 0)[1]:
+        raise UserError(
+            f"the tokenizer or the chat template of model.base {name} does not write a short prompt within {TRIAL_S} s "
+            "and 4 GB, or ends the process: restore the model folder, or choose another base"
+        )
 
 
 def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:

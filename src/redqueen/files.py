@@ -4,6 +4,7 @@ read only when they are plain files of a sane size, without waiting."""
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import re
 import secrets
@@ -14,12 +15,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from redqueen.errors import UserError
 
 MAX_TEXT_BYTES = 64 << 20
 """Largest JSON or text file of a run or an adapter that is read."""
+
+MAX_TOML_BYTES, MAX_TOML_DEPTH = 1 << 20, 16
+"""Largest TOML file, and most tables and lists within each other in it (ours)."""
 
 
 def open_plain(path: Path, max_bytes: int) -> BufferedReader:
@@ -52,9 +56,20 @@ def read_plain(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
     """Return the text of such a file. Raises as ``open_plain`` does, and UserError when it is not UTF-8."""
     with open_plain(path, max_bytes) as file:
         try:
-            return file.read(max_bytes).decode("utf-8")
+            return file.read(max_bytes).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise UserError(f"{path} is not UTF-8 text ({error}): restore it from a copy") from None
+
+
+def open_data(path: Path, errors: str = "strict") -> TextIO:
+    """Open a text file of data, gzipped or not whatever its name says; a byte-order mark is left out."""
+    zipped = False
+    if path.is_file():  # a pipe can be read only once
+        with path.open("rb") as file:
+            zipped = file.read(2) == b"\x1f\x8b"
+    if zipped:
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors=errors)
+    return path.open(encoding="utf-8-sig", errors=errors)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -130,13 +145,32 @@ def read_toml(path: Path, what: str, example: str) -> dict[str, Any]:
     ``what`` the file holds and an ``example`` of a path are named in the error for a missing file.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            text = file.read(MAX_TOML_BYTES + 1)
+        if len(text) > MAX_TOML_BYTES:
+            raise UserError(f"{path} has more than {MAX_TOML_BYTES:,} bytes: give a TOML file of a {what}")
+        return parse_toml(text.decode("utf-8-sig"))
     except FileNotFoundError:
         raise UserError(f"no {what} file at {path}: give a path such as {example}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read ({error}): give a TOML file") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise UserError(f"{path} is not valid TOML: {error}") from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML. Raises ValueError when it is not valid, and when it is nested more than ``MAX_TOML_DEPTH`` deep."""
+    too_deep = f"tables and lists are nested more than {MAX_TOML_DEPTH} deep"
+    try:
+        data = tomllib.loads(text.replace("\r\n", "\n"))
+    except RecursionError:
+        raise ValueError(too_deep) from None
+    level: list[Any] = [data]
+    for _ in range(MAX_TOML_DEPTH):
+        inside = (part for one in level for part in (one.values() if isinstance(one, dict) else one))
+        if not (level := [part for part in inside if isinstance(part, dict | list)]):
+            return data
+    raise ValueError(too_deep)
 
 
 def apply_override(data: dict[str, Any], override: str) -> None:
@@ -146,11 +180,13 @@ def apply_override(data: dict[str, Any], override: str) -> None:
     """
     name, equals, text = override.partition("=")
     *parts, last = name.strip().split(".")
-    if not equals or not parts or not all((*parts, last)):
-        raise UserError(f"--set {override}: write it as section.field=value, for example --set run.num_steps=50")
+    if not equals or not 0 < len(parts) < MAX_TOML_DEPTH or not all((*parts, last)):
+        raise UserError(f"--set {override:.200}: write it as section.field=value, for example --set run.num_steps=50")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = parse_toml(f"value = {text}")["value"]
+    except ValueError as error:
+        if not isinstance(error, tomllib.TOMLDecodeError):
+            raise UserError(f"--set {override:.200}: {error}") from None
         value = text.strip()
     section = data
     for at, part in enumerate(parts):

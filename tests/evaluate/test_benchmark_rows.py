@@ -31,7 +31,16 @@ def test_lines_gzipped_lines_and_one_json_list_hold_the_same_items(tmp_path: Pat
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     listed.write_text(json.dumps(rows))
     found = [load_questions("cruxeval-o", path) for path in (plain, packed, listed)]
-    assert found[0] == found[1] == found[2]
+    zipped, upper = tmp_path / "b.json.gz", tmp_path / "C.JSONL.GZ"
+    zipped.write_bytes(gzip.compress(listed.read_bytes()))
+    upper.write_bytes(gzip.compress(b"\xef\xbb\xbf" + plain.read_bytes()))
+    marked, misnamed, one = tmp_path / "bom.jsonl", tmp_path / "list.jsonl", tmp_path / "one.JSON"
+    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
+    misnamed.write_text(json.dumps(rows, indent=2))
+    one.write_text(json.dumps(SQUARE, indent=2))
+    found += [load_questions("cruxeval-o", path) for path in (zipped, upper, marked, misnamed)]
+    assert all(questions == found[0] for questions in found)
+    assert load_questions("cruxeval-o", one) == found[0][:1]
     assert [question.id for question in found[0]] == ["one", "two"]
     assert load_questions("cruxeval-o", plain, limit=1) == found[0][:1]
 

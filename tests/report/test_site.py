@@ -166,7 +166,8 @@ def test_no_text_of_a_model_is_markup_or_moves_the_reader(client: TestClient) ->
 @pytest.mark.parametrize(
     "address",
     ["/run/nobody", "/run/..%2F..%2Fetc", "/run/notes", f"{RUN}/member", f"{RUN}/member?id=T1'%20OR%201=1",
-     f"{RUN}/task/999999", f"{RUN}/task/{10**30}", "/assets/..%2Fsite.py", "/assets/site.py", "/compare?run=nobody",
+     f"{RUN}/task/999999", f"{RUN}/task/{10**30}", f"{RUN}/task/{'9' * 5_000}", f"{RUN}/task/-1", f"{RUN}/task/x",
+     "/assets/..%2Fsite.py", "/assets/site.py", "/compare?run=nobody",
      "/journal.sqlite"],
 )  # fmt: skip
 def test_what_is_not_there_is_a_page_that_says_so(client: TestClient, address: str) -> None:

@@ -302,13 +302,16 @@ class AdapterBank:
         return add_delta
 
 
+OTHER_ADAPTERS = (
+    "the checkpoint's adapters do not match config.json: restore the config.json that the run began with, and --set no "
+    "field of the population"
+)
+
+
 def check_shape(factors: Tensor, shape: tuple[int, ...]) -> None:
     """Raise UserError unless a checkpoint's factors have the shape (members, parameters) that the config asks for."""
     if factors.shape != shape:
-        raise UserError(
-            "the checkpoint's adapters do not match config.json: restore the config.json that the run "
-            "began with, and --set no field of the population"
-        )
+        raise UserError(OTHER_ADAPTERS)
 
 
 def apply_delta(x: Tensor, y: Tensor, layout: Layout, a: Tensor, b: Tensor, scale: float) -> Tensor:

@@ -154,7 +154,7 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-        if hasattr(module, "attention_dropout"):
+        if isinstance(getattr(module, "attention_dropout", None), int | float):
             setattr(module, "attention_dropout", 0.0)  # noqa: B010 (nn.Module's declared attribute types exclude numbers)
     head = model.get_output_embeddings()
     if device.type == "cuda":
@@ -170,9 +170,15 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
             for module in model.modules():
                 if isinstance(module, nn.Linear) and module is not head:
                     module.to(torch.bfloat16)
-    model.set_attn_implementation(ATTENTION_NAME)
-    base = Base(model, model.get_decoder(), head, precision, device, positions_of(model.config.to_dict()))
-    _check_head(base)
+    positions = positions_of(model.config.to_dict())
+    try:
+        model.set_attn_implementation(ATTENTION_NAME)
+        base = Base(model, model.get_decoder(), head, precision, device, positions)
+        problem = _problem_of(base)
+    except Exception as error:  # each architecture fails in its own way
+        problem = f"does not run here ({[*str(error).splitlines(), type(error).__name__][0]})"
+    if problem:
+        raise UserError(f"base model type {model.config.model_type!r} {problem}: {_SUPPORTED}")
     return base
 
 
@@ -190,26 +196,33 @@ def deterministic_kernels(device: torch.device) -> Iterator[None]:
         torch.use_deterministic_algorithms(False)
 
 
+_SUPPORTED = "use a Llama, Qwen2, Qwen3, Mistral, Gemma (1) or Phi model"
+
+
 def _refuse_unsupported(model: PreTrainedModel) -> None:
     name = model.config.model_type
     if getattr(model.config, "attn_logit_softcapping", None):
         raise UserError(
-            f"base model type {name!r} caps its attention scores, which packed attention does not support; "
-            "use a Llama, Qwen2, Qwen3, Mistral, Gemma (1) or Phi model"
+            f"base model type {name!r} caps its attention scores, which packed attention does not support; {_SUPPORTED}"
         )
     if not isinstance(model.get_output_embeddings(), nn.Linear):
         raise UserError(f"base model type {name!r} has no linear output head; use a causal language model")
 
 
 @torch.no_grad()
-def _check_head(base: Base) -> None:
-    """Refuse a model whose logits are more than head(hidden): scaled or capped logits would train wrongly."""
-    tokens = torch.arange(4, device=base.device)[None]
+def _problem_of(base: Base) -> str:
+    """Return what a model does that this engine does not reproduce, "" if nothing.
+
+    Its keys must reach our cache, and its logits must be head(hidden): scaled or capped ones would train wrongly.
+    """
+    tokens = torch.arange(4, device=base.device)[None]  # (1, 4): also the positions
+    cache = PrefixCache(base.model.config, 1, 4, 1, 1, base.compute_dtype, base.device)
+    cache.filling = torch.zeros(1, dtype=torch.long, device=base.device)
     with base.autocast():
         whole = cast(nn.Module, base.model)(input_ids=tokens, use_cache=False).logits.float()
-        ours = base.logits(base.hidden(tokens, torch.arange(4, device=base.device)[None]))
+        ours = base.logits(base.hidden(tokens, tokens, cache))
+    if not all(bool(keys.any()) for keys in cache.prompt_k):
+        return "has an attention of its own, which is not supported"
     if not torch.allclose(whole, ours, rtol=5e-2, atol=5e-2 * float(whole.abs().max())):
-        raise UserError(
-            f"base model type {base.model.config.model_type!r} scales or caps its logits, which is not supported; "
-            "use a Llama, Qwen2, Qwen3, Mistral, Gemma (1) or Phi model"
-        )
+        return "scales or caps its logits, which is not supported"
+    return ""

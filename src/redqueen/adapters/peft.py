@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -239,7 +240,10 @@ def _read_base_sha256(path: Path) -> str:
 
 
 def _pair_up(path: Path, tensors: dict[str, Tensor]) -> dict[str, Factors]:
-    """Module names with their (A, B), in sorted order, so that the order in the file does not matter."""
+    """Return the modules' (A, B) by name, sorted, so that the order in the file does not matter.
+
+    All have the precision that holds each of those in the file.
+    """
     halves: tuple[dict[str, Tensor], dict[str, Tensor]] = ({}, {})
     for key, tensor in tensors.items():
         half = next((i for i, suffix in enumerate(_SUFFIXES) if key.endswith(suffix)), None)
@@ -254,4 +258,5 @@ def _pair_up(path: Path, tensors: dict[str, Tensor]) -> dict[str, Factors]:
     if lonely or not halves[0]:
         what = f"{min(lonely)} has only one of its two factors" if lonely else "there is no LoRA factor"
         raise UserError(f"{path}: {what}; save the adapter again")
-    return {name: (halves[0][name], halves[1][name]) for name in sorted(halves[0])}
+    precision = reduce(torch.promote_types, (tensor.dtype for tensor in tensors.values()))
+    return {name: (halves[0][name].to(precision), halves[1][name].to(precision)) for name in sorted(halves[0])}

@@ -30,13 +30,15 @@ def run_to_exit(command: Callable[[], object]) -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             _refuse(f"{str(error.filename)[:80]}...: {error.strerror}: give a shorter one")
-        if error.errno not in FULL or error.filename is not None:
+        if getattr(error, "errno", None) not in FULL and os.strerror(errno.ENOSPC) not in str(error):  # safetensors
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes what is left once more when it ends
-        _refuse(f"the output cannot be written ({error.strerror}): free some space")
+        where = getattr(error, "filename", None)
+        if where is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes what is left once more when it ends
+        _refuse(f"{where or 'the output'} cannot be written ({error}): free some space")
 
 
 def _refuse(why: str) -> None:

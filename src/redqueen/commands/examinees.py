@@ -22,9 +22,8 @@ from redqueen.fitting import fit_to_base
 from redqueen.journal.schema import DISTILLED
 from redqueen.records import BASE_SLOT
 from redqueen.report.summary import has_distilled
-from redqueen.run.checkpoint import Checkpoint, refuse_other_base
+from redqueen.run.checkpoint import naming_the_checkpoint, open_checkpoint
 from redqueen.run.store import CHECKPOINTS, CONFIG, load_run_config
-from redqueen.state import state_from_plain
 from redqueen.timing import Report, unheard
 
 BASE_NAME = "base"
@@ -88,13 +87,13 @@ def open_examination(target: str, overrides: Sequence[str], report: Report = unh
 @contextmanager
 def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examination]:
     config = _with(_own_words_only(load_run_config(folder)), asked)
-    checkpoint = Checkpoint.latest_valid(folder / CHECKPOINTS)
-    if checkpoint is None:
+    found = open_checkpoint(folder / CHECKPOINTS, config)
+    if found is None:
         raise UserError(f"{folder} has no checkpoint yet: there is no member to evaluate")
-    refuse_other_base(checkpoint, config.model.base, folder)
-    state = state_from_plain(checkpoint.state["state"])
+    checkpoint, state = found
     with open_engine(config, report=report) as engine:
-        engine.store.load_state(checkpoint.tensors)
+        with naming_the_checkpoint(checkpoint, folder / CHECKPOINTS):
+            engine.store.load_state(checkpoint.tensors)
         members = [Examinee(i.id, i.role, i.slot) for i in state.individuals]
         if config.slots.distilled and has_distilled(folder, state.step):
             members.append(Examinee(DISTILLED, "adapter", config.slots.distilled[0]))

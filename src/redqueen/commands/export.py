@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from safetensors import SafetensorError
 
-from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.bank import AdapterBank, check_shape, find_targets
 from redqueen.adapters.base import freeze
 from redqueen.adapters.base_shape import OWN_BASE, BaseIdentity, embedded_folder, identify_base
 from redqueen.adapters.genotype import Genotype
@@ -25,11 +26,11 @@ from redqueen.learn.torch_learner import FACTORS
 from redqueen.records import Individual
 from redqueen.report.model_card import model_card
 from redqueen.report.summary import has_distilled, product_name
-from redqueen.run.checkpoint import Checkpoint, refuse_other_base
+from redqueen.run.checkpoint import open_checkpoint
 from redqueen.run.continuation import NOTHING_VALID, is_nothing_valid
 from redqueen.run.product import candidates, num_candidates
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
-from redqueen.state import State, state_from_plain
+from redqueen.state import State
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -77,10 +78,10 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, me
                     shutil.copytree(embedded_folder(), aside / OWN_BASE)
             card = model_card(run_dir, opened.name, base, merge, opened.step, opened.sources)
             write_whole(aside / CARD, card)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
+        why = getattr(error, "strerror", None) or error
         raise UserError(
-            f"--out {out} cannot be written ({error.strerror}): choose a folder you may write to on a disk with free "
-            "space"
+            f"--out {out} cannot be written ({why}): choose a folder you may write to on a disk with free space"
         ) from None
     return out
 
@@ -91,11 +92,10 @@ def open_member(run_dir: Path, member: str) -> Opened:
     Raises UserError when there is no checkpoint, no such member in the newest one, or no product at its step.
     """
     config = load_run_config(run_dir)
-    checkpoint = Checkpoint.latest_valid(run_dir / CHECKPOINTS)
-    if checkpoint is None:
+    found = open_checkpoint(run_dir / CHECKPOINTS, config)
+    if found is None:
         raise UserError(f"{run_dir} has no checkpoint yet: there is nothing to export")
-    refuse_other_base(checkpoint, config.model.base, run_dir)
-    state = state_from_plain(checkpoint.state["state"])
+    checkpoint, state = found
     members = state.by_id()
     name = member or _product(run_dir, state, config.run.product)
     slots_of_it = list(config.slots.distilled)
@@ -104,6 +104,9 @@ def open_member(run_dir: Path, member: str) -> Opened:
     if name != MERGED and name not in known:
         raise UserError(f"--member {name} is not a present member of {run_dir}: choose one of {', '.join(known)}")
     model, _ = load_base(config.model.base)
+    rank, layers = config.population.lora_rank, find_targets(model, config.population.lora_targets).values()
+    per_member = rank * sum(layer.in_features + layer.out_features for layer in layers)
+    check_shape(checkpoint.tensors[FACTORS], (config.num_adapters, per_member))  # before the bank takes memory
     bank = build_bank(config, freeze(model, "cpu", "fp32"))
     bank.load_all(checkpoint.tensors[FACTORS])
     sources = sources_of(name, state, None if member else num_candidates(config))
@@ -154,7 +157,7 @@ def write_merged(base: str, genotype: Genotype, out: Path) -> None:
 def merged(base: str, genotype: Genotype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the base with W + (lora_alpha / lora_rank) B A in each adapted layer, and its tokenizer.
 
-    Raises UserError when the base does not have the adapted layers.
+    Raises UserError when the base does not have the adapted layers, or has them in other shapes.
     """
     model, tokenizer = load_base(base)
     with torch.no_grad():
@@ -165,6 +168,11 @@ def merged(base: str, genotype: Genotype) -> tuple[PreTrainedModel, PreTrainedTo
                 raise UserError(
                     f"the adapter targets {name}, but {base} has no such module: pass the base it was trained on"
                 ) from None
-            change = (genotype.alpha / genotype.rank) * (b @ a)
+            change = (genotype.alpha / genotype.rank) * (b.float() @ a.float())
+            if change.shape != weight.shape:
+                raise UserError(
+                    f"the adapter's factors of {name} make a matrix of {tuple(change.shape)}, but the module of {base} "
+                    f"has {tuple(weight.shape)}: pass the base it was trained on"
+                )
             weight.copy_((weight.float() + change).to(weight.dtype))
     return model, tokenizer

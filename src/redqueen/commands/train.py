@@ -68,6 +68,10 @@ def resume(
 REMEDY = "take a larger base, or set propose.max_new_tokens, propose.temperature or model.prompt_format otherwise"
 
 
+FEWEST_TELLING = 8
+"""Fewer invalid proposals are too few to call the base unfit (ours)."""
+
+
 def _load(cluster: str | None) -> LoadAdapters | None:
     if cluster is None:
         return None
@@ -79,7 +83,8 @@ def _load(cluster: str | None) -> LoadAdapters | None:
 def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     """Let ``play`` bring a run to its end and write its report.
 
-    Leaves with exit code 1 when no task of the run was ever valid, with 130 when it was stopped before its end.
+    Leaves with exit code 1 when none of at least ``FEWEST_TELLING`` proposals was valid, with 130 when it was stopped
+    before its end.
     """
     from redqueen.journal import Journal, read
     from redqueen.report.pages import write_report
@@ -93,9 +98,10 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
             with Journal.open(folder / JOURNAL, read_only=True) as journal:
                 step, spent = read.last_step(journal) or 0, spent_so_far(journal)
                 failed = is_nothing_valid(journal)
+                [(num_proposals,)] = journal.tuples("SELECT count(*) FROM candidate")
             if failed:
                 print(f"redqueen: {NOTHING_VALID}: {REMEDY}", file=sys.stderr)
-                sys.exit(1)
+                sys.exit(1 if num_proposals >= FEWEST_TELLING else 0)
             print("\n".join(result_lines(folder)))
             print(f"next: {command('export', folder, '--out', 'product')}", file=sys.stderr)
             print(how_to_go_on(folder, load_run_config(folder), step, spent), file=sys.stderr)

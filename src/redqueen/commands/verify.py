@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import TextIO, TypeVar
 from redqueen.domains.registry import domain_of, kinds
 from redqueen.domains.registry import grade as grade_answers
 from redqueen.errors import UserError
+from redqueen.files import open_data
 from redqueen.records import Grade, Task
 from redqueen_sandbox.programs import NUM_SEEDS
 from redqueen_sandbox.records import Limits, Program, Result, protection_level
@@ -148,15 +150,17 @@ def _portions(path: Path) -> Iterator[list[tuple[int, str]]]:
     """The file's lines with their numbers, blank ones left out, some hundred at a time."""
     portion: list[tuple[int, str]] = []
     try:
-        with path.open(encoding="utf-8", errors="replace") as lines:
+        with open_data(path, errors="replace") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     portion.append((number, line))
                 if len(portion) == _PORTION_LINES:
                     yield portion
                     portion = []
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); give a file of JSON lines") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(
+            f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}); give a file of JSON lines"
+        ) from None
     if portion:
         yield portion
 

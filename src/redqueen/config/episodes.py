@@ -72,13 +72,13 @@ class ModelConfig(Section):
 class PopulationConfig(Section):
     """Who lives."""
 
-    num_teachers: int = Field(default=4, ge=0)
+    num_teachers: int = Field(default=4, ge=0, le=10_000)
     """Teachers. Paper: 4 (ablations 1 and 8)."""
-    num_students: int = Field(default=4, ge=0)
+    num_students: int = Field(default=4, ge=0, le=10_000)
     """Students. Paper: 4 (ablations 1 and 8)."""
     single: bool = False
     """One adapter has both roles; then both numbers must be 1. Paper: its baseline, AZR."""
-    lora_rank: int = Field(default=32, ge=1)
+    lora_rank: int = Field(default=32, ge=1, le=65_536)
     """Rank of every adapter. Paper: 32."""
     lora_alpha: float = Field(default=64.0, gt=0)
     """Adapter scale is lora_alpha / lora_rank. Paper: 64."""
@@ -128,7 +128,7 @@ class MatchConfig(Section):
     matchmaking read their mean. Ours: common; a mixture may hide that a member is strong in one domain alone."""
     hall_of_fame_frac: float = Field(default=0.0, ge=0, le=1)
     """Chance that a match is against a frozen past member; 0: no hall of fame. Ours: no reader names one."""
-    hall_of_fame_size: int = Field(default=4, ge=1)
+    hall_of_fame_size: int = Field(default=4, ge=1, le=10_000)
     """Past members of each role that are kept, each in an adapter slot of its own. Ours: as many as live."""
 
 
@@ -215,7 +215,7 @@ class ProposeConfig(Section):
 class VerifyConfig(Section):
     """How untrusted programs are run."""
 
-    num_workers: int = Field(default=2, ge=1)
+    num_workers: int = Field(default=2, ge=1, le=1_024)
     """Sandboxed processes at a time. Ours: the cores of a small machine."""
     accept_cpu_ms: int = Field(default=50, ge=1)
     """CPU time within which a proposed program must finish, in milliseconds. Ours: well under the kill limit, so that

@@ -263,5 +263,5 @@ def _explain(fault: Any) -> str:
         meant = did_you_mean(str(fault["loc"][1]), list(known))
         return f"there is no field {place}{meant}; {fault['loc'][0]} has {', '.join(known)}"
     message = fault["msg"].removeprefix("Value error, ")
-    shown = f" (got {fault['input']!r})" if fault["type"] != "value_error" else ""
+    shown = f" (got {fault['input']!r:.200})" if fault["type"] != "value_error" else ""
     return f"{place}: {message[0].lower()}{message[1:]}{shown}"

@@ -14,6 +14,7 @@ Every search takes time in proportion to the length of the text, hostile text in
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterable
 from itertools import pairwise
@@ -146,6 +147,12 @@ THINK_FIRST = (
 )
 
 
+_DATE = {"Y": "2025", "y": "25", "m": "01", "B": "January", "b": "Jan", "d": "01", "H": "00", "I": "12", "M": "00"}
+_PARTS = "".join(f" | replace('%{code}', '{text}')" for code, text in {**_DATE, "S": "00", "A": "Wednesday"}.items())
+PINNED_DATE = "{% macro strftime_now(format) %}{{ format" + _PARTS + " }}{% endmacro %}{{ '' }}"
+"""What is put before a chat template that asks for the time, so that runs can be repeated (ours)."""
+
+
 class ChatFrame:
     """Implements ``Frame`` for chat and instruct models."""
 
@@ -175,12 +182,11 @@ class ChatFrame:
         """Encode ``prompt`` as one user turn of the tokenizer's chat template, or as it is when there is none.
 
         Control tokens in ``prompt`` are encoded as text, except the marks of this format. Raises UserError when the
-        template does not show the prompt.
+        template cannot be rendered or does not show the prompt.
         """
         if not getattr(tokenizer, "chat_template", None):
             return encode_as_text(tokenizer, prompt, prompt, self.marks)
-        turns = [{"role": "user", "content": prompt}]
-        turn = str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+        turn = _user_turn(tokenizer, prompt)
         if prompt.strip() not in turn:
             raise UserError(
                 "the chat template of the base does not show the user's text as it is: correct the template, or choose "
@@ -223,6 +229,28 @@ class R1Frame(ChatFrame):
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into token ids; its control tokens are encoded as text."""
         return encode_as_text(tokenizer, f"{R1_BEFORE}{prompt}{R1_BEHIND}", prompt, self.marks)
+
+
+def _user_turn(tokenizer: PreTrainedTokenizerBase, prompt: str) -> str:
+    """Render the chat template. It is told one date, and draws the same at random, so that two runs agree."""
+    turns, state = [{"role": "user", "content": prompt}], random.getstate()
+    random.seed(0)
+    try:
+        template = tokenizer.get_chat_template()
+        template = PINNED_DATE + template if "strftime_now" in template else template
+        rendered = tokenizer.apply_chat_template(
+            turns, chat_template=template, tokenize=False, add_generation_prompt=True
+        )
+        return str(rendered)
+    except MemoryError:
+        raise
+    except Exception as error:  # a template is a program of the model's, and may fail in any way
+        first = [*str(error).splitlines(), type(error).__name__][0]
+        raise UserError(
+            f"the chat template of the base cannot be rendered ({first}): correct or remove it, or choose another base"
+        ) from None
+    finally:
+        random.setstate(state)
 
 
 def fence(label: str, body: str) -> str:

@@ -1,18 +1,22 @@
-"""Rows of a benchmark: from a local file (JSON lines, plain or gzipped, JSON, or Parquet) or from the hub by name."""
+"""Rows of a benchmark: from a local file (JSON lines or JSON, plain or gzipped, or Parquet) or from the hub by name.
+
+A file is read as what it holds, whatever its name says.
+"""
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from redqueen.domains.domain import Item
 from redqueen.errors import UserError, how_to_install
+from redqueen.files import open_data
 from redqueen.records import Task
 
 LARGEST = 1e100
@@ -50,15 +54,20 @@ def rows_of_file(path: Path, flag: str = "--data") -> list[Row]:
     """Read a local file. Raises UserError naming the file and line when it cannot be read."""
     if not path.is_file():
         raise UserError(f"{flag} {path}: there is no such file; give a file of JSON lines (.jsonl, .jsonl.gz)")
-    if path.suffix == ".parquet":
+    with path.open("rb") as file:
+        is_parquet = file.read(4) == b"PAR1"
+    if is_parquet:
         datasets = _datasets(f"{flag} {path} is a Parquet file")
         return _rows(str(path), datasets.load_dataset("parquet", data_files=str(path), split="train"))
     try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
-            if path.suffix == ".json":
-                listed = json.loads("".join(_lines(stream)))
+        with open_data(path) as stream:
+            lines = _lines(stream)
+            first = next(lines, "")
+            named_json = ".json" in map(str.lower, path.suffixes)
+            if first.lstrip().startswith("[") or (named_json and not first.rstrip().endswith("}")):
+                listed = json.loads("".join((first, *lines)))
                 return _rows(str(path), listed if isinstance(listed, list) else [listed])
-            return list(_rows_of_lines(str(path), _lines(stream)))
+            return list(_rows_of_lines(str(path), chain((first,), lines)))
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         raise UserError(f"{flag} {path} cannot be read ({error}); give a file of JSON lines") from None
 

@@ -48,7 +48,7 @@ def create_app(root: Path) -> Starlette:
         "/members": site.members,
         "/member": site.member,
         "/tasks": site.tasks,
-        "/task/{seq:int}": site.task,
+        "/task/{seq}": site.task,
     }
     return Starlette(
         routes=[
@@ -168,7 +168,8 @@ class Site:
 
     def task(self, request: Request) -> Response:
         """Show one task with every attempt at it."""
-        run, seq = self._run(request), min(request.path_params["seq"], MAX_SEQ)
+        run, asked = self._run(request), request.path_params["seq"]
+        seq = int(asked) if asked.isdecimal() and len(asked) < 19 else MAX_SEQ  # more digits are no task's number
         with open_journal(run) as journal:
             task = task_with_attempts(journal, "seq", seq)
             [(before, after)] = journal.tuples(NEIGHBOURS, (seq, seq))

@@ -25,10 +25,13 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from redqueen.adapters.bank import OTHER_ADAPTERS
 from redqueen.adapters.base_shape import embedded_folder, weights_sha256
-from redqueen.config import EMBEDDED
+from redqueen.config import EMBEDDED, Config
 from redqueen.errors import UserError
 from redqueen.files import flush_to_disk, open_plain, read_plain
+from redqueen.learn.torch_learner import FACTORS
+from redqueen.state import State, state_from_plain
 
 MILESTONE_STEPS = 100
 """Checkpoints of its multiples are kept for good, so that members of earlier times can be exported (ours)."""
@@ -279,6 +282,40 @@ def _naming_the_folder(folder: Path) -> Iterator[None]:
             f"Cannot use the checkpoint folder {folder}: {error}. Check that it is a writable folder on a disk with "
             "free space, then resume the run; earlier checkpoints are untouched."
         ) from error
+
+
+def open_checkpoint(folder: Path, config: Config) -> tuple[Checkpoint, State] | None:
+    """Return the newest usable checkpoint in ``folder`` with its state; None: there is none.
+
+    Raises UserError when it does not belong to the config, to this version of redqueen or to its embedded base.
+    """
+    checkpoint = Checkpoint.latest_valid(folder)
+    if checkpoint is None:
+        return None
+    refuse_other_base(checkpoint, config.model.base, folder.parent)
+    with naming_the_checkpoint(checkpoint, folder):
+        state = state_from_plain(checkpoint.state["state"])
+        slots = sorted(one.slot for one in state.individuals)
+        if slots != [*config.slots.members] or len(checkpoint.tensors[FACTORS]) != config.num_adapters:
+            raise UserError(OTHER_ADAPTERS)
+        if state.step != checkpoint.step or len(state.by_id()) != len(slots):
+            raise LookupError("its members")
+        if bool(state.answers.capacity) != config.keeps_answers:
+            raise LookupError("answers")
+    return checkpoint, state
+
+
+@contextmanager
+def naming_the_checkpoint(checkpoint: Checkpoint, folder: Path) -> Iterator[None]:
+    """Raise UserError, with the remedies, for what a checkpoint lacks or holds that does not fit."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise UserError(
+            f"The checkpoint of step {checkpoint.step} in {folder} was written by another version of redqueen, or is "
+            f"damaged (it lacks or does not know {error}): resume with the version that wrote it (the table `run` "
+            "names it), or restore it from a copy."
+        ) from None
 
 
 BASE = "embedded_base"

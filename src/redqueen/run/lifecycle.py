@@ -22,7 +22,15 @@ from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.schema import BASE, CONTROL, EvaluationRecord
 from redqueen.loop import play_step
-from redqueen.run.checkpoint import MILESTONE_STEPS, Checkpoint, named_base, put_back, refuse_other_base, remove_after
+from redqueen.run.checkpoint import (
+    MILESTONE_STEPS,
+    Checkpoint,
+    named_base,
+    naming_the_checkpoint,
+    open_checkpoint,
+    put_back,
+    remove_after,
+)
 from redqueen.run.cold_start import add_own_tasks, check_cold_start, check_prompts, grow_seed_buffer, place_founders
 from redqueen.run.continuation import (
     Spent,
@@ -54,7 +62,7 @@ from redqueen.run.store import (
     trusted_config,
 )
 from redqueen.run.trackers import Tracker, finite_only, open_tracker, require_tracker
-from redqueen.state import State, initial_state, state_from_plain, state_to_plain
+from redqueen.state import State, initial_state, state_to_plain
 from redqueen.timing import Clock
 
 NUM_CHECKPOINTS_KEPT = 2
@@ -137,15 +145,16 @@ def resume(
     ):
         checkpoints = folder / CHECKPOINTS
         put_back(checkpoints)
-        checkpoint = Checkpoint.latest_valid(checkpoints) if checkpoints.is_dir() else None
-        if checkpoint is None:
+        found = open_checkpoint(checkpoints, config) if checkpoints.is_dir() else None
+        if found is None:
             place_founders(engine)
             remove_journal(folder)
             if overrides:
                 write_lengths(folder, asked, 0, has_new_members=False)
             return _play_anew(folder, engine, reporter, "there is no checkpoint yet: starting over")
-        refuse_other_base(checkpoint, config.model.base, folder)
-        state = _load_checkpoint(checkpoint, engine, checkpoints)
+        checkpoint, state = found
+        with naming_the_checkpoint(checkpoint, checkpoints):
+            engine.store.load_state(checkpoint.tensors)
         with Journal.open(folder / JOURNAL) as journal:
             refuse_older(journal, checkpoint.step)
             if overrides:
@@ -189,21 +198,6 @@ def _play_anew(folder: Path, engine: Engine, reporter: Reporter, remark: str = "
         except Stopped:
             return False
         return _play(session, state)
-
-
-def _load_checkpoint(checkpoint: Checkpoint, engine: Engine, checkpoints: Path) -> State:
-    """Load a checkpoint's tensors into the store and return its state."""
-    try:
-        state = state_from_plain(checkpoint.state["state"])
-        if bool(state.answers.capacity) != engine.config.keeps_answers:
-            raise LookupError("answers")
-        engine.store.load_state(checkpoint.tensors)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise UserError(
-            f"The checkpoint of step {checkpoint.step} in {checkpoints} was written by another version of redqueen "
-            f"(it lacks or does not know {error}); resume with the version that wrote it (the table `run` names it)."
-        ) from None
-    return state
 
 
 def _run_record(config: Config) -> RunRecord:
