@@ -57,7 +57,7 @@ def test_state_does_not_leak_from_one_program_into_the_next(verifier: Sandbox) -
     first = (
         "import string\ndef f(x):\n    global LEAK\n    LEAK = 1\n    S = string\n    vars(S)['LEAK'] = 1\n    return 0"
     )
-    second = "import string\ndef f(x):\n    return 'LEAK' in globals() or hasattr(string, 'LEAK')"
+    second = "import string\ndef f(x):\n    return hasattr(string, 'LEAK')"
     results = verifier.run([Program("a", first, ("1",)), Program("b", second, ("1",))] * 4)
     assert {result.outputs for result in results if result.id == "b"} == {("False",)}
 

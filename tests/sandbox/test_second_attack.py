@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from redqueen.domains.registry import grade as grade_all
+from redqueen.records import Task
 from redqueen_sandbox import Program, Result, Sandbox
 
 CATCH = "def caught():\n    try:\n        1 / 0\n    except Exception as e:\n        return e\n"
@@ -119,6 +121,59 @@ def test_a_long_output_is_read_once_and_not_in_every_world(verifier: Sandbox) ->
     judge_s("def f(x): return [*{'a'}, len([*{'a', 'b'}])]")  # all worlds are there
     in_two = judge_s("def f(x): return [i % 7 for i in range(20_000)]")
     assert judge_s("def f(x):\n    [*{'a', 'b'}]\n    return [i % 9 for i in range(20_000)]") < 2.5 * in_two
+
+
+def test_no_answer_to_an_abduction_sees_what_another_left(verifier: Sandbox) -> None:
+    for kept in ("hasattr", "getattr", "setattr", "delattr", "vars", "f", "Counter", "string", "json.dumps"):
+        code = (
+            "import json, string\nfrom collections import Counter\ndef f(x):\n    try:\n"
+            f"        {kept}.n += 1\n    except AttributeError:\n        {kept}.n = 1\n    return {kept}.n"
+        )
+        for shown in (code, code.partition("Counter\n")[2]):
+            task = Task("t", "T", "S", "code_i", shown, ("0",), ("1",))
+            grades = grade_all([(task, str(n)) for n in range(6)], verifier)
+            assert len({(grade.correct, grade.detail) for grade in grades}) == 1, (kept, grades)
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "latin-1", "cp437", "cp850", "utf-16", "mac-roman", "shift-jis"])
+def test_a_codec_that_the_process_lacks_is_refused_and_never_another_value(
+    codec: str, run_one: Callable[..., Result]
+) -> None:
+    shown = (
+        "def f(x):\n    try:\n        return str(b'ab', '" + codec + "')\n    except LookupError:\n        return None"
+    )
+    result = run_one(shown)
+    expected = repr(str(b"ab", codec))
+    assert result.verdict == "forbidden" or result.outputs == (expected,), result
+
+
+def test_what_runs_is_what_is_shown(run_one: Callable[..., Result]) -> None:
+    helper = "def g(): return 1\ndef f(x): return g() if 'g' in dir() or True else 2\n"
+    main = "if __name__ == '__main__':\n    import doctest\n    g()\n"
+    assert run_one("import argparse\n" + helper + main).verdict == "forbidden"  # an import that runs
+    assert run_one(
+        "import math\nn = 2 if (math.pi and __name__ == '__main__') else 3\ndef f(x): return n\n"
+    ).outputs == ("3",)
+    code = "def g(): pass\ndef f(x): return len([n for n in vars(f) if n]) + callable(g)\n" + main
+    assert run_one(code).outputs == ("1",)  # g is there, though only the main block calls it
+    assert run_one("def f(x):\n    return len(r'###'), r'\\n', '\\x41'").outputs == ("(3, '\\\\n', 'A')",)
+
+
+def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_ones(verifier: Sandbox) -> None:
+    task = Task("t", "T", "S", "code_f", "", ("1", "2", "3"), ("2", "3", "4"), num_shown=1)
+
+    def seconds(body: str) -> float:
+        def once() -> float:
+            start_s = time.perf_counter()
+            grades = grade_all([(task, f"def f(x):\n    n = {i}\n{body}") for i in range(64)], verifier)
+            assert not any(grade.lost for grade in grades)
+            return time.perf_counter() - start_s
+
+        return min(once(), once())
+
+    honest = seconds("    return x + 1")
+    assert seconds("    while True: pass") < 10 * honest
+    assert seconds("    return x + len({'a', 'b', str(n)}) - 2") < 10 * honest
 
 
 HONEST = {
