@@ -12,11 +12,12 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 import redqueen
 from redqueen import rewards
+from redqueen.commands.task_rows import task_rows
 from redqueen.config import load_config
 from redqueen.domains.frames import BOS, END_THINK, THINK
 from redqueen.engine import load_base
 from redqueen.records import Task
-from redqueen.rewards import program_reward_fn, reward_fn, task_rows
+from redqueen.rewards import program_reward_fn, reward_fn
 
 ONE = load_config(None, ["verify.num_workers=1"])
 REVERSED = Task("q", "", "", "code_o", "def f(x):\n    return x[::-1]\n", ("'abc'",), ("'cba'",))

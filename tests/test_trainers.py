@@ -22,6 +22,8 @@ from task_run import write_task_run
 
 import redqueen
 from redqueen.adapters.base_shape import embedded_folder
+from redqueen.commands.task_rows import write_environment
+from redqueen.report.task_list import TaskFilter
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "rewards.md"
@@ -92,10 +94,15 @@ def serving_the_embedded_base() -> Iterator[str]:
         server.shutdown()
 
 
-def test_verifiers_plays_episodes_that_the_verifier_pays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["page", "package"])
+def test_verifiers_plays_episodes_that_the_verifier_pays(tmp_path: Path, source: str) -> None:
     python = interpreter("verifiers")
-    write_task_run(tmp_path / "runs" / "population-0")
-    (tmp_path / "redqueen_tasks.py").write_text(block("class RedqueenTasks"))
+    run_dir = write_task_run(tmp_path / "runs" / "population-0")
+    if source == "page":
+        (tmp_path / "redqueen_tasks.py").write_text(block("class RedqueenTasks"))
+    else:
+        write_environment(run_dir, TaskFilter(kind="code_o"), "compact", tmp_path / "built" / "redqueen-tasks")
+        (tmp_path / "built" / "redqueen-tasks" / "redqueen_tasks").rename(tmp_path / "redqueen_tasks")
     (tmp_path / "play.py").write_text(block("asyncio.run(play())"))
     with serving_the_embedded_base() as address:
         told = run(python, tmp_path / "play.py", ENDPOINT=address, API_KEY="none", PROMPT_FORMAT="compact")

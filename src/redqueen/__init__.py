@@ -27,9 +27,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from redqueen.api import Member, Run, breed, evolve_adapters, load_config, load_member, resume, train
+    from redqueen.commands.task_rows import task_rows
     from redqueen.config import Config
     from redqueen.errors import UserError
-    from redqueen.rewards import program_reward_fn, reward_fn, task_rows
+    from redqueen.rewards import program_reward_fn, reward_fn
     from redqueen_sandbox import Sandbox
 
 _HOMES = {
@@ -37,7 +38,7 @@ _HOMES = {
     "UserError": "redqueen.errors",
     "Sandbox": "redqueen_sandbox",
     "reward_fn": "redqueen.rewards",
-    "task_rows": "redqueen.rewards",
+    "task_rows": "redqueen.commands.task_rows",
     "program_reward_fn": "redqueen.rewards",
 }
 """Where a name is defined; all others are in ``redqueen.api``."""

@@ -174,16 +174,30 @@ def tasks(
     contains: Annotated[
         str, typer.Option(help="Only tasks with this text in program, message, inputs or outputs, in any case.")
     ] = "",
-    limit: Annotated[int, typer.Option(help="Show this many, newest first; 0: all.")] = 20,
+    limit: Annotated[int, typer.Option(help="Take this many, newest first; 0: all.")] = 20,
+    prompts: Annotated[str, typer.Option("--prompts", help="With --out: the prompts' format.")] = "chat",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write them as a dataset: FILE.jsonl or FILE.parquet.")
+    ] = None,
+    as_environment: Annotated[
+        Path | None, typer.Option("--as-environment", help="Write them as a package for verifiers: a folder to make.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tasks of a run, newest first."""
+    """List the tasks of a run, newest first, or write them for another trainer."""
     from redqueen.commands.tasks import list_tasks
     from redqueen.report.task_list import TaskFilter
 
-    list_tasks(
-        run_dir, TaskFilter(kind, step, teacher, student, min_solved, max_solved, min_depth, contains, limit), as_json
-    )
+    wanted = TaskFilter(kind, step, teacher, student, min_solved, max_solved, min_depth, contains, limit)
+    if out is None and as_environment is None:
+        list_tasks(run_dir, wanted, as_json)
+        return
+    from redqueen.commands.task_rows import write_environment, write_rows
+
+    if out is not None:
+        print(write_rows(run_dir, wanted, prompts, out))
+    if as_environment is not None:
+        print(write_environment(run_dir, wanted, prompts, as_environment))
 
 
 @app.command()

@@ -11,16 +11,15 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from redqueen.commands.task_rows import COLUMNS, NEEDED, format_named, task_of_row
 from redqueen.config import Config
 from redqueen.domains.frames import MARKS, ChatFrame, bare
-from redqueen.domains.prompt_format import FRAMES, PromptFormat, end_tokens
+from redqueen.domains.prompt_format import end_tokens
 from redqueen.domains.registry import grade
 from redqueen.errors import UserError
 from redqueen.learn.rewards import student_reward
-from redqueen.records import Task
 from redqueen.verifying import open_sandbox
 from redqueen_sandbox import Sandbox, well_formed
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
@@ -29,29 +28,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Reward = Callable[..., list[float | None]]
-COLUMNS = ("kind", "code", "inputs", "outputs", "message", "num_shown")
-"""The columns of a row that describe its task, by the fields of ``redqueen.records.Task``."""
-NEEDED = ("kind", "code", "inputs", "outputs")
-"""The fields that every task must have."""
 _SAID = ("text", "output_text")
 """The types of the parts of a content that are the answer's text: not its reasoning, no image."""
-
-
-def task_rows(tasks: Iterable[Task | Mapping[str, Any]], prompt_format: str = "chat") -> list[dict[str, Any]]:
-    """Return rows to train on: ``prompt`` and the columns that ``reward_fn`` reads.
-
-    ``tasks``: as ``Run.tasks()`` returns them, or of your own. With ``prompt_format`` "chat" a prompt is one user turn,
-    with "compact" (the embedded base's notation) it is text. Raises UserError for an unknown format or kind, for a kind
-    that is not asked in the format, and for a row that is not a task.
-    """
-    form, rows = _format(prompt_format), []
-    for given in tasks:
-        task = _task(vars(given) if isinstance(given, Task) else given)
-        text = form.solve(task)
-        prompt = [{"role": "user", "content": text}] if form.name == "chat" else text
-        columns = {name: getattr(task, name) for name in COLUMNS}
-        rows.append({"prompt": prompt} | columns | {"inputs": list(task.inputs), "outputs": list(task.outputs)})
-    return rows
 
 
 def reward_fn(
@@ -65,7 +43,7 @@ def reward_fn(
     workers and limits. The sandbox starts at the first call of each process and ends with the function.
     Raises UserError where there is none; the function raises it for columns that are not tasks of the format.
     """
-    form = _format(prompt_format)
+    form = format_named(prompt_format)
     sandbox = _FirstCall(lambda: open_sandbox(config or Config()))
 
     def redqueen_reward(
@@ -76,7 +54,7 @@ def reward_fn(
     ) -> list[float | None]:
         known = [name for name in COLUMNS if name in columns or name in NEEDED]
         _check_columns(len(completions), columns, known, "make its rows by redqueen.task_rows")
-        tasks = [_task({name: columns[name][i] for name in known}) for i in range(len(completions))]
+        tasks = [task_of_row({name: columns[name][i] for name in known}) for i in range(len(completions))]
         texts, ended = [_text(one) for one in completions], [True] * len(completions)
         if completion_ids is not None and tokenizer is not None:
             texts, ended = _decoded(tokenizer, completion_ids)
@@ -133,31 +111,6 @@ class _FirstCall(Generic[_Sandbox]):
     def close(self) -> None:
         if os.getpid() in self._opened:
             self._opened.pop(os.getpid()).close()
-
-
-def _format(name: str) -> PromptFormat:
-    if name not in FRAMES:
-        raise UserError(f"prompt_format {name!r} is unknown: choose one of {', '.join(FRAMES)}")
-    return PromptFormat(FRAMES[name])
-
-
-def _task(row: Mapping[str, Any]) -> Task:
-    """Return a row as a task. Raises UserError where it lacks a field, or its literals are not two equal lists."""
-    known = {field.name for field in fields(Task)}
-    plain = {name: value for name, value in row.items() if name in known and value is not None}
-    if missing := [name for name in NEEDED if name not in plain]:
-        raise UserError(f"a task has no {missing[0]}: give {', '.join(NEEDED)}, as Run.tasks() does")
-    for name in ("inputs", "outputs"):
-        if isinstance(plain[name], str | bytes | Mapping) or not isinstance(plain[name], Iterable):
-            what = "one text, " if isinstance(plain[name], str) else ""  # would be a list of its characters
-            raise UserError(f"{name} of a task is {what}{plain[name]!r}: give a list of literals, as Run.tasks() does")
-    texts = {name: tuple(map(str, plain[name])) for name in ("inputs", "outputs")}
-    if not len(texts["inputs"]) == len(texts["outputs"]) > 0:
-        raise UserError(
-            f"a task has {len(texts['inputs'])} inputs and {len(texts['outputs'])} outputs: give as many of each, one "
-            "at least"
-        )
-    return Task(**{"id": "", "teacher": "", "student": "", **plain, **texts})
 
 
 def _check_columns(wanted: int, columns: Mapping[str, Sequence[Any]], names: Sequence[str], remedy: str) -> None:
