@@ -118,15 +118,18 @@ def test_a_run_that_fails_is_told_at_once_and_those_beside_it_are_played_to_thei
     assert "late" not in told and (out / REPORT).is_file()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(("number", "arms"), [(signal.SIGINT, ["single", "2T+2S"]), (signal.SIGKILL, ["2T+2S"])])
+def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(
+    tmp_path: Path, number: int, arms: list[str]
+) -> None:
     file, out = tmp_path / "e.toml", tmp_path / "out"
-    file.write_text(FILE.replace('match = "tokens"', "").replace("steps = 2\n", "steps = 10000\n"))
+    start, *tables = FILE.replace('match = "tokens"', "").replace("steps = 2\n", "steps = 10000\n").split("[[arm]]")
+    file.write_text(start + "".join(f"[[arm]]{table}" for table in tables[-len(arms) :]))
     words = ["experiment", str(file), "--out", str(out), "--jobs", "2"]
     command = [sys.executable, "-c", "from redqueen.cli import main; main()", *words]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
         try:
-            runs = [out / "single-seed0", out / "2T+2S-seed0"]
+            runs = [out / f"{arm}-seed0" for arm in arms]
             assert comes_true(lambda: all(steps_of(run) > 0 for run in runs), 120)
             os.kill(process.pid, number)
             process.wait()
