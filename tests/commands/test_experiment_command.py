@@ -160,7 +160,7 @@ def is_anybody_left(group: int) -> bool:
 def test_no_job_is_refused_and_a_plan_plays_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "e.toml", tmp_path / "out"
     file.write_text(FILE)
-    with pytest.raises(UserError, match="--jobs 0 is none"):
+    with pytest.raises(UserError, match="--jobs 0 is not valid"):
         run_experiment(file, out, None, 0, False, False)
     run_experiment(file, out, None, 1, True, False)
     assert "pair: 2 runs in" in capsys.readouterr().out
