@@ -34,7 +34,7 @@ from redqueen.learn.loss import (
     drawn_logprobs,
     truncated_weights,
 )
-from redqueen.records import BASE_SLOT, Rollout, Tuning, UpdateStats
+from redqueen.records import Rollout, Tuning, UpdateStats
 from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()
@@ -229,9 +229,8 @@ class TorchLearner:
 
     @torch.no_grad()
     def _reference_hidden(self, batch: Batch) -> Tensor:
-        """Return the same hidden states (n, width) of the bare base."""
-        route = self.bank.route([BASE_SLOT] * len(batch.owners), tokens_per_row=batch.tokens.shape[1])
-        with self.bank.routed(route), self.base.autocast():
+        """Return the same hidden states (n, width) of the bare base: no route, so no products with factors of zero."""
+        with self.base.autocast():
             return self._predicting(batch)
 
     def _hidden_gradient(
