@@ -167,7 +167,7 @@ def test_scores_of_the_base_are_read_from_the_cache_unless_the_file_is_damaged(
     first = examiner.base()
     assert len(calls) == 2 and examiner.base() == first and len(calls) == 2
     [file] = tmp_path.rglob("*.json")
-    file.write_text(file.read_text().replace('"num_lost":0', '"num_lost":-1', 1))
+    file.write_text(file.read_text().replace('"sampled", 0', '"sampled", -1', 1))
     assert examiner.base() == first and len(calls) == 4
     replace(examiner, num_samples=2).base()  # other settings, another file
     assert len(calls) == 6

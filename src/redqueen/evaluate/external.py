@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from redqueen.adapters.base_shape import model_source, weights_sha256
 from redqueen.config import Config, ProposeConfig
@@ -101,19 +101,9 @@ CACHE_VARIABLE = "REDQUEEN_CACHE"
 """Names the folder of the cache; set to nothing, nothing is cached."""
 
 _Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class _KeptScore(BaseModel):
-    """A score in a file of the cache: one number an item; ``means`` None where all grades of an item were lost."""
-
-    mode: Mode
-    num_lost: int = Field(ge=0)
-    means: list[_Share | None]
-    thought_fracs: list[_Share]
-    tokens: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]]
-
-
-_KEPT = TypeAdapter(list[_KeptScore])
+_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_KEPT = TypeAdapter(list[tuple[Mode, Annotated[int, Field(ge=0)], list[_Share | None], list[_Share], list[_Number]]])
+"""A file of the cache, for each mode: lost grades, and each item's mean (None: all lost), thought_frac and tokens."""
 
 
 def _cache_file(examiner: Examiner) -> Path | None:
@@ -148,30 +138,22 @@ def _read_scores(path: Path, items: Sequence[Item]) -> list[Score] | None:
         kept = _KEPT.validate_json(read_plain(path))
     except (FileNotFoundError, UserError, ValidationError):
         return None
-    columns = [(one.means, one.thought_fracs, one.tokens) for one in kept]
-    if tuple(one.mode for one in kept) != MODES or any(len(c) != len(items) for three in columns for c in three):
+    columns = [(means, thought_fracs, tokens) for _, _, means, thought_fracs, tokens in kept]
+    if tuple(mode for mode, *_ in kept) != MODES or any(len(c) != len(items) for three in columns for c in three):
         return None
     return [
-        summed_up((BASE_SLOT,), one.mode, items, np.array(three, dtype=np.float64), one.num_lost, EVALUATION_SEED)
-        for one, three in zip(kept, columns, strict=True)
+        summed_up((BASE_SLOT,), mode, items, np.array(three, dtype=np.float64), num_lost, EVALUATION_SEED)
+        for (mode, num_lost, *_), three in zip(kept, columns, strict=True)
     ]
 
 
 def _write_scores(path: Path, scores: Sequence[Score]) -> None:
     """Write scores to the cache; one that cannot be written is left out, since it only saves time."""
-    kept = [
-        _KeptScore(
-            mode=one.mode,
-            num_lost=one.num_lost,
-            means=[None if np.isnan(mean) else mean for mean in one.item_means],
-            thought_fracs=list(one.item_thought_fracs),
-            tokens=list(one.item_tokens),
-        )
-        for one in scores
-    ]
+    means = [[None if np.isnan(mean) else mean for mean in one.item_means] for one in scores]
+    kept = [(s.mode, s.num_lost, m, s.item_thought_fracs, s.item_tokens) for s, m in zip(scores, means, strict=True)]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, _KEPT.dump_json(kept))
+        write_whole(path, json.dumps(kept))
     except OSError:
         pass
 
