@@ -77,7 +77,7 @@ class Adapter:
 
 
 def read_adapter(folder: Path | str) -> Adapter:
-    """Read a LoRA adapter of one rank for all modules; its factors keep the precision they are stored in.
+    """Read a LoRA adapter of one rank for all modules; its factors are in the widest precision that is stored.
 
     Raises UserError, naming the file and the remedy, when it is missing, damaged, not finite, or more than plain LoRA.
     """

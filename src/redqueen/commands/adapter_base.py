@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from redqueen.adapters.base_shape import EMBEDDED_ID, OWN_BASE, embedded_folder, is_gguf, weights_sha256
-from redqueen.adapters.peft import Adapter
+from redqueen.adapters.peft import CONFIG_FILE, Adapter
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError
 
@@ -26,7 +26,10 @@ def base_of(adapter: Adapter) -> str:
         return str(adapter.folder / OWN_BASE)
     name = base_name(adapter)
     if not name:
-        raise UserError(f"{adapter.folder} does not name the base it was trained on: give it by --set model.base=NAME")
+        raise UserError(
+            f"{adapter.folder} does not name the base it was trained on: write base_model_name_or_path into its "
+            f"{CONFIG_FILE}"
+        )
     if name.startswith(EMBEDDED_ID):
         if adapter.base_sha256 not in ("", weights_sha256(embedded_folder())):
             raise UserError(

@@ -212,6 +212,7 @@ class R1Frame(ChatFrame):
     """
 
     stops = ("</answer>",)
+    marks = (*ChatFrame.marks, "Assistant:")
 
     def outside(self, text: str) -> str:
         """Return what a teacher wrote in the answer marks, and without any the text outside its thinking."""
