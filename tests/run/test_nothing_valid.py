@@ -21,7 +21,7 @@ def test_a_run_without_a_valid_task_ends_red_without_a_product_and_with_exit_cod
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, base = tmp_path / "runs" / "run", small_base(tmp_path / "base")
-    config = load_config(QUICK, [f"model.base={base}", "run.num_steps=1", "evaluate.max_items=4"])
+    config = load_config(QUICK, [f"model.base={base}", "run.num_steps=2", "evaluate.max_items=4"])
     for play in (lambda: start(config, run), lambda: resume(run)):
         with pytest.raises(SystemExit) as end:
             play_to_report(run, play)
@@ -29,11 +29,11 @@ def test_a_run_without_a_valid_task_ends_red_without_a_product_and_with_exit_cod
         assert end.value.code == 1 and "report:" in out
         assert "no proposal of the run was ever valid, so nothing was learned and there is no product: take" in err
     found = summary(run)
-    assert (found["product"], found["gain"], found["steps"]) == (None, None, 1)
+    assert (found["product"], found["gain"], found["steps"]) == (None, None, 2)
     with pytest.raises(UserError, match=r"run cannot be exported: no proposal of the run was ever valid"):
         export_member(run, "", tmp_path / "out")
     page = (run / "report.html").read_text()
-    assert 'class="standing nothing"' in page and "Nothing was learned: none of 10 proposals was valid" in page
+    assert 'class="standing nothing"' in page and "Nothing was learned: none of 20 proposals was valid" in page
     with TestClient(create_app(run.parent), base_url="http://127.0.0.1:8470") as client:
         assert '<span class="tag nothing-learned">nothing learned</span>' in client.get("/").text
         assert 'class="standing nothing"' in client.get("/run/run").text

@@ -157,7 +157,7 @@ class ChatFrame:
     """Implements ``Frame`` for chat and instruct models."""
 
     name = "chat"
-    marks = ("<think>", "</think>", "<answer>", "</answer>")
+    marks: tuple[str, ...] = ("<think>", "</think>", "<answer>", "</answer>")
     stops: tuple[str, ...] = ()
     begun = ""
 
