@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from redqueen.domains.registry import domain_of, kinds
+from redqueen.domains.registry import domain_of, entry_points, kinds, open_domain
 from redqueen.domains.registry import grade as grade_answers
 from redqueen.errors import UserError
 from redqueen.files import open_data
@@ -197,6 +197,9 @@ def _read_program(fields: dict[str, object]) -> Program:
 
 def _read_answer(fields: dict[str, object]) -> tuple[Task, str | None]:
     name, kind = _id(fields), fields.get("kind")
+    if isinstance(kind, str) and kind not in kinds():
+        for installed in entry_points():
+            open_domain(installed)
     if not isinstance(kind, str) or kind not in kinds():
         raise _BadLine(f'the field "kind" must be one of {", ".join(kinds())}')
     answer = None if fields.get("answer") is None else _text(fields, "answer")
