@@ -49,9 +49,9 @@ def test_the_package_without_the_sandbox_has_at_most_33_000_lines() -> None:
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 33_000
 
 
-def test_the_sandbox_has_at_most_4_660_lines() -> None:
+def test_the_sandbox_has_at_most_4_720_lines() -> None:
     files = SANDBOX.rglob("*.py")
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 4_660
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 4_720
 
 
 def test_the_config_has_at_most_100_fields_in_six_files() -> None:

@@ -11,7 +11,6 @@ import ast
 import functools
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from redqueen_sandbox.inside.allowed import (
@@ -70,13 +69,14 @@ def _has_special(code: str) -> bool:
     return any(word.startswith("__") for word in words_of(code))
 
 
-# ---- can a hash seed matter? ---------------------------------------------------------------------
+# ---- can a hash seed matter? -------------------------------------------------------------------
 
-_LOUD = _LOOKED_AT - {"import"} | {
-    "args", "ascii", "dir", "frozenset", "globals", "hash", "locals", "object", "set", "super", "type", "vars",
+_LOUD = (_LOOKED_AT - {"import"}) | {
+    "args", "ascii", "dir", "frozenset", "hash", "object", "set", "super", "vars",
 }  # fmt: skip
 """Words beside which hashes, the order of sets or addresses may show. An exception's ``args`` hold texts of objects."""
-_TEXT_WORDS = frozenset({"repr", "str"})
+_MAYBE_LOUD = frozenset({"import", "repr", "str", "type"})
+_VIEWS = frozenset({"keys", "items"})
 _F_STRING = re.compile(r"[fF][rR]?['\"]")
 # An opening brace that may begin a set: none that is closed at once, and none before a string or a word and a colon.
 # (A word and a colon begin a set only after ``lambda`` and in ``{x := 1}``.)
@@ -84,70 +84,119 @@ _MAY_BE_SET = re.compile(
     r"""\{(?!\s*\}|\s*(?:'[^'\\\n]*'|"[^"\\\n]*"|(?!lambda\b)[\w.]+)\s*:(?!=))""",
 )
 _SET_OPERATOR = re.compile(r"[-|&^]")
-_LOUD_NODES = (
-    ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Lambda, ast.Set, ast.SetComp, ast.Yield,
-    ast.YieldFrom,
+_SET_OPERATORS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
+_OBJECTS = (
+    ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Lambda, ast.Yield, ast.YieldFrom,
 )  # fmt: skip
 _ITERATORS = frozenset({"enumerate", "filter", "iter", "map", "memoryview", "reversed", "zip"})
-_CONSUMERS = frozenset({"all", "any", "dict", "list", "max", "min", "sorted", "sum", "tuple"})
+_CONSUMERS = frozenset({"all", "any", "dict", "filter", "len", "list", "map", "max", "min", "sorted", "sum", "tuple"})
+"""Builtins that go through their arguments or call them. An iterator is a value itself unless it is consumed too."""
 
 
 @functools.lru_cache(maxsize=256)
 def is_quiet(code: str, inputs: tuple[str, ...]) -> bool:
     """Tell whether the program can see neither a hash, nor the order of a set, nor an address.
 
-    It has none of the words and signs that lead there, and texts (``str``, ``%``, f-strings) only where no object that
-    has an address is a value. With several inputs it imports nothing, since a module could keep what one run left.
+    It has none of the words that lead there, makes sets only to ask what is in them, and makes texts (``str``, ``%``,
+    f-strings) only where no object that has an address is a value. With several inputs it imports nothing, since a
+    module could keep what one run left.
     """
     words = words_of(code)
     if not code.isascii() or _has_special(code) or not _LOUD.isdisjoint(words):
         return False
     if "import" in words and len(inputs) > 1:
         return False
-    makes_f_strings = _F_STRING.search(code) is not None
-    if any(_MAY_BE_SET.search(text) for text in inputs) or (not makes_f_strings and _MAY_BE_SET.search(code)):
+    if any(_MAY_BE_SET.search(text) or not {"set", "frozenset"}.isdisjoint(words_of(text)) for text in inputs):
         return False
-    if not {"set", "frozenset"}.isdisjoint(words.union(*map(words_of, inputs))):
-        return False
-    if not {"keys", "items"}.isdisjoint(words) and _SET_OPERATOR.search(code):
-        return False
-    makes_text = not _TEXT_WORDS.isdisjoint(words) or "%" in code or makes_f_strings
-    if not makes_text and "import" not in words:
+    has_views = not _VIEWS.isdisjoint(words) and _SET_OPERATOR.search(code) is not None
+    has_texts = not _MAYBE_LOUD.isdisjoint(words) or "%" in code or _F_STRING.search(code) is not None
+    if not (has_views or has_texts or _MAY_BE_SET.search(code)):
         return True
     try:
-        nodes = list(ast.walk(ast.parse(code)))
+        return _Tree(ast.parse(code)).is_quiet()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True  # it will not run
-    return not _holds_objects(nodes) if makes_text else _imports_quietly(nodes)
 
 
-def _imports_quietly(nodes: Iterable[ast.AST]) -> bool:
-    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-    return names <= QUIET_MODULES
+class _Tree:
+    """A program's nodes, and which of them are called, gone through or compared at once, and so never a value."""
 
+    def __init__(self, tree: ast.Module) -> None:
+        self.nodes = list(ast.walk(tree))
+        self.functions = {node.name for node in self.nodes if isinstance(node, ast.FunctionDef)}
+        bound = {node.id for node in self.nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+        bound |= {node.arg for node in self.nodes if isinstance(node, ast.arg)} | self.functions
+        self.consumers = _CONSUMERS - bound
+        self.can_test_types = "isinstance" not in bound
+        self.used: set[int] = set()
+        self.compared: set[int] = set()
+        self.searched: set[int] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Call):
+                self.note_call(node)
+            elif isinstance(node, ast.For | ast.comprehension):
+                self.used.add(id(node.iter))
+            elif isinstance(node, ast.Compare):
+                self.compared.update(map(id, [node.left, *node.comparators]))
+                if all(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+                    self.searched.update(map(id, node.comparators))
 
-def _holds_objects(nodes: list[ast.AST]) -> bool:
-    """Whether a function, method, iterator or generator may be a value, rather than be called or gone through."""
-    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
-    bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    consumers = _CONSUMERS - functions - bound - {node.arg for node in nodes if isinstance(node, ast.arg)}
-    used: set[int] = set()
-    for node in nodes:
-        if isinstance(node, ast.Call):
-            used.add(id(node.func))
-            name = getattr(node.func, "id", None)
-            if name in consumers or getattr(node.func, "attr", None) == "join":
-                used.update(map(id, node.args))
-        elif isinstance(node, ast.For | ast.comprehension):
-            used.add(id(node.iter))
-    for node in nodes:
-        if isinstance(node, _LOUD_NODES) or (isinstance(node, ast.FunctionDef) and node.decorator_list):
-            return True
-        if isinstance(node, ast.Attribute | ast.GeneratorExp) and id(node) not in used:
-            return True
-        if isinstance(node, ast.Name) and node.id in functions | _ITERATORS and id(node) not in used:
-            return True
-        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in _ITERATORS and id(node) not in used:
-            return True
-    return False
+    def note_call(self, node: ast.Call) -> None:
+        self.used.add(id(node.func))
+        name = getattr(node.func, "id", None)
+        if name in self.consumers or getattr(node.func, "attr", None) in ("join", "sort"):
+            self.used.update([id(pair.value) for pair in node.keywords if pair.arg == "key"])
+            if len(node.args) == 1 or name in ("filter", "map"):  # several, or a default, may be given back as they are
+                self.used.update(map(id, node.args))
+        if name == "isinstance" and self.can_test_types:
+            for inner in ast.walk(node.args[-1]) if node.args else ():
+                self.compared.add(id(inner))
+
+    def is_quiet(self) -> bool:
+        has_operators = any(
+            isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, _SET_OPERATORS) for node in self.nodes
+        )
+        for node in self.nodes:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if not QUIET_MODULES.issuperset(names):
+                return False
+            if isinstance(node, ast.Set | ast.SetComp) and id(node) not in self.searched:
+                return False
+            if has_operators and self.is_view(node) and id(node) not in self.used:
+                return False
+            if isinstance(node, ast.Name) and node.id == "type" and id(node) not in self.used:
+                return False
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "type":  # noqa: SIM102 (narrows the type)
+                if id(node) not in self.compared or len(node.args) != 1:
+                    return False
+        return not any(map(self.makes_text, self.nodes)) or not any(map(self.is_object, self.nodes))
+
+    def is_view(self, node: ast.AST) -> bool:
+        """Whether it is a view of a dict, or a method that gives one and is not called."""
+        method = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(method, ast.Attribute) or method.attr not in _VIEWS:
+            return False
+        return node is not method or id(node) not in self.used
+
+    def makes_text(self, node: ast.AST) -> bool:
+        """Whether it may make a text of any value; a remainder by a number does not."""
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Mod):
+            right = node.right if isinstance(node, ast.BinOp) else node.value
+            return not (isinstance(right, ast.Constant) and isinstance(right.value, int | float))
+        if isinstance(node, ast.Name):
+            return node.id in ("repr", "str") and id(node) not in self.compared
+        return isinstance(node, ast.JoinedStr)
+
+    def is_object(self, node: ast.AST) -> bool:
+        """Whether a function, method, iterator or generator may be a value here, with an address in its text."""
+        if isinstance(node, ast.FunctionDef):
+            return bool(node.decorator_list)
+        if isinstance(node, _OBJECTS):
+            return id(node) not in self.used
+        if isinstance(node, ast.Attribute | ast.GeneratorExp):
+            return id(node) not in self.used
+        if isinstance(node, ast.Name):
+            return node.id in self.functions | _ITERATORS and id(node) not in self.used
+        is_iterator = isinstance(node, ast.Call) and getattr(node.func, "id", None) in _ITERATORS
+        return is_iterator and id(node) not in self.used
