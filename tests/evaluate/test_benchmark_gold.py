@@ -4,7 +4,7 @@ The fast suite takes a sample of each; the slow one takes all items.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from benchmark_data import BENCHMARK_FILES, benchmark_file
@@ -63,6 +63,36 @@ def {entry}(*args, **kwargs):
 """A program that calls a right one and returns another value of the same type."""
 
 
+SPOILED_MATHS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
+    (r"\d", lambda digit: str((int(digit[0]) + 1) % 10)),
+    (r"(\d)(?!.*\d)", lambda digit: str((int(digit[0]) + 1) % 10)),
+    (r"^-", ""),
+    (r"^(?=[1-9a-z\\$])", "-"),
+    (r"^(?=[1-9][\d,]*$)", "1"),
+    (r"^[1-9]\d*$", r"\g<0>\\%"),
+    (r"^[1-9]\d*$", r"\g<0>_7"),
+    (r"^[1-9]\d*$", r"\g<0> thousand"),
+    (r"^[1-9]\d*$", r"\\pm \g<0>"),
+    (r"^[1-9]\d*$", r"\g<0> or 0.5"),
+    (r"^[1-9]\d*$", r"\g<0>.0000001"),
+    (r"_\{?(\d)\}?$", r"_1\1"),
+    (r"inches|cents", "miles"),
+    (r"cm", "mm"),
+    (r"\^2$", "^3"),
+    (r"\\pm", "+"),
+    (r"\\sqrt", r"2\\sqrt"),
+    (r"\\pi", r"\\pi^2"),
+    (r"\\cup", r"\\cap"),
+    (r"\](?=$)", ")"),
+    (r"^\[", "("),
+    (r"(?<=[0-9 y])\)$", "]"),
+    (r"^\\left\( (.*), (.*) \\right\)$|^\((-?\d+),(-?\d+)\)$", lambda p: f"({p[2] or p[4]},{p[1] or p[3]})"),
+    (r"(.*) & (.*)", r"\2 & \1 \\\\"),
+    (r"(?<=^\\text\{)(?=\w+\}$)", "un"),
+]  # fmt: skip
+"""Ways to spoil a gold answer: another digit, sign, unit, base or bracket, one of two values, parts in other order."""
+
+
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
     with Judge() as opened:
@@ -85,11 +115,8 @@ def spoiled(question: Question) -> list[str]:
             few = [""] if gold else []  # for a function without arguments no argument is right
             return [*few, "1, 2, 3, 4, 5, 6, 7, 8, 9"]  # too few arguments and too many
         case MathsQuestion():
-            digit = re.search(r"\d", gold)
-            if digit is None:
-                return ["\\boxed{17}", f"{gold} + 1"]
-            changed = gold[: digit.start()] + str((int(digit.group()) + 1) % 10) + gold[digit.end() :]
-            return [changed, f"\\boxed{{{changed}}}"]
+            changed = {re.sub(*spoiling, gold, count=1) for spoiling in SPOILED_MATHS} - {gold}
+            return ["\\boxed{17.5}", f"{gold} + 1", *(f"\\boxed{{{one}}}" for one in changed)]
         case FunctionQuestion():
             return [SPOILED.format(code=question.stub + gold, entry=question.test.entry)]
         case _:

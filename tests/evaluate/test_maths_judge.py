@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from redqueen.domains.maths.answer_form import final_answer, plain_form
+from redqueen.domains.maths.notation import final_answer, plain_form
 from redqueen.evaluate.maths import MAX_ANSWER_CHARS, MathsJudge
 from redqueen_sandbox.guard import faults
 
@@ -192,6 +193,20 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+CASES = [line.split(" | ") for line in (Path(__file__).parent / "maths_cases.txt").read_text().splitlines()]
+"""Lines ``gold | answer | T`` or ``F``: all notations and spoiled answers that were tried, by their kind."""
+
+
+@pytest.mark.parametrize("part", [pytest.param(0), *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 5))])
+def test_cases_of_every_kind_get_the_grade_that_a_reader_gives(judge: MathsJudge, part: int) -> None:
+    cases = [(gold, " | ".join(answer), right == "T") for gold, *answer, right in CASES[part::5]]
+    grades = judge.grade(
+        [(gold, answer.replace("\\n", "\n") if "```" in answer else answer) for gold, answer, _ in cases]
+    )
+    assert len(cases) > 200
+    assert [case for case, grade in zip(cases, grades, strict=True) if grade.correct is not case[2]] == []
+
+
 def test_one_value_in_other_forms_is_right(judge: MathsJudge) -> None:
     assert [pair for pair, grade in zip(EQUAL, judge.grade(EQUAL), strict=True) if not grade.correct] == []
 
@@ -278,7 +293,13 @@ def test_a_text_is_read_by_the_library_in_the_sandbox_and_nowhere_else() -> None
     [
         ("\\boxed{a{b}c} then", "a{b}c"),
         ("\\boxed{open", "\\boxed{open"),
-        ("\\boxed{1}, \\boxed{2}", "2"),
+        ("\\boxed{1}, then \\boxed{2}", "2"),
+        ("\\boxed{1}, \\boxed{2} and \\boxed{3}", "1, 2, 3"),
+        ("\\boxed{1} or $\\boxed{2}$", "1, 2"),
+        ("\\boxed{\\boxed{1}}", "1"),
+        ("\\boxed 1", "1"),
+        ("<think>\\boxed{1}</think>", ""),
+        ("<answer>1</answer>", "1"),
         ("$x$", "x"),
         ("$$x$$", "x"),
         ("$x$ and $y$", "$x$ and $y$"),

@@ -12,7 +12,8 @@ from verify_data import honest_programs
 
 from redqueen.domains.code.calls import distinct_calls
 from redqueen.domains.code.values import value_of
-from redqueen.domains.maths.answer_form import final_answer, judged
+from redqueen.domains.maths.answers import judged
+from redqueen.domains.maths.notation import final_answer
 from redqueen.domains.registry import grade as grade_all
 from redqueen.evaluate.livecode import same_output
 from redqueen.records import Task

@@ -11,7 +11,7 @@ from redqueen.domains.code.grading import grade_wide_input, grade_wide_literal
 from redqueen.domains.code.kinds import ABDUCTION, CODE, DEDUCTION
 from redqueen.domains.code.suite import build_items, load_functions, load_suite
 from redqueen.domains.domain import Domain, Grader, Item, TaskKind
-from redqueen.domains.maths.answer_form import final_answer
+from redqueen.domains.maths.notation import final_answer
 from redqueen.domains.own import FUNCTION, read_own
 from redqueen.domains.registry import DOMAINS, OWN, entry_points, frozen_items, kind_of, open_domain
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub

@@ -1,17 +1,265 @@
-"""Grading: an answer is right when it states the number, however it is written; what only evaluates to it is wrong,
-but for a single power or root of whole numbers."""
+"""What an answer in mathematics states, as far as its text alone decides. Nothing is computed by a library here.
+
+An answer states a value. A sum still to be done, an equation between numbers or two values at once state something
+else, though a library that evaluates them may arrive at the gold answer's value. So a number has one grammar
+(``number``), and of other values an answer may hold what the gold answer holds and a few harmless signs.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 
-from redqueen.domains.maths.answer_form import final_answer, judged
+from redqueen.domains.maths.notation import final_answer, is_balanced, plain_form
 from redqueen.records import Grade, Task
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import CALL_MEMORY_BYTES, Rules, call_job, run_once
 
+MAX_NUMBER_CHARS = 250
+"""No longer text is a number (ours)."""
 MAX_ANSWER_CHARS, COMPARE_CPU_MS = 300, 3_000
 """The longest answer that is looked at, and the CPU time of one comparison (ours)."""
+_PLAIN = re.compile(r"-?[0-9]{1,80}(?:\.[0-9]{1,80}|/[1-9][0-9]{0,79})?", re.ASCII)
+_DIGITS = r"(?:[0-9]{1,80}(?:\.[0-9]{0,80})?|\.[0-9]{1,80})"
+_TEN = r"[eE]([-+]?[0-9]{1,3})| ?(?:\\times|\\cdot|\*|x) ?10 ?\^ ?[{(]?([-+]?[0-9]{1,3})[)}]?"
+_ATOM = re.compile(
+    rf"([-+]?)(?:\\?sqrt(?:\[([2-9])\])? ?[{{(]({_DIGITS})[)}}]|[({{]?({_DIGITS})[)}}]?"
+    rf"(?:\^ ?[{{(]?([-+]?[0-9]{{1,3}})(?:/([1-9]))?[)}}]?|{_TEN})?)"
+)
+_OVER = re.compile(r"\\frac\{([^{}]*(?:\{[^{}]*\})?)\}\{([^{}]*(?:\{[^{}]*\})?)\}|([^/]+)/([^/]+)")
+_MIXED = re.compile(r"([0-9]+) ?(?:\\frac\{([0-9]+)\}\{([0-9]+)\}|(?<= )([0-9]+)/([0-9]+))")
+_THOUSANDS = re.compile(r"(?<![0-9.,])([0-9]{1,3})((?:(?:,|\{,\}| )[0-9]{3})+)(?![0-9,])")
+_POWER = re.compile(r"\((.+[/}].*)\) ?\^ ?\{?(-?[0-9]{1,3})\}?")
+_REPEATING = re.compile(r"([0-9]{0,40})\.([0-9]{0,40})\\(?:overline|bar|dot)\{((?!9+\})[0-9]{1,40})\}")
+_BASED = re.compile(r"(?<![A-Za-z0-9\\])(?:[0-9][0-9A-Fa-f.]*|[A-F][0-9A-F]*(?=_1[1-6]))_([0-9]+|[a-z]+)")
+
+_UNIT = re.compile(
+    r"(?:\\text\{([^{}]*)\}|(?<![\\A-Za-z])([A-Za-z][A-Za-z .'/-]*))(?:\^ ?\{?-?[1-4]\}?)?(?:\\cdot|[ /*])*$"
+)
+_OF_NO_UNIT = re.compile(
+    r"\b(?:not|nor|or|isn't|wrong|incorrect|false|unless|except|other|never|no|n't|either|between|about|approx\w*|maybe|"
+    r"at least|at most|less|more|if|when|half|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
+    r"twenty|(?:thir|for|four|fif|six|seven|eigh|nine)(?:teen|ty)|infinity|perhaps|nearly|almost|roughly|"
+    r"factorial|(?:doubl|tripl|halv)e[ds]?|twice|thrice|times|plus|minus|negative|opposite|over|modulo|mod|inverse|"
+    r"reciprocal|root|log|base|divided|(?:hal(?:ve)|third|quarter|fourth|fifth|sixth|eighth|ninth|ten)s|percentage|"
+    r"permil|ppm|/.*squared|(?<![a-z] )(?:squared|cubed)|dozens?|bn|mn|lakhs?|crores?|"
+    r"(?:tenth|(?:hundred|thousand|[mbtr]+illion)(?:th)?)s?|exp|phi|sqrt|tau|cos|sin|tan|pi|ln)\b",
+    re.IGNORECASE,
+)
+"""Words beside a number that change it, take it back, or are a number themselves."""
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SI = "m meter metre|g gram|l liter litre|s second sec|W watt|J joule|N newton|Hz hertz|V volt|Pa pascal"
+_PREFIXES = " |k kilo|c centi|d deci|m milli|M mega|G giga|u micro|n nano"
+_OTHERS = (
+    "l L|in inch inches|ft foot feet|yd yard|mi mile|lb pound|oz ounce|gal gallon|min minute|h hour hr|day|week wk|"
+    "month|year yr|¢ cent|USD dollar|€ eur euro|£|¥|₹ rs rupee|degrees degree|radians rad radian|am|pm|C celsius|"
+    "F fahrenheit|acre|ha hectare|ton tonne"
+)
+_UNITS = {name: names.split()[0] for names in _OTHERS.split("|") for name in names.split()} | {
+    spelled: prefix.split(" ")[0] + symbol
+    for prefix in _PREFIXES.split("|")
+    for symbol, *names in map(str.split, _SI.split("|"))
+    for spelled in (prefix.split(" ")[0] + symbol, *(prefix.split(" ")[1] + name for name in names))
+}
+"""Units that are told from each other, by their names; whatever else is counted may have any name."""
+_SHORT = {"of", "to", "by", "at", "sq", "cu"}
+_ALL_TEXT = re.compile(r"\s*\\(?:text(?:bf|rm|it)?|mbox|mathrm)\s*\{[^{}]*\}\s*")
+_NAME = (
+    r"(?:m?\\angle |\\triangle |\\?(?:sin|cos|tan) ?(?=[a-z(\\]))?(?:\\text\{[A-Za-z ]*\}|"
+    r"\\?[a-zA-Z]+'*(?:_(?:[a-zA-Z0-9]+|\{[a-zA-Z0-9]+\}))?(?:\(\\?[a-zA-Z0-9]+ ?(?:,[a-zA-Z])*\))?)|"
+    r"\([a-z](?:, ?[a-z])+\)|\\?(?:sin|cos|tan) ?\(\\?[a-z]+ ?\)"
+)
+_NAMED = re.compile(rf"\s*({_NAME})\s*(?:=|\\in(?![a-zA-Z]))\s*(?=[^=\s])")
+_RELATION = re.compile(
+    r"(?<!\\)[=<>≈≡≅≃∼∝＝→]|\\(?:n?eq?|ne|le|ge|lt|gt|approx|equiv|sim(?:eq)?|cong|doteq|propto|in|to|mapsto|mid|ni|"
+    r"(?:left|right|Right|Left|long\w*)arrow|implies|iff)(?![a-zA-Z])"
+)
+_ORDERS = frozenset({"<", ">", "\\le", "\\ge", "\\lt", "\\gt", "\\ne"})
+_INTERVAL = re.compile(r"[\[(][^\[\]()]*,[^\[\]()]*[\])](?:\s*\\cup.*)?")
+_COLLECTION = re.compile(r"\s*(?:\\(?=\{))?([{(\[])(.*,.*?)(?:\\(?=\}))?[})\]]\s*", re.DOTALL)
+_COMMAND = re.compile(r"\\([a-zA-Z]+)")
+_HARMLESS = {
+    "frac", "sqrt", "cdot", "times", "pi", "infty", "cup", "in", "le", "ge", "lt", "gt", "ne", "pm", "mathbb",
+    "setminus",
+}  # fmt: skip
+"""Commands and words that an answer may have though the gold answer has not."""
+_DOUBTFUL = re.compile(r"[!?'\"|:;&@#`]|[^\x00-\x7f]|\\frac\{d|\.\.\.|\\infty *\]|\[ *-\\infty")
+"""What an answer has only where the gold answer has it too."""
+_A_WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}")
+
+
+def number(text: str) -> Fraction | None:
+    """Return the number that a text states: in digits, with a sign, brackets, a point, a bar, one power or one root.
+
+    None: it states something else, or something that must be worked out.
+    """
+    text = text.strip()
+    if len(text) > MAX_NUMBER_CHARS:
+        return None
+    if text[:1] in ("-", "+") and text[1:].lstrip()[:1] not in ("-", "+"):
+        value = number(text[1:])
+        return value if value is None or text[0] == "+" else -value
+    for left, right in (("\\{", "\\}"), ("(", ")"), ("{", "}"), ("[", "]")):
+        if text.startswith(left) and text.endswith(right) and is_balanced(text[len(left) : -len(right)]):
+            return number(text[len(left) : -len(right)])
+    text = _THOUSANDS.sub(lambda found: found[1] + re.sub("[^0-9]", "", found[2]), text)
+    if found := _MIXED.fullmatch(text):
+        whole, over, under = [int(part) for part in found.groups() if part]
+        return whole + Fraction(over, under) if over < under else None
+    if found := _REPEATING.fullmatch(text):
+        before, after, again = found.groups()
+        return Fraction(f"{before or 0}.{after or 0}") + Fraction(int(again), 10 ** len(after) * (10 ** len(again) - 1))
+    if (found := _POWER.fullmatch(text)) and (base := number(found[1])):
+        return base ** int(found[2]) if max(map(int.bit_length, base.as_integer_ratio())) < 300 else None
+    value = _atom(text)
+    if value is None and (found := _OVER.fullmatch(text)):
+        above, below = [
+            _atom(re.sub(r"^\((-?[0-9.]+)\)$", r"\1", part.strip())) for part in found.groups() if part is not None
+        ]
+        return None if above is None or not below else above / below
+    return value
+
+
+def _atom(text: str) -> Fraction | None:
+    """Return the value of digits with one power, one root or a power of ten."""
+    found = _ATOM.fullmatch(text)
+    if found is None or text.count("(") != text.count(")") or text.count("{") != text.count("}"):
+        return None
+    sign, index, under_root, digits, power, degree, exponent, of_ten = found.groups()
+    value = Fraction((under_root or digits).removesuffix("."))
+    if not value and power and int(power) <= 0:
+        return None
+    value = value ** int(power or 1) * Fraction(10) ** int(exponent or of_ten or 0)
+    if under_root or degree:
+        roots = [_whole_root(part, int(index or degree or 2)) for part in value.as_integer_ratio()]
+        if None in roots:
+            return None
+        value = Fraction(*roots)  # type: ignore[arg-type]
+    return -value if sign == "-" else value
+
+
+def _whole_root(value: int, degree: int) -> int | None:
+    if value.bit_length() > 900:
+        return None
+    near = math.isqrt(value) if degree == 2 else round(value ** (1 / degree))
+    return near if near**degree == value else None
+
+
+def _without_unit(text: str, bare: bool = True) -> tuple[str, int, frozenset[tuple[str, int]]] | None:
+    """Split a value from what is counted, or a unit: return it, what a word such as "million" multiplies it by, and the
+    powers of the units. ``bare``: of words that stand outside ``\\text`` as well. None: words that say more.
+    """
+    tail = ""
+    while (found := _UNIT.search(text)) and (bare or found[1] is not None):
+        tail, text = f"{found[0]} {tail}", text[: found.start()].rstrip()
+    said, scale = re.sub(r"\\(?:text|cdot)|[{}]", " ", tail).strip(), 1
+    while (found := re.match(r"([a-z]+?)s?\b *", said, re.IGNORECASE)) and found[1].lower() in _SCALES:
+        scale, said = scale * _SCALES[found[1].lower()], said[found.end() :]
+    said = re.sub(r"\bmph\b", "mi/h", said)
+    plain = re.sub(r"\^ *-?[1-4]", "", said)
+    if _OF_NO_UNIT.search(said) or re.search(r"[^A-Za-z .,'/*()$€£¥¢₹-]|(?<![A-Za-z])-", plain):
+        return None
+    powers, sign, times, unit = Counter[str](), 1, 1, ""
+    for token in re.findall(r"[A-Za-z]+|[€£¥¢₹/]|\^ *-?[1-4]", said):
+        word = token if len(token) == 1 else token.lower()
+        if word in ("/", "per"):
+            sign = -1
+        elif word in ("square", "sq", "cubic", "cu"):
+            times = 2 if "q" in word else 3
+        elif word in ("squared", "cubed") or word[0] == "^":
+            powers[unit] *= {"squared": 2, "cubed": 3}.get(word) or int(word[1:])
+            unit = ""
+        elif unit := next((_UNITS[one] for one in (token, word, word.removesuffix("s")) if one in _UNITS), ""):
+            powers[unit] += sign * times
+            times = 1
+        elif len(word) < 3 and word not in _SHORT:
+            return None
+    return text, scale, frozenset((unit, power) for unit, power in powers.items() if unit and power)
+
+
+def _are_other_units(some: frozenset[tuple[str, int]], others: frozenset[tuple[str, int]]) -> bool:
+    """Return whether two values are given in units that differ; degrees may be of Celsius, and dollars per day."""
+    less, more = sorted((some, others), key=len)
+    return bool(less) and less != more and not (less < more and less & {("degrees", 1), ("USD", 1)})
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z]+|[0-9]+|[^\s(){}\\,'\"!]", re.sub(r"\\text|\.", "", text).lower())
+
+
+def judged(gold: str, answer: str) -> bool | tuple[str, str]:
+    """Return whether an answer is right, or gold answer and answer as a library is to compare their values."""
+    if _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(answer):  # nearly all answers to tasks
+        return Fraction(gold) == Fraction(answer)
+    is_text, gold, answer = bool(_ALL_TEXT.fullmatch(gold)), plain_form(gold), plain_form(answer)
+    is_a_range = _RELATION.search(gold) or _INTERVAL.fullmatch(gold)
+    gold, answer = (text.replace("\\lor", "\\cup" if is_a_range else ",") for text in (gold, answer))
+    if gold == answer:
+        return True
+    name, gold = _without_name(gold)
+    other_name, value = _without_name(answer)
+    if name and other_name and name != other_name:
+        return False
+    gold = f"{name} = {gold}" if name and not other_name and "=" in answer else gold
+    answer = answer if _RELATION.search(gold) else value
+    if _BASED.search(gold):
+        wanted, given = (sorted(text.replace(" ", "").upper().split(",")) for text in (gold, answer))
+        return given in (wanted, [part.partition("_")[0] for part in wanted])
+    answer = re.sub(r"(?<=\d)_10$", "", answer)
+    percents = [bool(re.search(r"[0-9}] ?\\?%$", text)) for text in (gold, answer)]
+    gold, answer = (
+        re.sub(r"\s*\\?%$", "", text) if has else text for has, text in zip(percents, (gold, answer), strict=True)
+    )
+    if percents == [False, True] or _BASED.search(answer):
+        return False
+    value, scale, unit = _without_unit(gold, not re.search(r"[0-9)}][a-zA-Z]$", gold)) or (gold, 1, frozenset())
+    number_wanted = number(value)
+    if (is_text and number_wanted is None) or not value or "\\text" in value:
+        return _words(gold) == _words(answer)
+    has_letters = re.search("[a-zA-Z]", _COMMAND.sub("", value)) or (_RELATION.search(answer) and is_a_range)
+    split = _without_unit(answer, bare=not has_letters)
+    if split is None or _are_other_units(unit, split[2]):
+        return False
+    if number_wanted is None:
+        return scale == split[1] and _comparable(value, split[0])
+    number_given = number(split[0])
+    if number_given is None:
+        return False
+    factors = [1, 100] if percents == [True, False] else [1]
+    return any(factor * number_given * split[1] == number_wanted * scale for factor in factors)
+
+
+def _without_name(text: str) -> tuple[str, str]:
+    """Take ``x =`` or ``x \\in`` off a value, or off each value of a list."""
+    found = _NAMED.match(text)
+    if found is None:
+        return "", text
+    return found[1], re.sub(rf",\s*(?:{_NAME})\s*=", ",", text[found.end() :])
+
+
+def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
+    """The same for a value that is no number in digits, without names and units."""
+    if gold.replace(" ", "") == answer.replace(" ", ""):
+        return True
+    is_mixed = "\\text" in answer and "\\text" not in gold
+    if is_mixed or "\\boxed" in answer or not is_balanced(re.sub(r"[()]", "", answer)):
+        return False
+    wanted, given = (["<" if one in _ORDERS else one for one in _RELATION.findall(text)] for text in (gold, answer))
+    if given and sorted(wanted) != sorted(given) and (wanted or set(given) != {"<"} or not _INTERVAL.fullmatch(gold)):
+        return False
+    letters = [set(re.findall(r"(?<![\\a-zA-Z])[a-z](?![a-zA-Z])", text)) for text in (gold, answer)]
+    if wanted and given and letters[0] != letters[1]:
+        return False
+    brackets = [found[1] for found in map(_COLLECTION.fullmatch, (gold, answer)) if found and is_balanced(found[2])]
+    if len(brackets) == 2 and (brackets[0] == "{") != (brackets[1] == "{"):
+        return False
+    for pattern in (_COMMAND, _DOUBTFUL, _A_WORD):
+        if set(pattern.findall(answer)) - set(pattern.findall(gold)) - _HARMLESS:
+            return False
+    return gold, answer
 
 
 def grade_number(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import math_verify
 import sympy
+from sympy.core.relational import Relational
 
 from redqueen.domains.maths.exact import Calculator, compare
 from redqueen.domains.maths.language import StatementError, parse
@@ -24,7 +26,8 @@ def states(gold: str, answer: str) -> bool:
     """Return whether an answer, in LaTeX or in the language, has the value of a gold answer of the language."""
     with contextlib.suppress(Exception):
         try:
-            value = Calculator().value(parse(answer)[1], {})
+            in_words = answer.replace("\\sqrt{", "sqrt(").replace("}", ")")
+            value = Calculator().value(parse(in_words)[1], {})
         except StatementError:
             value = _of_latex(answer)
         return _same(Calculator().value(parse(gold)[1], {}), value)
@@ -32,22 +35,67 @@ def states(gold: str, answer: str) -> bool:
 
 
 def _of_latex(text: str) -> Any:
-    return math_verify.parse(f"\\boxed{{{text}}}", parsing_timeout=None)[0]
+    """Return the value of LaTeX. Inequalities are the sets that they describe, and several of them their union."""
+    parts = [_as_set(_parsed(part)) for part in text.split("\\cup")]
+    return sympy.Union(*parts) if len(parts) > 1 else parts[0]
 
 
-def _same(gold: Any, answer: Any) -> bool:
-    """Compare numbers exactly (the library rounds to six places), and inequalities as the sets that they describe."""
-    sides = [_as_set(sympy.sympify(side)) for side in (gold, answer)]
-    if all(isinstance(side, sympy.Expr) and side.is_number and side.is_real for side in sides):
-        return compare("=", *(sympy.nsimplify(side, rational=True) for side in sides))
-    return bool(math_verify.verify(*sides, allow_set_relation_comp=True, timeout_seconds=None))
+def _parsed(text: str) -> Any:
+    config = [math_verify.LatexExtractionConfig()]  # without the other one, which evaluates a text as Python
+    return math_verify.parse(f"\\boxed{{{text}}}", config, parsing_timeout=None)[0]
 
 
 def _as_set(value: Any) -> Any:
-    """Return several inequalities as the union of what each describes."""
-    if isinstance(value, sympy.FiniteSet) and value.args and all(hasattr(part, "as_set") for part in value.args):
-        return sympy.Union(*(part.as_set() for part in value.args))
-    return value
+    """Return inequalities of one unknown as a set: several where all hold, or where none can, each of them."""
+    several = value.args if isinstance(value, sympy.FiniteSet) else (value,)
+    if not several or not all(
+        isinstance(one, Relational | sympy.And) and not one.has(sympy.Eq) and len(one.free_symbols) == 1
+        for one in several
+    ):
+        return value
+    sets = [one.as_set() for one in several]
+    joint = sympy.Intersection(*sets)
+    return sympy.Union(*sets) if joint.is_empty else joint
+
+
+def _same(gold: Any, answer: Any) -> bool:
+    """Compare exactly, part by part: the library rounds to six places, and takes tiny numbers for equal."""
+    if isinstance(gold, sympy.Interval) and isinstance(answer, sympy.Interval):
+        ends = ((gold.start, answer.start), (gold.end, answer.end))
+        return (gold.left_open, gold.right_open) == (answer.left_open, answer.right_open) and all(
+            _same(*pair) for pair in ends
+        )
+    if isinstance(gold, sympy.MatrixBase) and isinstance(answer, sympy.MatrixBase):
+        return gold.shape == answer.shape and all(map(_same, gold, answer))
+    if isinstance(gold, sympy.Union) and isinstance(answer, sympy.FiniteSet):
+        answer = sympy.Union(*answer.args)  # its intervals, as a list
+    wanted, given = _members(gold), _members(answer)
+    if wanted and given:
+        if len(wanted) != len(given) or not isinstance(gold, sympy.FiniteSet):
+            return len(wanted) == len(given) and all(map(_same, wanted, given))
+        return all(any(_same(one, other) for other in given) for one in wanted)
+    gold, answer = _exact(gold), _exact(answer)
+    if isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr):
+        if all(side.is_number and side.is_real for side in (gold, answer)):
+            return compare("=", gold, answer)
+        return bool(gold == answer or sympy.simplify(gold - answer) == 0)
+    if isinstance(gold, sympy.Eq) and isinstance(answer, sympy.Eq):
+        ratio = sympy.simplify((gold.lhs - gold.rhs) / (answer.lhs - answer.rhs))
+        return bool(ratio.is_number and ratio.is_finite and ratio != 0)
+    return bool(math_verify.verify(gold, answer, allow_set_relation_comp=True, timeout_seconds=None))
+
+
+def _members(value: Any) -> Sequence[Any]:
+    """Return the values of a list, a tuple, or what may be a pair or an open interval, in order."""
+    if isinstance(value, sympy.Interval):
+        return (value.start, value.end) if value.is_open and value.is_Interval else ()
+    return getattr(value, "_unsorted_args", value.args) if isinstance(value, sympy.FiniteSet | sympy.Tuple) else ()
+
+
+def _exact(value: Any) -> Any:
+    """Return a value with fractions for its decimals, and the imaginary unit for ``i``."""
+    exact = {one: sympy.Rational(str(one)) for one in value.atoms(sympy.Float)}
+    return value.xreplace(exact | {sympy.Symbol("i", real=real): sympy.I for real in (True, False)})
 
 
 def _warm_up() -> None:

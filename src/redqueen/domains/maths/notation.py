@@ -1,0 +1,176 @@
+"""The final answer in a model's text, and one spelling for the many in which mathematics is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import accumulate
+from unicodedata import lookup, normalize
+
+from redqueen.domains.frames import last_answer, split_thought
+
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
+)
+_LETTERS = {lookup(f"GREEK SMALL LETTER {name}"): name.replace("lamda", "lambda") for name in _GREEK.split()}
+_SIGNS = str.maketrans(
+    {letter: f"\\{name} " for letter, name in _LETTERS.items()}
+    | {letter.upper(): f"\\{name.capitalize()} " for letter, name in _LETTERS.items()}
+    | {sign: "-" for sign in "‐‑‒–−"}
+    | {sign: "" for sign in "\u200b\u2060\ufeff"}
+    | {sign: f" {normalize('NFKC', sign).replace('⁄', '/')}" for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+    | {
+        "⁄": "/", "×": "\\times ", "·": "\\cdot ", "⋅": "\\cdot ", "∞": "\\infty ", "≤": "\\le ", "≥": "\\ge ",
+        "≠": "\\ne ", "±": "\\pm ", "∓": "\\mp ", "∪": "\\cup ", "⋃": "\\cup ", "∩": "\\cap ", "∈": "\\in ",
+        "°": "^\\circ ", "º": "^\\circ ", "˚": "^\\circ ", "√": " sqrt ", "∛": "\\sqrt[3]", "ℝ": "\\mathbb{R}",
+        "∅": "\\emptyset ", "∨": "\\lor ",
+    }
+)  # fmt: skip
+_RAISED, _LOWERED = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿ]+"), re.compile("[₀-₉]+")
+_MARKDOWN = "*_#` \n\t"
+_GROUP = r"(\{[^{}]*\}|[0-9])"
+_CIRC = r"(?:\^\s*\{?\s*\\circ\s*\}?|\\degree(?![a-zA-Z]))\s*"
+_BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "twelve": 12}
+_RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"~~.*?~~", " "),
+    (
+        r"\\(?:left|right|displaystyle|[bB]igg?[lr]?|limits|[lL]arge|LARGE|[hH]uge|small|underline|bf|it|tt|em|"
+        r"math(?:bf|it|sf|tt|cal|frak)|boldsymbol|bm|(?:text)?color\s*\{\w+\}|colorbox\s*\{\w+\})(?![a-zA-Z])",
+        "",
+    ),
+    (r"\\(?:mbox|mathrm|text(?:rm|bf|it|tt|sf|sc)|emph|operatorname)(?![a-zA-Z])", r"\\text"),
+    (r"\\text\s*\{\s*(\\\$)\s*\}", r"\1"),
+    (
+        r"^(-?)\s*(?:US)?(\\\$|USD|[€£¥₹]|EUR|Rs\.?)\s*(?=[-0-9.\\])(.*)$",
+        lambda money: f"{money[1]}{money[3]} \\text{{{'USD' if '$' in money[2] else money[2].strip('.')}}}",
+    ),
+    (r"(?<=[0-9}])\s*([€£¥¢₹])$", r" \\text{\1}"),
+    (r"\\!\s*|\\?\$|\\[()\[\]]", ""),
+    (r"\b([apAP])\.([mM])\b\.?", r"\1\2"),
+    (r"(?<!\\)\\[,;: ]|~|\\q?quad(?![a-zA-Z])|\s+", " "),
+    (r"\*\*", "^"),
+    (r"<=|\\([lg]e)q(?:slant)?(?![a-zA-Z])", lambda order: f"\\{order[1] or 'le'} "),
+    (r">=", r"\\ge "),
+    (r"!=|\\neq(?![a-zA-Z])", r"\\ne "),
+    (r"(?<![\\A-Za-z])sqrt\s*(\d+)", r"\\sqrt{\1}"),
+    (r"(?<![\\A-Za-z])(pi|sqrt)(?![A-Za-z])", r"\\\1"),
+    (r"(?:\\text\{\s*)?(?<![\\A-Za-z])(?:infinity|infty|inf)(?![A-Za-z])(?:\s*\})?", r"\\infty "),
+    (r"\\sqrt(\[3\])?\s*([0-9a-z])", lambda root: f"\\sqrt{root[1] or ''}{{{root[2]}}}"),
+    (r"\\sqrt(\[3\])?\s+(?=[{(])", r"\\sqrt\1"),
+    (r"\\varnothing(?![a-zA-Z])|^\\\{\s*\\\}$", r"\\emptyset"),
+    (r"\\[cdt]frac(?![a-zA-Z])", r"\\frac"),
+    (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}", r"\\text{\1/\2}"),
+    (rf"\\frac\s*{_GROUP}\s*{_GROUP}", lambda bar: f"\\frac{{{bar[1].strip('{}')}}}{{{bar[2].strip('{}')}}}"),
+    (r"\{?([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}?", r"\\frac{\1}{\2}"),
+    (r"\\(begin|end)\{(?:[bB]?matrix|array)\}(?:\{[lcr|]*\})?", r"\\\1{pmatrix}"),
+    (r"^[(\[]\s*(\\begin\{pmatrix\}.*\\end\{pmatrix\})\s*[)\]]$", r"\1"),
+    (r"\\langle(?![a-zA-Z])(.*)\\rangle(?![a-zA-Z])", r"(\1)"),
+    (r"(\\text\s*\{[^{}]*\^)\{(-?\d)\}", r"\1\2"),
+    (r"(?<=[0-9}])\s*\\mu\s*(?:\\text\s*\{\s*)?([mgsl])\}?$", r"\\text{u\1}"),
+    (r"(?<=[0-9}])\s*\\Omega$", r"\\text{ohm}"),
+    (r"\\text\s*\{\s*([-+0-9.,/ ]+)\s*\}", r"\1"),
+    (r"^\\text\s*\{([^{}]*)\}$", r"\1"),
+    (r"(?:\\text\{\s*)?(?<![A-Za-z])(?:per ?cents?|pct)(?![A-Za-z])(?:\s*\})?", r"\\%"),
+    (rf"{_CIRC}(?:\\text\s*\{{\s*)?([CF])\s*\}}?$", r"\\text{degrees \1}"),
+    (rf"{_CIRC}(?=[)}}\]]?$)", r"\\text{degrees}"),
+    (r"(?<=[0-9A-F)])\s*(?:\\text\{)?\s*\(?(?:in )?base[ -]?\}?\s*(\w+)\)?\}?", r"_{\1}"),
+    (
+        r"_\{?\\text\s*\{\(?(\w+)\)?\}\}?|_\{\(?([0-9a-z]+)\)?\}",
+        lambda base: f"_{_BASES.get(base[1] or base[2], base[1] or base[2])}",
+    ),
+    (r"(?:^|(?<=[ ,=]))(?:\(|\\text\{)([0-9A-F]+)[)}]_", r"\1_"),
+    (r"(?<=\d)(?:,|\{,\})(?=\d{3}(?:(?:,|\{,\})\d{3})*_)", ""),
+    (r"\s*;\s*", ", "),
+    (r"^[a-zA-Z]\s*\\in(?![a-zA-Z])\s*", ""),
+    (r"^\\\{\s*[a-z](?:\s*\\in\s*\\mathbb\{R\})?\s*(?:\\mid(?![a-z])|[|:])(.*)\\\}$", r"\1"),
+    (r"\s*(?:,\s*)?(?:\\text\{\s*and\s*\}|(?<=[0-9)}\s])\band\b)\s*", ", "),
+    (r"\s*(?:,\s*)?(?:\\text\{\s*or\s*\}|(?<=[0-9)}\]\s])\bor\b|(?<=[)\]])\s*U\s*(?=[(\[]))\s*", r" \\lor "),
+)
+"""Ways to write the same, and what stands for all of them."""
+
+_THOUGHT = re.compile(r"[<\[]\|?(/?|begin_of_|end_of_)(?:think(?:ing)?|thought|reasoning)\|?[>\]]", re.IGNORECASE)
+"""Marks that models set around a thought."""
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:\{|(\w+))")
+_BETWEEN_BOXES = re.compile(r"[\s$,;]*(?:,|;|\b(?:and|or)\b|\\text\s*\{\s*(?:and|or)\s*\})[\s$]*(?:[a-z]\s*=\s*)?")
+
+
+def final_answer(text: str) -> str:
+    """Return what an answer comes down to: outside its thinking, what its last box holds, what follows ``####``
+    (GSM8K), or all of it. Boxes with a comma, "and" or "or" between them count as one."""
+    text = split_thought(
+        _THOUGHT.sub(lambda mark: "</think>" if mark[1].lower() in ("/", "end_of_") else "<think>", text)
+    )[0]
+    text = last_answer(text) or text
+    text = _BOX.sub(lambda box: f"\\boxed{{{box[1]}}}" if box[1] else "\\boxed{", text)
+    boxes, end = list[str](), 0
+    while (start := text.find("\\boxed{", end)) >= 0:
+        closed = _closing(text, start + len("\\boxed{"))
+        if closed < 0:
+            return text  # a box that is not closed is no answer, whatever else stands there
+        inner = text.rfind("\\boxed{", start, closed) + len("\\boxed{")
+        between, end = text[end:start], closed + 1
+        boxes = [*(boxes if _BETWEEN_BOXES.fullmatch(between) else ()), text[inner : _closing(text, inner)].strip()]
+    if boxes:
+        return ", ".join(boxes)
+    text = text.rpartition("####")[2].strip(_MARKDOWN)
+    for mark in ("$$", "$"):
+        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark) and text.count(mark) == 2:
+            return text[len(mark) : -len(mark)].strip()
+    return text
+
+
+def _closing(text: str, begin: int, braces: str = "{}") -> int:
+    """Return where the brace that is open at ``begin`` is closed, -1 when it is not."""
+    depth = 1
+    for place in range(begin, len(text)):
+        depth += (text[place] == braces[0]) - (text[place] == braces[1])
+        if depth == 0:
+            return place
+    return -1
+
+
+def plain_form(text: str) -> str:
+    """Return an answer as it is compared: in LaTeX, with one spelling, without fonts, colours and a full stop."""
+    if not text.isascii():
+        text = _RAISED.sub(lambda found: f"^{{{normalize('NFKC', found[0])}}}", text)
+        text = _LOWERED.sub(lambda found: f"_{{{normalize('NFKC', found[0])}}}", text).translate(_SIGNS)
+        text = "".join(char if char.isdigit() else normalize("NFKC", char) for char in text)
+    text = text.strip(_MARKDOWN).removesuffix(".")
+    for pattern, spelling in _RESPELLED:
+        text = re.sub(pattern, spelling, text.strip())
+    while (start := text.find("\\sqrt(") + len("\\sqrt")) >= len("\\sqrt") and (
+        end := _closing(text, start + 1, "()")
+    ) > 0:
+        text = f"{text[:start]}{{{text[start + 1 : end]}}}{text[end + 1 :]}"
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text.strip()) if ", " in text else text.strip()
+    if text[:1] + text[-1:] == "()" and "," not in text and is_balanced(text[1:-1]):
+        text = text[1:-1].strip()
+    left, inner, right = (
+        ("\\{", text[2:-2], "\\}") if text.startswith("\\{") and text.endswith("\\}") else ("", text, "")
+    )
+    return left + ",".join(_two_values(part) for part in _parts(inner)) + right
+
+
+def _parts(text: str) -> list[str]:
+    """Split a text at the commas outside all brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
+def _two_values(text: str) -> str:
+    """Write what is plus or minus something as two values."""
+    if len(re.findall(r"\\[pm][mp](?![a-z])|\+/?-", text)) != 1:
+        return text
+    plus, minus = (re.sub(r"\\[pm][mp](?![a-z])\s*|\+/?-\s*", sign, text) for sign in "+-")
+    return re.sub(r"^(.*= *| *)\+", r"\1", plus) + ", " + minus
+
+
+def is_balanced(text: str) -> bool:
+    depths = list(accumulate((c in "{(") - (c in "})") for c in re.sub(r"\\[{}]", "", text)))
+    return not depths or (min(depths) >= 0 and depths[-1] == 0)
