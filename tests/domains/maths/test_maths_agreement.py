@@ -6,8 +6,7 @@ import pytest
 
 from recipes.embedded_base.exercises import LEVELS
 from recipes.embedded_base.word_problems import draw_words
-from redqueen.domains.maths.agreement import disagreement
-from redqueen.domains.maths.asked import miscounted, wanted_unknown
+from redqueen.domains.maths.agreement import disagreement, miscounted, wanted_unknown
 from redqueen.domains.maths.language import parse
 
 AGREE = (

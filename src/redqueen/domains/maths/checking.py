@@ -6,9 +6,8 @@ import ast
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import task_of
-from redqueen.domains.maths.agreement import disagreement
+from redqueen.domains.maths.agreement import disagreement, miscounted, wanted_unknown
 from redqueen.domains.maths.answers import grade_number
-from redqueen.domains.maths.asked import miscounted, wanted_unknown
 from redqueen.domains.maths.language import Node, StatementError, free_names, parse, write
 from redqueen.records import Candidate, Rejection, Task
 from redqueen_sandbox.pool import Jobs

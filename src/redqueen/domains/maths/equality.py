@@ -48,9 +48,8 @@ def _parsed(text: str) -> Any:
 def _as_set(value: Any) -> Any:
     """Return inequalities of one unknown as a set: several where all hold, or where none can, each of them."""
     several = value.args if isinstance(value, sympy.FiniteSet) else (value,)
-    if not several or not all(
-        isinstance(one, Relational | sympy.And) and not one.has(sympy.Eq) and len(one.free_symbols) == 1
-        for one in several
+    if not all(isinstance(one, Relational | sympy.And) and len(one.free_symbols) == 1 for one in several) or value.has(
+        sympy.Eq
     ):
         return value
     sets = [one.as_set() for one in several]
@@ -61,10 +60,8 @@ def _as_set(value: Any) -> Any:
 def _same(gold: Any, answer: Any) -> bool:
     """Compare exactly, part by part: the library rounds to six places, and takes tiny numbers for equal."""
     if isinstance(gold, sympy.Interval) and isinstance(answer, sympy.Interval):
-        ends = ((gold.start, answer.start), (gold.end, answer.end))
-        return (gold.left_open, gold.right_open) == (answer.left_open, answer.right_open) and all(
-            _same(*pair) for pair in ends
-        )
+        ends = gold.args[2:] == answer.args[2:] and all(map(_same, gold.args[:2], answer.args[:2]))
+        return bool(gold == answer or ends)
     if isinstance(gold, sympy.MatrixBase) and isinstance(answer, sympy.MatrixBase):
         return gold.shape == answer.shape and all(map(_same, gold, answer))
     if isinstance(gold, sympy.Union) and isinstance(answer, sympy.FiniteSet):

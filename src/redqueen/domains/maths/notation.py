@@ -9,9 +9,7 @@ from unicodedata import lookup, normalize
 
 from redqueen.domains.frames import last_answer, split_thought
 
-_GREEK = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
-)
+_GREEK = "alpha beta gamma delta epsilon zeta eta theta kappa lamda mu nu xi pi rho sigma tau phi chi psi omega"
 _LETTERS = {lookup(f"GREEK SMALL LETTER {name}"): name.replace("lamda", "lambda") for name in _GREEK.split()}
 _SIGNS = str.maketrans(
     {letter: f"\\{name} " for letter, name in _LETTERS.items()}
@@ -50,8 +48,7 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<!\\)\\[,;: ]|~|\\q?quad(?![a-zA-Z])|\s+", " "),
     (r"\*\*", "^"),
     (r"<=|\\([lg]e)q(?:slant)?(?![a-zA-Z])", lambda order: f"\\{order[1] or 'le'} "),
-    (r">=", r"\\ge "),
-    (r"!=|\\neq(?![a-zA-Z])", r"\\ne "),
+    (r">=|!=|\\neq(?![a-zA-Z])", lambda order: r"\ge " if order[0] == ">=" else r"\ne "),
     (r"(?<![\\A-Za-z])sqrt\s*(\d+)", r"\\sqrt{\1}"),
     (r"(?<![\\A-Za-z])(pi|sqrt)(?![A-Za-z])", r"\\\1"),
     (r"(?:\\text\{\s*)?(?<![\\A-Za-z])(?:infinity|infty|inf)(?![A-Za-z])(?:\s*\})?", r"\\infty "),
@@ -64,10 +61,8 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\{?([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}?", r"\\frac{\1}{\2}"),
     (r"\\(begin|end)\{(?:[bB]?matrix|array)\}(?:\{[lcr|]*\})?", r"\\\1{pmatrix}"),
     (r"^[(\[]\s*(\\begin\{pmatrix\}.*\\end\{pmatrix\})\s*[)\]]$", r"\1"),
-    (r"\\langle(?![a-zA-Z])(.*)\\rangle(?![a-zA-Z])", r"(\1)"),
     (r"(\\text\s*\{[^{}]*\^)\{(-?\d)\}", r"\1\2"),
     (r"(?<=[0-9}])\s*\\mu\s*(?:\\text\s*\{\s*)?([mgsl])\}?$", r"\\text{u\1}"),
-    (r"(?<=[0-9}])\s*\\Omega$", r"\\text{ohm}"),
     (r"\\text\s*\{\s*([-+0-9.,/ ]+)\s*\}", r"\1"),
     (r"^\\text\s*\{([^{}]*)\}$", r"\1"),
     (r"(?:\\text\{\s*)?(?<![A-Za-z])(?:per ?cents?|pct)(?![A-Za-z])(?:\s*\})?", r"\\%"),
@@ -97,10 +92,8 @@ _BETWEEN_BOXES = re.compile(r"[\s$,;]*(?:,|;|\b(?:and|or)\b|\\text\s*\{\s*(?:and
 def final_answer(text: str) -> str:
     """Return what an answer comes down to: outside its thinking, what its last box holds, what follows ``####``
     (GSM8K), or all of it. Boxes with a comma, "and" or "or" between them count as one."""
-    text = split_thought(
-        _THOUGHT.sub(lambda mark: "</think>" if mark[1].lower() in ("/", "end_of_") else "<think>", text)
-    )[0]
-    text = last_answer(text) or text
+    text = _THOUGHT.sub(lambda mark: "</think>" if mark[1].lower() in ("/", "end_of_") else "<think>", text)
+    text = last_answer(split_thought(text)[0]) or split_thought(text)[0]
     text = _BOX.sub(lambda box: f"\\boxed{{{box[1]}}}" if box[1] else "\\boxed{", text)
     boxes, end = list[str](), 0
     while (start := text.find("\\boxed{", end)) >= 0:
