@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -165,7 +166,11 @@ def test_scores_of_the_base_are_read_from_the_cache_unless_the_file_is_damaged(
 
     examiner = replace(Examiner.of(engine), engine=replace(engine, sampler=counted))
     first = examiner.base()
-    assert len(calls) == 2 and examiner.base() == first and len(calls) == 2
+    assert len(calls) == 2
+    # as another process has it: an equal prompt format elsewhere in memory
+    elsewhere = replace(engine.prompt_format, frame=copy(engine.prompt_format.frame))
+    assert replace(examiner, engine=replace(examiner.engine, prompt_format=elsewhere)).base() == first
+    assert len(calls) == 2
     [file] = tmp_path.rglob("*.json")
     file.write_text(file.read_text().replace('"sampled", 0', '"sampled", -1', 1))
     assert examiner.base() == first and len(calls) == 4

@@ -126,7 +126,7 @@ def _cache_file(examiner: Examiner) -> Path | None:
         [version(name) for name in ("redqueen", "torch", "transformers")],
         [section.model_dump(mode="json") for section in (config.model, config.solve, config.verify, config.cluster)],
         [config.run.device, config.run.num_lanes, config.run.num_threads, examiner.num_samples, EVALUATION_SEED],
-        [repr(engine.prompt_format), repr(examiner.items), prompts],
+        [type(engine.prompt_format.frame).__name__, repr(examiner.items), prompts],
     )
     name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     return Path(folder).expanduser() / "base_scores" / f"{name[:32]}.json"
