@@ -33,8 +33,6 @@ HOSTILE = (
 )
 MAX_TRIVIAL_FRAC = 0.1
 """Share of tasks that a trivial agent may solve (ours): where any answer of a form is right, "0" is now and then."""
-MAX_HOSTILE_S = 20.0
-"""Seconds on the wall in which all hostile answers to one task must be graded (ours)."""
 
 
 @dataclass
@@ -54,6 +52,7 @@ class Finding:
     guess_frac: float = 0.0
     """Share of the tasks that have the most frequent answer: what a constant can score. Reported, not a failure."""
     hostile_s: float = 0.0
+    """Seconds on the wall in which the hostile answers to one task were graded; reported, since machines differ."""
     failures: list[str] = field(default_factory=list)
 
 
@@ -105,7 +104,7 @@ def validate_kind(domain: Domain, kind: TaskKind, num_tasks: int, sandbox: Sandb
     grades = grade([(tasks[0], answer) for answer in HOSTILE], sandbox)
     found.hostile_s = time.monotonic() - started_s
     _expect(found, not any(one.correct for one in grades), "a hostile answer is graded right")
-    _expect(found, found.hostile_s <= MAX_HOSTILE_S, f"hostile answers take {found.hostile_s:.0f} s")
+    _expect(found, not any(one.lost for one in grades), "the grader does not survive a hostile answer")
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from redqueen.config import GYM_PREFIX
 from redqueen.domains.code.grading import grade_wide_input, grade_wide_literal
 from redqueen.domains.code.kinds import ABDUCTION, CODE, DEDUCTION
 from redqueen.domains.code.suite import build_items, load_functions, load_suite
@@ -46,7 +47,7 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
     Raises UserError for an unknown suite, a file that does not fit, or a dataset that cannot be had.
     """
     plugins = entry_points()
-    if suite not in (*SUITES, *plugins):
+    if suite not in (*SUITES, *plugins) and not suite.startswith(GYM_PREFIX):
         named = f"--suite {suite} is unknown" if suite else "--suite is missing"
         raise UserError(f"{named}: choose one of {', '.join((*SUITES, *plugins))}, or {PAPER} for the paper's ten")
     if limit is not None and limit < 1:
