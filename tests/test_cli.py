@@ -250,13 +250,13 @@ def test_the_doctor_names_the_command_for_an_extra_of_which_something_is_missing
     assert ("extra logic", "missing z3-solver: pip install 'redqueen[logic]'", True) in lines
 
 
-def test_the_doctor_fails_in_one_sentence_where_transformers_cannot_be_sampled_from(
+def test_the_doctor_fails_in_one_sentence_where_sampling_or_learning_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def other_signature(*_: object) -> None:
         raise TypeError("got an unexpected\nkeyword argument")
 
-    monkeypatch.setattr("redqueen.adapters.attention.PrefixCache.store", other_signature)
+    monkeypatch.setattr("redqueen.learn.torch_learner.TorchLearner.update", other_signature)
     code, out, _ = redqueen("doctor")
     assert code == 1
     assert "BAD  embedded base: sampling and learning failed (TypeError: got an unexpected keyword argument)" in out

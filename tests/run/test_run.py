@@ -119,7 +119,7 @@ def test_matches_are_decided_by_what_was_solved_against_what_was_expected(journa
             assert match["winner"] == decide(solved, match["expected_win_frac"])
 
 
-def test_ratings_move_by_the_published_update_one_up_and_one_down_and_newborns_begin_anew(journal: Journal) -> None:
+def test_ratings_move_by_the_published_update_one_up_and_one_down_and_newborns_inherit(journal: Journal) -> None:
     ratings = {i["id"]: STANDARD.newcomer() for i in rows(journal, "individual") if i["born_step"] == 0}
     births = {b["replaced"]: b for b in rows(journal, "birth")}
     for step in STEPS:
@@ -134,8 +134,9 @@ def test_ratings_move_by_the_published_update_one_up_and_one_down_and_newborns_b
             assert gains[0] * gains[1] <= 0
         for replaced, birth in births.items():
             if birth["step"] == step:
+                parents = journal.tuples("SELECT parent FROM parent WHERE child = ?", (birth["child"],))
+                ratings[birth["child"]] = STANDARD.pool([ratings[parent] for (parent,) in parents])
                 del ratings[replaced]
-                ratings[birth["child"]] = STANDARD.newcomer()
         written = journal.query("SELECT * FROM rating WHERE step = ?", (step,))
         assert {r["individual"]: Rating(r["mu"], r["sigma"]) for r in written} == ratings
         assert all(r["fitness"] == STANDARD.fitness(ratings[r["individual"]]) for r in written)
