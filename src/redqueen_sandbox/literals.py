@@ -50,7 +50,7 @@ _STRING = re.compile(
 )
 _BRACKET = re.compile(r"[\[\](){}]")
 _ALLOWED = re.compile(r"[\w\s.,:+=\-\[\](){}]*")
-_TOO_MANY_DIGITS = re.compile(rf"[0-9](?:_?[0-9]){{{MAX_DIGITS}}}")
+_TOO_MANY_DIGITS = re.compile(rf"(?<![\w.])[0-9](?:_?[0-9]){{{MAX_DIGITS}}}")
 
 Read = TypeVar("Read")
 Value = tuple[str, str]

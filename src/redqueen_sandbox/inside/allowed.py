@@ -30,6 +30,7 @@ CODECS = (
     "ascii", "latin-1", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be",
     "cp437", "cp1252", "iso8859-15", "unicode-escape", "raw-unicode-escape", "hex", "base64", "rot13", "zlib", "quopri",
     "punycode", "idna", "utf-7", "koi8-r", "cp1251", "cp1250", "mac-roman", "shift-jis", "gbk", "big5", "euc-kr",
+    "charmap", "cp850",
 )  # fmt: skip
 
 ONLY_NAMES = {
