@@ -53,7 +53,9 @@ def check_prompts(engine: Engine) -> None:
 def _num_tokens(engine: Engine, prompt: str) -> int:
     try:
         return len(engine.prompt_format.encode(engine.tokenizer, prompt))
-    except Exception as error:  # a chat template is a program of the model's, and may fail in any way
+    except UserError:
+        raise
+    except Exception as error:  # a tokenizer is the model's, and may fail in any way
         raise UserError(
             f"the tokenizer of model.base {engine.config.model.base} cannot write a prompt ({error}): repair its chat "
             "template, or remove it to use the base without one"
