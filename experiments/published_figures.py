@@ -113,7 +113,7 @@ def _temperatures() -> Iterator[Figure]:
 
 def _recorded() -> Iterator[Figure]:
     fresh = ("500 steps, fresh exercises", "product of 4T+4S less base")
-    in_readme = {("make run with AMX", PRODUCT), ("puzzles", PRODUCT), fresh}
+    in_readme = {("make run with AVX-512", PRODUCT), ("puzzles", PRODUCT), fresh}
     for row in rows("recorded.csv"):
         bounds = [float(row[key]) for key in ("value", "low", "high")]
         pages = (README,) if (row["run"], row["who"]) in in_readme else ()

@@ -9,7 +9,6 @@ place, from ``learn`` on. Every random draw comes from a stream that is named by
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +17,7 @@ from redqueen.engine import Engine
 from redqueen.evolve.generation import Child, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students, prober_of
 from redqueen.evolve.selection import internal_fitness, rank_frac
-from redqueen.learn.distillation import Distilled, diets, examples_of, fine_tune, reading, together
+from redqueen.learn.distillation import Distilled, combine, examples_of, fine_tune, select_answers, split_answers
 from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.schedule import tunings
 from redqueen.match import pair, preference, with_hall_of_fame
@@ -32,7 +31,8 @@ from redqueen.solve import (
     GradedAttempts,
     SampledAttempts,
     add_latest_payoffs,
-    dealt,
+    assign_students,
+    draw_anchors,
     grade,
     rated,
     rated_by_domain,
@@ -86,14 +86,14 @@ class StepReport:
 def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False) -> tuple[State, StepReport]:
     """Run the step after ``state``; return the new state and the report of what happened.
 
-    ``is_last``: the run ends with this step. A last step neither distils nor breeds: nothing would learn from it.
+    ``is_last``: the run ends with this step. A last step neither distils nor breeds: no later step would use it.
     """
     state = replace(state, step=state.step + 1)  # from here on, state.step is this step; the first is 1
     streams = Streams(engine.config.run.rng_seed, state.step)
     is_last = is_last or state.step == engine.config.run.num_steps
 
     with clock.phase("match"):
-        matches, chances = match(state, engine, streams), match_metrics(state, engine)
+        matches, pairing_metrics = match(state, engine, streams), match_metrics(state, engine)
     with clock.phase("propose"):
         proposals = propose(state, engine, streams, matches)
     with clock.phase("verify"):
@@ -122,7 +122,7 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
         births=tuple(child.birth for child in evolved.children),
         newborns=tuple(child.individual for child in evolved.children),
         admitted=evolved.admitted,
-        metrics=chances | evolved.metrics,
+        metrics=pairing_metrics | evolved.metrics,
         seconds=clock.take(),
     )
 
@@ -187,19 +187,18 @@ def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[
 def solve(
     state: State, engine: Engine, streams: Streams, matches: Sequence[Match], verdicts: Sequence[Task | Rejection]
 ) -> list[SampledAttempts]:
-    """Phase 4. Every student attempts each task of its teachers several times; the verifier grades them next.
+    """Phase 4. The matched students attempt each task several times; the verifier grades the attempts next.
 
-    With shares of ``file:PATH`` domains some of its tasks come from the user's files; no teacher earns by them.
+    With ``solve.students_per_task`` above 1 other students share the attempts. ``propose.anchor_frac`` of a student's
+    tasks are anchors: tasks from the user's files, for which no teacher is paid.
     """
-    num, frac = engine.config.solve.students_per_task, engine.config.propose.anchor_frac
-    pairs = dealt(tasks_in(verdicts), students_by_teacher(matches), state.players, state.students, num)
-    for student, count in Counter(student.id for _, student in pairs).items():
-        wanted = min(round(count * frac / (1 - frac)), len(state.anchors))
-        drawn = streams.rng("anchors", student).choice(len(state.anchors), wanted, replace=False) if wanted else ()
-        pairs += [(state.anchors[at], state.players[student]) for at in drawn]
+    students_per_task = engine.config.solve.students_per_task
+    matched = students_by_teacher(matches)
+    pairs = assign_students(tasks_in(verdicts), matched, state.players, state.students, students_per_task)
+    pairs += draw_anchors(pairs, state.anchors, engine.config.propose.anchor_frac, streams)
     return sample_attempts(
         pairs,
-        engine.config.solve.num_attempts // num,
+        engine.config.solve.num_attempts // students_per_task,
         sampler=engine.solver,
         prompt_format=engine.prompt_format,
         tokenizer=engine.tokenizer,
@@ -216,9 +215,10 @@ def learn(
     verdicts: Sequence[Task | Rejection],
     graded: Sequence[GradedAttempts],
 ) -> tuple[State, LearnResult]:
-    """Phase 5. Rewards, advantages, one policy-gradient step of each member that trains; then ratings and memory.
+    """Phase 5. Rewards, advantages, the policy-gradient update of each member that trains; then ratings and memory.
 
-    Opponents from the hall of fame do not learn, and their ratings stay. A member whose gradient was not finite is
+    A task outside its teacher's niche is paid as an unsolved one (``propose.num_niches``). Opponents from the hall of
+    fame do not learn, and their ratings stay. A member whose gradient was not finite is
     not stepped, and is marked broken until an update of it is finite or it is replaced.
     """
     config = engine.config.learn
@@ -228,10 +228,11 @@ def learn(
     unpaid = outside_niches(tasks, slots, engine.config.propose.num_niches)
     credit = assign_credit(proposals, verdicts, graded, config, crowding, state.baselines, unpaid)
 
-    living = {i.slot: i.id for i in state.individuals}
-    rates = tunings(state.individuals, state.step, engine.config)
-    updates = engine.learner.update([r for r in credit.rollouts if r.slot in living], rates)
-    stepped, failed = {living[u.slot] for u in updates if u.stepped}, {living[u.slot] for u in updates if not u.ok}
+    id_of_slot = {i.slot: i.id for i in state.individuals}
+    tuned = tunings(state.individuals, state.step, engine.config)
+    updates = engine.learner.update([r for r in credit.rollouts if r.slot in id_of_slot], tuned)
+    stepped = {id_of_slot[u.slot] for u in updates if u.stepped}
+    not_finite = {id_of_slot[u.slot] for u in updates if not u.ok}
 
     games = score_games(matches, verdicts, graded)
     state = update_ratings(state, engine, matches, games, verdicts, graded)
@@ -239,13 +240,13 @@ def learn(
     state = replace(
         state,
         buffer=state.buffer.add(tasks),
-        scores=add_latest_payoffs(state.scores, living.values(), games, window),
-        rewards=add_latest_rewards(state.rewards, living.values(), earned(credit, proposals, graded), window),
+        scores=add_latest_payoffs(state.scores, id_of_slot.values(), games, window),
+        rewards=add_latest_rewards(state.rewards, id_of_slot.values(), earned(credit, proposals, graded), window),
         memory=curriculum.remember(state.memory, tasks, solved),
         archive=state.archive.add(tasks, solved, state.step),
         answers=state.answers.add(graded, streams),
         baselines=credit.baselines,
-        broken=(state.broken - stepped) | failed,
+        broken=(state.broken - stepped) | not_finite,
     )
     return state, LearnResult(tuple(games), crowding, credit, tuple(updates))
 
@@ -280,14 +281,14 @@ def distill(
     [slot] = engine.config.slots.distilled
     groups = [[student] for student in state.students] if config.diets == "disjoint" else [state.students]
     results, broken = [], state.broken
-    for answers, students in zip(diets(state.answers.by_task, len(groups)), groups, strict=True):
-        examples = examples_of(reading(answers, config, streams), engine.prompt_format, engine.tokenizer)
+    for answers, students in zip(split_answers(state.answers.by_task, len(groups)), groups, strict=True):
+        examples = examples_of(select_answers(answers, config, streams), engine.prompt_format, engine.tokenizer)
         results.append(fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_part))
         if results[-1].num_answers:
             for student in students:
                 engine.store.copy(slot, student.slot)
             broken -= {student.id for student in students}
-    distilled = together(results)
+    distilled = combine(results)
     step = state.step if distilled.num_answers else state.distilled_step
     return replace(state, broken=broken, distilled_step=step), distilled
 
@@ -295,7 +296,7 @@ def distill(
 def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, EvolveResult]:
     """Phase 7, every ``evolve.every_steps``: the fittest are copied to the hall of fame, children replace the weakest.
 
-    Students that distillation has made equal are neither probed nor replaced.
+    Students that are copies of one distilled adapter are neither probed nor replaced.
     """
     config, clones = engine.config.evolve, engine.config.students_are_clones
     if state.step % config.every_steps:
@@ -324,8 +325,8 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolv
             )
             children += born
             if born:
-                left = [child.birth.replaced for child in born]
-                metrics[f"evolve/left_rank/{role}"] = rank_frac(left, members, state.rewards)
+                replaced = [child.birth.replaced for child in born]
+                metrics[f"evolve/left_rank/{role}"] = rank_frac(replaced, members, state.rewards)
     state = replace(state, hall=hall).with_newborns([child.individual for child in children])
     return state, EvolveResult(tuple(children), tuple(admitted), metrics)
 

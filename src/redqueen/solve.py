@@ -47,7 +47,7 @@ class GradedAttempts(SampledAttempts):
         return sum(self.outcomes[i].grade.correct for i in kept) / len(kept) if kept else None
 
 
-def dealt(
+def assign_students(
     tasks: Sequence[Task],
     matched: Mapping[str, Sequence[str]],
     players: Mapping[str, Individual],
@@ -62,6 +62,19 @@ def dealt(
         turn = at % len(others) if others else 0
         pairs += [(task, one) for one in [*own, *[*others[turn:], *others[:turn]][: max(0, num_students - len(own))]]]
     return pairs
+
+
+def draw_anchors(
+    pairs: Sequence[tuple[Task, Individual]], anchors: Sequence[Task], anchor_frac: float, streams: Streams
+) -> list[tuple[Task, Individual]]:
+    """Return anchors for every student in ``pairs``, so that they are ``anchor_frac`` in [0, 1) of all its tasks."""
+    drawn = []
+    for name, student in {student.id: student for _, student in pairs}.items():
+        num_tasks = sum(one.id == name for _, one in pairs)
+        num = min(round(num_tasks * anchor_frac / (1 - anchor_frac)), len(anchors))
+        places = streams.rng("anchors", name).choice(len(anchors), num, replace=False) if num else ()
+        drawn += [(anchors[at], student) for at in places]
+    return drawn
 
 
 def sample_attempts(

@@ -16,7 +16,8 @@ class LearnConfig(Section):
     estimator: Literal["reinforce_pp_baseline", "trr_pp", "grpo", "rloo"] = "reinforce_pp_baseline"
     """How rewards become advantages. Paper: REINFORCE++ with a group baseline. ``trr_pp`` is AZR's."""
     learning_rate: float = Field(default=2e-5, gt=0)
-    """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that."""
+    """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that. Left
+    open, it takes one by the size of the base, 2e-3 for the smallest (fitting.py)."""
     decay: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate falls between ``decay_from_step`` and ``decay_to_step``. Ours: readers name no schedule; a
     constant one lost over 300 steps what it had taught."""

@@ -47,7 +47,8 @@ DOMAINS: dict[str, Domain] = {
     LOGIC.name: LOGIC,
     MINIMAL_LOGIC.name: MINIMAL_LOGIC,
 }
-"""The domains that are loaded, by the name that ``propose.domains`` has for them."""
+"""The domains that are loaded, by the name that ``propose.domains`` has for them. A new kind of task is a ``TaskKind``
+(``domain.py``; ``code/kinds.py`` has three) in the ``kinds`` of its ``Domain``, and the domain is added here."""
 OWN = tuple(DOMAINS)
 """The names of the package's own domains, which no other package may take."""
 GROUP = "redqueen.domains"

@@ -1,9 +1,9 @@
 """Crossover and the controls.
 
-X2, X3, X4, X5, X8 and the controls combine whole modules, components or dW: both parents are written in common bases,
-their cores combined, and the result, of rank 2r, cut back to r by SVD. X1, X6, X7 and X9 work on single entries. Those
-of A and B depend on the factorisation, so the entries are those of dW itself for X1, and for X6, X7 and X9 those of
-both parents in the joint singular bases of the pair (cores of at most 2r x 2r).
+X2 takes whole modules of either parent and X3 singular components of both. X4, X5, X8 and the mean combine dW: both
+parents are written in common bases, their cores combined, and the result, of rank 2r, cut back to r by SVD. X1, X6, X7
+and X9 work on single entries. Those of A and B depend on the factorisation, so the entries are those of dW itself for
+X1, and for X6, X7 and X9 those of both parents in the joint singular bases of the pair (cores of at most 2r x 2r).
 """
 
 from __future__ import annotations

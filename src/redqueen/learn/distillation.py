@@ -59,12 +59,12 @@ MOST_USES = 4
 """Times that a balanced draw takes one answer at most. Ours: a rare size must not be learned by heart."""
 
 
-def diets(answers: Mapping[str, VerifiedAnswer], num: int) -> list[list[VerifiedAnswer]]:
+def split_answers(answers: Mapping[str, VerifiedAnswer], num: int) -> list[list[VerifiedAnswer]]:
     """Divide answers into ``num`` shares by their keys, which are digests, so that an answer stays in its share."""
     return [[one for key, one in answers.items() if int(key, 16) % num == share] for share in range(num)]
 
 
-def reading(answers: Sequence[VerifiedAnswer], config: DistillConfig, streams: Streams) -> list[VerifiedAnswer]:
+def select_answers(answers: Sequence[VerifiedAnswer], config: DistillConfig, streams: Streams) -> list[VerifiedAnswer]:
     """Return the answers to fine-tune on: all, or under ``balanced`` those of tasks that some attempt missed.
 
     Of these every cell (a kind of task and its size) gives equally many, at most ``MOST_USES`` times what it has.
@@ -139,7 +139,7 @@ def fine_tune(
     return Distilled(len(examples), sum(len(one.answer) for one in examples), tuple(nats))
 
 
-def together(results: Sequence[Distilled]) -> Distilled:
+def combine(results: Sequence[Distilled]) -> Distilled:
     """Return the figures of several distillations as one: totals, and the mean nats weighed by tokens."""
     made = [one for one in results if one.num_answers]
     total = sum(one.num_tokens for one in made)
