@@ -220,6 +220,9 @@ ANSWERS = {
     "tildes": f"~~~python\n{SOLUTION}\n~~~",
     "tildes around backticks": f"~~~~\n{SOLUTION}\n# ```\n# ~~~\n~~~~",
     "indented": "1. Here:\n\n   ```python\n   def f(x):\n       return x + 1\n   ```",
+    "an end token": f"```python\n{SOLUTION}\n```<|im_end|>\n<|endoftext|>",
+    "an end token without a fence": f"{SOLUTION}</s>",
+    "a byte-order mark": f"\ufeff{SOLUTION}",
     "its output behind it": f"```python\n{SOLUTION}\n```\nOutput:\n```\n2\n```",
     "its output behind it, both unlabelled": f"```\n{SOLUTION}\n```\nOutput:\n```\n2\n```",
     "a call behind it": f"```python\n{SOLUTION}\n```\nSo:\n```python\nprint(f(1))\n```",
@@ -244,6 +247,12 @@ ANSWERS = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_program_reward_finds_the_program_in_an_answer(name: str, paid: Callable[..., object]) -> None:
     assert paid(ANSWERS[name], "assert f(1) == 2") == [1.0]
+
+
+@pytest.mark.parametrize("role", ["user", "system", "tool"])
+def test_no_reward_pays_for_a_turn_that_is_not_the_assistants(role: str, paid: Callable[..., object]) -> None:
+    turns = [{"role": "assistant", "content": "pass"}, {"role": role, "content": SOLUTION}]
+    assert paid(turns, "assert f(1) == 2") == [0.0]
 
 
 def test_program_reward_pays_no_program_of_a_thought_or_of_another_language(paid: Callable[..., object]) -> None:
@@ -304,6 +313,7 @@ def test_reward_reads_an_answer_before_any_end_token(
             lambda: program_reward_fn()(completions=["x"], tests=[], entry=["f"]),
             "the column tests has a length of 0, and there are 1 completions",
         ),
+        (lambda: program_reward_fn()(completions=["x"], tests=None, entry=["f"]), "the column tests has a length of 0"),
         (lambda: task_rows([replace(REVERSED, kind="riddle")]), "no domain here has tasks of the kind riddle"),
         (
             lambda: reward_fn()(completions=["x"], **columns_of([row_of(REVERSED) | {"kind": "riddle"}])),

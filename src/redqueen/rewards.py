@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Reward = Callable[..., list[float | None]]
+_END_TOKENS = re.compile(r"(?:(?:<\|[a-z_]{1,30}\|>|</s>|<eos>|<end_of_turn>)\s*){1,9}\Z")
+"""What trainers may leave of the tokens that end a turn."""
 _SAID = ("text", "output_text")
 """The types of the parts of a content that are the answer's text: not its reasoning, no image."""
 
@@ -84,7 +87,8 @@ def program_reward_fn(workers: int = 2) -> Reward:
         units = []
         for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True)):
             runnable = runnable_tests(tests, entry, f"row {i}")
-            units.append(UnitTest(f"row {i}", bare(_text(one), entry), runnable, entry))
+            said = _END_TOKENS.sub("", _text(one)).removeprefix("\ufeff")
+            units.append(UnitTest(f"row {i}", bare(said, entry), runnable, entry))
         return [None if one.lost else float(one.correct) for one in tester.get().grade(units)]
 
     weakref.finalize(tests_reward, tester.close)
@@ -118,14 +122,15 @@ def _check_columns(wanted: int, columns: Mapping[str, Sequence[Any]], names: Seq
     for name in names:
         if name not in columns:
             raise UserError(f"the data set has no column {name}: {remedy}")
-        if (length := len(columns[name])) != wanted:
+        if (length := len(columns[name]) if hasattr(columns[name], "__len__") else 0) != wanted:
             raise UserError(
                 f"the column {name} has a length of {length}, and there are {wanted} completions: give one row for each"
             )
 
 
 def _text(completion: Any) -> str:
-    """Return a completion's text: itself, or the content of its last turn, which may be a list of parts."""
+    """Return a completion's text: itself, or the content of its last turn, which may be a list of parts. The turn of a
+    user or a tool is no answer."""
     content, refusal = (
         completion,
         f"a completion is {completion!r:.100}: give a text, or a list of turns with a content",
@@ -133,7 +138,7 @@ def _text(completion: Any) -> str:
     if isinstance(completion, list | tuple) and completion:
         if not isinstance(completion[-1], Mapping) or completion[-1].keys().isdisjoint(("role", "content")):
             raise UserError(refusal)
-        content = completion[-1].get("content")
+        content = completion[-1].get("content") if completion[-1].get("role", "assistant") == "assistant" else ""
     parts = [content or ""] if isinstance(content, str | None) else content
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Mapping) for part in parts):
         raise UserError(refusal)
