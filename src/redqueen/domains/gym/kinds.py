@@ -69,6 +69,12 @@ class Family:
     error: str
 
 
+OPENED: set[str] = set()
+"""The families of the domains opened so far."""
+HELD_OUT_ROWS: dict[str, list[dict[str, Any]]] = {}
+"""The held-out rows by family, asked for once in a process."""
+
+
 @cache
 def families() -> dict[str, Family]:
     """Return all families of the installed package. Raises UserError when it is not installed."""
@@ -112,7 +118,9 @@ def names_of(name: str) -> list[str]:
 
 def gym_domain(name: str) -> Domain:
     """Return the domain of ``gym:NAME``, with one kind for each family. Raises UserError as ``names_of`` does."""
-    kinds = tuple(map(kind_of_family, names_of(name)))
+    names = names_of(name)
+    OPENED.update(names)
+    kinds = tuple(map(kind_of_family, names))
     return Domain(name, kinds, seed_of(kinds[0].name), partial(held_out, tuple(kind.name for kind in kinds)))
 
 
@@ -130,8 +138,12 @@ def seed_of(kind: str) -> Task:
 def held_out(kinds: Sequence[str]) -> list[Item]:
     """Return the held-out items of these kinds: their defaults under seeds that no teacher can choose."""
     names = [family_of(kind).name for kind in kinds]
+    if missing := sorted((OPENED | set(names)) - HELD_OUT_ROWS.keys()):  # one process for all domains of a run
+        HELD_OUT_ROWS.update({name: [] for name in missing})
+        for row in _ask_worker(f"held_out({missing!r}, {NUM_HELD_OUT}, {MAX_ANSWER_CHARS})"):
+            HELD_OUT_ROWS[row["family"]].append(row)
     items = []
-    for number, row in enumerate(_ask_worker(f"held_out({names!r}, {NUM_HELD_OUT}, {MAX_ANSWER_CHARS})")):
+    for number, row in enumerate(row for name in names for row in HELD_OUT_ROWS[name]):
         kind = f"{KIND_PREFIX}{row['family']}"
         name = f"{kind}/{number}"
         task = Task(name, "", "", kind, row["parameters"], ("",), (row["answer"],), row["question"])
