@@ -1,11 +1,15 @@
 """What a second attack found open: by the result of a look-up, by slots, by proxies, at the recursion limit."""
 # ruff: noqa: E501 (a program a line)
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+import redqueen_sandbox
 from redqueen.domains.registry import grade as grade_all
 from redqueen.records import Task
 from redqueen_sandbox import Program, Result, Sandbox
@@ -59,6 +63,12 @@ ROADS = {
     + "from dataclasses import dataclass\n@dataclass(init=False, repr=False)\nclass A(str):\n    format: object\nclass L:\n    __class__ = property(lambda s: A)\n    class Q:\n        def __eq__(s, o): return o('{0.__trace' + 'back__}', caught()) if 0 else out.append(o)\n    format = Q()\nout = []\ndef f(x):\n    A('{0.__trace' + 'back__}') == L()\n    return out[0](caught())",
     "copied_slots": CATCH
     + "import copy, types\nclass P(types.GenericAlias):\n    def __getattr__(self, n): raise AttributeError\nP.__slots__ = ['__trace' + 'back__']\nclass Q(P):\n    def __reduce_ex__(self, p): return (list, (), (None, {'__trace' + 'back__': 1}))\nclass R:\n    def __init__(self): self.p = 1\n    def __reduce_ex__(self, p): return (R, (), (None, {'__trace' + 'back__': 1}))\ndef f(x):\n    return copy.copy(R()).p",
+    "vars_convert": "import enum\ndef f(x):\n    E = vars(enum.EnumType)['_conv' + 'ert_'](enum.Enum, 'E', 'time', lambda n: n == 'time')\n    return int(E.time.value()) // 3600 % 2",
+    "vars_evaluate": "import typing\ndef f(x):\n    ga = vars(typing.ForwardRef)['_eval' + 'uate'](typing.ForwardRef('getattr'), {}, {}, frozenset())\n    return len(ga(typing.cast, '__glo' + 'bals__'))",
+    "vars_code": "import typing\ndef f(x):\n    return str(type(vars(typing.ForwardRef)['__forward' + '_code__'].__get__(typing.ForwardRef('int'))))",
+    "vars_registry": "import abc\ndef f(x):\n    return str(vars(abc.ABCMeta)['_dump' + '_registry'])",
+    "register_globals": "import functools\ngot = []\nclass G:\n    def __class_getitem__(cls, it):\n        got.append(it)\n        return int\nclass X:\n    __annotations__ = {'x': 'G[getattr]'}\n    def __call__(s, y): return y\nsetattr(X, 'g', 1)\ndef f(x):\n    X = type('X', (), {'__glo' + 'bals__': {'G': G}, '__annotations__': {'x': 'G[getattr]'}, '__call__': len})\n    functools.singledispatch(lambda y: y).register(X())\n    return len(got[0](functools.wraps, '__glo' + 'bals__'))",
+    "register_module": "import functools, typing\ndef g(a): pass\ng.__annotations__ = {'a': typing.ForwardRef('OrderedDict', module='collections')}\ndef f(x):\n    functools.singledispatch(lambda y: y).register(g)\n    return 1",
 }
 """Each handed out a traceback, a frame, code, or text of them."""
 
@@ -66,6 +76,46 @@ ROADS = {
 def test_no_road_of_the_second_attack_is_open(verifier: Sandbox) -> None:
     results = verifier.run([Program(name, code, ("3",)) for name, code in ROADS.items()])
     assert [(result.id, result.verdict) for result in results if result.verdict != "forbidden"] == []
+
+
+_REACHABLE = """
+import sys
+from collections import deque
+from inside import allowed, guards, zygote
+zygote._import_all([*allowed.PURE, *allowed.HELPERS], True)
+queue = deque(v for m in guards._modules.values() for k, v in vars(m).items() if not allowed.refused_attribute(k))
+plain = (int, str, float, bytes, type(len), type(''.__len__), type(str.__len__), type(str.upper), type(int.real))
+seen, classes = {}, []
+while queue and len(seen) < 20_000:
+    value = queue.popleft()
+    if id(value) in seen or type(value) in plain: continue
+    seen[id(value)] = value
+    if isinstance(value, type) and not guards._flags(value) & guards._IMMUTABLE_TYPE: classes.append(value)
+    for name in dir(value):
+        try:
+            found = None if allowed.refused_attribute(name) else guards.guarded_getattr(value, name)
+            found = guards._found_by(found) if type(found) is guards._Held else found
+        except BaseException: continue
+        queue.append(found)
+        if isinstance(found, (dict, guards._Proxy)): queue.extend(found.values())
+for cls in classes:
+    try: shown = guards.PROGRAM_BUILTINS['vars'](cls)
+    except guards.Forbidden: continue
+    print(*[key for key in shown if allowed.refused_attribute(key) and key not in allowed.HARMLESS_KEYS], end='')
+print(len(classes) > 100)
+"""
+
+
+def test_no_class_that_a_program_can_reach_shows_it_a_refused_name() -> None:
+    folder = str(Path(redqueen_sandbox.__file__).parent)
+    command = [sys.executable, "-s", "-S", "-P", "-c", f"import sys; sys.path[:0] = [{folder!r}]\n{_REACHABLE}"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.stdout == "True\n", ended.stderr[-500:]
+
+
+def test_a_function_registered_by_its_annotation_is_dispatched_to(run_one: Callable[..., Result]) -> None:
+    code = "from functools import singledispatch\n@singledispatch\ndef g(a): return 0\n@g.register\ndef _(a: 'int'): return 1\n@g.register\ndef _(a: str): return 2\ndef f(x):\n    return g(x), g('a'), g(1.0)"
+    assert run_one(code).outputs == ("(1, 2, 0)",)
 
 
 def test_what_stands_behind_the_proxy_of_a_class_is_not_handed_out(run_one: Callable[..., Result]) -> None:

@@ -114,6 +114,9 @@ SPECIAL = frozenset(_SPECIAL_NAMES.split())
 PLAIN_DUNDER_NAMES = frozenset({"__name__", "__doc__", "__annotations__", "__class__", "__debug__", "__qualname__"})
 """Special names a program may read as variables without having bound them."""
 
+HARMLESS_KEYS = frozenset({"__abstractmethods__", "__match_args__", "__orig_bases__", "__weakref__"})
+"""Refused names that may stand in the namespace of a class that a program looks at: nothing is behind them."""
+
 GUARDED = frozenset({"format", "format_map", "__dict__"})
 """Attributes that are harmless on some values only: the value is looked at when the program runs."""
 

@@ -11,7 +11,16 @@ import builtins
 import os
 import sys
 
-from .allowed import GUARDED, HELPERS, ONLY_NAMES, PURE, REFUSED_BUILTINS, REFUSED_NAMES, refused_attribute
+from .allowed import (
+    GUARDED,
+    HARMLESS_KEYS,
+    HELPERS,
+    ONLY_NAMES,
+    PURE,
+    REFUSED_BUILTINS,
+    REFUSED_NAMES,
+    refused_attribute,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,12 +109,17 @@ _found_by = vars(_Held)["_found"].__get__
 
 
 def _names_of(value: object) -> object:
-    """``value.__dict__``. Of a class it is a copy: what stands behind a proxy is handed to whoever compares itself."""
+    """``value.__dict__``. Of a class it is a copy (what stands behind a proxy is handed to whoever compares itself), and
+    its keys are checked like the names of attributes."""
     found = value.__dict__
     if type(found) is _Proxy:
         if not issubclass(type(value), type) or _flags(value) & _IMMUTABLE_TYPE:
             violate("the namespace of a builtin class")
-        return _Proxy(dict(found))  # type: ignore[call-arg]
+        copied = dict(found)  # type: ignore[call-overload]
+        for key in copied:
+            if key not in HARMLESS_KEYS:
+                checked(key)
+        return _Proxy(copied)  # type: ignore[call-arg]
     if isinstance(value, ModuleType) or (type(found) is dict and "__loader__" in found and "__spec__" in found):
         violate("the namespace of a module")
     return found

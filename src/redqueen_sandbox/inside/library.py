@@ -12,6 +12,10 @@ from . import gate, syntax
 from .allowed import GUARDED, refused_attribute
 from .guards import PROGRAM_NAME, ModuleType, checked, guarded_getattr, guarded_setattr, violate
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _SET_BY_DATACLASSES = frozenset({"__match_args__", "__setattr__"})
 
 
@@ -72,6 +76,18 @@ def _guarded_compile(text: str, file_name: str, mode: str) -> object:
     return compile(text, file_name, mode)
 
 
+def _guard_evaluation(kind: Any) -> None:
+    """Have ``ForwardRef._evaluate``, which ``functools`` ends in, look up only the program's own names."""
+    evaluate = kind._evaluate
+
+    def evaluate_own(reference: Any, globals_: object, locals_: object, *rest: object, **options: object) -> object:
+        if not globals_ is locals_ is vars(sys.modules[PROGRAM_NAME]) or reference.__forward_module__ is not None:
+            violate("an annotation of another module")
+        return evaluate(reference, globals_, locals_, *rest, **options)
+
+    kind._evaluate = evaluate_own
+
+
 _GUARDS: dict[str, dict[str, object]] = {
     "copy": {"getattr": _getattr_of_copy, "setattr": guarded_setattr},
     "dataclasses": {"exec": _guarded_exec, "getattr": guarded_getattr, "setattr": _setattr_of_dataclasses},
@@ -95,6 +111,10 @@ def guard_library() -> None:
     for name, guards in _GUARDS.items():
         if name in sys.modules:
             vars(sys.modules[name]).update(guards)
+    if "typing" in sys.modules:
+        _guard_evaluation(vars(sys.modules["typing"])["ForwardRef"])
+    if "enum" in sys.modules:  # it makes an enum of any module's names
+        type.__delattr__(vars(sys.modules["enum"])["EnumType"], "_convert_")
     if "datetime" in sys.modules:
         clockless = ModuleType("time")
         vars(clockless).update(vars(time), time=_read_clock, time_ns=_read_clock, monotonic=_read_clock)
