@@ -13,23 +13,14 @@ import re
 import sys
 from pathlib import Path
 
-from redqueen_sandbox.inside.allowed import (
-    GUARDED,
-    HELPERS,
-    OPEN,
-    PARSER_HELPERS,
-    PURE,
-    QUIET_MODULES,
-    REFUSED,
-    REFUSED_BUILTINS,
-    TAKE_A_NAME,
-)
+from redqueen_sandbox.inside import allowed
+from redqueen_sandbox.inside.allowed import GUARDED, HELPERS, OPEN, PARSER_HELPERS, PURE, QUIET_MODULES
 
 GATED_KINDS: dict[str, tuple[str, ...]] = {"plain": PARSER_HELPERS, "pure": (*PURE, *HELPERS)}
 """The modules of the kinds of zygote that run gated programs: a fork costs by what its zygote holds."""
 
 _WORD = re.compile(r"\w+")
-_LOOKED_AT = frozenset({*REFUSED, *REFUSED_BUILTINS, *GUARDED, *TAKE_A_NAME, "case", "import"})
+_LOOKED_AT = frozenset({*allowed.REFUSED, *allowed.REFUSED_BUILTINS, *GUARDED, *allowed.TAKE_A_NAME, "case", "import"})
 _CODEC_WORDS = frozenset({"encode", "decode", "bytes", "bytearray"})
 """With these a program may ask for a codec that the interpreter would have to import."""
 
@@ -80,9 +71,7 @@ _VIEWS = frozenset({"keys", "items"})
 _F_STRING = re.compile(r"[fF][rR]?['\"]")
 # An opening brace that may begin a set: none that is closed at once, and none before a string or a word and a colon.
 # (A word and a colon begin a set only after ``lambda`` and in ``{x := 1}``.)
-_MAY_BE_SET = re.compile(
-    r"""\{(?!\s*\}|\s*(?:'[^'\\\n]*'|"[^"\\\n]*"|(?!lambda\b)[\w.]+)\s*:(?!=))""",
-)
+_MAY_BE_SET = re.compile(r"""\{(?!\s*\}|\s*(?:'[^'\\\n]*'|"[^"\\\n]*"|(?!lambda\b)[\w.]+)\s*:(?!=))""")
 _SET_OPERATOR = re.compile(r"[-|&^]")
 _SET_OPERATORS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
 _OBJECTS = (

@@ -68,6 +68,7 @@ ROADS = {
     "vars_code": "import typing\ndef f(x):\n    return str(type(vars(typing.ForwardRef)['__forward' + '_code__'].__get__(typing.ForwardRef('int'))))",
     "vars_registry": "import abc\ndef f(x):\n    return str(vars(abc.ABCMeta)['_dump' + '_registry'])",
     "register_globals": "import functools\ngot = []\nclass G:\n    def __class_getitem__(cls, it):\n        got.append(it)\n        return int\nclass X:\n    __annotations__ = {'x': 'G[getattr]'}\n    def __call__(s, y): return y\nsetattr(X, 'g', 1)\ndef f(x):\n    X = type('X', (), {'__glo' + 'bals__': {'G': G}, '__annotations__': {'x': 'G[getattr]'}, '__call__': len})\n    functools.singledispatch(lambda y: y).register(X())\n    return len(got[0](functools.wraps, '__glo' + 'bals__'))",
+    "clock_by_none": "import datetime\ndef f(x):\n    return str(datetime.date.fromtimestamp(None))",
     "register_module": "import functools, typing\ndef g(a): pass\ng.__annotations__ = {'a': typing.ForwardRef('OrderedDict', module='collections')}\ndef f(x):\n    functools.singledispatch(lambda y: y).register(g)\n    return 1",
 }
 """Each handed out a traceback, a frame, code, or text of them."""
@@ -227,6 +228,7 @@ def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_one
 
 
 HONEST = {
+    "from datetime import date, datetime, timezone\ndef f(x):\n    d = datetime.fromtimestamp(86400, timezone.utc)\n    return (str(date.fromtimestamp(0)), d.strftime('%A %d'), datetime.strptime('2 Jan 2000', '%d %b %Y').timestamp(), d.astimezone().isoformat(), d.timetuple().tm_yday)": "('1970-01-01', 'Friday 02', 946771200.0, '1970-01-02T00:00:00+00:00', 2)",
     "class C:\n    def __init__(self): self.format = 'png'\ndef f(x):\n    return C().format": "'png'",
     "class P:\n    n = 0\n    @property\n    def format(self):\n        self.n += 1\n        return self.n\ndef f(x):\n    return P().format": "1",
     "class C:\n    def __init__(self): self.__dict__.update(a=1)\ndef f(x):\n    c = C()\n    return (c.a, vars(c), c.__dict__)": "(1, {'a': 1}, {'a': 1})",

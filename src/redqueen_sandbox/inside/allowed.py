@@ -81,16 +81,9 @@ REFUSED = {name: reason for reason, names in _REFUSED_BY_REASON.items() for name
 """Names that are refused wherever a name can stand, and why. The one table of the gate and of the guards."""
 
 DEFINABLE = frozenset(
-    {
-        "__getattr__",
-        "__getattribute__",
-        "__getstate__",
-        "__reduce__",
-        "__reduce_ex__",
-        "__setattr__",
-        "__subclasshook__",
-    }
-)
+    {"__getattr__", "__getattribute__", "__getstate__", "__reduce__", "__reduce_ex__", "__setattr__",
+     "__subclasshook__"}
+)  # fmt: skip
 """Refused names under which a class may define a method of its own."""
 
 _SPECIAL_NAMES = """

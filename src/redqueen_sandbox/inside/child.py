@@ -75,18 +75,8 @@ class Job:
         """Read the judge's own bytes, which it made with ``marshal`` for this interpreter's twin."""
         self.file = file
         self.next_at = wire.LENGTH_BYTES + len(head)
-        (
-            self.nonce,
-            self.code,
-            self.inputs,
-            self.stop_early,
-            self.entry,
-            self.gated,
-            self.max_chars,
-            self.loose,
-            self.again,
-            self.needs_tree,
-        ) = marshal.loads(head)
+        self.nonce, self.code, self.inputs, *rest = marshal.loads(head)
+        self.stop_early, self.entry, self.gated, self.max_chars, self.loose, self.again, self.needs_tree = rest
 
     def next_input(self, num_bytes: int) -> str:
         """Read the next input's text."""

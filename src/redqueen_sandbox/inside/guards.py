@@ -11,16 +11,8 @@ import builtins
 import os
 import sys
 
-from .allowed import (
-    GUARDED,
-    HARMLESS_KEYS,
-    HELPERS,
-    ONLY_NAMES,
-    PURE,
-    REFUSED_BUILTINS,
-    REFUSED_NAMES,
-    refused_attribute,
-)
+from . import allowed
+from .allowed import GUARDED, HELPERS, refused_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,15 +101,15 @@ _found_by = vars(_Held)["_found"].__get__
 
 
 def _names_of(value: object) -> object:
-    """``value.__dict__``. Of a class it is a copy (what stands behind a proxy is handed to whoever compares itself), and
-    its keys are checked like the names of attributes."""
+    """``value.__dict__``. Of a class it is a copy (what stands behind a proxy is handed to whoever compares itself),
+    and its keys are checked like the names of attributes."""
     found = value.__dict__
     if type(found) is _Proxy:
         if not issubclass(type(value), type) or _flags(value) & _IMMUTABLE_TYPE:
             violate("the namespace of a builtin class")
         copied = dict(found)  # type: ignore[call-overload]
         for key in copied:
-            if key not in HARMLESS_KEYS:
+            if key not in allowed.HARMLESS_KEYS:
                 checked(key)
         return _Proxy(copied)  # type: ignore[call-arg]
     if isinstance(value, ModuleType) or (type(found) is dict and "__loader__" in found and "__spec__" in found):
@@ -242,13 +234,13 @@ def make_modules(stream: object) -> None:
     """Make, once in a zygote, what a program finds when it imports: the public names of each pure module, no more.
 
     ``stream``: where its prints go."""
-    for name in PURE:
+    for name in allowed.PURE:
         if name not in sys.modules:
             continue
         members = vars(sys.modules[name])
         made = _modules[name] = ModuleType(name)
-        public = ONLY_NAMES.get(name) or members.get("__all__") or [key for key in members if key[:2] != "__"]
-        for key in frozenset(public).intersection(members) - REFUSED_NAMES.get(name, frozenset()):
+        public = allowed.ONLY_NAMES.get(name) or members.get("__all__") or [key for key in members if key[:2] != "__"]
+        for key in frozenset(public).intersection(members) - allowed.REFUSED_NAMES.get(name, frozenset()):
             if not isinstance(members[key], ModuleType) and (key[0] != "_" or "__all__" in members):
                 vars(made)[key] = _MEMBERS.get(f"{name}.{key}", members[key])
         if "__all__" in members:  # what an import of everything takes
@@ -297,7 +289,7 @@ def _refuser(name: str) -> object:
 
 
 def _guarded_builtins() -> Iterator[tuple[str, object]]:
-    yield from [(name, _refuser(name)) for name in REFUSED_BUILTINS if hasattr(builtins, name)]
+    yield from [(name, _refuser(name)) for name in allowed.REFUSED_BUILTINS if hasattr(builtins, name)]
     yield from (("getattr", guarded_getattr), ("hasattr", _hasattr), ("setattr", guarded_setattr))
     yield from (("delattr", _delattr), ("vars", _vars))
     yield from (("__import__", _import), (GUARD, holder))

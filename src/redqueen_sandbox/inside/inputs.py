@@ -20,18 +20,8 @@ if TYPE_CHECKING:
 _CONSTRUCTORS: dict[str, Callable[..., object]] = {
     "dict": dict, "list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "range": range,
 }  # fmt: skip
-_STRING_METHODS = (
-    "capitalize",
-    "join",
-    "lower",
-    "lstrip",
-    "rstrip",
-    "rsplit",
-    "split",
-    "splitlines",
-    "strip",
-    "title",
-    "upper",
+_STRING_METHODS = tuple(
+    ["capitalize", "join", "lower", "lstrip", "rstrip", "rsplit", "split", "splitlines", "strip", "title", "upper"]
 )
 _MAX_DEPTH = 100
 _MAX_REPEATS = 100

@@ -102,6 +102,23 @@ def _read_clock(*_: object) -> None:
     violate("reading the clock")
 
 
+_CLOCKLESS = ("_STRUCT_TM_ITEMS", "altzone", "daylight", "mktime", "struct_time", "timezone", "tzname", "tzset")
+"""What ``datetime`` and ``_strptime`` take from ``time`` that reads no clock."""
+
+
+def _of_given_time(name: str) -> object:
+    """A function of ``time`` that reads the clock where its last argument is None or left out."""
+    function = vars(time)[name]
+    num_needed = 2 if name == "strftime" else 1
+
+    def convert(*given: object) -> object:
+        if len(given) < num_needed or given[-1] is None:
+            violate("reading the clock")
+        return function(*given)
+
+    return convert
+
+
 def _draw(name: str) -> None:
     violate(f"random.{name}")
 
@@ -117,7 +134,9 @@ def guard_library() -> None:
         type.__delattr__(vars(sys.modules["enum"])["EnumType"], "_convert_")
     if "datetime" in sys.modules:
         clockless = ModuleType("time")
-        vars(clockless).update(vars(time), time=_read_clock, time_ns=_read_clock, monotonic=_read_clock)
+        vars(clockless).update({name: vars(time)[name] for name in _CLOCKLESS})
+        vars(clockless).update({name: _of_given_time(name) for name in ("localtime", "gmtime", "strftime")})
+        vars(clockless)["__getattr__"] = _read_clock
         for name in {"datetime", "_pydatetime", "_strptime"}.intersection(sys.modules):
             for key in ("_time", "time"):
                 if isinstance(vars(sys.modules[name]).get(key), ModuleType):

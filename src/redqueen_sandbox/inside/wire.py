@@ -74,13 +74,7 @@ class ReplyHeader:
     def pack(self) -> bytes:
         """The header's ``REPLY_BYTES`` bytes."""
         return _REPLY.pack(
-            self.payload_bytes,
-            self.job_id,
-            self.wait_status,
-            self.stopped,
-            self.cpu_us,
-            self.wall_us,
-            self.peak_kb,
+            self.payload_bytes, self.job_id, self.wait_status, self.stopped, self.cpu_us, self.wall_us, self.peak_kb
         )
 
 
