@@ -139,8 +139,8 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
     """
     memory_bytes = job.memory_bytes * _LESS_MEMORY[0] // _LESS_MEMORY[1]
     dearest = first
-    if is_quiet(job.code, tuple([text for _, text in job.inputs])):
-        num_seeds = min(num_seeds, 2)
+    if num_seeds > 2 and is_quiet(job.code, tuple([text for _, text in job.inputs])):
+        num_seeds = 2
     elif num_seeds > 2 and job.kind == "plain":
         job = replace(job, kind="pure")  # so that no more than two zygotes are plain
     others = [seed for seed in range(num_seeds + 1) if seed != first.seed]

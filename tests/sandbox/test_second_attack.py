@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import redqueen_sandbox
+from redqueen.domains.registry import check
 from redqueen.domains.registry import grade as grade_all
-from redqueen.records import Task
-from redqueen_sandbox import Program, Result, Sandbox
+from redqueen.records import Candidate, Rejection, Task
+from redqueen_sandbox import Limits, Program, Result, Sandbox
 
 CATCH = "def caught():\n    try:\n        1 / 0\n    except Exception as e:\n        return e\n"
 
@@ -210,7 +211,7 @@ def test_what_runs_is_what_is_shown(run_one: Callable[..., Result]) -> None:
     assert run_one("def f(x):\n    return len(r'###'), r'\\n', '\\x41'").outputs == ("(3, '\\\\n', 'A')",)
 
 
-def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_ones(verifier: Sandbox) -> None:
+def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_ones() -> None:
     task = Task("t", "T", "S", "code_f", "", ("1", "2", "3"), ("2", "3", "4"), num_shown=1)
 
     def seconds(body: str) -> float:
@@ -222,9 +223,35 @@ def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_one
 
         return min(once(), once())
 
-    honest = seconds("    return x + 1")
-    assert seconds("    while True: pass") < 10 * honest
-    assert seconds("    return x + len({'a', 'b', str(n)}) - 2") < 10 * honest
+    with Sandbox(workers=1, limits=Limits(cpu_ms=200)) as verifier:
+        honest = seconds("    return x + 1")
+        assert seconds("    while True: pass") < 10 * honest
+        assert seconds("    return x + len({'a', 'b', str(n)}) - 2") < 10 * honest
+        one_is_right = "    while n: pass\n    for i in range(250_000): pass\n    return x + 1"
+        assert seconds(one_is_right) < 10 * honest
+        assert seconds("    return x + 1 if str(n) else 0\n" + "z = 1\n" * 1_300) < 10 * honest
+
+
+def test_no_grade_depends_on_the_order_of_the_answers(verifier: Sandbox) -> None:
+    task = Task("t", "T", "S", "code_f", "", ("1", "2"), ("2", "3"), num_shown=1)
+    loops = [f"def f(x):\n    while True: pass  # {i}" for i in range(3)]
+    slow = [f"def f(x):\n    for i in range(800_000): pass\n    return x + {i} // {i}" for i in range(1, 6)]
+    for answers in (loops + slow, slow + loops):
+        assert [one.correct for one in grade_all([(task, a) for a in answers], verifier)] == [
+            a in slow for a in answers
+        ]
+
+
+@pytest.mark.parametrize("kind", ["code_o", "code_f"])
+def test_no_text_is_parsed_that_is_longer_than_any_honest_program(kind: str, verifier: Sandbox) -> None:
+    long = "def f(x):\n    return x + 1\n" + "z=1\n" * 2_050
+    inputs = tuple(map(str, range(10 if kind == "code_f" else 1)))
+    start_s = time.process_time()
+    (refused,) = check([Candidate("c", "T", "S", kind, text="", code=long, inputs=inputs)], verifier)
+    assert isinstance(refused, Rejection) and (refused.reason, refused.detail) == ("too-large", "source")
+    (answer,) = grade_all([(Task("t", "T", "S", "code_f", "", ("1",), ("2",)), long)], verifier)
+    assert (answer.correct, answer.verdict) == (False, "too-large")
+    assert time.process_time() - start_s < 0.01
 
 
 HONEST = {

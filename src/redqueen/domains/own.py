@@ -90,7 +90,7 @@ def _plain(text: str) -> object:
 def _grade_function(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
     """Grade a program: its function must give the value of every test."""
     if len(answer) > rules.limits.max_code_chars:
-        return Grade(False, "unparsable", "the program is too long")
+        return Grade(False, "too-large", "source")
     calls = tuple(("literal", given) for given in task.inputs)
     run = yield from run_once(make_job(answer, calls, "all", rules, task.code))
     if run.verdict != "ok":

@@ -10,6 +10,7 @@ import importlib.metadata
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -272,41 +273,43 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
 
 FIRST_CPU_MS = 10
 """CPU time of the first run of an answer, milliseconds; nearly all need less than 5 (ours)."""
-NUM_SLOW = 3
-"""Of the answers to one task that needed more, how many run with the full limit before the rest may (ours)."""
+GROUP_CPU_MS = 2_400
+"""CPU time that the answers to one task may use together, milliseconds (ours)."""
+GROUP_RUNS = 12
+"""The same in runs under the full limit, where that is more: limits above 200 ms are for slow programs (ours)."""
 
 
 def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
     """Grade answers (None: there is none), in order. Equal pairs are graded once.
 
-    Endless loops must not cost much more than honest answers. So all run under a low limit of CPU time first. Of those
-    that reach it, the first ``NUM_SLOW`` for each task run again under the full limit, and the rest only if one of
-    these came to an end.
+    Endless loops must not cost much more than honest answers, and no grade may depend on the order of the answers. So
+    all answers to a task run under one low limit of CPU time first. Those that reach it run again, all under the same
+    limit: the full one, or what the rest of the task's budget pays for, each answer running twice. A run is charged
+    its limit.
     """
-    distinct = [(task, answer) for task, answer in dict.fromkeys(pairs) if answer is not None]
-    grades = _grade_all(distinct, verifier, FIRST_CPU_MS)
-    slow: dict[Task, list[tuple[Task, str]]] = {}
-    for pair, found in grades.items():
-        if _ran_out(found):
-            slow.setdefault(pair[0], []).append(pair)
-    grades |= _grade_all([pair for several in slow.values() for pair in several[:NUM_SLOW]], verifier)
-    ended = [several for several in slow.values() if not all(_ran_out(grades[pair]) for pair in several[:NUM_SLOW])]
-    grades |= _grade_all([pair for several in ended for pair in several[NUM_SLOW:]], verifier)
+    waiting: dict[Task, list[str]] = {}
+    for task, answer in dict.fromkeys(pairs):
+        if answer is not None:
+            waiting.setdefault(task, []).append(answer)
+    limits = dict.fromkeys(waiting, FIRST_CPU_MS)
+    spent_ms: Counter[Task] = Counter()
+    grades: dict[tuple[Task, str], Grade] = {}
+    while waiting:
+        work = [(task, part) for task, answers in waiting.items() for part in _parts(task, answers)]
+        judged = verifier.judge([partial(_grade, task, part, limits[task]) for task, part in work])
+        full_ms = judged[0][2]
+        for (task, part), (found, cost_ms, _) in zip(work, judged, strict=True):
+            grades.update({(task, answer): one for answer, one in zip(part, found, strict=True)})
+            spent_ms[task] += cost_ms
+        budget_ms = max(GROUP_CPU_MS, GROUP_RUNS * full_ms)
+        before, later = limits, waiting
+        waiting, limits = {}, {}
+        for task, answers in later.items():
+            slow = [answer for answer in answers if _ran_out(grades[task, answer])]
+            limit_ms = min(full_ms, (budget_ms - spent_ms[task]) // (2 * len(slow))) if slow else 0
+            if limit_ms > before[task]:
+                waiting[task], limits[task] = slow, limit_ms
     return [Grade(False, "unparsable") if answer is None else grades[task, answer] for task, answer in pairs]
-
-
-def _grade_all(
-    pairs: Sequence[tuple[Task, str]], verifier: JobRunner, cpu_ms: int | None = None
-) -> dict[tuple[Task, str], Grade]:
-    answers: dict[Task, list[str]] = {}
-    for task, answer in pairs:
-        answers.setdefault(task, []).append(answer)
-    work = [(task, part) for task, several in answers.items() for part in _parts(task, several)]
-    graded = verifier.judge([partial(_grade, task, part, cpu_ms) for task, part in work]) if work else []
-    found: dict[tuple[Task, str], Grade] = {}
-    for (task, part), grades in zip(work, graded, strict=True):
-        found.update({(task, answer): grade for answer, grade in zip(part, grades, strict=True)})
-    return found
 
 
 def _parts(task: Task, answers: list[str]) -> list[list[str]]:
@@ -318,9 +321,10 @@ def _ran_out(grade: Grade) -> bool:
     return "timeout" in (grade.verdict, grade.detail.partition(" ")[0])
 
 
-def _grade(task: Task, answers: list[str], cpu_ms: int | None, rules: Rules) -> Jobs[list[Grade]]:
-    if cpu_ms is not None:
-        rules = replace(rules, limits=replace(rules.limits, cpu_ms=min(cpu_ms, rules.limits.cpu_ms)))
+def _grade(task: Task, answers: list[str], cpu_ms: int, rules: Rules) -> Jobs[tuple[list[Grade], int, int]]:
+    """Grade answers under a limit of CPU time. Returns also the sum of the limits of all runs, and the full limit."""
+    full_ms = rules.limits.cpu_ms
+    rules = replace(rules, limits=replace(rules.limits, cpu_ms=min(cpu_ms, full_ms)))
 
     def jobs() -> Jobs[list[Grade]]:
         kind = kind_of(task)
@@ -328,8 +332,16 @@ def _grade(task: Task, answers: list[str], cpu_ms: int | None, rules: Rules) -> 
             return (yield from kind.grade_all(task, answers, rules))
         return [(yield from grading(kind.grade, task, answers[0], rules))]
 
+    cost_ms = 0
     work = blind_to_limits(jobs())
-    return guarded_jobs(f"grade {task.kind}", work, lambda detail: [Grade(False, VERDICT, detail)] * len(answers))
+    work = guarded_jobs(f"grade {task.kind}", work, lambda detail: [Grade(False, VERDICT, detail)] * len(answers))
+    try:
+        job = next(work)
+        while True:
+            cost_ms += job.cpu_ms
+            job = work.send((yield job))
+    except StopIteration as ended:
+        return ended.value, cost_ms, full_ms
 
 
 def grading(grade: Grader, task: Task, answer: str, rules: Rules) -> Jobs[Grade]:

@@ -19,7 +19,7 @@ from redqueen_sandbox import Limits, Sandbox
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
 MAX_PROGRAM_CHARS = 65_536
-"""A longer program is not run, as everywhere in the verifier."""
+"""A longer program is not run."""
 
 SUITE_LIMITS = Limits(cpu_ms=2_000, accept_cpu_ms=2_000, wall_ms=20_000)
 """Limits of a program of CRUXEval or ``mini``: a benchmark is graded once, so time matters little (ours)."""

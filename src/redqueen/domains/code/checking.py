@@ -34,6 +34,8 @@ def check_program(
     ``terms.refuse_constant`` the output for one input must not be that of all others made from it: a program that takes
     no other input ignores it too.
     """
+    if len(candidate.code) > rules.limits.max_code_chars:
+        return Rejection(candidate, "too-large", "source")
     try:
         inputs = [canonical_args(text, max_chars=rules.limits.max_input_chars) for text in candidate.inputs]
         if with_pairs:

@@ -44,7 +44,7 @@ def grade_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Gr
 def grade_program(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Grade]:
     """Grade an induction: the answered program must give every hidden output."""
     if len(answer) > rules.limits.max_code_chars:
-        return Grade(False, "unparsable", "the program is too long")
+        return Grade(False, "too-large", "source")
     hidden = tuple(("literal", text) for text in task.inputs[task.num_shown :])
     expected = tuple(task.outputs[task.num_shown :])
     job = make_job(answer, hidden, "all", rules)
