@@ -46,6 +46,16 @@ SEEN = {
         "def f(x):\n    n = 1\n    try:\n        while n < 1 << 40:\n            bytearray(n)\n            n *= 2\n"
         "    except MemoryError:\n        return n", "1"),
     "a hash by its slot": ("def f(x):\n    return str.__hash__(x)", "'abc'"),
+    "the hash of None": ("def f(x):\n    return hash(None) % 256", "1"),
+    "the hash of a builtin class": ("def f(x):\n    return hash((x, int)) % 256", "1"),
+    "classes by their hash": ("def f(x):\n    return [t.__name__ for t in sorted([int, str, list, dict], key=hash)]", "1"),
+    "a hash by an attribute": ("def f(x):\n    return None.__hash__() % 256", "1"),
+    "a hash by the class": ("def f(x):\n    return type(int).__hash__(int) % 256", "1"),
+    "a hash by the slot of a tuple": ("def f(x):\n    return tuple.__hash__((x, None)) % 256", "1"),
+    "a hash by its name": ("def f(x):\n    return getattr(len, '__ha' + 'sh__')() % 256", "1"),
+    "a hash by the library": (
+        "import enum\nclass A: pass\ndef f(x):\n    a = A()\n    a._name_ = None\n"
+        "    return enum.Enum.__hash__(a) % 256", "1"),
     "a function's text": ("def f(x):\n    return str([f, x][0])", "1"),
     "an object's text": ("def f(x):\n    return repr(object())", "1"),
     "how deep it may go": (
@@ -65,6 +75,11 @@ BLIND = {
         "class P:\n    def __init__(self, n): self.n = n\n    def __eq__(self, o): return self.n == o.n\n"
         "    def __hash__(self): return hash((self.n, 'p'))\n"
         "def f(x):\n    return len({P(1), P(1), P('a')})", "1", "2"),
+    "hashes of None in a class": (
+        "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass P:\n    n: object\nclass Q(P):\n"
+        "    __hash__ = P.__hash__\nclass T(tuple):\n    def __hash__(self): return super().__hash__()\n"
+        "def f(x):\n    return len({P(None), P(None), P(int)}), len({Q(x), Q(x)}), hash(T((1, 2))) == hash((1, 2))",
+        "1", "(2, 1, True)"),
     "a set that must not grow under it": (
         "def f(x):\n    try:\n        for c in x:\n            x.add(c + c)\n    except RuntimeError as error:\n"
         "        return str(error)", "{'a', 'b'}", "'Set changed size during iteration'"),

@@ -69,6 +69,8 @@ ROADS = {
     "vars_code": "import typing\ndef f(x):\n    return str(type(vars(typing.ForwardRef)['__forward' + '_code__'].__get__(typing.ForwardRef('int'))))",
     "vars_registry": "import abc\ndef f(x):\n    return str(vars(abc.ABCMeta)['_dump' + '_registry'])",
     "register_globals": "import functools\ngot = []\nclass G:\n    def __class_getitem__(cls, it):\n        got.append(it)\n        return int\nclass X:\n    __annotations__ = {'x': 'G[getattr]'}\n    def __call__(s, y): return y\nsetattr(X, 'g', 1)\ndef f(x):\n    X = type('X', (), {'__glo' + 'bals__': {'G': G}, '__annotations__': {'x': 'G[getattr]'}, '__call__': len})\n    functools.singledispatch(lambda y: y).register(X())\n    return len(got[0](functools.wraps, '__glo' + 'bals__'))",
+    "address_by_repr": "def f(x):\n    return object.__repr__(None)[-4:]",
+    "address_by_super": "def f(x):\n    return super(type(len), len).__repr__()[-4:]",
     "clock_by_none": "import datetime\ndef f(x):\n    return str(datetime.date.fromtimestamp(None))",
     "register_module": "import functools, typing\ndef g(a): pass\ng.__annotations__ = {'a': typing.ForwardRef('OrderedDict', module='collections')}\ndef f(x):\n    functools.singledispatch(lambda y: y).register(g)\n    return 1",
 }

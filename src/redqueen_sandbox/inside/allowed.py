@@ -110,7 +110,7 @@ PLAIN_DUNDER_NAMES = frozenset({"__name__", "__doc__", "__annotations__", "__cla
 HARMLESS_KEYS = frozenset({"__abstractmethods__", "__match_args__", "__orig_bases__", "__weakref__"})
 """Refused names that may stand in the namespace of a class that a program looks at: nothing is behind them."""
 
-GUARDED = frozenset({"format", "format_map", "__dict__"})
+GUARDED = frozenset({"format", "format_map", "__dict__", "__hash__", "__repr__"})
 """Attributes that are harmless on some values only: the value is looked at when the program runs."""
 
 TAKE_A_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})

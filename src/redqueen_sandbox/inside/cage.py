@@ -131,15 +131,9 @@ class ChildCage:
     """The calls that close the cage around one child, prepared before the fork: a child copies each page it touches."""
 
     def __init__(
-        self,
-        libc: ctypes.PyDLL,
-        cpu_ms: int,
-        address_bytes: int,
-        max_file_bytes: int,
-        bpf: bytes,
-        leave_out: Set[str],
-        zygote_pid: int,
-    ) -> None:
+        self, libc: ctypes.PyDLL, cpu_ms: int, address_bytes: int, max_file_bytes: int, bpf: bytes,
+        leave_out: Set[str], zygote_pid: int,
+    ) -> None:  # fmt: skip
         """``address_bytes`` is all the address space the child may have, ``bpf`` the filter ("" for none)."""
         self.zygote_pid = zygote_pid
         self.die_with_zygote: _Step = (libc.prctl, (_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType as Module
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 GUARD = f"<guard {os.urandom(8).hex()}>"
 """The name of ``holder`` among the builtins: no program can write it, or know it."""
@@ -77,12 +77,45 @@ def holder(value: object, name: str) -> object:
     """
     if name == "__dict__":
         return _Held(_names_of(value))
-    found = getattr(value, name)
+    found: Any = getattr(value, name)
+    if type(found) in _WRAPPERS and name == "__hash__":
+        return _Held(_salted(found))
+    if type(found) in _WRAPPERS and name == "__repr__" and found.__objclass__ in (object, type):
+        violate("the address of an object")
     if found is str.__dict__[name]:
         return _Template
     if type(found) is _BoundBuiltin and found.__name__ == name and isinstance(found.__self__, str):  # type: ignore[attr-defined]
         return _Template(str.__str__(found.__self__))  # type: ignore[attr-defined]
     return _Held(found)
+
+
+_WRAPPERS = (type(object.__hash__), type("".__hash__))
+_HASHED_BY_VALUE: set[object] = {int, float, complex, str, bytes}
+
+
+def _shows_address(value: Any, owner: Any = None) -> bool:
+    """Whether a value's hash is made of an address: of None, a class or a builtin it is the same in all processes."""
+    found: Any = type.__getattribute__(type(value), "__hash__")
+    if owner is None and type(found) is not _WRAPPERS[0]:  # a function of Python's, or none
+        return False
+    owner = owner or found.__objclass__
+    if owner is tuple or owner is frozenset:
+        return any([_shows_address(item) for item in owner.__iter__(value)])
+    return owner not in _HASHED_BY_VALUE
+
+
+def _salted(found: Any) -> object:
+    """A builtin ``__hash__`` that was looked up, which differs from process to process where it shows an address."""
+    return lambda *values: _salt(found(*values), values[0] if values else found.__self__, found.__objclass__)
+
+
+def _salt(real: int, value: object, owner: object = None) -> int:
+    return hash(("address", real)) if _shows_address(value, owner) else real
+
+
+def guarded_hash(value: object) -> int:
+    """``hash`` likewise, for a gated program and for the library."""
+    return _salt(hash(value), value)
 
 
 class _Held:
@@ -249,6 +282,8 @@ def make_modules(stream: object) -> None:
         if "." in name:
             parent, _, child = name.rpartition(".")
             vars(_modules[parent])[child] = made
+    if "decimal" in _modules:
+        _HASHED_BY_VALUE.add(vars(_modules["decimal"])["Decimal"])
     if "sys" in _modules:
         vars(_modules["sys"]).update(setrecursionlimit=_set_recursion_limit, stdout=stream, stderr=stream)
 
@@ -281,7 +316,9 @@ class Missing:
         violate(f"import of {name[:80]}")
 
 
-def _refuser(name: str) -> object:
+def refuser(name: str) -> object:
+    """A function that notes a violation."""
+
     def refuse(*args: object, **kwargs: object) -> None:
         violate(f"use of {name}")
 
@@ -289,9 +326,9 @@ def _refuser(name: str) -> object:
 
 
 def _guarded_builtins() -> Iterator[tuple[str, object]]:
-    yield from [(name, _refuser(name)) for name in allowed.REFUSED_BUILTINS if hasattr(builtins, name)]
+    yield from [(name, refuser(name)) for name in allowed.REFUSED_BUILTINS if hasattr(builtins, name)]
     yield from (("getattr", guarded_getattr), ("hasattr", _hasattr), ("setattr", guarded_setattr))
-    yield from (("delattr", _delattr), ("vars", _vars))
+    yield from (("delattr", _delattr), ("vars", _vars), ("hash", guarded_hash))
     yield from (("__import__", _import), (GUARD, holder))
 
 

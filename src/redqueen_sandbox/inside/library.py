@@ -10,13 +10,13 @@ import time
 
 from . import gate, syntax
 from .allowed import GUARDED, refused_attribute
-from .guards import PROGRAM_NAME, ModuleType, checked, guarded_getattr, guarded_setattr, violate
+from .guards import PROGRAM_NAME, ModuleType, checked, guarded_getattr, guarded_hash, guarded_setattr, refuser, violate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SET_BY_DATACLASSES = frozenset({"__match_args__", "__setattr__"})
+_SET_BY_DATACLASSES = frozenset({"__hash__", "__match_args__", "__repr__", "__setattr__"})
 
 
 def _setattr_of_dataclasses(value: object, name: str, item: object) -> None:
@@ -93,13 +93,10 @@ _GUARDS: dict[str, dict[str, object]] = {
     "dataclasses": {"exec": _guarded_exec, "getattr": guarded_getattr, "setattr": _setattr_of_dataclasses},
     "functools": {"getattr": guarded_getattr, "setattr": guarded_setattr},
     "string": {"getattr": guarded_getattr},
-    "typing": {"compile": _guarded_compile},
+    "typing": {"compile": _guarded_compile, "hash": guarded_hash},
+    **{name: {"hash": guarded_hash} for name in ("_collections_abc", "datetime", "enum", "fractions")},
 }
-"""Modules that look up, or evaluate, a text which their caller chose: the builtins they do it with."""
-
-
-def _read_clock(*_: object) -> None:
-    violate("reading the clock")
+"""Modules that look up, evaluate or hash what their caller chose: the builtins they do it with."""
 
 
 _CLOCKLESS = ("_STRUCT_TM_ITEMS", "altzone", "daylight", "mktime", "struct_time", "timezone", "tzname", "tzset")
@@ -113,14 +110,10 @@ def _of_given_time(name: str) -> object:
 
     def convert(*given: object) -> object:
         if len(given) < num_needed or given[-1] is None:
-            violate("reading the clock")
+            violate("use of the clock")
         return function(*given)
 
     return convert
-
-
-def _draw(name: str) -> None:
-    violate(f"random.{name}")
 
 
 def guard_library() -> None:
@@ -136,11 +129,11 @@ def guard_library() -> None:
         clockless = ModuleType("time")
         vars(clockless).update({name: vars(time)[name] for name in _CLOCKLESS})
         vars(clockless).update({name: _of_given_time(name) for name in ("localtime", "gmtime", "strftime")})
-        vars(clockless)["__getattr__"] = _read_clock
+        vars(clockless)["__getattr__"] = refuser("the clock")
         for name in {"datetime", "_pydatetime", "_strptime"}.intersection(sys.modules):
             for key in ("_time", "time"):
                 if isinstance(vars(sys.modules[name]).get(key), ModuleType):
                     vars(sys.modules[name])[key] = clockless
     if "statistics" in sys.modules:  # it draws from the shared generator for its callers
         drawless = vars(sys.modules["statistics"])["random"] = ModuleType("random")
-        vars(drawless)["__getattr__"] = _draw
+        vars(drawless)["__getattr__"] = refuser("random")

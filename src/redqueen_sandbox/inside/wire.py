@@ -36,12 +36,9 @@ class RequestHeader:
     def __init__(
         self, job_id: int, cpu_ms: int, wall_ms: int, memory_bytes: int, max_file_bytes: int, want: int = RUN
     ) -> None:
-        self.job_id = job_id
-        self.cpu_ms = cpu_ms
-        self.wall_ms = wall_ms
-        self.memory_bytes = memory_bytes
-        self.max_file_bytes = max_file_bytes
-        self.want = want
+        self.job_id, self.want = job_id, want
+        self.cpu_ms, self.wall_ms = cpu_ms, wall_ms
+        self.memory_bytes, self.max_file_bytes = memory_bytes, max_file_bytes
 
     def pack(self) -> bytes:
         """The header's ``REQUEST_BYTES`` bytes."""
@@ -54,22 +51,12 @@ class ReplyHeader:
     __slots__ = ("cpu_us", "job_id", "payload_bytes", "peak_kb", "stopped", "wait_status", "wall_us")
 
     def __init__(
-        self,
-        payload_bytes: int,
-        job_id: int,
-        wait_status: int = 0,
-        stopped: int = RAN_OUT,
-        cpu_us: int = 0,
-        wall_us: int = 0,
-        peak_kb: int = 0,
-    ) -> None:
-        self.payload_bytes = payload_bytes
-        self.job_id = job_id
-        self.wait_status = wait_status
-        self.stopped = stopped
-        self.cpu_us = cpu_us
-        self.wall_us = wall_us
-        self.peak_kb = peak_kb
+        self, payload_bytes: int, job_id: int, wait_status: int = 0, stopped: int = RAN_OUT,
+        cpu_us: int = 0, wall_us: int = 0, peak_kb: int = 0,
+    ) -> None:  # fmt: skip
+        self.payload_bytes, self.job_id = payload_bytes, job_id
+        self.wait_status, self.stopped = wait_status, stopped
+        self.cpu_us, self.wall_us, self.peak_kb = cpu_us, wall_us, peak_kb
 
     def pack(self) -> bytes:
         """The header's ``REPLY_BYTES`` bytes."""

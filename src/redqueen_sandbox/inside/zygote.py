@@ -92,13 +92,9 @@ class Zygote:
         self.cages: dict[tuple[object, ...], cage.ChildCage] = {}
 
     def cage_for(
-        self,
-        cpu_ms: int,
-        memory_bytes: int,
-        max_file_bytes: int = 0,
-        also_leave_out: frozenset[str] = _NONE,
+        self, cpu_ms: int, memory_bytes: int, max_file_bytes: int = 0, also_leave_out: frozenset[str] = _NONE,
         talks: bool = False,
-    ) -> cage.ChildCage:
+    ) -> cage.ChildCage:  # fmt: skip
         """The prepared cage for these limits; prepared once, since most jobs have the same."""
         key = (cpu_ms, memory_bytes, max_file_bytes, also_leave_out, talks)
         if key not in self.cages:
