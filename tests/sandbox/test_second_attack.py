@@ -274,3 +274,17 @@ HONEST = {
 def test_honest_use_of_guarded_names_gives_what_python_gives(code: str, run_one: Callable[..., Result]) -> None:
     result = run_one(code)
     assert (result.verdict, result.outputs) == ("ok", (HONEST[code],)), result.detail
+
+
+def test_guarded_builtins_are_called_and_bound_as_the_real_ones(run_one: Callable[..., Result]) -> None:
+    shown = {
+        "class A: get = getattr\ndef f(x):\n    return A().get('get')": "TypeError",
+        "def f(x):\n    return getattr(value=x, name='real')": "TypeError",
+        "def f(x):\n    return getattr.__name__, vars.__qualname__": "('getattr', 'vars')",
+        "from operator import attrgetter\nclass A: key = attrgetter('real')\ndef f(x):\n    return A().key(x)": "3",
+    }
+    for code, expected in shown.items():
+        result = run_one(code)
+        assert (*result.outputs, result.detail)[0] == expected, code
+    assert run_one("def f(x):\n    return getattr(getattr, '__fu' + 'nc__')").verdict == "forbidden"
+    assert run_one("def f(x):\n    return vars(getattr)['__wrap' + 'ped__']").verdict != "ok"

@@ -183,7 +183,7 @@ class _Template(str):
         return str.format_map(text, fields)  # type: ignore[arg-type]
 
 
-def guarded_getattr(value: object, name: str, *default: object) -> object:
+def guarded_getattr(value: object, name: str, /, *default: object) -> object:
     """``getattr`` for a gated program and for what the library looks up in its name."""
     name = checked(name)
     if name in GUARDED:
@@ -191,7 +191,7 @@ def guarded_getattr(value: object, name: str, *default: object) -> object:
     return getattr(value, name, *default)
 
 
-def guarded_setattr(value: object, name: str, item: object) -> None:
+def guarded_setattr(value: object, name: str, item: object, /) -> None:
     """``setattr`` likewise; a class keeps its bases."""
     name = checked(name)
     if name == "__bases__":
@@ -199,12 +199,12 @@ def guarded_setattr(value: object, name: str, item: object) -> None:
     setattr(value, name, item)
 
 
-def _hasattr(value: object, name: str) -> bool:
+def _hasattr(value: object, name: str, /) -> bool:
     checked(name)
     return hasattr(value, name)
 
 
-def _delattr(value: object, name: str) -> None:
+def _delattr(value: object, name: str, /) -> None:
     delattr(value, checked(name))
 
 
@@ -223,7 +223,7 @@ def attrgetter(*names: str) -> object:
             found.append(reached)
         return found[0] if len(found) == 1 else tuple(found)
 
-    return read
+    return staticmethod(read)  # it binds no instance, as that does not
 
 
 def methodcaller(name: str, /, *args: object, **kwargs: object) -> object:
@@ -231,7 +231,7 @@ def methodcaller(name: str, /, *args: object, **kwargs: object) -> object:
     if not isinstance(name, str):
         raise TypeError("method name must be a string")
     plain_name = checked(name)
-    return lambda value: guarded_getattr(value, plain_name)(*args, **kwargs)  # type: ignore[operator]
+    return staticmethod(lambda value: guarded_getattr(value, plain_name)(*args, **kwargs))  # type: ignore[operator]
 
 
 # ---- namespaces and imports ----------------------------------------------------------------------
@@ -327,8 +327,9 @@ def refuser(name: str) -> object:
 
 def _guarded_builtins() -> Iterator[tuple[str, object]]:
     yield from [(name, refuser(name)) for name in allowed.REFUSED_BUILTINS if hasattr(builtins, name)]
-    yield from (("getattr", guarded_getattr), ("hasattr", _hasattr), ("setattr", guarded_setattr))
-    yield from (("delattr", _delattr), ("vars", _vars), ("hash", guarded_hash))
+    for guard in (guarded_getattr, _hasattr, guarded_setattr, _delattr, _vars, guarded_hash):
+        guard.__name__ = guard.__qualname__ = guard.__name__.rpartition("_")[2]
+        yield guard.__name__, staticmethod(guard)  # it binds no instance, as the builtin does not
     yield from (("__import__", _import), (GUARD, holder))
 
 
