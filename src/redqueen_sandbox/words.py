@@ -8,6 +8,7 @@ many trees, modules or hash seeds are safe, too few are not.
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import re
 import sys
@@ -62,9 +63,7 @@ def _has_special(code: str) -> bool:
 
 # ---- can a hash seed matter? -------------------------------------------------------------------
 
-_LOUD = (_LOOKED_AT - {"import"}) | {
-    "args", "ascii", "dir", "frozenset", "hash", "object", "set", "super", "vars",
-}  # fmt: skip
+_LOUD = (_LOOKED_AT - {"import"}) | {"args", "ascii", "dir", "frozenset", "hash", "object", "set", "super", "vars"}
 """Words beside which hashes, the order of sets or addresses may show. An exception's ``args`` hold texts of objects."""
 _MAYBE_LOUD = frozenset({"import", "repr", "str", "type"})
 _VIEWS = frozenset({"keys", "items"})
@@ -74,12 +73,15 @@ _F_STRING = re.compile(r"[fF][rR]?['\"]")
 _MAY_BE_SET = re.compile(r"""\{(?!\s*\}|\s*(?:'[^'\\\n]*'|"[^"\\\n]*"|(?!lambda\b)[\w.]+)\s*:(?!=))""")
 _SET_OPERATOR = re.compile(r"[-|&^]")
 _SET_OPERATORS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
-_OBJECTS = (
-    ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Lambda, ast.Yield, ast.YieldFrom,
-)  # fmt: skip
-_ITERATORS = frozenset({"enumerate", "filter", "iter", "map", "memoryview", "reversed", "zip"})
+_OBJECTS = (ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Lambda, ast.Yield, ast.YieldFrom)
 _CONSUMERS = frozenset({"all", "any", "dict", "filter", "len", "list", "map", "max", "min", "sorted", "sum", "tuple"})
 """Builtins that go through their arguments or call them. An iterator is a value itself unless it is consumed too."""
+_PLAIN = frozenset(
+    {"abs", "bin", "bool", "bytearray", "bytes", "callable", "chr", "complex", "divmod", "float", "hex", "int",
+     "isinstance", "issubclass", "next", "oct", "ord", "pow", "print", "range", "repr", "round", "slice", "str", "type"}
+)  # fmt: skip
+_OPAQUE = {name for name in dir(builtins) if name[0].islower()} - _PLAIN - _CONSUMERS | {"filter", "map"}
+"""Builtins that may give a value whose text shows an address."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -91,11 +93,11 @@ def is_quiet(code: str, inputs: tuple[str, ...]) -> bool:
     module could keep what one run left.
     """
     words = words_of(code)
-    if not code.isascii() or _has_special(code) or not _LOUD.isdisjoint(words):
+    if len(code) > 4_096 or not code.isascii() or _has_special(code) or not _LOUD.isdisjoint(words):
         return False
-    if "import" in words and len(inputs) > 1:
-        return False
-    if any(_MAY_BE_SET.search(text) or not {"set", "frozenset"}.isdisjoint(words_of(text)) for text in inputs):
+    if ("import" in words and len(inputs) > 1) or any(
+        _MAY_BE_SET.search(text) or not {"set", "frozenset"}.isdisjoint(words_of(text)) for text in inputs
+    ):
         return False
     has_views = not _VIEWS.isdisjoint(words) and _SET_OPERATOR.search(code) is not None
     has_texts = not _MAYBE_LOUD.isdisjoint(words) or "%" in code or _F_STRING.search(code) is not None
@@ -156,9 +158,9 @@ class _Tree:
                 return False
             if isinstance(node, ast.Name) and node.id == "type" and id(node) not in self.used:
                 return False
-            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "type":  # noqa: SIM102 (narrows the type)
-                if id(node) not in self.compared or len(node.args) != 1:
-                    return False
+            is_call = isinstance(node, ast.Call) and getattr(node.func, "id", None) == "type"
+            if is_call and (id(node) not in self.compared or len(node.args) != 1):  # type: ignore[attr-defined]
+                return False
         return not any(map(self.makes_text, self.nodes)) or not any(map(self.is_object, self.nodes))
 
     def is_view(self, node: ast.AST) -> bool:
@@ -186,6 +188,6 @@ class _Tree:
         if isinstance(node, ast.Attribute | ast.GeneratorExp):
             return id(node) not in self.used
         if isinstance(node, ast.Name):
-            return node.id in self.functions | _ITERATORS and id(node) not in self.used
-        is_iterator = isinstance(node, ast.Call) and getattr(node.func, "id", None) in _ITERATORS
+            return node.id in self.functions | _OPAQUE and id(node) not in self.used
+        is_iterator = isinstance(node, ast.Call) and getattr(node.func, "id", None) in _OPAQUE
         return is_iterator and id(node) not in self.used

@@ -35,7 +35,8 @@ LOUD = [
     "x = str(iter(y))", "x = str(y.append)", "def g(): pass\nx = str((g,\n(1)))", "x = str(map(int, y))",
     "def list(a): return str(a)\nx = list(map(int, y))",
     "def g(a): return str(a)\nx = g(a for a in y)", "def g(): yield 1\nx = str(g())", 
-    "async def g(): pass\nx = str(g())",
+    "async def g(): pass\nx = str(g())", "x = str(property())", "x = f'{staticmethod(y)}'", "x = '%s' % classmethod(y)",
+    "x = str(aiter(y))", "x = 1\n" + "y = 2\n" * 700,
 ]  # fmt: skip
 QUIET = [
     "x = str(sorted(y, key=lambda p: p))", "x = ' '.join(map(lambda c: str(c), y))", "x = type(y) == list",

@@ -141,9 +141,8 @@ def _names_of(value: object) -> object:
         if not issubclass(type(value), type) or _flags(value) & _IMMUTABLE_TYPE:
             violate("the namespace of a builtin class")
         copied = dict(found)  # type: ignore[call-overload]
-        for key in copied:
-            if key not in allowed.HARMLESS_KEYS:
-                checked(key)
+        for key in copied.keys() - allowed.HARMLESS_KEYS:
+            checked(key)
         return _Proxy(copied)  # type: ignore[call-arg]
     if isinstance(value, ModuleType) or (type(found) is dict and "__loader__" in found and "__spec__" in found):
         violate("the namespace of a module")

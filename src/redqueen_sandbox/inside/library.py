@@ -100,13 +100,11 @@ _GUARDS: dict[str, dict[str, object]] = {
 
 
 _CLOCKLESS = ("_STRUCT_TM_ITEMS", "altzone", "daylight", "mktime", "struct_time", "timezone", "tzname", "tzset")
-"""What ``datetime`` and ``_strptime`` take from ``time`` that reads no clock."""
 
 
 def _of_given_time(name: str) -> object:
     """A function of ``time`` that reads the clock where its last argument is None or left out."""
-    function = vars(time)[name]
-    num_needed = 2 if name == "strftime" else 1
+    function, num_needed = vars(time)[name], 2 if name == "strftime" else 1
 
     def convert(*given: object) -> object:
         if len(given) < num_needed or given[-1] is None:
