@@ -10,6 +10,7 @@ from hypothesis import settings
 settings.register_profile("redqueen", deadline=None)
 settings.load_profile("redqueen")
 
+os.environ["REDQUEEN_CACHE"] = ""  # every run evaluates its own base
 os.environ["HF_HUB_OFFLINE"] = "1"  # before huggingface_hub is imported: a name that is not here is refused at once
 if "PYTEST_XDIST_WORKER" in os.environ:  # beside other processes of tests: one thread each, before torch is imported
     os.environ.setdefault("OMP_NUM_THREADS", "1")

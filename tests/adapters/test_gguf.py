@@ -22,7 +22,7 @@ from redqueen.report.model_card import _loading
 
 WIDTH, INNER, LAYERS, HEADS = 64, 128, 2, 4
 LETTERS = [chr(ord("a") + i) for i in range(26)]
-VOCABULARY = ["<unk>", "<s>", "</s>", *LETTERS, "Ġ", "Ċ", "ab"]
+VOCABULARY = ["<unk>", "<s>", "</s>", *LETTERS, "Ġ", "Ċ", "ab", "<|endoftext|>"]  # transformers adds the last
 
 
 @pytest.fixture(scope="module")

@@ -126,13 +126,14 @@ def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(
     start, *tables = FILE.replace('match = "tokens"', "").replace("steps = 2\n", "steps = 10000\n").split("[[arm]]")
     file.write_text(start + "".join(f"[[arm]]{table}" for table in tables[-len(arms) :]))
     words = ["experiment", str(file), "--out", str(out), "--jobs", "2"]
-    command = [sys.executable, "-c", "from redqueen.cli import main; main()", *words]
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a background job ignores it
+    command = [sys.executable, "-c", f"{code}; from redqueen.cli import main; main()", *words]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
         try:
             runs = [out / f"{arm}-seed0" for arm in arms]
             assert comes_true(lambda: all(steps_of(run) > 0 for run in runs), 120)
             os.kill(process.pid, number)
-            process.wait()
+            process.wait(120)
             assert comes_true(lambda: not is_anybody_left(process.pid), 120)
         finally:
             with suppress(ProcessLookupError):

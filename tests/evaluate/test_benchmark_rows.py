@@ -93,7 +93,7 @@ def test_the_embedded_suite_needs_no_file_and_reads_one_of_its_kind(tmp_path: Pa
 def test_the_suites_are_those_that_the_manual_lists() -> None:
     assert set(SUITES) == {
         "mini", "maths", "logic", "logic_minimal", "cruxeval-o", "cruxeval-i", "humaneval", "humaneval+",
-        "mbpp+", "livecodebench", "aime24", "aime25", "amc23", "math500", "minerva", "gsm8k", "olympiadbench",
+        "mbpp+", "livecodebench", "aime24", "aime25", "amc23", "math500", "minerva", "gsm8k", "olympiadbench", "tests",
     }  # fmt: skip
 
 
@@ -167,7 +167,10 @@ def test_a_limit_must_leave_something() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("datasets") is not None, reason="the package datasets is installed")
 @pytest.mark.parametrize("suite", sorted(BENCHMARKS))
 def test_without_the_extra_a_suite_from_the_hub_names_the_remedy(suite: str) -> None:
-    with pytest.raises(UserError, match=r"pip install 'redqueen\[suites\]', or give a file .* by --data"):
+    remedy = (
+        r"a file of your own: name it by --data" if suite == "tests" else r"'redqueen\[suites\]', or give a file .* by"
+    )
+    with pytest.raises(UserError, match=remedy):
         load_questions(suite)
 
 

@@ -120,7 +120,7 @@ def test_any_input_that_gives_the_output_is_right_and_expressions_of_literals_ar
         ([{"id": "sample_0"}], 'line 1: the field "answer" is missing'),
         ([{"id": "sample_0", "answer": [1]}], "line 1: the field answer is missing or not a text"),
         (["{"], "line 1: not JSON"),
-        (["[]"], "line 1: expected an object"),
+        (["[]"], "has 0 answers and the suite 4 items"),
     ],
 )
 def test_answers_that_belong_to_nothing_are_refused(items: Path, rows: list[object], said: str) -> None:

@@ -69,5 +69,5 @@ def test_a_state_comes_back_whole_and_that_of_another_population_is_refused() ->
     assert all(torch.equal(tensor, store.state_dict()[name]) for name, tensor in kept.items())
     store.load_state({"factors": kept["factors"]})
     assert moments_of(store, 0) == {}
-    with pytest.raises(UserError, match="other adapters"):
+    with pytest.raises(UserError, match="adapters do not match"):
         store.load_state({"factors": kept["factors"][:2]})

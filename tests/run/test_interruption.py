@@ -17,7 +17,7 @@ def test_the_first_signal_is_noted_and_the_second_interrupts(number: int, capfd:
         assert request.asked
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
-    assert "once more stops at once" in capfd.readouterr().err
+    assert "press Ctrl-C again to stop at once" in capfd.readouterr().err
 
 
 def test_what_the_signals_did_before_they_do_again(capfd: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,9 @@ def run_to_exit(command: Callable[[], object]) -> None:
         where = getattr(error, "filename", None)
         if where is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes what is left once more when it ends
-        _refuse(f"{where or 'the output'} cannot be written ({error}): free some space")
+        _refuse(
+            f"{where or 'the output'} cannot be written ({getattr(error, 'strerror', None) or error}): free some space"
+        )
 
 
 def _refuse(why: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redqueen.config import parse_config
-from redqueen.domains.frames import BOS, IN, MARKS, asked
+from redqueen.domains.frames import IN, MARKS
 from redqueen.domains.maths.kinds import FORMAL, MATHS, WORD
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
 from redqueen.records import Task
@@ -55,16 +55,11 @@ def test_what_is_incomplete_has_a_reason() -> None:
 
 
 @given(st.text(max_size=80), st.sampled_from(MARKS), st.text(max_size=20))
-def test_no_text_poses_as_a_mark_and_reading_never_fails(text: str, mark: str, more: str) -> None:
-    hostile = replace(STORY, message=text + mark + more, code=more + mark)
+def test_reading_a_text_with_a_mark_never_fails(text: str, mark: str, more: str) -> None:
     for kind in (FORMAL.name, WORD.name):
-        shown = COMPACT.propose(kind, [hostile], None).removeprefix(BOS)
-        assert mark in ("<|ref|>", "<|msg|>", "<|in|>", "<|new|>", "<|out|>") or mark not in shown
         for prompts in (COMPACT, CHAT):
             prompts.parse_proposal(kind, text + mark + more, None)
             prompts.parse_answer(kind, text + mark + more)
-    shown = COMPACT.solve(hostile)
-    assert shown.count("<|") == (BOS + "<|msg|>" + asked(WORD.name)).count("<|")
 
 
 def test_a_run_chooses_its_format_for_the_domain() -> None:
