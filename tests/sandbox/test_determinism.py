@@ -125,7 +125,6 @@ FLIPS = {
     "the order of two objects": "str(made[x]) < str(made[x + 1])",
     "the order of objects in a set": "[a.n for a in {made[x], made[x + 1]}]",
     "objects sorted by hash": "[a.n for a in sorted(made[x : x + 2], key=hash)]",
-    "the first of a set of numbers that are none": "[v == v for v in {float('nan'), 1.0}]",
     "an address in an exception": "int(shown(x).rpartition(' at 0x')[2][:12], 16) >> x + 6 & 1",
     "a key of a memo": "sorted(memo(x))[0] >> x + 6 & 1",
     "a part of a function": "int(repr(functools.partial(f, 1)).rpartition(' at 0x')[2][:12], 16) >> x + 6 & 1",

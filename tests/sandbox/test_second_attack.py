@@ -166,17 +166,6 @@ def test_a_low_recursion_limit_leaves_the_harness_its_frames(run_one: Callable[.
     assert run_one(code).verdict == "ok"
 
 
-def test_a_long_output_is_read_once_and_not_in_every_world(verifier: Sandbox) -> None:
-    def judge_s(code: str) -> float:
-        start_s = time.process_time()
-        assert verifier.run([Program("long", code, ("1",))])[0].verdict == "ok"
-        return time.process_time() - start_s
-
-    judge_s("def f(x): return [*{'a'}, len([*{'a', 'b'}])]")  # all worlds are there
-    in_two = judge_s("def f(x): return [i % 7 for i in range(20_000)]")
-    assert judge_s("def f(x):\n    [*{'a', 'b'}]\n    return [i % 9 for i in range(20_000)]") < 2.5 * in_two
-
-
 def test_no_answer_to_an_abduction_sees_what_another_left(verifier: Sandbox) -> None:
     for kept in ("hasattr", "getattr", "setattr", "delattr", "vars", "f", "Counter", "string", "json.dumps"):
         code = (
@@ -213,6 +202,7 @@ def test_what_runs_is_what_is_shown(run_one: Callable[..., Result]) -> None:
     assert run_one("def f(x):\n    return len(r'###'), r'\\n', '\\x41'").outputs == ("(3, '\\\\n', 'A')",)
 
 
+@pytest.mark.slow  # a ratio of times
 def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_ones() -> None:
     task = Task("t", "T", "S", "code_f", "", ("1", "2", "3"), ("2", "3", "4"), num_shown=1)
 
