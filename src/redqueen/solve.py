@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -68,12 +69,12 @@ def draw_anchors(
     pairs: Sequence[tuple[Task, Individual]], anchors: Sequence[Task], anchor_frac: float, streams: Streams
 ) -> list[tuple[Task, Individual]]:
     """Return anchors for every student in ``pairs``, so that they are ``anchor_frac`` in [0, 1) of all its tasks."""
+    students = {student.id: student for _, student in pairs}
     drawn = []
-    for name, student in {student.id: student for _, student in pairs}.items():
-        num_tasks = sum(one.id == name for _, one in pairs)
+    for name, num_tasks in Counter(student.id for _, student in pairs).items():
         num = min(round(num_tasks * anchor_frac / (1 - anchor_frac)), len(anchors))
         places = streams.rng("anchors", name).choice(len(anchors), num, replace=False) if num else ()
-        drawn += [(anchors[at], student) for at in places]
+        drawn += [(anchors[at], students[name]) for at in places]
     return drawn
 
 

@@ -51,7 +51,7 @@ def make_job(code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: R
 
 
 def call_job(module: str, function: str, arguments: Sequence[str], cpu_ms: int, rules: Rules) -> Job:
-    """A job that calls our own function on texts that nobody trusts, with the libraries that its module imports.
+    """A job that calls our own function on untrusted texts, with the libraries that its module imports.
 
     The module is imported before the sandbox closes, so it must import there whatever it will need.
     """

@@ -7,6 +7,7 @@ that yield jobs for the verifier and are sent their runs.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from redqueen.config import Config, VerifyConfig
 from redqueen.records import Candidate, Grade, Rejection, Task
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules
+from redqueen_sandbox.runs import Run
 
 Grader = Callable[[Task, str, Rules], Grade | Jobs[Grade]]
 
@@ -177,6 +179,16 @@ class Domain:
     read_task: Callable[[str, str, Mapping[str, object]], Task] = plain_task
     refuse: Callable[[Config, str, Mapping[str, int]], None] = lambda config, format_name, num_proposals: None
     examples: tuple[Task, ...] = ()
+
+
+def worker_verdict(run: Run, accept_cpu_ms: int) -> tuple[str, ...]:
+    """Return what a function of ours answered in the sandbox: "ok" and its results, or a verdict and its reason."""
+    if run.verdict != "ok":
+        return run.verdict, run.reason
+    if run.cpu_ms > accept_cpu_ms:
+        return "timeout", f"needs more than {accept_cpu_ms} ms of CPU"
+    answer: tuple[str, ...] = ast.literal_eval(run.items[0].text)
+    return answer
 
 
 def task_of(

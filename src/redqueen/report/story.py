@@ -194,8 +194,7 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
     claim = {"better": "better", "worse": "worse", "unclear": "no change can be claimed"}[comparison.verdict]
     why = ", by the 95 % intervals in brackets"
     if comparison.change is not None:
-        mean, low, high = (100 * x for x in (comparison.change.mean, comparison.change.low, comparison.change.high))
-        why = f". Paired item by item the change is {mean:+.1f} points ({low:+.1f} to {high:+.1f})"
+        why = f". Paired item by item the change is {comparison.change.points}"
     return (
         f"{who}, {how}, solves {comparison.members} of the frozen suite {comparison.suite!r} after step "
         f"{comparison.step}, {_AGAINST[comparison.against]} {comparison.base}: {claim}{why}."

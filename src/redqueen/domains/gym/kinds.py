@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from redqueen.config import GYM_PREFIX, VerifyConfig
-from redqueen.domains.domain import Domain, Item, ParsedProposal, Shown, TaskKind, Words, task_of
+from redqueen.domains.domain import Domain, Item, ParsedProposal, Shown, TaskKind, Words, task_of, worker_verdict
 from redqueen.domains.frames import (
     END,
     REF,
@@ -215,13 +215,10 @@ def check_parameters(candidate: Candidate, rules: Rules, terms: VerifyConfig) ->
     if run.verdict == "ok" and job.seed < 0:
         again = yield from confirm(job, run, 2)
         run = again if again.verdict != "ok" else replace(run, cpu_ms=max(run.cpu_ms, again.cpu_ms))
-    if run.verdict != "ok":
-        return Rejection(candidate, run.verdict, run.reason)
-    if run.cpu_ms > ACCEPT_CPU_MS:
-        return Rejection(candidate, "timeout", f"needs more than {ACCEPT_CPU_MS} ms of CPU")
-    verdict, question, answer = ast.literal_eval(run.items[0].text)
+    verdict, *found = worker_verdict(run, ACCEPT_CPU_MS)
     if verdict != "ok":
-        return Rejection(candidate, verdict, question)
+        return Rejection(candidate, verdict, found[0])
+    question, answer = found
     if len(question) > MAX_QUESTION_CHARS or len(answer) > MAX_ANSWER_CHARS:
         return Rejection(candidate, "too-large", f"the question has more than {MAX_QUESTION_CHARS} characters")
     return task_of(candidate, code=code, outputs=(answer,), message=question, protection=rules.protection)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import replace
 
 from redqueen.config import VerifyConfig
-from redqueen.domains.domain import task_of
+from redqueen.domains.domain import task_of, worker_verdict
 from redqueen.domains.logic.deduction import MAX_WORK, TooHardError, compile_clue, solve
 from redqueen.domains.logic.language import Node, Puzzle, PuzzleError, read_puzzle, write_puzzle
 from redqueen.records import Candidate, Grade, Rejection, Task
@@ -39,13 +38,10 @@ def check_puzzle(
         return Rejection(candidate, "syntax", str(error))
     arguments = [text, "minimal"] if wants_minimal else [text]
     run = yield from run_once(call_job("redqueen.domains.logic.smt", "judge", arguments, KILL_CPU_MS, rules))
-    if run.verdict != "ok":
-        return Rejection(candidate, run.verdict, run.reason)
-    if run.cpu_ms > ACCEPT_CPU_MS:
-        return Rejection(candidate, "timeout", f"needs more than {ACCEPT_CPU_MS} ms of CPU")
-    verdict, code, answer = ast.literal_eval(run.items[0].text)
+    verdict, *found = worker_verdict(run, ACCEPT_CPU_MS)
     if verdict != "ok":
-        return Rejection(candidate, verdict, code)
+        return Rejection(candidate, verdict, found[0])
+    code, answer = found
     if not is_solution(read_puzzle(code), read_values(answer)):
         return Rejection(candidate, "disagreement", "the solver's answer does not fit the clues")
     return task_of(

@@ -85,7 +85,7 @@ _HARMLESS = {
     "frac", "sqrt", "cdot", "times", "pi", "infty", "cup", "in", "le", "ge", "lt", "gt", "ne", "pm", "mathbb",
     "setminus",
 }  # fmt: skip
-"""Commands and words that an answer may have though the gold answer has not."""
+"""Commands and words that an answer may have though the gold answer does not."""
 _DOUBTFUL = re.compile(r"[!?'\"|:;&@#`]|[^\x00-\x7f]|\\frac\{d|\.\.\.|\\infty *\]|\[ *-\\infty")
 """What an answer has only where the gold answer has it too."""
 _A_WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}")
@@ -241,7 +241,7 @@ def _without_name(text: str) -> tuple[str, str]:
 
 
 def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
-    """The same for a value that is no number in digits, without names and units."""
+    """The same for a value that is not a number in digits, without names and units."""
     if gold.replace(" ", "") == answer.replace(" ", ""):
         return True
     is_mixed = "\\text" in answer and "\\text" not in gold

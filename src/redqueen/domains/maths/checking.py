@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 from redqueen.config import VerifyConfig
-from redqueen.domains.domain import task_of
+from redqueen.domains.domain import task_of, worker_verdict
 from redqueen.domains.maths.agreement import disagreement, miscounted, wanted_unknown
 from redqueen.domains.maths.answers import grade_number
 from redqueen.domains.maths.language import Node, StatementError, free_names, parse, write
@@ -79,11 +77,7 @@ def _are_right(copies: tuple[Node, ...], task: Task, rules: Rules) -> Jobs[bool]
 def _solve(code: str, rules: Rules) -> Jobs[tuple[str, str]]:
     """Return ``("ok", number)``, or a verdict and its reason."""
     run = yield from run_once(call_job("redqueen.domains.maths.solver", "solve", [code], KILL_CPU_MS, rules))
-    if run.verdict != "ok":
-        return run.verdict, run.reason
-    if run.cpu_ms > ACCEPT_CPU_MS:
-        return "timeout", f"needs more than {ACCEPT_CPU_MS} ms of CPU"
-    verdict, found = ast.literal_eval(run.items[0].text)
+    verdict, found = worker_verdict(run, ACCEPT_CPU_MS)
     return str(verdict), str(found)
 
 
