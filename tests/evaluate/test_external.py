@@ -68,10 +68,11 @@ def test_members_are_examined_at_the_temperature_they_play_at(engine: Engine) ->
     assert heats == [0.7, 0.0]
 
 
-def test_a_few_items_are_spread_over_the_strata(engine: Engine) -> None:
-    strata = {item.stratum for item in load_suite()}
-    assert {item.stratum for item in examiner_of(engine, 3 * len(strata)).items} == strata
-    assert len({item.stratum for item in examiner_of(engine, 9).items}) == 3
+def test_a_few_items_are_of_the_strata_in_proportion(engine: Engine) -> None:
+    sizes = Counter(item.stratum for item in load_suite())
+    found = Counter(item.stratum for item in examiner_of(engine, 240).items)
+    assert found.keys() == sizes.keys()
+    assert all(abs(found[name] / 240 - size / sizes.total()) < 0.025 for name, size in sizes.items())
 
 
 def counts(engine: Engine, max_items: int, **propose: object) -> Counter[str]:
@@ -82,10 +83,10 @@ def counts(engine: Engine, max_items: int, **propose: object) -> Counter[str]:
 
 def test_of_a_mixture_each_domain_has_its_share_of_the_items_and_no_more_than_it_has(engine: Engine) -> None:
     shares = {"code": 0.25, "maths": 0.25, "logic": 0.5}
-    few = counts(engine, 240, domains=shares)  # 60, 60, 120, less what does not go evenly into strata
-    assert 54 <= few["code"] <= 60 and 54 <= few["maths"] <= 60 and 108 <= few["logic"] <= 120
+    few = counts(engine, 240, domains=shares)  # 60, 60, 120, but for proposals and functions that are not divided
+    assert sum(few.values()) <= 240 and max(abs(few["code"] - 60), abs(few["maths"] - 60), abs(few["logic"] - 120)) < 6
     most = counts(engine, 9000, domains=shares)  # half of them would be 4,500 puzzles
-    assert most["logic"] == 3600 and max(most["code"], most["maths"]) <= 2250
+    assert most["logic"] == 3600 and max(most["code"], most["maths"]) < 2400
 
 
 def test_of_domains_without_shares_each_has_as_much_of_the_items_as_of_the_proposals(engine: Engine) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -163,30 +165,19 @@ def _shared_out(suites: dict[str, list[Item]], max_items: int, config: ProposeCo
     asked = num_proposals(config)
     shares = {name: sum(asked.get(kind.name, 0) for kind in open_domain(name).kinds) for name in suites}
     num_of = apportioned(max_items, shares)
-    return {name: _some(own, num) if (num := min(num_of[name], len(own))) else [] for name, own in suites.items()}
+    return {name: subset(own, num) if (num := min(num_of[name], len(own))) else [] for name, own in suites.items()}
 
 
-def _some(items: Sequence[Item], max_items: int) -> list[Item]:
-    """Return at most ``max_items`` items (at least those of one cluster), whole clusters, spread over the strata."""
-    num_clusters = max(1, max_items * len({item.cluster for item in items}) // len(items))
-    num_strata = len({item.stratum for item in items})
-    some = subset(items, max(1, num_clusters // num_strata), np.random.default_rng(EVALUATION_SEED))
-    clusters = list(dict.fromkeys(item.cluster for item in some))
-    num_kept = min(num_clusters, len(clusters))
-    kept = {clusters[i * len(clusters) // num_kept] for i in range(num_kept)}
-    return [item for item in some if item.cluster in kept]
-
-
-def subset(items: Sequence[Item], num_clusters: int, rng: np.random.Generator) -> list[Item]:
-    """Draw at most ``num_clusters`` clusters of every stratum, with all their items, in the order of ``items``."""
-    strata: dict[str, list[str]] = {}
-    for item in items:
-        names = strata.setdefault(item.stratum, [])
-        if item.cluster not in names[-1:]:
-            names.append(item.cluster)
-    kept: set[str] = set()
-    for names in strata.values():
-        kept.update(names[i] for i in rng.permutation(len(names))[:num_clusters])
+def subset(items: Sequence[Item], max_items: int) -> list[Item]:
+    """Return at most ``max_items`` items, in order: whole clusters (at least one), in proportion from each stratum."""
+    sizes, strata = Counter(item.cluster for item in items), {item.cluster: item.stratum for item in items}
+    rng, drawn = np.random.default_rng(EVALUATION_SEED), []
+    for stratum in dict.fromkeys(strata.values()):
+        names = [name for name, own in strata.items() if own == stratum]
+        drawn += list(zip((rng.permutation(len(names)) + 0.5) / len(names), names, strict=True))
+    order = [name for _, name in sorted(drawn)]
+    totals = itertools.accumulate(sizes[name] for name in order)
+    kept = {order[0]} | {name for name, total in zip(order, totals, strict=True) if total <= max_items}
     return [item for item in items if item.cluster in kept]
 
 
