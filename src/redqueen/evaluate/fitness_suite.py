@@ -94,9 +94,10 @@ def score(
     num_samples: int,
     rng_seed: int,
     temperature: float = 1.0,
+    modes: Sequence[Mode] = MODES,
 ) -> list[Score]:
-    """Score every member of ``slots``: two records each, sampled (``num_samples`` attempts an item at ``temperature``)
-    and greedy (one).
+    """Score every member of ``slots``: a record for each mode, sampled (``num_samples`` attempts an item at
+    ``temperature``) and greedy (one).
 
     All members and items of a mode go to the sampler in one call; all answers go to the verifier in one, where equal
     ones are graded once. Samples are drawn independently for every (slot, item) and repeat with ``rng_seed``. Raises
@@ -106,7 +107,7 @@ def score(
         raise ValueError("scoring needs at least one item and one sample an item")
     prompts = [prompt_format.encode(tokenizer, prompt_format.solve(item.task)) for item in items]
     groups: list[list[Completion]] = []
-    for mode in MODES:
+    for mode in modes:
         count, heat = (num_samples, temperature) if mode == "sampled" else (1, 0.0)
         requests = [
             Request(slot, prompt, count, request_seed(rng_seed, slot, number))
@@ -114,14 +115,14 @@ def score(
             for number, prompt in enumerate(prompts)
         ]
         groups += sampler_factory(heat).sample(requests)
-    blocks = [(mode, slot) for mode in MODES for slot in slots]
+    blocks = [(mode, slot) for mode in modes for slot in slots]
     marked = _mark([item.task for _ in blocks for item in items], groups, prompt_format, tokenizer, verifier)
     scores: dict[tuple[Mode, int], Score] = {}
     for position, (mode, slot) in enumerate(blocks):
         own = marked[position * len(items) : (position + 1) * len(items)]
         num_lost = sum(one.num_lost for one in own)
         scores[mode, slot] = summed_up((slot,), mode, items, _columns(own), num_lost, rng_seed)
-    return [scores[mode, slot] for slot in slots for mode in MODES]
+    return [scores[mode, slot] for slot in slots for mode in modes]
 
 
 def pool(scores: Sequence[Score], items: Sequence[Item], rng_seed: int) -> Score:

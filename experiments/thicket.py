@@ -1,0 +1,137 @@
+"""P6, the thicket curve: how many children of each operator, at three strengths, beat their parent on held-out tasks.
+
+    python experiments/thicket.py runs/maths-0 --out thicket.csv      # inference only; --set changes the run's config
+    python experiments/thicket.py --report thicket.csv                # the table of what was found
+
+The parents are two adapters of the run's newest checkpoint: what it distilled, if anything, then its students, best
+rating first, but for copies. All members answer the same held-out items, greedily, in one batch. A
+*strength* multiplies a mutation's first constant; a crossover has strength 1 alone. Items are
+divided into halves: the child that is best on one half is compared with the parent on the other, and the halves change
+places. So "best child" is what selection among these children is really worth, without the luck of the chosen.
+Question and prediction: "Neural Thickets" (arXiv 2603.12228) finds the share that improves to grow with the base.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from redqueen.adapters.genotype import Genotype, relative_change
+from redqueen.config import Config, load_config, parse_config
+from redqueen.engine import open_engine
+from redqueen.errors import UserError
+from redqueen.evaluate.external import EVALUATION_SEED, Examiner
+from redqueen.evaluate.fitness_suite import score
+from redqueen.evolve.operators import Operator, apply, constants_of, find, tuned
+from redqueen.run.checkpoint import open_checkpoint
+from redqueen.run.store import CHECKPOINTS, load_run_config
+
+OPERATORS = ("M1", "M2", "M3", "M4", "X1", "X3", "linear_0_5")
+COLUMNS = ("operator", "strength", "child", "change", "half_1", "half_2")
+PARENT = "parent"
+
+
+def parents_of(folder: Path, config: Config) -> list[Genotype]:
+    """Return two adapters of a run that differ. Raises UserError when it has no checkpoint or only one adapter."""
+    found = open_checkpoint(folder / CHECKPOINTS, config)
+    if found is None:
+        raise UserError(f"{folder} has no checkpoint yet")
+    checkpoint, state = found
+    with open_engine(config) as engine:
+        engine.store.load_state(checkpoint.tensors)
+        students = sorted(state.students, key=lambda one: -one.rating.mu)
+        slots = [*config.slots.distilled, *(one.slot for one in students)]
+        first, *others = [engine.store.genotype(slot) for slot in slots]
+    for other in others:
+        if relative_change(other, first).overall > 0.01:
+            return [first, other]
+    raise UserError(f"{folder} has one adapter alone, or copies of it: the operators need two parents")
+
+
+def at_strength(operator: Operator, strength: float) -> Operator:
+    """Return the operator with its first constant times ``strength``."""
+    constants = constants_of(operator)
+    name = next(iter(sorted(constants, key=lambda name: name != "mutation_std")))
+    return tuned(operator, {name: constants[name] * strength})
+
+
+def measure(folder: Path, num_children: int, strengths: Sequence[float], overrides: Sequence[str]) -> list[list[str]]:
+    """Return the rows of the table: the parent, then ``num_children`` children of each operator and strength."""
+    config = load_run_config(folder)
+    parents = parents_of(folder, config)
+    plans = [(find(name), s) for name in OPERATORS for s in strengths if s == 1.0 or find(name).family == "mutation"]
+    data = config.model_dump(mode="json")
+    data["population"] |= {"num_teachers": 1, "num_students": len(plans) * num_children, "founders": []}
+    data["run"] |= {"product": "none"}
+    data["distill"] |= {"every_steps": 0}
+    asked = load_config(None, overrides)
+    for section in asked.model_fields_set:
+        data[section] |= getattr(asked, section).model_dump(mode="json", exclude_unset=True)
+    with open_engine(parse_config(data, "the thicket experiment")) as engine:
+        labels, changes = [(PARENT, 0.0, 0)], [0.0]
+        engine.store.load(0, parents[0])
+        for operator, strength in plans:
+            made = at_strength(operator, strength) if constants_of(operator) else operator
+            for number in range(num_children):
+                child = apply(made, parents[: made.num_parents], [1.0] * made.num_parents, 1000 * len(labels) + number)
+                engine.store.load(len(labels), child.genotype)
+                labels.append((operator.id, strength, number))
+                changes.append(child.change.overall)
+        items, slots = Examiner.of(engine).items, range(len(labels))
+        scores = score(
+            slots, items, engine.sampler, engine.prompt_format, engine.tokenizer, engine.verifier, 1, EVALUATION_SEED,
+            modes=["greedy"],
+        )  # fmt: skip
+    half = np.random.default_rng(EVALUATION_SEED).permutation(len(items)) % 2 == 0
+    rows = []
+    for label, change, one in zip(labels, changes, scores, strict=True):
+        means = np.array(one.item_means)
+        halves = [f"{100 * np.nanmean(means[part]):.3f}" for part in (half, ~half)]
+        rows.append([*map(str, label), f"{change:.3f}", *halves])
+    return rows
+
+
+def report(path: Path) -> str:
+    """Return the table of what was found, in points over the parent."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    scores = np.array([[float(row["half_1"]), float(row["half_2"])] for row in rows])
+    gains = scores[1:] - scores[0]
+    cells: dict[tuple[str, str], list[int]] = {}
+    for number, row in enumerate(rows[1:]):
+        cells.setdefault((row["operator"], row["strength"]), []).append(number)
+    lines = [f"parent {scores[0].mean():.1f}", ""]
+    lines += ["| operator | strength | change | mean child | children above | by a point | best child |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for (operator, strength), own in cells.items():
+        mean, both = gains[own].mean(axis=1), gains[own]
+        best = fmean((both[both[:, 0].argmax(), 1], both[both[:, 1].argmax(), 0]))
+        change = fmean(float(rows[number + 1]["change"]) for number in own)
+        shares = f"{100 * np.mean(mean > 0):.0f} % | {100 * np.mean(mean >= 1):.0f} %"
+        lines.append(f"| {operator} | {strength} | {change:.2f} | {mean.mean():+.2f} | {shares} | {best:+.2f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run_dir", nargs="?", type=Path)
+    parser.add_argument("--children", type=int, default=12, help="of each operator and strength")
+    parser.add_argument("--strengths", type=float, nargs="+", default=[0.5, 1.0, 2.0])
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    parser.add_argument("--out", type=Path, default=Path("thicket.csv"))
+    parser.add_argument("--report", type=Path, metavar="TABLE", help="print what a table says, and measure nothing")
+    options = parser.parse_args()
+    if options.report is None:
+        rows = measure(options.run_dir, options.children, options.strengths, options.set)
+        with options.out.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    print(report(options.report or options.out))
+
+
+if __name__ == "__main__":
+    main()
