@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -370,6 +370,10 @@ def evaluate(
         Path | None, typer.Option(help="File for the answers, JSON lines; default: inside a run, else none.")
     ] = None,
     answers: Annotated[Path | None, typer.Option(help='Grade these, JSON lines {"id", "answer"}, no model.')] = None,
+    style: Annotated[
+        Literal["auto", "plain", "fewshot", "run"],
+        typer.Option(help="A plain chat request, examples to continue, the run's prompt format; auto: what fits."),
+    ] = "auto",
     set_: Overrides = None,
 ) -> None:
     """Score members on a benchmark, or grade given answers to it; prints one JSON object."""
@@ -381,4 +385,4 @@ def evaluate(
         return
     from redqueen.commands.evaluate import evaluate_all
 
-    evaluate_all(target, suite, data, limit, samples, temperature, out, set_ or [])
+    evaluate_all(target, suite, data, limit, samples, temperature, out, set_ or [], style)

@@ -69,9 +69,9 @@ BY_FORMAT: Mapping[str, Defaults] = {
         "propose": {"num_references": 4, "max_new_tokens": 160, "max_prompt_tokens": 1024},
         "solve": {"max_new_tokens": 256, "max_prompt_tokens": 1024},
     },
-    "chat": {
-        "propose": {"max_new_tokens": 2048, "max_prompt_tokens": 4096},
-        "solve": {"max_new_tokens": 2048, "max_prompt_tokens": 4096},
+    **{
+        name: {key: {"max_new_tokens": 2048, "max_prompt_tokens": 4096} for key in ("propose", "solve")}
+        for name in ("chat", "plain", "r1")
     },
 }
 """Lengths: an example is short, a conversation thinks first."""

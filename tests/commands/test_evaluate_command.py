@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from small_bases import small_base
 
 from redqueen.adapters.bank import BASE_SLOT
 from redqueen.adapters.base_shape import identify_base
@@ -150,13 +151,25 @@ def test_what_was_cut_off_is_no_answer_even_where_it_reads_as_the_right_one(alon
                 ended = [(*tokens, alone.tokenizer.eos_token_id) for tokens in whole]
                 return [[cut(Completion(tokens, (-1.0,) * len(tokens), 1.0, True))] for tokens in ended]
 
-        engine = replace(alone, sampler=lambda heat: Sampler())
+        engine = replace(alone, sampler=lambda *settings: Sampler())
         examination = Examination(engine, (Examinee("base", "base", BASE_SLOT),), "")
         with Judge() as judge:
             return [answer.grade.correct for answer in examine(examination, asked, judge, 0, 1.0)]
 
     assert graded(lambda whole: whole) == [True, True]
     assert graded(lambda whole: replace(whole, tokens=whole.tokens[:-1], finished=False)) == [False, False]
+
+
+@pytest.mark.parametrize("template", ["", "{% for m in messages %}User: {{ m.content }}\n{% endfor %}Assistant:"])
+def test_a_base_that_self_play_asks_by_examples_is_asked_for_functions_too(tmp_path: Path, template: str) -> None:
+    folder, out, data = small_base(tmp_path / "base"), tmp_path / "answers.jsonl", tmp_path / "items.jsonl"
+    (folder / "chat_template.jinja").write_text(template)
+    row = {"task_id": "H/0", "prompt": "def one():\n", "entry_point": "one", "canonical_solution": "    return 1\n"}
+    data.write_text(json.dumps(row | {"test": "def check(candidate):\n    assert candidate() == 1\n"}))
+    settings = ["model.prompt_format=fewshot", "solve.max_new_tokens=8"]
+    found = evaluate(str(folder), "humaneval", data, out=out, overrides=settings)
+    assert (found["num_items"], found["style"]) == (1, "auto")
+    assert lines_of(out)[0]["num_tokens"] == 8
 
 
 # What is made of the answers -------------------------------------------------------------------------------------
@@ -257,7 +270,7 @@ def test_prose_is_not_asked_of_the_embedded_base(tmp_path: Path, monkeypatch: py
     pytest.importorskip("math_verify", reason="math-verify is not installed (extra: maths)")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "items.jsonl").write_text('{"question": "1 + 1?", "answer": "#### 2"}\n')
-    with pytest.raises(UserError, match="prompt_format=chat"):
+    with pytest.raises(UserError, match="name another base"):
         evaluate("base", "gsm8k", tmp_path / "items.jsonl", overrides=SHORT)
     assert [path.name for path in tmp_path.iterdir()] == ["items.jsonl"]
 
@@ -322,10 +335,10 @@ def test_the_paper_suite_is_ten_suites_from_a_folder_of_files(tmp_path: Path, mo
     monkeypatch.setattr("redqueen.commands.evaluate.load_questions", lambda name, file, limit: asked.append(file))
     monkeypatch.setattr("redqueen.commands.evaluate.evaluate", lambda *given: given)
     monkeypatch.setattr("redqueen.commands.evaluate.show", asked.append)
-    evaluate_all("runs/x", "paper", tmp_path, 5, 0, 0.8, Path("answers"), [])
+    evaluate_all("runs/x", "paper", tmp_path, 5, 0, 0.8, Path("answers"), [], "plain")
     assert len(asked) == 20 and asked[:2] == [tmp_path / "humaneval+.jsonl", tmp_path / "mbpp+.jsonl"]
     assert asked[10] == (
         *("runs/x", "humaneval+", tmp_path / "humaneval+.jsonl", 5, 0, 0.8),
-        *(Path("answers/humaneval+.jsonl"), []),
+        *(Path("answers/humaneval+.jsonl"), [], "plain"),
     )
     assert len({given[1] for given in asked[10:]}) == 10

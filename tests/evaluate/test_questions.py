@@ -14,11 +14,12 @@ from redqueen.evaluate.questions import (
     TaskQuestion,
     prompt_for,
     read_answer,
+    styled,
 )
 from redqueen.records import Task
 from redqueen_sandbox.unit_tests import UnitTest
 
-CHAT = PromptFormat(FRAMES["chat"])
+CHAT, PLAIN, FEWSHOT = (PromptFormat(FRAMES[name]) for name in ("chat", "plain", "fewshot"))
 STUB = 'def double(x):\n    """Twice x."""\n'
 TASK = TaskQuestion("t", Task("t", "", "", "code_o", "def f(x):\n    return x", ("'SECRET'",), ("'SECRET'",)))
 MATHS = MathsQuestion("m", "What is six times seven?", "42")
@@ -43,7 +44,7 @@ def test_tasks_are_asked_in_the_format_of_self_play() -> None:
 
 @pytest.mark.parametrize("question", [MATHS, FUNCTION, CONTEST])
 def test_the_compact_format_has_no_words_for_prose(question: Question) -> None:
-    with pytest.raises(UserError, match=r"set model\.prompt_format=chat"):
+    with pytest.raises(UserError, match="name another base"):
         prompt_for(question, PromptFormat(FRAMES["compact"]))
 
 
@@ -53,7 +54,7 @@ def test_the_compact_format_has_no_words_for_prose(question: Question) -> None:
         ("<think>6 * 7 = \\boxed{1}</think><answer>\\boxed{42}</answer>", "\\boxed{42}"),
         ("<answer>41</answer> no, <answer> 42 </answer>", "42"),
         ("So it is $\\boxed{42}$.", "So it is $\\boxed{42}$."),  # unmarked: judged by its last box
-        ("<think>\\boxed{42}", None),
+        ("<think>\\boxed{42}", "\\boxed{42}"),  # opened and never closed: it is no thought
         ("It is 42.", None),
         ("<answer> </answer>", None),
         ("", None),
@@ -69,6 +70,7 @@ def test_an_answer_in_mathematics_is_what_is_marked_or_boxed(text: str, expected
         ("<think>```python\nwrong\n```</think><answer>\n```python\nright\n```\n</answer>", "right"),
         ("First:\n```python\na\n```\nthen\n```python\n\n  b\n```\n", "  b"),
         ("<answer>def double(x):\n    return 2 * x</answer>", "def double(x):\n    return 2 * x"),
+        ("<think>It doubles.\n```python\na\n```\nOr:\n```python\nb\n```\n", "b"),  # never closed: the last fence
         ("def double(x): ...", None),
         ("```text\nno program\n```", None),
     ],
@@ -86,6 +88,10 @@ CUT_OFF = [
     ("fewshot-trace", "it is\n=> 1234", None),
     ("chat", "<think>it is</think><answer>1234", None),
     ("chat", "<answer>1234</answer> And so", "1234"),
+    ("chat", "<think>it is <answer>1234</answer>", "1234"),
+    ("plain", "It is\n```\n1234\n", None),
+    ("plain", "It is\n```python\n1234\n```\nbecause", "1234"),
+    ("plain", "No: <answer>1234</answer>", "1234"),
 ]
 
 
@@ -96,7 +102,7 @@ def test_the_beginning_of_an_answer_is_none_unless_the_format_closed_it(
     prompt_format = PromptFormat(FRAMES[name])
     found = read_answer(TASK, prompt_format, text, finished=False)
     assert (found and found.strip()) == expected
-    if "<answer>1234" not in text or expected:
+    if ("<answer>1234" not in text and name != "plain") or expected:
         assert (read_answer(TASK, prompt_format, text) or "").strip() == "1234"  # the same text, had it ended there
 
 
@@ -107,3 +113,49 @@ def test_a_box_or_fence_that_was_cut_off_holds_no_answer() -> None:
     assert read_answer(MATHS, CHAT, "So it is \\boxed{42}. Let me", finished=False) == "So it is \\boxed{42}. Let me"
     assert read_answer(FUNCTION, CHAT, "```python\nreturn 2\n", finished=False) is None
     assert read_answer(FUNCTION, CHAT, "```python\nreturn 2\n```\nThis", finished=False) == "return 2"
+
+
+STYLES = [
+    ("auto", TASK, "fewshot", "fewshot", "fewshot"),
+    ("auto", FUNCTION, "fewshot", "plain", "fewshot"),
+    ("auto", MATHS, "chat", "plain", "fewshot"),
+    ("auto", MATHS, "compact", "compact", "compact"),
+    ("run", MATHS, "chat", "chat", "chat"),
+    ("plain", TASK, "fewshot", "plain", "plain"),
+]
+
+
+@pytest.mark.parametrize(("style", "question", "own", "instruct", "base"), STYLES)
+def test_a_benchmark_is_asked_in_the_own_style_of_the_model(
+    style: str, question: Question, own: str, instruct: str, base: str
+) -> None:
+    formats = [styled(style, question, PromptFormat(FRAMES[own]), converses).frame for converses in (True, False)]
+    assert formats == [FRAMES[instruct], FRAMES[base]]
+
+
+def test_a_plain_request_has_no_marks() -> None:
+    for question in (TASK, MATHS, FUNCTION, CONTEST, METHOD):
+        prompt = prompt_for(question, PLAIN)
+        assert "<think>" not in prompt and "<answer>" not in prompt
+        assert ("boxed" if question is MATHS else "```") in prompt
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "expected"),
+    [
+        (FUNCTION, "    return 2 * x\n\ndef other():\n    pass\n", "    return 2 * x\n"),
+        (CONTEST, "print(input())\nassert True\n", "print(input())"),
+        (METHOD, "        return 1\nif __name__ == '__main__':\n", METHOD.starter + "        return 1"),
+        (MATHS, " It is \\boxed{42}.\n\nProblem: more \\boxed{1}", "It is \\boxed{42}."),
+        (MATHS, " It is 42.", None),
+        (FUNCTION, "", None),
+    ],
+)
+def test_a_base_continues_a_text_until_another_begins(question: Question, text: str, expected: str | None) -> None:
+    assert prompt_for(question, FEWSHOT).endswith(("Solution:", '"""\n', METHOD.starter))
+    assert read_answer(question, FEWSHOT, text) == expected
+
+
+def test_a_continued_function_that_was_cut_off_is_no_answer() -> None:
+    assert read_answer(FUNCTION, FEWSHOT, "    return 2 *", finished=False) is None
+    assert read_answer(FUNCTION, FEWSHOT, "    return 2\ndef g", finished=False) == "    return 2"

@@ -23,19 +23,21 @@ import numpy as np
 
 from redqueen.commands.examinees import Examination, open_examination
 from redqueen.domains.prompt_format import completion_text
-from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import PAPER, PAPER_SUITES, load_questions
 from redqueen.evaluate.external import EVALUATION_SEED
 from redqueen.evaluate.fitness_suite import request_seed
 from redqueen.evaluate.given_answers import summary_of
 from redqueen.evaluate.judging import Judge
-from redqueen.evaluate.questions import Question, clusters_of, prompt_for, read_answer
+from redqueen.evaluate.questions import Question, TaskQuestion, clusters_of, prompt_for, read_answer, stops_of, styled
 from redqueen.files import write_whole
-from redqueen.records import Completion, Grade, Request
+from redqueen.records import Grade, Request
 from redqueen.run.progress import Activity
 from redqueen.run.store import EVALUATIONS
 from redqueen.statistics import bootstrap_mean, pass_at_k
+
+ANSWER_TOKENS = 1024
+"""Longest answer to a benchmark that is not asked as runs ask, unless solve.max_new_tokens is set by --set (ours)."""
 
 BEST_NOTE = "selected on the test items"
 
@@ -71,12 +73,14 @@ def evaluate(
     temperature: float = 0.8,
     out: Path | None = None,
     overrides: Sequence[str] = (),
+    style: str = "auto",
 ) -> dict[str, Any]:
     """Examine ``target`` on ``suite``; write the answers to ``out`` and return the results as plain values.
 
     Without ``out`` the answers of a run's members are kept in the run, and those of others are not. Greedy always;
     ``num_samples`` answers at ``temperature`` besides, for pass@k at k = 1, 2, 4... up to
-    ``num_samples``. Raises UserError, with nothing written, when something asked for is not there.
+    ``num_samples``. ``style``: how the items are asked, see ``styled``. Raises UserError, with nothing written, when
+    something asked for is not there.
     """
     if num_samples < 0 or not 0 < temperature <= 10:
         raise UserError("--samples must be at least 0 and --temperature above 0 and at most 10")
@@ -94,11 +98,12 @@ def evaluate(
         verify = examination.engine.config.verify
         with Judge(verify.num_workers, verify.allow_weak) as judge:
             judge.grade([(questions[0], "")])  # a missing grader should be reported before any answer is sampled
-            answers = examine(examination, questions, judge, num_samples, temperature, activity.begin)
+            tokens = 0 if any(one.startswith("solve.max_new_tokens") for one in overrides) else ANSWER_TOKENS
+            answers = examine(examination, questions, judge, num_samples, temperature, activity.begin, style, tokens)
     if path is not None:
         _write(path, answers)
-    kept = None if path is None else str(path)
-    return {"suite": suite, "target": target, "answers": kept, **results(answers, questions, num_samples)}
+    about = {"suite": suite, "target": target, "style": style, "answers": None if path is None else str(path)}
+    return about | results(answers, questions, num_samples)
 
 
 def evaluate_all(
@@ -110,19 +115,20 @@ def evaluate_all(
     temperature: float,
     out: Path | None,
     overrides: Sequence[str],
+    style: str = "auto",
 ) -> None:
     """Evaluate on ``suite`` and print the results; ``paper`` is ten suites, whose items are all loaded at first.
 
     There ``data`` and ``out`` are folders with a file SUITE.jsonl for each. The arguments are those of ``evaluate``.
     """
     if suite != PAPER:
-        show(evaluate(target, suite, data, limit, num_samples, temperature, out, overrides))
+        show(evaluate(target, suite, data, limit, num_samples, temperature, out, overrides, style))
         return
     inside = [[folder and folder / f"{name}.jsonl" for folder in (data, out)] for name in PAPER_SUITES]
     for name, (items, _) in zip(PAPER_SUITES, inside, strict=True):
         load_questions(name, items, limit)
     for name, (items, answers) in zip(PAPER_SUITES, inside, strict=True):
-        show(evaluate(target, name, items, limit, num_samples, temperature, answers, overrides))
+        show(evaluate(target, name, items, limit, num_samples, temperature, answers, overrides, style))
 
 
 def examine(
@@ -132,15 +138,25 @@ def examine(
     num_samples: int,
     temperature: float,
     begin: Callable[[str], None] = lambda words: None,
+    style: str = "auto",
+    answer_tokens: int = ANSWER_TOKENS,
 ) -> list[Answer]:
     """Return all graded answers: greedy ones, then ``num_samples`` sampled ones a question.
 
     Each mode is one call of the sampler, with all examinees' rows in one batch. A question whose prompt the base has
-    no positions for gets no answer (verdict ``too-large``). ``begin`` is called with words when a part begins.
+    no positions for gets no answer (verdict ``too-large``). ``begin`` is called with words when a part begins. Where a
+    question is not asked as a run asks it, its answer may have ``answer_tokens`` at least.
     """
-    engine = examination.engine
-    prompts = [engine.prompt_format.encode(engine.tokenizer, prompt_for(q, engine.prompt_format)) for q in questions]
-    longest = engine.limits.max_positions - engine.limits.solve_new_tokens
+    engine, limits = examination.engine, examination.engine.limits
+    converses = bool(getattr(engine.tokenizer, "chat_template", None))
+    forms = [styled(style, q, engine.prompt_format, converses) for q in questions]
+    posed = list(zip(questions, forms, strict=True))
+    stops = tuple(dict.fromkeys(stop for q, form in posed for stop in stops_of(q, form)))
+    length = limits.solve_new_tokens
+    if any(form != engine.prompt_format or not isinstance(q, TaskQuestion) for q, form in posed):
+        length = min(max(length, answer_tokens), limits.max_positions // 2)
+    prompts = [form.encode(engine.tokenizer, prompt_for(q, form)) for q, form in posed]
+    longest = limits.max_positions - length
     asked = [number for number, prompt in enumerate(prompts) if len(prompt) <= longest]
     answers: list[Answer] = []
     modes = [("greedy", 0.0, 1)] + ([("sampled", temperature, num_samples)] if num_samples else [])
@@ -151,18 +167,18 @@ def examine(
             for examinee, number in pairs
         ]
         begin(f"answering, {mode}")
-        groups = engine.sampler(heat).sample(requests)
+        groups = engine.sampler(heat, length, stops).sample(requests)
         begin(f"grading, {mode}")
         read = [
-            (examinee, questions[number], sample, completion, _text(engine, completion))
+            (examinee, number, sample, completion, completion_text(engine.tokenizer, completion, stops))
             for (examinee, number), group in zip(pairs, groups, strict=True)
             for sample, completion in enumerate(group)
         ]
-        said = [read_answer(q, engine.prompt_format, text, one.finished) for _, q, _, one, text in read]
-        grades = judge.grade([(question, one) for (_, question, *_), one in zip(read, said, strict=True)])
+        said = [read_answer(questions[n], forms[n], text, one.finished) for _, n, _, one, text in read]
+        grades = judge.grade([(questions[n], one) for (_, n, *_), one in zip(read, said, strict=True)])
         answers += [
-            Answer(e.name, e.role, q.id, mode, sample, text, one, len(c.tokens), c.finished, grade)
-            for (e, q, sample, c, text), one, grade in zip(read, said, grades, strict=True)
+            Answer(e.name, e.role, questions[n].id, mode, sample, text, one, len(c.tokens), c.finished, grade)
+            for (e, n, sample, c, text), one, grade in zip(read, said, grades, strict=True)
         ]
         too_long = Grade(False, "too-large", "the prompt does not fit the base")
         answers += [
@@ -173,10 +189,6 @@ def examine(
             for sample in range(count)
         ]
     return answers
-
-
-def _text(engine: Engine, completion: Completion) -> str:
-    return completion_text(engine.tokenizer, completion, engine.prompt_format.stops)
 
 
 def results(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:

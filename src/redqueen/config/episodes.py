@@ -63,10 +63,13 @@ class ModelConfig(Section):
     """Precision of the base's products; auto: bf16 on a GPU and on a processor that has instructions for it, else fp32,
     and a run keeps what it began with. Ours: whichever is fast (bench/results/precision.md); adapters and moments are
     fp32, which keeps small steps."""
-    prompt_format: Literal["auto", "compact", "compact-forced", "chat", "r1", "fewshot", "fewshot-trace"] = "auto"
+    prompt_format: Literal["auto", "compact", "compact-forced", "chat", "plain", "r1", "fewshot", "fewshot-trace"] = (
+        "auto"
+    )
     """``compact``: the notation of the embedded base (``compact-forced``, a control, begins each thought).
-    ``chat``: plain English. ``r1``: the same for base models, in AZR's template. ``fewshot``: examples to continue
-    (``fewshot-trace``: with reasoning). ``auto``: what suits the base, and a new run says why. Ours."""
+    ``chat``: plain English. ``plain``: the same without think and answer marks. ``r1``: chat for base models, in AZR's
+    template. ``fewshot``: examples to continue (``fewshot-trace``: with reasoning). ``auto``: what suits the base,
+    and a new run says why. Ours."""
 
 
 class PopulationConfig(Section):

@@ -7,6 +7,7 @@
   2020; the layout is ours).
 - ``ChatFrame``, for chat and instruct models: plain English. Solvers think between ``<think>`` and ``</think>`` and
   answer between ``<answer>`` and ``</answer>``; programs are in fenced blocks.
+- ``PlainFrame``, for instruct models: the same words without marks; the answer is the last fenced block.
 - ``R1Frame``, for base models: the same words in a conversation that is written out, whose thought is begun.
 
 Every search takes time in proportion to the length of the text, hostile text included.
@@ -167,16 +168,15 @@ class ChatFrame:
 
     def outside(self, text: str) -> str:
         """Return what a teacher wrote outside its thinking."""
-        return split_thought(text)[0]
+        return outside_thought(text)
 
     def answer(self, text: str) -> tuple[str | None, str]:
         """Return the content of the last answer marks outside the thinking (None: nowhere), and the thinking."""
-        outside, thought = split_thought(text)
-        return last_answer(outside), thought
+        return last_answer(outside_thought(text)), split_thought(text)[1]
 
     def is_closed(self, text: str) -> bool:
-        """Return whether there is a closed answer mark outside the thinking."""
-        return last_answer(self.outside(text)) is not None
+        """Return whether there is an answer: each is read by what closes it."""
+        return self.answer(text)[0] is not None
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Encode ``prompt`` as one user turn of the tokenizer's chat template, or as it is when there is none.
@@ -193,6 +193,21 @@ class ChatFrame:
                 "another base"
             )
         return encode_as_text(tokenizer, turn, prompt.strip(), self.marks, begins=False)
+
+
+class PlainFrame(ChatFrame):
+    """Implements ``Frame`` for instruct models that were not trained to use marks: the answer is in the last fence."""
+
+    def opened(self, prompt: str) -> str:
+        """Return the prompt with its requests for marks replaced by plain words."""
+        plain = prompt.replace(" between <think> and </think>", "")
+        return plain.replace("between <answer> and </answer>", "in a ``` block at the end")
+
+    def answer(self, text: str) -> tuple[str | None, str]:
+        """Return the content of the last answer marks, else the text with its closed fences (None: it has none)."""
+        marked, thought = super().answer(text)
+        outside = self.outside(text)
+        return marked if marked is not None or not fenced_blocks(outside) else outside, thought
 
 
 R1_BEFORE = (
@@ -217,15 +232,11 @@ class R1Frame(ChatFrame):
     def outside(self, text: str) -> str:
         """Return what a teacher wrote in the answer marks, and without any the text outside its thinking."""
         found = last_answer(text)
-        return split_thought(text)[0] if found is None else found
+        return outside_thought(text) if found is None else found
 
     def answer(self, text: str) -> tuple[str | None, str]:
         """Return the content of the answer marks, wherever they are (None: nowhere), and the thinking."""
         return last_answer(text), split_thought(text)[1]
-
-    def is_closed(self, text: str) -> bool:
-        """Return whether there is a closed answer mark."""
-        return last_answer(text) is not None
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into token ids; its control tokens are encoded as text."""
@@ -304,7 +315,7 @@ def program_in(text: str, entry: str = "") -> str | None:
 
 def bare(answer: str, entry: str = "") -> str:
     """Return the program in an answer, outside its thinking: that of its fenced blocks, else all of the answer."""
-    outside = split_thought(answer)[0]
+    outside = outside_thought(answer)
     marked = last_answer(outside) or outside
     return program_in(marked, entry) or marked
 
@@ -337,6 +348,13 @@ def split_thought(text: str) -> tuple[str, str]:
     return "\n".join(outside), "\n".join(inside).strip()
 
 
+def outside_thought(text: str) -> str:
+    """Return the text outside the thinking, or where that is blank, a thought that is never closed: models that were
+    not trained to think open one and answer in it."""
+    outside = split_thought(text)[0]
+    return outside if outside.strip() else text.rpartition("</think>")[2].partition("<think>")[2]
+
+
 def last_answer(text: str) -> str | None:
     """Return the content of the last closed answer mark, or None."""
     found: str | None = None
@@ -357,22 +375,6 @@ def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
     added = {number: token.content for number, token in tokenizer.added_tokens_decoder.items()}
     special = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
     return {number: token for number, token in {**added, **dict(special)}.items() if len(token.strip()) > 1}
-
-
-def mark_in(texts: Iterable[str], marks: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a mark, or a control token of the tokenizer, that one of the texts holds, "" when there is none.
-
-    A normalizer of the tokenizer may make a control token of another spelling, so the token ids are searched too.
-    """
-    known = control_tokens(tokenizer)
-    for text in texts:
-        for mark in (*marks, *known.values()):
-            if mark in text:
-                return mark
-        for number in tokenizer.encode(text, add_special_tokens=False):
-            if number in known and number != tokenizer.unk_token_id:
-                return known[number]
-    return ""
 
 
 def encode_as_text(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from redqueen.config import EMBEDDED, Config, VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import THINK, ChatFrame, CompactFrame, FewshotFrame, R1Frame
+from redqueen.domains.frames import THINK, ChatFrame, CompactFrame, FewshotFrame, PlainFrame, R1Frame, control_tokens
 from redqueen.domains.registry import refuse_unasked, words_of
 from redqueen.records import Completion, Task
 
@@ -80,6 +80,7 @@ FRAMES: dict[str, Frame] = {
     "compact": CompactFrame(),
     "compact-forced": CompactFrame(begun=THINK),
     "chat": ChatFrame(),
+    "plain": PlainFrame(),
     "r1": R1Frame(),
     "fewshot": FewshotFrame(),
     "fewshot-trace": FewshotFrame(traced=True),
@@ -198,11 +199,18 @@ def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion, 
     return _decoded(tokenizer, completion.tokens[:-1])
 
 
+END_MARKS = frozenset(
+    {"<|endoftext|>", "<|im_end|>", "<|im_start|>", "<|end_of_text|>", "<|eot_id|>", "<end_of_turn>", "</s>"}
+)
+"""Control tokens that end a document or a turn, or begin a turn, in one of the model families."""
+
+
 def end_tokens(tokenizer: PreTrainedTokenizerBase, generation_config: object) -> list[int]:
-    """Return what ends a completion: the tokenizer's end token and those of the model's generation config."""
+    """Return what ends a completion: the end tokens of tokenizer and generation config, and its ``END_MARKS``."""
     known = getattr(generation_config, "eos_token_id", None)
     listed = known if isinstance(known, list) else [known]
-    return sorted({int(t) for t in (*listed, tokenizer.eos_token_id) if t is not None})
+    marks = [number for number, token in control_tokens(tokenizer).items() if token in END_MARKS]
+    return sorted({int(t) for t in (*listed, tokenizer.eos_token_id, *marks) if t is not None})
 
 
 def _decoded(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> str:

@@ -74,16 +74,6 @@ class Score:
         return self.cells[ALL, ALL]
 
 
-@dataclass(frozen=True)
-class _Marked:
-    """The attempts of one member at one item, after grading."""
-
-    correct: tuple[bool, ...]
-    thought_frac: float
-    mean_tokens: float
-    num_lost: int
-
-
 def score(
     slots: Sequence[int],
     items: Sequence[Item],
@@ -120,8 +110,7 @@ def score(
     scores: dict[tuple[Mode, int], Score] = {}
     for position, (mode, slot) in enumerate(blocks):
         own = marked[position * len(items) : (position + 1) * len(items)]
-        num_lost = sum(one.num_lost for one in own)
-        scores[mode, slot] = summed_up((slot,), mode, items, _columns(own), num_lost, rng_seed)
+        scores[mode, slot] = summed_up((slot,), mode, items, own[:, :3].T, int(own[:, 3].sum()), rng_seed)
     return [scores[mode, slot] for slot in slots for mode in modes]
 
 
@@ -158,8 +147,8 @@ def _mark(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
     verifier: JobRunner,
-) -> list[_Marked]:
-    """Read and grade the completions of each task; one record a task, in order."""
+) -> NDArray[np.float64]:
+    """Read and grade the completions of each task: shape (tasks, 4), by mean, thought_frac, mean_tokens, num_lost."""
     parsed = [
         [prompt_format.read_attempt(task.kind, tokenizer, one)[1] for one in group]
         for task, group in zip(tasks, groups, strict=True)
@@ -167,24 +156,14 @@ def _mark(
     grades = iter(
         grade([(t, one.answer) for t, answers in zip(tasks, parsed, strict=True) for one in answers], verifier)
     )
-    marked = []
+    rows = []
     for answers, group in zip(parsed, groups, strict=True):
         judged = [next(grades) for _ in answers]
-        marked.append(
-            _Marked(
-                correct=tuple(grade.correct for grade in judged if not grade.lost),
-                thought_frac=sum(bool(one.thought) for one in answers) / len(answers),
-                mean_tokens=sum(len(one.tokens) for one in group) / len(group),
-                num_lost=sum(grade.lost for grade in judged),
-            )
-        )
-    return marked
-
-
-def _columns(marked: Sequence[_Marked]) -> NDArray[np.float64]:
-    """Stack the per-item figures: shape (3, items), rows mean, thought_frac, mean_tokens."""
-    means = [sum(one.correct) / len(one.correct) if one.correct else float("nan") for one in marked]
-    return np.array([means, [one.thought_frac for one in marked], [one.mean_tokens for one in marked]])
+        right = [grade.correct for grade in judged if not grade.lost]
+        thought = sum(bool(one.thought) for one in answers) / len(answers)
+        tokens = sum(len(one.tokens) for one in group) / len(group)
+        rows.append((sum(right) / len(right) if right else float("nan"), thought, tokens, len(judged) - len(right)))
+    return np.array(rows)
 
 
 def summed_up(

@@ -71,7 +71,10 @@ def grade_answers(suite: str, questions: Sequence[Question], answers: Sequence[s
     return {
         "suite": suite,
         **summary_of(grades, list(clusters_of(questions).values())),
-        "items": [_item(q, g) for q, g in zip(questions, grades, strict=True)],
+        "items": [
+            {"id": q.id, "correct": g.correct, "verdict": g.verdict, "detail": g.detail}
+            for q, g in zip(questions, grades, strict=True)
+        ],
     }
 
 
@@ -95,10 +98,6 @@ def summary_of(grades: Sequence[Grade], clusters: Sequence[str]) -> dict[str, ob
         "score": sum(kept) / len(kept) if kept else None,
         "interval": [interval.low, interval.high] if interval else None,
     }
-
-
-def _item(question: Question, grade: Grade) -> dict[str, object]:
-    return {"id": question.id, "correct": grade.correct, "verdict": grade.verdict, "detail": grade.detail}
 
 
 def grade_file(suite: str, data: Path | None, limit: int | None, answers: Path, target: str = "") -> str:

@@ -12,6 +12,7 @@ import pickletools
 import re
 import zlib
 from collections.abc import Sequence
+from decimal import Decimal
 
 from redqueen.domains.code.values import value_of
 from redqueen.domains.rows import Row
@@ -41,12 +42,9 @@ _MAX_TESTS_BYTES = 256 << 20
 TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
 AROUND_A_TEXT = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 """Steps of a pickle that is one text, in all protocols."""
-_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]{1,9}))?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _BLANKS = " \t\r\f\v"
 _WORDS = re.compile(rf"[^{_BLANKS}]+")
-
-Number = tuple[str, str, int]
-"""Sign, digits without zeros at either end, and the power of ten of the last of them; zero is ("", "", 0)."""
 
 _PROGRAM = """
 import builtins as _builtins, io as _io, os as _os, sys as _sys, types as _types
@@ -246,15 +244,6 @@ def _same_line(said: str, expected: str) -> bool:
     return None not in numbers[0] and numbers[0] == numbers[1]
 
 
-def number_of(word: str) -> Number | None:
-    """Return the decimal number that a word is, or None."""
-    match = _NUMBER.fullmatch(word)
-    if match is None:
-        return None
-    sign, whole, part, only_part, exponent = match.groups()
-    part = only_part or part or ""
-    digits = ((whole or "") + part).lstrip("0")
-    kept = digits.rstrip("0")
-    if not kept:
-        return "", "", 0
-    return "-" if sign == "-" else "", kept, int(exponent or 0) - len(part) + len(digits) - len(kept)
+def number_of(word: str) -> Decimal | None:
+    """Return the decimal number that a word is, exactly, or None."""
+    return Decimal(word) if _NUMBER.fullmatch(word) else None

@@ -6,15 +6,16 @@ Nothing here runs anything. The wording is ours.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redqueen.domains.domain import Grader
-from redqueen.domains.frames import THINK_FIRST, fence, last_answer, program_in, split_thought
-from redqueen.domains.prompt_format import PromptFormat
+from redqueen.domains.frames import THINK_FIRST, PlainFrame, fence, last_answer, outside_thought, program_in
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.errors import UserError
 from redqueen.records import Task
 from redqueen_sandbox.unit_tests import UnitTest
 
+_PLAIN_PROGRAM = "Answer with the whole program, with its imports, in a ```python block."
 _PROGRAM = f"{THINK_FIRST} The answer is the whole program, with its imports, in a ```python block."
 
 
@@ -86,33 +87,86 @@ def clusters_of(questions: Iterable[Question]) -> dict[str, str]:
     return {q.id: (q.cluster if isinstance(q, TaskQuestion) else "") or q.id for q in questions}
 
 
+def styled(style: str, question: Question, own: PromptFormat, converses: bool) -> PromptFormat:
+    """Return the format in which a question is asked; ``own``: the config's, ``converses``: there is a chat template.
+
+    ``style`` is run (the config's format), plain (one chat request without marks), fewshot, or auto: tasks that runs
+    pose as runs pose them, all others plainly where the base converses, else by examples.
+    """
+    if style == "auto":
+        kept = isinstance(question, TaskQuestion) or own.name == "compact"
+        style = "run" if kept else "plain" if converses else "fewshot"
+    return own if style == "run" else replace(own, frame=FRAMES[style])
+
+
+def stops_of(question: Question, prompt_format: PromptFormat) -> tuple[str, ...]:
+    """Return the strings that end an answer: those of the format, and where a text is continued, what begins another.
+
+    Source: those of EvalPlus for completions by base models, in which a function ends where other code begins.
+    """
+    if isinstance(question, TaskQuestion) or not prompt_format.shows_examples:
+        return prompt_format.stops
+    if isinstance(question, MathsQuestion):
+        return ("\nProblem:",)
+    others = (
+        ("\ndef ", "\nclass ", "\nimport ", "\nfrom ")
+        if isinstance(question, FunctionQuestion) and question.stub
+        else ()
+    )
+    return ("\nif __name__", "\nprint(", "\nassert ", '\n"""', *others)
+
+
 def prompt_for(question: Question, prompt_format: PromptFormat) -> str:
     """Write the prompt. Raises UserError when the model's prompt format has no words for such a question."""
     if isinstance(question, TaskQuestion):
         return prompt_format.solve(question.task)
-    if prompt_format.name != "chat":
+    if prompt_format.name == "compact":
         raise UserError(
-            f"the prompt format {prompt_format.name} has no prompts for questions such as {question.id}: set "
-            "model.prompt_format=chat (a base that can chat: --set model.base=NAME), or take a suite of tasks, such as "
-            "mini or cruxeval-o (an unknown --suite lists all)"
+            f"the embedded base was not taught questions such as {question.id}: name another base (--set "
+            "model.base=NAME), or take a suite of tasks, such as mini or cruxeval-o (an unknown --suite lists all)"
         )
+    if prompt_format.shows_examples:
+        return _continued(question)
+    plain = isinstance(prompt_format.frame, PlainFrame)
     match question:
         case MathsQuestion():
-            return f"{question.text}\n\n{THINK_FIRST} The answer is the final result alone, in \\boxed{{}}."
+            how = "Reason step by step, and put" if plain else f"{THINK_FIRST} The answer is"
+            return f"{question.text}\n\n{how} the final result alone{',' if plain else ''} in \\boxed{{}}."
         case FunctionQuestion():
             asked = "Complete this Python function." if question.stub else "Write this Python function."
-            return f"{asked}\n\n{fence('python', question.text.strip())}\n\n{_PROGRAM}"
+            return f"{asked}\n\n{fence('python', question.text.strip())}\n\n{_PLAIN_PROGRAM if plain else _PROGRAM}"
         case ContestQuestion():
-            return _contest_prompt(question)
+            return _contest_prompt(question, _PLAIN_PROGRAM if plain else _PROGRAM)
 
 
-def _contest_prompt(question: ContestQuestion) -> str:
+def _continued(question: MathsQuestion | FunctionQuestion | ContestQuestion) -> str:
+    """Write the beginning of a text that a base model continues: solved problems, or a file of Python."""
+    if isinstance(question, MathsQuestion):
+        return "".join(f"Problem: {a}\nSolution: {b}\n\n" for a, b in (*_SOLVED, (question.text, ""))).rstrip()
+    if isinstance(question, FunctionQuestion) and question.stub:
+        return question.stub
+    starter = question.starter if isinstance(question, ContestQuestion) else ""
+    return f'"""\n{question.text.strip()}\n"""\n{starter}'
+
+
+_SOLVED = (
+    ("A box has 4 rows of 6 eggs. Five eggs are broken. How many are whole?",
+     "There are 4 * 6 = 24 eggs. Of these 24 - 5 = 19 are whole. The answer is \\boxed{19}."),
+    ("Solve 3x + 5 = 20 for x.",
+     "Subtracting 5 gives 3x = 15, and dividing by 3 gives x = 5. The answer is \\boxed{5}."),
+    ("What is the probability that two fair coins show the same side?",
+     "Two of the four outcomes show the same side, so it is 2/4. The answer is \\boxed{\\frac{1}{2}}."),
+)  # fmt: skip
+"""Examples of mathematics; ours."""
+
+
+def _contest_prompt(question: ContestQuestion, how: str) -> str:
     parts = ["Solve this programming problem in Python.", question.text.strip()]
     if question.starter.strip():
         parts.append(f"Complete this code:\n{fence('python', question.starter.rstrip())}")
     else:
         parts.append("The program reads from standard input and prints its answer.")
-    return "\n\n".join([*parts, _PROGRAM])
+    return "\n\n".join([*parts, how])
 
 
 def read_answer(question: Question, prompt_format: PromptFormat, text: str, finished: bool = True) -> str | None:
@@ -123,7 +177,14 @@ def read_answer(question: Question, prompt_format: PromptFormat, text: str, fini
     """
     if isinstance(question, TaskQuestion):
         return prompt_format.parse_answer(question.task.kind, text, finished).answer
-    outside = split_thought(text)[0]
+    if prompt_format.shows_examples:
+        ends = [text.find(stop) for stop in stops_of(question, prompt_format) if stop in text]
+        text = text[: min(ends)] if ends else text
+        if isinstance(question, MathsQuestion):
+            return text.strip() if "\\boxed{" in text else None
+        starter = question.starter if isinstance(question, ContestQuestion) else ""
+        return starter + text if text.strip() and (finished or ends) else None
+    outside = outside_thought(text)
     marked = last_answer(outside)
     if isinstance(question, MathsQuestion):
         found = marked if marked is not None else outside

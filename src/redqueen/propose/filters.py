@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from redqueen.config import ProposeConfig, VerifyConfig
 from redqueen.domains.domain import Item
-from redqueen.domains.frames import mark_in
+from redqueen.domains.frames import control_tokens
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, import_named, kind_of
 from redqueen.errors import UserError
@@ -160,3 +160,19 @@ def reject_too_long(
                 verdict = Rejection(candidate, "too-long", f"its prompt has {num} tokens")
         result.append(verdict)
     return result
+
+
+def mark_in(texts: Iterable[str], marks: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> str:
+    """Return a mark, or a control token of the tokenizer, that one of the texts holds, "" when there is none.
+
+    A normalizer of the tokenizer may make a control token of another spelling, so the token ids are searched too.
+    """
+    known = control_tokens(tokenizer)
+    for text in texts:
+        for mark in (*marks, *known.values()):
+            if mark in text:
+                return mark
+        for number in tokenizer.encode(text, add_special_tokens=False):
+            if number in known and number != tokenizer.unk_token_id:
+                return known[number]
+    return ""

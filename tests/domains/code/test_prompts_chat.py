@@ -1,5 +1,6 @@
 """The chat format says everything that the solver needs, hides the rest, and reads model text without trusting it."""
 
+import copy
 import time
 from dataclasses import replace
 from typing import get_args
@@ -8,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from redqueen.config import ModelConfig, VerifyConfig, parse_config
 from redqueen.domains.code.suite import KINDS
 from redqueen.domains.frames import fenced_blocks
-from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, completion_text
+from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, completion_text, end_tokens
 from redqueen.errors import UserError
 from redqueen.records import Completion, Task
 
@@ -136,6 +137,7 @@ def test_a_proposal_that_lacks_a_part_says_which(kind: str, text: str, error: st
         ("<answer>1</answer> no: <answer>2</answer> or <answer>3", "2", ""),
         ("<answer><answer>1</answer></answer>", "1", ""),
         ("<answer>```python\n'ab'\n```</answer>", "'ab'", ""),
+        ("<think>still going <answer>2</answer>", "2", "still going <answer>2</answer>"),
         ("<think><answer>1</answer></think>2", None, "<answer>1</answer>"),
         ("<answer>1</answer><think>still going <answer>2</answer>", "1", "still going <answer>2</answer>"),
         ("<answer> </answer>", None, ""),
@@ -290,3 +292,14 @@ def test_a_text_that_ran_on_behind_its_closed_answer_has_that_answer(tokenizer: 
     assert FORMAT.read_attempt("code_o", tokenizer, cut)[1].answer == "41"
     cut = Completion(tuple(tokenizer.encode(text[:-25])), (), 0.0, finished=False)
     assert FORMAT.read_attempt("code_o", tokenizer, cut)[1].answer is None
+
+
+def test_an_end_mark_of_the_model_ends_a_completion_though_the_tokenizer_names_another(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
+    own = copy.deepcopy(tokenizer)
+    own.add_special_tokens({"additional_special_tokens": ["<|endoftext|>", "<|im_start|>", "<|fim_pad|>"]})
+    ends = own.convert_tokens_to_ids(["<|endoftext|>", "<|im_start|>"])
+    assert end_tokens(own, GenerationConfig(eos_token_id=own.eos_token_id)) == sorted([own.eos_token_id, *ends])
+    told = Completion((*own.encode("41"), ends[0]), (), 0.0, finished=True)
+    assert PromptFormat(FRAMES["fewshot"]).read_attempt("code_o", own, told)[1].answer == "41"
