@@ -49,7 +49,7 @@ def test_answers_of_a_chat_model_are_paid_as_students_are() -> None:
     assert reward.__name__ == "redqueen_reward"
 
 
-def test_the_embedded_bases_marks_are_read_from_the_tokens_that_trainers_leave_out_of_the_text() -> None:
+def test_the_embedded_bases_marks_are_in_the_text_that_trainers_decode_and_in_the_tokens() -> None:
     _, tokenizer = load_base("embedded")
     columns = columns_of(task_rows([REVERSED, REVERSED], "compact"))
     prompts = columns.pop("prompt")
@@ -59,7 +59,7 @@ def test_the_embedded_bases_marks_are_read_from_the_tokens_that_trainers_leave_o
         for text in (f"{THINK}back{END_THINK}'cba'", "'cba'")
     ]
     texts = [tokenizer.decode(one, skip_special_tokens=True) for one in ids]
-    assert reward_fn("compact", config=ONE)(completions=texts, **columns)[0] != 1.0
+    assert reward_fn("compact", config=ONE)(completions=texts, **columns) == [1.0, 1.0]
     reward = reward_fn("compact", tokenizer, ONE)
     assert reward(completions=texts, completion_ids=ids, **columns) == [1.0, 1.0]
     cut = [one[: one.index(tokenizer.eos_token_id)] for one in ids]

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from transformers import AddedToken, PreTrainedTokenizerFast
 
 from redqueen.domains.frames import BOS, EOS, MARKS, PAD
 
@@ -29,6 +29,10 @@ PIECES = (
     r"\d",
     r"[\s\S]",
 )
+
+
+CHAT_TEMPLATE = "{{ bos_token }}{{ messages[-1]['content'] }}"
+"""A task in compact notation, as the user's turn, is the whole prompt."""
 
 
 def pieces_of(text: str) -> list[str]:
@@ -67,10 +71,12 @@ def build_tokenizer(vocabulary: list[str]) -> PreTrainedTokenizerFast:
         bos_token=BOS,
         eos_token=EOS,
         pad_token=PAD,
-        additional_special_tokens=[m for m in MARKS if m not in (BOS, EOS, PAD)],
         clean_up_tokenization_spaces=False,
         model_max_length=1024,
     )
+    # Not special: decoders that skip special tokens must keep them, for an answer is read by its marks.
+    fast.add_tokens([AddedToken(m, normalized=False, special=False) for m in MARKS if m not in (BOS, EOS, PAD)])
+    fast.chat_template = CHAT_TEMPLATE
     return fast
 
 

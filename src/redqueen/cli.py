@@ -247,11 +247,12 @@ def export(
     merged_students: Annotated[
         bool, typer.Option("--merged-students", help="The mean of all students in delta space, not one member.")
     ] = False,
+    base_name: Annotated[str, typer.Option(help="Name of the base on the hub, for a run on a folder of it.")] = "",
 ) -> None:
     """Write the run's product, or a member, with its model card: a PEFT folder, or merged into the base."""
     from redqueen.commands.export import export_member
 
-    print(export_member(run_dir, member, out, merge, merged_students))
+    print(export_member(run_dir, member, out, merge, merged_students, base_name))
 
 
 @app.command()

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from redqueen.adapters.genotype import Genotype
 from redqueen.commands.export import export_member, write_merged
+from redqueen.domains.frames import BOS, END_THINK, EOS, OUT, THINK
 from redqueen.engine import load_base
 from redqueen.errors import UserError
 from redqueen.run.checkpoint import Checkpoint
@@ -44,6 +46,26 @@ def test_a_merged_model_answers_as_the_adapter_on_its_base(quick_run: Path, tmp_
         card = (folder / "README.md").read_text()
         assert f"library_name: {library}" in card and "## Lineage" in card and "interval" in card
     assert sorted(path.name for path in tmp_path.iterdir()) == ["adapter", "merged"]
+
+
+def test_an_export_is_used_by_other_tools_as_any_chat_model_is(quick_run: Path, tmp_path: Path) -> None:
+    peft, member = pytest.importorskip("peft"), member_of(quick_run)
+    adapter = export_member(quick_run, member, tmp_path / "adapter")
+    merged = export_member(quick_run, member, tmp_path / "merged", merge=True)
+    with torch.no_grad():
+        found = peft.AutoPeftModelForCausalLM.from_pretrained(adapter).float()(TOKENS).logits
+    assert torch.allclose(logits(merged), found, atol=0.05)
+    for folder in (adapter / "base", merged):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        asked = tokenizer.apply_chat_template([{"role": "user", "content": f"1{OUT}"}], tokenize=False)
+        assert asked == f"{BOS}1{OUT}"
+        said = tokenizer(f"{THINK}a{END_THINK}b{EOS}")["input_ids"]
+        assert tokenizer.decode(said, skip_special_tokens=True) == f"{THINK}a{END_THINK}b"
+
+
+def test_the_base_of_a_run_on_a_folder_gets_its_name_on_the_hub(quick_run: Path, tmp_path: Path) -> None:
+    folder = export_member(quick_run, member_of(quick_run), tmp_path / "adapter", base_name="owner/base")
+    assert 'base_model: "owner/base"' in (folder / "README.md").read_text()
 
 
 @pytest.mark.slow

@@ -62,9 +62,7 @@ def test_the_cards_code_runs_in_a_folder_that_was_moved(siblings: list[Path], mo
     exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
 
 
-def test_an_export_names_no_folder_of_the_machine_it_was_made_on(siblings: list[Path]) -> None:
-    config = json.loads((siblings[0] / "adapter_config.json").read_text())
-    assert re.fullmatch(r"embedded@[\d.]+", config["base_model_name_or_path"])
+def test_the_card_of_an_export_names_no_folder_of_the_machine_it_was_made_on(siblings: list[Path]) -> None:
     assert str(siblings[0].parent) not in (siblings[0] / "README.md").read_text()
 
 
@@ -102,6 +100,8 @@ def test_an_adapter_of_another_embedded_base_is_not_put_on_this_one(siblings: li
     folder = shutil.copytree(siblings[0], tmp_path / "other", ignore=shutil.ignore_patterns("base"))
     tensors = load_file(folder / WEIGHTS_FILE)
     save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt", BASE_SHA256: "0" * 64})
+    fields = json.loads((folder / "adapter_config.json").read_text()) | {"base_model_name_or_path": "embedded@0.1"}
+    (folder / "adapter_config.json").write_text(json.dumps(fields))
     with (
         pytest.raises(UserError, match="whose weights differ from those of this version"),
         open_examination(str(folder), SHORT),

@@ -87,10 +87,13 @@ def test_a_vocabulary_is_read_off_programs_outside_their_strings() -> None:
     assert all(len(piece) > 1 for piece in vocabulary)
 
 
-def test_marks_come_first_and_are_special(small: PreTrainedTokenizerBase) -> None:
+@pytest.mark.parametrize("small", TOKENIZERS)
+def test_marks_come_first_and_decoders_keep_those_between_the_ends(small: PreTrainedTokenizerBase) -> None:
     assert [small.convert_tokens_to_ids(mark) for mark in MARKS] == list(range(len(MARKS)))
     assert (small.bos_token, small.eos_token, small.pad_token) == (BOS, EOS, PAD)
-    assert set(range(len(MARKS))) == set(small.all_special_ids)
+    assert set(small.all_special_ids) == {0, 1, 2}
+    assert small.decode(ids(small, "".join(MARKS)), skip_special_tokens=True) == "".join(MARKS[3:])
+    assert small.chat_template == TOKENIZERS[0].chat_template
 
 
 def test_a_tokenizer_is_the_same_after_saving(small: PreTrainedTokenizerBase, tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ import pytest
 from synthetic_run import build_run
 
 from redqueen.adapters.base_shape import BaseIdentity
+from redqueen.config import parse_config
 from redqueen.journal import EvaluationRecord, Journal, read
 from redqueen.journal.schema import CHOSEN, DISTILLED
 from redqueen.report.model_card import model_card
 from redqueen.run.store import JOURNAL
+
+CONFIG = parse_config({}, "a test")
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +30,10 @@ def living_child(run_dir: Path, role: str) -> tuple[str, list[str]]:
 
 def test_it_names_the_parents_the_rating_and_the_scores_with_intervals(run_dir: Path) -> None:
     child, parents = living_child(run_dir, "student")
-    card = model_card(run_dir, child, BaseIdentity("owner/base", "a" * 64), merged=False, step=20)
+    card = model_card(run_dir, CONFIG, child, BaseIdentity("owner/base", "a" * 64), merged=False, step=20)
     assert card.splitlines()[0] == "---" and 'base_model: "owner/base"' in card
     assert all(f"| {parent} |" in card for parent in parents)
+    assert "license:" in card and "## Prompt it" in card and "user's turn" in card and "<|o|>" in card
     assert "standard deviation" in card and "rating points after step 20" in card
     assert "| the base |" in card and f"| {child} |" in card and " % to " in card
     assert "PeftModel.from_pretrained(base, folder)" in card and f"`{'a' * 64}`" in card
@@ -37,7 +41,7 @@ def test_it_names_the_parents_the_rating_and_the_scores_with_intervals(run_dir: 
 
 def test_a_merged_model_loads_by_itself_and_a_local_base_is_no_hub_name(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "student")
-    card = model_card(run_dir, child, BaseIdentity("/models/base", ""), merged=True, step=20)
+    card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=True, step=20)
     assert "library_name: transformers" in card and "base_model:" not in card
     assert "AutoModelForCausalLM.from_pretrained(folder)" in card and "PeftModel" not in card
 
@@ -45,7 +49,7 @@ def test_a_merged_model_loads_by_itself_and_a_local_base_is_no_hub_name(run_dir:
 def test_what_came_after_the_checkpoint_is_not_in_it(run_dir: Path) -> None:
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         founder = next(i["id"] for i in read.individuals(journal) if i["role"] == "student" and i["born_step"] == 0)
-    card = model_card(run_dir, founder, BaseIdentity("owner/base", "a" * 64), merged=False, step=3)
+    card = model_card(run_dir, CONFIG, founder, BaseIdentity("owner/base", "a" * 64), merged=False, step=3)
     assert "rating points after step 3" in card and "| 20 |" not in card
 
 
@@ -58,11 +62,13 @@ def test_the_product_of_an_end_that_was_left_behind_lends_its_score_to_no_later_
         with journal.step(7) as writer:
             writer.add_metrics({"solve/rate": 0.5})
     base = BaseIdentity("owner/base", "")
-    assert "| product | s | greedy | 6 | 12 | 50.0 % |" in model_card(run, DISTILLED, base, merged=False, step=6)
-    assert "| product |" not in model_card(run, DISTILLED, base, merged=False, step=7)
+    assert "| product | s | greedy | 6 | 12 | 50.0 % |" in model_card(
+        run, CONFIG, DISTILLED, base, merged=False, step=6
+    )
+    assert "| product |" not in model_card(run, CONFIG, DISTILLED, base, merged=False, step=7)
 
 
 def test_a_teacher_without_scores_shows_those_of_the_base_alone(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "teacher")
-    card = model_card(run_dir, child, BaseIdentity("owner/base", "a" * 64), merged=False, step=20)
+    card = model_card(run_dir, CONFIG, child, BaseIdentity("owner/base", "a" * 64), merged=False, step=20)
     assert "a teacher of the run" in card and "| the base |" in card

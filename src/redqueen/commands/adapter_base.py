@@ -24,6 +24,8 @@ def base_of(adapter: Adapter) -> str:
     """
     if (adapter.folder / OWN_BASE).is_dir():
         return str(adapter.folder / OWN_BASE)
+    if adapter.base_sha256 == weights_sha256(embedded_folder()):
+        return EMBEDDED
     name = base_name(adapter)
     if not name:
         raise UserError(
@@ -31,7 +33,7 @@ def base_of(adapter: Adapter) -> str:
             f"{CONFIG_FILE}"
         )
     if name.startswith(EMBEDDED_ID):
-        if adapter.base_sha256 not in ("", weights_sha256(embedded_folder())):
+        if adapter.base_sha256:
             raise UserError(
                 f"{adapter.folder} was trained on {name}, whose weights differ from those of this version: "
                 f"install that version, or put its base into the adapter's folder as {adapter.folder / OWN_BASE}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,11 +53,14 @@ class Opened:
     step: int
 
 
-def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, merged_students: bool = False) -> Path:
+def export_member(
+    run_dir: Path, member: str, out: Path, merge: bool = False, merged_students: bool = False, base_name: str = ""
+) -> Path:
     """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its card; return the folder.
 
     With ``merged_students`` it is the mean of all students in delta space. Without ``merge`` a PEFT adapter; for the
-    embedded base its weights and tokenizer are written to the folder too, so that it is complete. With ``merge`` a
+    embedded base its weights and tokenizer are written to the folder too, so that it is complete. ``base_name``: the
+    base's name on the hub, where the run had it from a folder. With ``merge`` a
     model with tokenizer, whose weights are W + dW rounded once to the base's own precision. Raises UserError for an
     unknown member, a run without a product, or a folder that exists or cannot be written.
     """
@@ -67,16 +70,20 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, me
         raise UserError("--member and --merged-students name two adapters: leave one of them out")
     opened = open_member(run_dir, MERGED if merged_students else member)
     name = opened.config.model.base
-    base, genotype = identify_base(name), opened.genotype
+    known, genotype = identify_base(name), opened.genotype
+    base = replace(known, name=base_name or known.name)
     try:
         with making_folder(out) as aside:
             if merge:
                 write_merged(name, genotype, aside)
             else:
-                write_adapter(aside, plain_config(genotype, base.name, opened.targets), genotype, base.sha256)
+                where = (
+                    str(out.resolve() / OWN_BASE) if name == EMBEDDED else base.name
+                )  # where PEFT looks for the base
+                write_adapter(aside, plain_config(genotype, where, opened.targets), genotype, base.sha256)
                 if name == EMBEDDED:
                     shutil.copytree(embedded_folder(), aside / OWN_BASE)
-            card = model_card(run_dir, opened.name, base, merge, opened.step, opened.sources)
+            card = model_card(run_dir, opened.config, opened.name, base, merge, opened.step, opened.sources)
             write_whole(aside / CARD, card)
     except (OSError, SafetensorError) as error:
         why = getattr(error, "strerror", None) or error

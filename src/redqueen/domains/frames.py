@@ -315,7 +315,7 @@ def program_in(text: str, entry: str = "") -> str | None:
 
 def bare(answer: str, entry: str = "") -> str:
     """Return the program in an answer, outside its thinking: that of its fenced blocks, else all of the answer."""
-    outside = outside_thought(answer)
+    outside = split_thought(answer)[0]
     marked = last_answer(outside) or outside
     return program_in(marked, entry) or marked
 

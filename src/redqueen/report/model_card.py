@@ -8,7 +8,11 @@ from pathlib import Path
 
 from redqueen import __version__
 from redqueen.adapters.base_shape import DEQUANTIZED, EMBEDDED_ID, OWN_BASE, BaseIdentity
+from redqueen.config import EMBEDDED, Config
 from redqueen.display import literal, markdown_table
+from redqueen.domains.frames import BOS, fence
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.registry import DOMAINS
 from redqueen.journal.schema import ALL, BASE, CONTROL, DISTILLED, PRODUCT
 from redqueen.journal.untrusted import Row
 from redqueen.report.summary import product_name
@@ -32,7 +36,13 @@ tokenizer = AutoTokenizer.from_pretrained(folder)"""
 
 
 def model_card(
-    run_dir: Path, member: str, base: BaseIdentity, merged: bool, step: int, sources: Sequence[str] = ()
+    run_dir: Path,
+    config: Config,
+    member: str,
+    base: BaseIdentity,
+    merged: bool,
+    step: int,
+    sources: Sequence[str] = (),
 ) -> str:
     """Return the card of ``member`` as it was after ``step`` (the checkpoint's), as markdown with a YAML head.
 
@@ -60,6 +70,8 @@ def model_card(
         + (f" The base's weights have the SHA-256 {_code(base.sha256)}." if base.sha256 else ""),
         "## Load it",
         "```python\n" + _loading(base.name, merged) + "\n```",
+        "## Prompt it",
+        _prompt_text(config),
         "## Rating",
         _rating_text(ratings),
         "## Lineage",
@@ -75,7 +87,9 @@ def model_card(
 
 
 def _head(base: str, merged: bool) -> str:
-    lines = [f"library_name: {'transformers' if merged else 'peft'}", "pipeline_tag: text-generation"]
+    own = base.startswith(EMBEDDED_ID)
+    lines = ["license: mit"] if own else ["license: other", "license_name: license-of-the-base-model"]
+    lines += [f"library_name: {'transformers' if merged else 'peft'}", "pipeline_tag: text-generation"]
     if "/" in base and not base.startswith(("/", ".", "~")):
         lines.insert(0, f"base_model: {json.dumps(base)}")
         lines.append(f"base_model_relation: {'merge' if merged else 'adapter'}")
@@ -90,6 +104,22 @@ def _loading(base: str, merged: bool) -> str:
         return LOAD_ADAPTER.format(base=file, options=f", quantization_config={DEQUANTIZED}")
     own = base.startswith(EMBEDDED_ID)
     return LOAD_ADAPTER.format(base=f'f"{{folder}}/{OWN_BASE}"' if own else json.dumps(base), options="")
+
+
+def _prompt_text(config: Config) -> str:
+    """Say how a task is asked, with the prompt of the shortest task of the run's first domain that is our own."""
+    name = config.model.prompt_format
+    if name == "auto":
+        name = "compact" if config.model.base == EMBEDDED else "chat"
+    form = PromptFormat(FRAMES[name], config.verify)
+    domain = next((DOMAINS[own] for own in config.propose.domains if own in DOMAINS), DOMAINS["code"])
+    turn = name in ("compact", "chat", "plain")
+    how = "the content of the user's turn in the chat template" if turn else "the text that the model continues"
+    ends = f" An answer ends at {_code(form.stops[0])} or the end token." if form.stops else ""
+    return (
+        f"The format is {_code(name)}, the temperature of training {config.solve.temperature}. A prompt is {how}."
+        f"{ends} For example:\n\n{fence('text', form.solve(domain.seed).removeprefix(BOS))}"
+    )
 
 
 def _rating_text(ratings: Sequence[Row]) -> str:
