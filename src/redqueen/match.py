@@ -39,23 +39,18 @@ class RatingSystem(Protocol):
 
     def newcomer(self) -> Rating:
         """Return the rating of a member without matches."""
-        ...
 
     def expected_win(self, student: Rating, teacher: Rating) -> float:
         """Return the student's expected win in [0, 1]."""
-        ...
 
     def update(self, teacher: Rating, student: Rating, winner: Winner) -> tuple[Rating, Rating]:
         """Return both ratings after one match, as ``(teacher, student)``."""
-        ...
 
     def fitness(self, rating: Rating) -> float:
         """Return what selection reads: the higher the better."""
-        ...
 
     def pool(self, ratings: Sequence[Rating]) -> Rating:
         """Return one rating of several (one or more): of a member's domains, or of a child's parents."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ class Report(Protocol):
 
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:
         """``done`` of ``total`` items (0: not known) are done, with ``tokens`` read or written so far."""
-        ...
 
 
 def unheard(done: int, total: int, tokens: int = 0) -> None:

@@ -31,7 +31,6 @@ class Sampler(Protocol):
 
         A request's samples depend on its own fields and its member's factors, not on the other requests.
         """
-        ...
 
 
 class Learner(Protocol):
@@ -45,7 +44,6 @@ class Learner(Protocol):
         A member without rollouts is not stepped; one whose loss or gradient is not finite is left as it was and
         reported with ``ok=False``.
         """
-        ...
 
 
 class AdapterStore(Protocol):
@@ -53,44 +51,36 @@ class AdapterStore(Protocol):
 
     def genotype(self, slot: int) -> Genotype:
         """Return a copy of a member's factors (fp32, on the CPU)."""
-        ...
 
     def load(self, slot: int, genotype: Genotype) -> None:
         """Put a new member into ``slot``, with no moments.
 
         Raises UserError when the genotype does not have this population's modules, shapes and rank.
         """
-        ...
 
     def copy(self, slot: int, into: int) -> None:
         """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""
-        ...
 
     def reset(self, slot: int, rng_seed: int) -> None:
         """Make ``slot`` a founder, drawn from (``rng_seed``, slot) alone: it acts as the base, and has no moments."""
-        ...
 
     def forget(self, slot: int) -> None:
         """Drop a member's moments and step count; its factors stay."""
-        ...
 
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter into a folder below ``folder`` and return it.
 
         Its name identifies the slot and the factors: equal ones have one name and are written once.
         """
-        ...
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all factors and moments as named tensors: what a checkpoint holds of the members.
 
         They may share the owner's memory: write or copy them before anything else is asked.
         """
-        ...
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what ``state_dict`` returned (the factors alone: no moments).
 
         Raises UserError when they are of another population, KeyError when there are no factors.
         """
-        ...

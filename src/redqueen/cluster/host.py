@@ -29,15 +29,12 @@ class Connection(Protocol):
     @property
     def node(self) -> str:
         """The name of the machine (or process) that the shard runs on."""
-        ...
 
     def send(self, method: str, *arguments: object) -> Answer:
         """Ask for a method of ``Shard``. Raises nothing: errors are in the answer."""
-        ...
 
     def close(self) -> None:
         """End the shard, whatever it does."""
-        ...
 
 
 class Host(Protocol):
@@ -45,26 +42,21 @@ class Host(Protocol):
 
     def open(self, index: int, slots: Sequence[int]) -> Connection:
         """Open a shard with founders. Raises ShardLost when it cannot be opened."""
-        ...
 
     def keep(self, index: int, connection: Connection) -> Answer:
         """Begin to copy a shard's backup to a place that outlives the shard.
 
         The backup before it stays valid until the answer has arrived, which raises ShardLost when the copy failed.
         """
-        ...
 
     def kept(self, index: int) -> Backup | None:
         """Return the newest backup of a shard; None when there never was one. Raises ShardLost when it is lost too."""
-        ...
 
     def misplaced(self, connections: Sequence[Connection]) -> list[int]:
         """Return which shards to move, because machines came or left."""
-        ...
 
     def close(self) -> None:
         """Release what was opened."""
-        ...
 
 
 def uneven(machines: Sequence[str], room: Mapping[str, float]) -> list[int]:

@@ -38,42 +38,33 @@ class Frame(Protocol):
     @property
     def name(self) -> str:
         """The name under which kinds have their prompts; frames may share it."""
-        ...
 
     @property
     def marks(self) -> tuple[str, ...]:
         """Strings that a text written by a model must not hold to be shown in a prompt."""
-        ...
 
     @property
     def stops(self) -> tuple[str, ...]:
         """Strings that end a completion, in addition to the tokenizer's end token."""
-        ...
 
     @property
     def begun(self) -> str:
         """How the prompt begins the answer of a kind that is thought about, "" if it does not."""
-        ...
 
     def opened(self, prompt: str) -> str:
         """Write a prompt with whatever must begin every prompt."""
-        ...
 
     def outside(self, text: str) -> str:
         """Return the part of a teacher's text that may hold a proposal: the part outside its thinking."""
-        ...
 
     def answer(self, text: str) -> tuple[str | None, str]:
         """Return the part of a student's text that is its answer (None: there is none), and its thought."""
-        ...
 
     def is_closed(self, text: str) -> bool:
         """Return whether the answer in a student's text has its end in the text, so that nothing cut it off."""
-        ...
 
     def encode(self, tokenizer: PreTrainedTokenizerBase, prompt: str) -> tuple[int, ...]:
         """Turn a prompt into the token ids that the model is given, with what the format puts around it."""
-        ...
 
 
 FRAMES: dict[str, Frame] = {

@@ -39,7 +39,6 @@ class JobRunner(Protocol):
     def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
         """Run jobs under the rules that hold where they run; return their answers in order. What is in ``work`` can
         be pickled, so that it may run elsewhere."""
-        ...
 
 
 DOMAINS: dict[str, Domain] = {
