@@ -91,6 +91,14 @@ def test_clusters_are_drawn_whole_within_their_stratum() -> None:
     assert bootstrap_mean([0, 0, 1, 1, 1], rng(), clusters, confidence=0.6, strata=strata) == (0.2, 1.0)
 
 
+def test_strata_of_one_cluster_each_are_drawn_together_because_alone_they_show_no_spread() -> None:
+    values, strata = [0, 1, 0, 1], ["a", "b", "c", "d"]
+    assert bootstrap_mean(values, rng(), strata=strata) == bootstrap_mean(values, rng()) == (0.0, 1.0)
+    # only the pair of "easy" and the two single clusters vary, each by itself
+    low, high = bootstrap_mean([0, 0, 0, 1], rng(), strata=["easy", "easy", "b", "c"])
+    assert (low, high) == (0.0, 0.5)
+
+
 def test_a_cluster_in_two_strata_is_refused() -> None:
     with pytest.raises(ValueError, match="one stratum"):
         bootstrap_mean([0.0, 1.0], rng(), clusters=["a", "a"], strata=["easy", "hard"])

@@ -128,9 +128,10 @@ def resampled_means(
 
     ``clusters``: n labels; items with equal labels are drawn together (default: every item by itself). ``strata``: n
     labels; as many clusters are drawn from each stratum as it has, since a design that fixes them leaves no chance in
-    their shares (default: one stratum). A resample's mean is the sum over the drawn clusters divided by the number of
-    items in them. No values give no resample. Raises ValueError on other shapes, a non-finite value or a cluster that
-    lies in two strata.
+    their shares (default: one stratum). Strata of one cluster have no spread of their own and are drawn as one stratum
+    (collapsed strata, Cochran 1977, 5A.12). A resample's mean is the sum over the drawn clusters divided by the number
+    of items in them. No values give no resample. Raises ValueError on other shapes, a non-finite value or a cluster
+    that lies in two strata.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not np.isfinite(array).all():
@@ -144,6 +145,8 @@ def resampled_means(
     stratum_of[index] = stratum
     if (stratum_of[index] != stratum).any():
         raise ValueError("the items of one cluster must lie in one stratum")
+    single = np.bincount(stratum_of)[stratum_of] == 1
+    stratum_of[single] = stratum_of[single].min(initial=len(counts))
     totals, numbers = np.zeros(num_resamples), np.zeros(num_resamples)
     for label in np.unique(stratum_of):
         own = np.flatnonzero(stratum_of == label)
