@@ -112,12 +112,20 @@ def test_each_format_reads_back_the_parameters_that_its_prompt_shows(format_name
     open_domain("gym:spell_backward")
     form, seed = PromptFormat(FRAMES[format_name]), gym.seed_of(KIND)
     prompt = form.propose(KIND, [replace(seed, code=DEFAULTS)], None)
-    text = {"chat": f"I choose\n```json\n{DEFAULTS}\n```", "fewshot": DEFAULTS[2:] + "\n###\n", "compact": "3, 10, 4"}
-    assert (DEFAULTS if format_name != "compact" else "3, 10, 4") in prompt
+    text = {"chat": f"I choose\n```json\n{DEFAULTS}\n```", "fewshot": DEFAULTS[2:] + "\n###\n", "compact": "[4, 3, 10]"}
+    assert (DEFAULTS if format_name != "compact" else "[4, 3, 10]") in prompt
     read = form.parse_proposal(KIND, text[format_name], None)
     assert not read.error and json.loads(read.code) == json.loads(DEFAULTS)
     assert form.parse_proposal(KIND, "no parameters", None).error or format_name == "fewshot"
     assert seed.outputs[0] not in form.solve(replace(seed, message="Spell cat", outputs=("tac",))).rpartition("###")[2]
+
+
+def test_a_list_of_the_compact_format_may_end_early_and_is_refused_when_it_is_none(sandbox: Sandbox) -> None:
+    open_domain("gym:spell_backward")
+    form = PromptFormat(FRAMES["compact"])
+    assert json.loads(form.parse_proposal(KIND, "[4, 2]", None).code) == {"seed": 4, "min_word_len": 2}
+    for text in ("4, 2", "[4, 2", "[x]", "{4}", "[4]<|in|>"):
+        assert form.parse_proposal(KIND, text, None).error
 
 
 def test_a_category_and_a_star_open_one_kind_for_each_family_that_has_valid_tasks(sandbox: Sandbox) -> None:

@@ -21,7 +21,9 @@ from typing import Any
 from redqueen.config import GYM_PREFIX, VerifyConfig
 from redqueen.domains.domain import Domain, Item, ParsedProposal, Shown, TaskKind, Words, task_of, worker_verdict
 from redqueen.domains.frames import (
+    ASKED,
     END,
+    IN,
     REF,
     THINK_FIRST,
     asked,
@@ -29,7 +31,6 @@ from redqueen.domains.frames import (
     fenced_blocks,
     has_mark,
     last_block,
-    new,
 )
 from redqueen.errors import UserError, how_to_install
 from redqueen.records import Candidate, Grade, Rejection, Task
@@ -52,6 +53,8 @@ MAX_NUMBER = 10**9
 ORDER_DEPENDENT = {"isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
 """Families that draw from sets, so that a seed means another task under another hash seed: they run under the first
 one alone (measured on reasoning-gym 0.1.25). What else depends on it is refused as ``nondeterministic``."""
+LISTED, NEW_O = f"def f(nums):\n    return sum(nums){IN}", ASKED[3]
+"""In the compact format the program whose input stands for parameters, and the mark that asks for a new program."""
 NUM_HELD_OUT = 12
 """Held-out items of each family (ours)."""
 
@@ -310,24 +313,24 @@ def _solve_fewshot(task: Task) -> str:
 
 
 def _propose_compact(kind: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
-    """Show the values alone, in the order of the fields: what the embedded base knows is arguments of a call."""
-    family = family_of(kind)
-    return "".join(f"{REF}{_values(family, task.code)}" for task in _of_kind(kind, references)) + new(kind)
+    """Show parameters as the input of a program, the seed first, and begin the program: a base that never saw a
+    generator writes lists of numbers there. Fields after the list's end have their defaults."""
+    return "".join(f"{REF}{LISTED}{_values(task.code)}" for task in _of_kind(kind, references)) + NEW_O + LISTED
 
 
-def _values(family: Family, code: str) -> str:
-    return ", ".join(repr(value) for value in json.loads(code).values())
+def _values(code: str) -> str:
+    *fields, seed = json.loads(code).values()
+    return repr([seed, *fields])
 
 
 def _read_compact(kind: str, text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    family = family_of(kind)
-    if has_mark(text := text.strip()) or len(text) > MAX_PARAMETER_CHARS:
-        return ParsedProposal(error="a mark where parameters should be, or too long")
+    if has_mark(text := text.strip()) or not text.startswith("[") or len(text) > MAX_PARAMETER_CHARS:
+        return ParsedProposal(error="no list of parameters, a mark in it, or too long")
     try:
-        values = ast.literal_eval(f"[{text}]")
-        return ParsedProposal(code=json.dumps(dict(zip([*family.fields, "seed"], values, strict=True))))
+        values = ast.literal_eval(text)
+        return ParsedProposal(code=json.dumps(dict(zip(["seed", *family_of(kind).fields], values, strict=False))))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return ParsedProposal(error="not the values of all parameters")
+        return ParsedProposal(error="not a list of values")
 
 
 def proposals_of(family: str) -> list[str]:
