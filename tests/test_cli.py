@@ -76,7 +76,7 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -
         (["--set", "model.base=./nowhere"], "model.base is ./nowhere, and there is no such folder"),
         (["--set", "model.base=./nowhere", "--dry-run"], "model.base is ./nowhere, and there is no such folder"),
         (["--set", "model.base=a..b"], "model.base is a..b, and there is no such folder"),
-        (["--set", "model.base=./empty"], "model.base ./empty is a folder without config.json"),
+        (["--set", "model.base=./empty"], "empty is a folder without config.json"),
         (["--set", "model.base=./damaged"], "damaged/config.json is not a JSON object"),
         (["--set", "run.steps=3"], "there is no field run.steps"),
         (["--set", "population.num_students=0"], "a student has to solve the tasks"),
@@ -107,6 +107,8 @@ def test_a_config_that_cannot_be_played_is_refused_and_nothing_is_written(
         ("propose.policy_hook=nowhere:refuse", "propose.policy_hook 'nowhere:refuse' cannot be imported"),
         ("propose.policy_rules=['(']", "propose.policy_rules: '(' is not a regular expression"),
         ("propose.domains=['code', 'maths']", "have no prompts in the format fewshot"),
+        ("population.founders=nowhere", "nowhere/adapter_config.json: No such file"),
+        ("propose.domains=['code', 'file:nowhere.jsonl']", "nowhere.jsonl"),
     ],
 )
 def test_a_plan_that_cannot_start_is_refused_by_the_dry_run_and_by_the_start_in_the_same_words(

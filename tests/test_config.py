@@ -84,7 +84,7 @@ def test_an_unknown_field_is_refused_with_the_fields_its_section_has() -> None:
 
 def test_a_wrong_type_is_refused_with_the_field_and_what_was_given() -> None:
     text = refusal({"run": {"num_steps": "many"}})
-    assert "run.num_steps" in text and "integer" in text and "'many'" in text
+    assert "run.num_steps" in text and "whole number" in text and "'many'" in text
 
 
 def test_a_section_that_is_no_table_is_refused_by_name() -> None:
@@ -94,10 +94,10 @@ def test_a_section_that_is_no_table_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("section", "field", "value", "limit"),
     [
-        ("run", "num_steps", 0, "greater than or equal to 1"),
-        ("run", "rng_seed", 2**31, "less than 2147483648"),
-        ("solve", "temperature", 0.0, "greater than 0"),
-        ("evolve", "replaced_frac", 1.0, "less than 1"),
+        ("run", "num_steps", 0, "at least 1"),
+        ("run", "rng_seed", 2**31, "below 2147483648"),
+        ("solve", "temperature", 0.0, "above 0"),
+        ("evolve", "replaced_frac", 1.0, "below 1"),
         ("learn", "estimator", "ppo", "reinforce_pp_baseline"),
     ],
 )
@@ -258,7 +258,7 @@ def test_settings_that_would_do_nothing_or_undo_another_are_refused(overrides: l
     ("override", "complaint"),
     [
         ("population.lora_targets=[]", r"population\.lora_targets: name at least one kind of module"),
-        ("learn.learning_rate=inf", r"learn\.learning_rate: .*finite"),
+        ("learn.learning_rate=inf", r"learn\.learning_rate must be a finite"),
         ("propose.domains={ code = inf }", r"propose\.domains.*finite"),
     ],
 )
@@ -277,8 +277,8 @@ def test_what_would_do_nothing_or_is_no_number_is_refused(override: str, complai
         (['sampler.urls=["localhost:8000"]'], r"sampler\.urls: 'localhost:8000' is not the address of a server"),
         (['sampler.urls=["ftp://host"]'], r"write it as http://127\.0\.0\.1:8000"),
         (['sampler.urls=["http://a", "http://a"]'], "an address is there twice"),
-        (["sampler.urls=[]"], "at least 1 item"),
-        (["sampler.kind=sglang"], "'torch' or 'vllm'"),
+        (["sampler.urls=[]"], "list of at least 1 in which"),
+        (["sampler.kind=sglang"], "one of torch, vllm"),
         (["sampler.kind=vllm", "cluster.num_shards=2"], "needs cluster.num_shards 1"),
     ],
 )
@@ -322,3 +322,50 @@ def test_a_set_option_that_is_too_deep_is_refused_in_a_sentence(override: str) -
     with pytest.raises(UserError) as refused:
         load_config(None, [override])
     assert len(str(refused.value)) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("run.num_steps=abc", "run.num_steps must be a whole number of at least 1 (got 'abc')"),
+        ("run.num_steps=[1]", "run.num_steps must be a whole number of at least 1 (got [1])"),
+        ("run.name=a/b", r"run.name must be a text of at most 80 characters that matches ^[\w .+-]+$ (got 'a/b')"),
+        ("run.device=gpu", "run.device must be one of auto, cpu, cuda (got 'gpu')"),
+        ("run.rng_seed=inf", "run.rng_seed must be a whole number of at least 0 and below 2147483648 (got inf)"),
+        ("learn.learning_rate=nan", "learn.learning_rate must be a finite number above 0 (got nan)"),
+        (
+            "match.hall_of_fame_frac=2",
+            "match.hall_of_fame_frac must be a finite number of at least 0 and at most 1",
+        ),
+        ("evolve.enabled=maybe", "evolve.enabled must be true or false (got 'maybe')"),
+        ("evolve.genes=rate", "evolve.genes must be a list in which each entry is one of learning_rate, temperature"),
+        ("evolve.constants=3", "evolve.constants must be a table in which each value is a table in which each value"),
+        ("population.lora_targets=3", "must be a text, or a list in which each entry is a text (got 3)"),
+        (
+            "propose.domains={code=0}",
+            "entry is a text, or a table in which each value is a finite number above 0",
+        ),
+        ("propose.num_proposals={code_o='x'}", "must be a table in which each value is a whole number of at least 0"),
+    ],
+)
+def test_a_wrong_value_is_refused_once_with_what_would_be_right_in_our_words(override: str, said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_config(None, [override])
+    line = str(caught.value)
+    assert said in line and line.count("must be") == 1
+    assert not re.search("nput should|unable to|constrained|tuple|dict", line)
+
+
+def test_a_plain_word_is_a_list_of_one() -> None:
+    config = load_config(None, ["propose.domains=maths", "sampler.urls=http://there:8000", "evolve.operators=M1"])
+    assert (config.propose.domains, config.evolve.operators) == (("maths",), ("M1",))
+    assert config.population.lora_targets == "all-linear"  # a text is a value of its own there
+
+
+def test_a_base_of_a_folder_is_found_from_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for written in ("own", "./own/", "~/own"):
+        assert load_config(None, [f"model.base={written}"]).model.base == str(tmp_path / "own")
+    assert load_config(None, ["model.base=Qwen/Qwen3-0.6B"]).model.base == "Qwen/Qwen3-0.6B"

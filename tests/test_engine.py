@@ -2,16 +2,20 @@
 
 import json
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import transformers
+from command_line import redqueen
 from safetensors.torch import load_file, save_file
 from small_bases import small_base
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from redqueen.adapters.base import freeze
+from redqueen.adapters.base_shape import hub_has
 from redqueen.config import load_config
 from redqueen.domains.prompt_format import FRAMES
 from redqueen.engine import load_adapters, load_base, load_tokenizer
@@ -147,3 +151,52 @@ def test_a_template_that_fails_or_does_not_show_the_prompt_is_refused(template: 
     tokenizer = load_tokenizer(str(damaged_base(tmp_path / "base", template=template)))
     with pytest.raises(UserError, match="chat template"):
         FRAMES["chat"].encode(tokenizer, "hi")
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[list[str], dict[str, int]]]:
+    """A hub on this machine: what it was asked, and with which status it answers; its cache here has own/tiny."""
+    asked, answer = list[str](), {"status": 404}
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            asked.append(self.path)
+            self.send_response(answer["status"])
+            if answer["status"] == 404:
+                self.send_header("X-Error-Code", "RepoNotFound")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    cache = tmp_path / "hub"
+    small_base(cache / "models--own--tiny" / "snapshots" / ("a" * 40))
+    (cache / "models--own--tiny" / "refs").mkdir()
+    (cache / "models--own--tiny" / "refs" / "main").write_text("a" * 40)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    address = f"http://127.0.0.1:{server.server_port}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", address)
+    hub_has.cache_clear()
+    yield asked, answer
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_name_that_the_hub_does_not_have_costs_one_question(
+    hub: tuple[list[str], dict[str, int]], tmp_path: Path
+) -> None:
+    for words in (["--dry-run"], ["--run-dir", tmp_path / "run"]):
+        code, _, err = redqueen("train", "smoke", "--set", "model.base=own/tinny", *words)
+        assert code == 2 and "own/tinny is neither a folder here nor a model on the hub: check the name" in err
+    assert hub[0] == ["/own/tinny/resolve/main/config.json"] * 2
+
+
+def test_a_hub_that_does_not_work_is_asked_once_and_its_cache_is_read(hub: tuple[list[str], dict[str, int]]) -> None:
+    hub[1]["status"] = 503
+    assert load_base("own/tiny")[1].eos_token_id is not None
+    with pytest.raises(UserError, match=r"own/tinny is not a folder, .* and the hub cannot be reached"):
+        load_base("own/tinny")
+    assert hub[0] == [f"/own/{name}/resolve/main/config.json" for name in ("tiny", "tinny")]

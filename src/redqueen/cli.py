@@ -215,24 +215,6 @@ def replay(
 
 
 @app.command()
-def play(
-    run_dir: RunDir,
-    num: Annotated[int, typer.Option("--num", help="Tasks to ask.")] = 5,
-    kind: Kind = "",
-    min_solved: MinSolved = None,
-    max_solved: MaxSolved = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the choice; default: a new one each time.")] = None,
-    allow_weak: AllowWeak = False,
-) -> None:
-    """Answer tasks of a run as the student, at the keyboard; the run's verifier grades. An empty answer stops."""
-    from redqueen.commands.tasks import play as play_tasks
-    from redqueen.report.task_list import TaskFilter
-
-    wanted = TaskFilter(kind=kind, min_solved=min_solved, max_solved=max_solved)
-    play_tasks(run_dir, wanted, num, seed, sys.stdin, sys.stdout, allow_weak)
-
-
-@app.command()
 def export(
     run_dir: RunDir,
     out: Annotated[Path, typer.Option("--out", help="Folder to make.")],

@@ -1,9 +1,7 @@
-"""``tasks``, ``replay``, ``play`` and tables of a run: what is listed, shown, judged again and asked."""
+"""``tasks``, ``replay`` and tables of a run: what is listed, shown and judged again."""
 
 import csv
-import io
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 from command_line import redqueen
 from task_run import ANSWERS, HOSTILE, TASKS, write_task_run
 
-from redqueen.commands.tasks import list_text, play, question_text, task_text
+from redqueen.commands.tasks import list_text, task_text
 from redqueen.display import visible
 from redqueen.errors import UserError
 from redqueen.journal import Journal
@@ -132,52 +130,6 @@ def test_judging_again_finds_what_was_judged_otherwise(tmp_path: Path) -> None:
         "attempt 1 is right (ok), and was wrong (ok)",
         "attempt 2 is wrong (ok), and was right (ok)",
     ]
-
-
-# play ----------------------------------------------------------------------------------------------------------
-
-
-def play_with(run_dir: Path, wanted: TaskFilter, answers: str, num: int = 1) -> tuple[int, str]:
-    out = io.StringIO()
-    return play(run_dir, wanted, num, 0, io.StringIO(answers), out), out.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("wanted", "answer", "right"),
-    [
-        (TaskFilter(kind="code_o", teacher="T1"), "6\n", True),
-        (TaskFilter(kind="code_o", teacher="T1"), "6.0\n", False),
-        (TaskFilter(kind="code_i"), "5\n", True),
-        (TaskFilter(kind="code_i"), "__import__('os')\n", False),
-        (TaskFilter(kind="code_f"), "def f(n):\n    return n + n\n.\n", True),
-        (TaskFilter(kind="code_f"), "def f(n):\n    return 2\n.\n", False),
-    ],
-)
-def test_a_person_answers_and_the_verifier_judges(run_dir: Path, wanted: TaskFilter, answer: str, right: bool) -> None:
-    num_right, said = play_with(run_dir, wanted, answer)
-    assert num_right == int(right)
-    assert f"{int(right)} of 1 right" in said and is_harmless(said)
-
-
-def test_the_question_does_not_give_the_answer_away(run_dir: Path) -> None:
-    shown = {row["id"]: question_text(row) for row in find_tasks(run_dir, TaskFilter())}
-    assert "f(3) == ?" in shown["1-T1-0"] and "6" not in shown["1-T1-0"]
-    assert "f(?) == 10" in shown["1-T1-1"] and "5" not in shown["1-T1-1"]
-    assert "f(2) == 4" in shown["2-T1.2-0"]
-    assert "x * 2" not in shown["2-T1.2-0"] and "f(3)" not in shown["2-T1.2-0"]
-
-
-def test_an_empty_answer_and_the_end_of_the_input_stop(run_dir: Path) -> None:
-    for answers in ("\n", ""):
-        num_right, said = play_with(run_dir, TaskFilter(), answers, num=3)
-        assert num_right == 0 and "0 of 0 right" in said
-
-
-def test_a_run_without_such_a_task_says_so_and_names_only_options_that_there_are(run_dir: Path) -> None:
-    with pytest.raises(UserError, match="has no task that fits: loosen") as caught:
-        play_with(run_dir, TaskFilter(teacher="T9"), "")
-    named = set(re.findall(r"--[a-z-]+", str(caught.value)))
-    assert named and named <= set(re.findall(r"--[a-z-]+", redqueen("play", "--help")[1]))
 
 
 # Tables --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from scripted import BASIC, Scripted
 
 from recipes.embedded_base.lessons import LESSONS
-from redqueen.commands.tasks import judge_again, question_text, task_text
+from redqueen.commands.tasks import judge_again, task_text
 from redqueen.config import Config, parse_config
 from redqueen.domains.frames import ASK, BOS, EOS, NEW
 from redqueen.domains.logic.deduction import solve
@@ -115,6 +115,6 @@ def test_its_tasks_can_be_shown_and_judged_again(finished: tuple[Pupil, Path]) -
     pupil, run = finished
     row = find_tasks(run, TaskFilter(kind=pupil.kind))[0]
     shown = read_task(run, row["id"])
-    assert row["code"].split("\n")[0] in question_text(row) and row["outputs"][0] in task_text(shown)
+    assert row["code"].split("\n")[0] in task_text(shown) and row["outputs"][0] in task_text(shown)
     judged = judge_again(shown, pupil.config)
     assert (judged.num_judged, judged.differences) == (4, ())

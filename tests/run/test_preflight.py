@@ -55,9 +55,12 @@ def test_a_base_that_cannot_play_is_refused_in_a_sentence_and_leaves_no_folder(
 ) -> None:
     base = make(tmp_path / "base")  # type: ignore[operator]
     options = ("--set", f"model.base={base}", "--set", "model.prompt_format=chat")
-    code, _, err = redqueen("train", QUICK, *options, "--run-dir", tmp_path / "run")
-    line = err.strip().splitlines()[-1]
-    assert code == 2 and line.startswith("redqueen: ") and said in line
+    lines = []
+    for dry in ([], ["--dry-run"]):
+        code, _, err = redqueen("train", QUICK, *options, "--run-dir", tmp_path / "run", *dry)
+        lines.append(err.strip().splitlines()[-1])
+        assert code == 2
+    assert lines[0] == lines[1] and lines[0].startswith("redqueen: ") and said in lines[0]
     assert not (tmp_path / "run").exists()
 
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ DEQUANTIZED = {"quant_method": "gguf", "dequantize": True}
 """Options of transformers for a GGUF file: members need plain matrices. Rounding by its few bits a weight stays."""
 
 MAX_SHARD_BYTES = 256 << 30
+PROBE_S = 5.0
+"""How long the hub may take to say whether it has a base (ours)."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,45 @@ def model_source(name: str) -> str:
 def pretrained(name: str) -> dict[str, Any]:
     """Return the arguments of transformers' ``from_pretrained`` that mean ``model.base``. Code in a model is never run.
 
-    Raises UserError for a path to nothing, and for a GGUF file when a package that reads it is missing.
+    Where the hub cannot be reached, its cache on this machine is read. Raises UserError for a path to nothing, for a
+    name that neither has, and for a GGUF file when a package that reads it is missing.
     """
     source = Path(model_source(name))
     if not is_gguf(name):
-        return {"pretrained_model_name_or_path": str(source), "trust_remote_code": False}
+        found = source if source.is_dir() or hub_has(name) else _cached(name)
+        if found is None:
+            raise UserError(
+                f"model.base {name} is not a folder, is not in the hub's cache on this machine, and the hub cannot be "
+                "reached: check the name and the connection, or give a folder"
+            )
+        return {"pretrained_model_name_or_path": str(found), "trust_remote_code": False}
     if missing := [package for package in ("gguf", "accelerate") if find_spec(package) is None]:
         raise UserError(f"model.base {name} is a GGUF file, which needs {missing[0]}: {how_to_install('gguf')}")
     return {"pretrained_model_name_or_path": str(source.parent), "gguf_file": source.name, "trust_remote_code": False}
+
+
+@lru_cache
+def hub_has(name: str) -> bool:
+    """Ask the hub once for a model; False when there is no answer within ``PROBE_S``: its own clients try for a minute.
+
+    Raises UserError when the hub answers that it does not have the model.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+
+    try:
+        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=PROBE_S)
+    except RepositoryNotFoundError as error:
+        if not isinstance(error, GatedRepoError):
+            raise UserError(
+                f"model.base {name} is neither a folder here nor a model on the hub: check the name, or for a private "
+                "model log in with `hf auth login`"
+            ) from None
+    except HfHubHTTPError as error:
+        return bool(error.response.status_code < 500)
+    except Exception:  # each client of HTTP has errors of its own for a network
+        return False
+    return True
 
 
 def base_shape(name: str) -> dict[str, Any] | None:

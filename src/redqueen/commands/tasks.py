@@ -1,14 +1,11 @@
-"""``redqueen tasks``, ``replay`` and ``play``: list a run's tasks, show one with every attempt, or answer them
-yourself."""
+"""``redqueen tasks`` and ``replay``: list a run's tasks, or show one with every attempt."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 import typer
 
@@ -199,78 +196,3 @@ def _still_true(task: Task, again: Task, verifier: Sandbox) -> bool:
 
 def _graded(result: tuple[bool, str]) -> str:
     return visible(f"{'right' if result[0] else 'wrong'} ({result[1]})", one_line=True)
-
-
-END_OF_PROGRAM = "."
-MAX_SHOWN_CHARS = 4000
-
-
-def play(
-    run_dir: Path,
-    wanted: TaskFilter,
-    num_tasks: int,
-    seed: int | None,
-    given: TextIO,
-    out: TextIO,
-    allow_weak: bool = False,
-) -> int:
-    """Ask ``num_tasks`` tasks that fit, in random order, and return how many were answered rightly.
-
-    Reads answers from ``given``; an empty answer or its end stops. Raises UserError when no task fits.
-    """
-    if num_tasks < 1:
-        raise UserError(f"--num {num_tasks}: give a number of tasks of at least 1")
-    rows = find_tasks(run_dir, replace(wanted, limit=0))
-    if not rows:
-        raise UserError(f"{run_dir} has no task that fits: loosen --kind, --min-solved or --max-solved")
-    chosen = random.Random(seed).sample(rows, min(num_tasks, len(rows)))
-    with open_sandbox(journal_config(run_dir, allow_weak), num_workers=1) as verifier:
-        num_right, num_asked = _ask_all(chosen, verifier, given, out)
-    print(f"\n{num_right} of {num_asked} right", file=out)
-    return num_right
-
-
-def question_text(row: Row) -> str:
-    """Return what a student is shown of a task: nothing that gives the answer away. Safe for a terminal."""
-    solved = f"the students solved it {row['num_correct']} of {row['num_attempts']} times"
-    task, kind = as_task(row), kind_of(as_task(row))
-    head = f"{row['kind']}, step {row['step']}, by {visible(str(row['teacher']), 40, one_line=True)} ({solved})"
-    return "\n".join([head, "", _shown(kind.statement(task)), "", kind.shown.question])
-
-
-def _ask_all(rows: Sequence[Row], verifier: Sandbox, given: TextIO, out: TextIO) -> tuple[int, int]:
-    num_right = num_asked = 0
-    for row in rows:
-        print(f"\n{question_text(row)}\n> ", end="", file=out, flush=True)
-        answer = _read_answer(kind_of(as_task(row)).is_multiline, given)
-        if not answer.strip():
-            break
-        [found] = grade([(as_task(row), answer)], verifier)
-        num_asked += not found.lost
-        num_right += found.correct
-        word = "lost: the sandbox failed, this does not count" if found.lost else "right" if found.correct else "wrong"
-        reason = " ".join(part for part in (found.verdict if found.verdict != "ok" else "", found.detail) if part)
-        print(f"{word}{f' ({visible(reason, 200, one_line=True)})' if reason else ''}", file=out)
-        if not found.correct:
-            print(f"{_solution(row)}", file=out)
-    return num_right, num_asked
-
-
-def _solution(row: Row) -> str:
-    task = as_task(row)
-    return kind_of(task).shown.solution.format(_shown(kind_of(task).gold(task)).rstrip())
-
-
-def _read_answer(is_multiline: bool, given: TextIO) -> str:
-    if not is_multiline:
-        return given.readline().strip()
-    lines: list[str] = []
-    for line in given:
-        if line.strip() == END_OF_PROGRAM or (not lines and not line.strip()):
-            break
-        lines.append(line)
-    return "".join(lines)
-
-
-def _shown(text: str) -> str:
-    return visible(text, MAX_SHOWN_CHARS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from redqueen.files import by_kind
 
@@ -13,6 +13,13 @@ class Section(BaseModel):
     """What all sections share: unknown fields and numbers that are none are refused, values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _list_of_one(cls, value: object, info: ValidationInfo) -> object:
+        """Read a plain word as a list of one, where only a list or a table is allowed."""
+        kind = str(cls.model_fields[str(info.field_name)].annotation)
+        return (value,) if isinstance(value, str) and kind.startswith("tuple[") else value
 
 
 class RunConfig(Section):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError, model_validator
 
 from redqueen.config.episodes import (
+    EMBEDDED,
     MatchConfig,
     ModelConfig,
     PopulationConfig,
@@ -220,6 +222,10 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
         raise UserError(f"{path} holds an experiment, not the config of a run: {remedy}")
     for override in overrides:
         apply_override(data, override)
+    model = data.get("model")
+    if isinstance(model, dict) and isinstance(base := model.get("base"), str) and base != EMBEDDED:
+        whole = os.path.abspath(os.path.expanduser(base))
+        data["model"] = {**model, "base": whole if os.path.exists(whole) else base}  # a run finds it from any folder
     return parse_config(data, "the defaults" if path is None else str(path))
 
 
@@ -228,7 +234,7 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        faults = [_explain(fault) for fault in error.errors()]
+        faults = list(dict.fromkeys(_explain(fault, data) for fault in error.errors()))
         if any(fault.startswith(NO_SECTION) for fault in faults):
             faults.append(f"the sections are {', '.join(Config.model_fields)}")
         raise UserError(f"{source}: {'; '.join(faults)}") from None
@@ -249,8 +255,8 @@ def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) ->
     return parse_config(kept, source)
 
 
-def _explain(fault: Any) -> str:
-    """Say in one phrase what is wrong with a field and what would be right."""
+def _explain(fault: Any, data: Any) -> str:
+    """Say in one phrase what is wrong with a field of ``data`` and what would be right."""
     place = ".".join(str(p) for p in fault["loc"]) or "the config"
     if removed := why_removed(".".join(str(p) for p in fault["loc"][:2]), fault["input"]):
         return removed
@@ -262,6 +268,36 @@ def _explain(fault: Any) -> str:
         known = section.annotation.model_fields if section.annotation else {}
         meant = did_you_mean(str(fault["loc"][1]), list(known))
         return f"there is no field {place}{meant}; {fault['loc'][0]} has {', '.join(known)}"
-    message = fault["msg"].removeprefix("Value error, ")
-    shown = f" (got {fault['input']!r:.200})" if fault["type"] != "value_error" else ""
-    return f"{place}: {message[0].lower()}{message[1:]}{shown}"
+    if fault["type"] == "value_error":
+        return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+    if len(fault["loc"]) < 2:
+        return f"{place} must be a table of fields (got {fault['input']!r:.200})"
+    section_name, name = str(fault["loc"][0]), str(fault["loc"][1])
+    model: Any = Config.model_fields[section_name].annotation
+    schema = model.model_json_schema()["properties"][name]
+    return f"{section_name}.{name} must be {_meaning(schema)} (got {data[section_name].get(name)!r:.200})"
+
+
+_TYPES = {"integer": "a whole number", "number": "a finite number", "boolean": "true or false", "string": "a text"}
+_BOUNDS = {
+    "minimum": " of at least {}",
+    "exclusiveMinimum": " above {}",
+    "maximum": " and at most {}",
+    "exclusiveMaximum": " and below {}",
+    "maxLength": " of at most {} characters",
+    "pattern": " that matches {}",
+}
+
+
+def _meaning(schema: dict[str, Any]) -> str:
+    """Return in words which values the JSON schema of a field allows."""
+    if "anyOf" in schema:
+        return ", or ".join(map(_meaning, schema["anyOf"]))
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    if schema["type"] == "array":
+        least = f" of at least {schema['minItems']}" if "minItems" in schema else ""
+        return f"a list{least} in which each entry is {_meaning(schema['items'])}"
+    if schema["type"] == "object":
+        return f"a table in which each value is {_meaning(schema['additionalProperties'])}"
+    return _TYPES[schema["type"]] + "".join(text.format(schema[k]) for k, text in _BOUNDS.items() if k in schema)

@@ -56,14 +56,12 @@ class Words:
 
 @dataclass(frozen=True)
 class Shown:
-    """How a kind is displayed: its ``title``; what a student sees and is asked for (``explained``); the question
-    at a keyboard; a pair of input and output, and the solution, with ``{}`` for the texts of a task."""
+    """How a kind is displayed: its ``title``; what a student sees and is asked for (``explained``); a pair of input
+    and output, with ``{}`` for their texts."""
 
     title: str
     explained: str = ""
-    question: str = "What is the answer?"
     pair: str = "{} -> {}"
-    solution: str = "for example {}"
 
 
 def plain_statement(task: Task) -> str:

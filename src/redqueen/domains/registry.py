@@ -191,7 +191,8 @@ def num_proposals(config: ProposeConfig) -> dict[str, int]:
     if strange:
         raise UserError(
             f"propose.num_proposals names {min(strange)}, and the domains {', '.join(config.domains)} have "
-            f"{', '.join(names)}: choose one of these, or add its domain to propose.domains"
+            f"{', '.join(names)}: choose one of these, add its domain to propose.domains, or leave the numbers "
+            "out (--set propose.num_proposals={})"
         )
     wanted = {name: config.num_proposals.get(name, config.num_of_each_kind) for name in names}
     if not any(wanted.values()):

@@ -47,11 +47,7 @@ class Examiner:
     @staticmethod
     def of(engine: Engine) -> Examiner:
         """Return the examiner that the config asks for."""
-        config = engine.config.evaluate
-        suites = {name: list(own) for name, own in load_suites(engine.config.propose).items()}
-        if 0 < config.max_items < sum(map(len, suites.values())):
-            suites = _shared_out(suites, config.max_items, engine.config.propose)
-        return Examiner(engine, tuple(item for own in suites.values() for item in own), config.num_samples)
+        return Examiner(engine, items_of(engine.config), engine.config.evaluate.num_samples)
 
     def base(self) -> list[Score]:
         """Score the bare base: sampled, then greedy. Scores that equal settings gave before are read from the cache."""
@@ -95,6 +91,14 @@ class Examiner:
             EVALUATION_SEED,
             engine.config.solve.temperature,
         )
+
+
+def items_of(config: Config) -> tuple[Item, ...]:
+    """Return the items of the frozen suite that the config asks for."""
+    suites = {name: list(own) for name, own in load_suites(config.propose).items()}
+    if 0 < config.evaluate.max_items < sum(map(len, suites.values())):
+        suites = _shared_out(suites, config.evaluate.max_items, config.propose)
+    return tuple(item for own in suites.values() for item in own)
 
 
 # The base's scores -----------------------------------------------------------------------------------------------

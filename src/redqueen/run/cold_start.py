@@ -11,18 +11,20 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from redqueen.adapters.base_shape import model_source, weights_sha256
 from redqueen.adapters.genotype import on_cpu
+from redqueen.adapters.memory import TextLimits
 from redqueen.adapters.peft import founder_like, read_adapter
 from redqueen.adapters.protocols import Sampler
 from redqueen.config import Config, ProposeConfig, parse_config
 from redqueen.domains.own import OWN_TASKS, read_own, rows_of_source
-from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
 from redqueen.domains.registry import check, domain_of, kinds, num_proposals, open_domain, words_of
 from redqueen.engine import Engine
 from redqueen.errors import UserError
-from redqueen.evaluate.external import Examiner
+from redqueen.evaluate.external import items_of
 from redqueen.propose.filters import REASON, check_allowed, reject_held_out, reject_too_long
 from redqueen.propose.proposing import propose
 from redqueen.records import BASE_SLOT, Candidate, Individual, Rejection, Task
@@ -30,34 +32,37 @@ from redqueen.solve import grade, sample_attempts
 from redqueen.state import State
 from redqueen.streams import Streams
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
-def check_prompts(engine: Engine) -> None:
+
+def check_prompts(config: Config, tokenizer: PreTrainedTokenizerBase, limits: TextLimits) -> None:
     """Write the shortest prompt of each sort and the suite's, and raise UserError when one cannot be asked.
 
     Later prompts show references as far as there is room, so a run that passes this check can always make proposals.
     """
-    limits, propose = engine.limits, engine.config.propose
-    for name in num_proposals(propose):
+    form, base = choose_format(config), config.model.base
+    for name in num_proposals(config.propose):
         seed = domain_of(name).seed
         given = seed if kinds()[name].needs_given else None
-        asked = _num_tokens(engine, engine.prompt_format.propose(name, (), given))
+        asked = _num_tokens(form, tokenizer, base, form.propose(name, (), given))
         if asked > limits.propose_prompt_tokens:
             raise _no_room(f"the prompt for a task of the kind {name}", asked, limits.propose_prompt_tokens, "propose")
-    items = Examiner.of(engine).items
-    longest = max((_num_tokens(engine, engine.prompt_format.solve(item.task)) for item in items), default=0)
+    lengths = (_num_tokens(form, tokenizer, base, form.solve(item.task)) for item in items_of(config))
+    longest = max(lengths, default=0)
     room = limits.max_positions - limits.solve_new_tokens
     if longest > room:
         raise _no_room("the longest question of the held-out suite", longest, room, "solve")
 
 
-def _num_tokens(engine: Engine, prompt: str) -> int:
+def _num_tokens(form: PromptFormat, tokenizer: PreTrainedTokenizerBase, base: str, prompt: str) -> int:
     try:
-        return len(engine.prompt_format.encode(engine.tokenizer, prompt))
+        return len(form.encode(tokenizer, prompt))
     except UserError:
         raise
     except Exception as error:  # a tokenizer is the model's, and may fail in any way
         raise UserError(
-            f"the tokenizer of model.base {engine.config.model.base} cannot write a prompt ({error}): repair its chat "
+            f"the tokenizer of model.base {base} cannot write a prompt ({error}): repair its chat "
             "template, or remove it to use the base without one"
         ) from None
 
@@ -99,10 +104,7 @@ def add_own_tasks(state: State, engine: Engine, say: Callable[[str], None]) -> S
     config = engine.config
     if not config.propose.files:
         return state
-    rows = [row for source in config.propose.files for row in rows_of_source(source, "propose.domains: file")]
-    tasks = [read_own(row, f"own-{number}") for number, row in enumerate(rows)]
-    for task in tasks:
-        words_of(task.kind, engine.prompt_format.name)
+    tasks = own_tasks(config)
     candidates = [Candidate(t.id, SEED_AUTHOR, "", t.kind, "", t.code, t.inputs, t.message) for t in tasks]
     proposed = [at for at, task in enumerate(tasks) if domain_of(task.kind) is not OWN_TASKS]
     checked = check([candidates[at] for at in proposed], engine.verifier, config.verify)
@@ -122,6 +124,15 @@ def add_own_tasks(state: State, engine: Engine, say: Callable[[str], None]) -> S
     asked = {kind.name for name in config.propose.domains for kind in open_domain(name).kinds}
     buffer = state.buffer.add(task for task in valid if task.kind in asked)
     return replace(state, buffer=buffer, anchors=tuple(valid) if config.propose.anchor_frac else ())
+
+
+def own_tasks(config: Config) -> list[Task]:
+    """Return the tasks of the user's files, unchecked. Raises UserError for a row that is not a task."""
+    rows = [row for source in config.propose.files for row in rows_of_source(source, "propose.domains: file")]
+    tasks = [read_own(row, f"own-{number}") for number, row in enumerate(rows)]
+    for task in tasks:
+        words_of(task.kind, choose_format(config).name)
+    return tasks
 
 
 def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejection]]:

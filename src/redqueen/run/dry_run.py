@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from redqueen.adapters.base_shape import base_shape, positions_of
+from redqueen.adapters.base_shape import base_shape, hub_has, positions_of
 from redqueen.config import Config
 from redqueen.domains.registry import num_proposals
 from redqueen.fitting import Fitted
+from redqueen.run.trackers import require_tracker
 
 
 def plan_text(fitted: Fitted) -> str:
@@ -18,7 +19,7 @@ def plan_text(fitted: Fitted) -> str:
 
 
 def refuse_what_cannot_start(config: Config) -> None:
-    """Raise UserError for what the engine would refuse before it loads a model."""
+    """Raise UserError for what a run would refuse before it loads a model."""
     from redqueen.domains.prompt_format import choose_format
     from redqueen.propose.filters import load_content_filter
 
@@ -28,6 +29,21 @@ def refuse_what_cannot_start(config: Config) -> None:
         check_constants(config.evolve, config.population.lora_rank)
     choose_format(config)
     load_content_filter(config.propose)
+    require_tracker(config)
+    shape = base_shape(config.model.base)
+    if shape is None:
+        hub_has(config.model.base)
+        return
+    from redqueen.adapters.memory import fit_limits, refuse_what_cannot_fit  # imports torch
+    from redqueen.adapters.peft import read_adapter
+    from redqueen.engine import choose_device, load_tokenizer
+    from redqueen.run.cold_start import check_prompts, own_tasks
+
+    refuse_what_cannot_fit(config, choose_device(config.run.device))
+    check_prompts(config, load_tokenizer(config.model.base), fit_limits(config, positions_of(shape)))
+    own_tasks(config)
+    for folder in config.population.founders:
+        read_adapter(folder)
 
 
 def _resolved(config: Config) -> list[str]:

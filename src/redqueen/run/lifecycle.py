@@ -31,7 +31,14 @@ from redqueen.run.checkpoint import (
     put_back,
     remove_after,
 )
-from redqueen.run.cold_start import add_own_tasks, check_cold_start, check_prompts, grow_seed_buffer, place_founders
+from redqueen.run.cold_start import (
+    add_own_tasks,
+    check_cold_start,
+    check_prompts,
+    grow_seed_buffer,
+    own_tasks,
+    place_founders,
+)
 from redqueen.run.continuation import (
     Spent,
     is_end_owed,
@@ -107,7 +114,8 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
     require_tracker(config)
     config, asked = settle_precision(config), config.model.precision
     with _reporting(config) as reporter, open_engine(config, load or adapters_here(reporter), reporter) as engine:
-        check_prompts(engine)
+        check_prompts(engine.config, engine.tokenizer, engine.limits)
+        own_tasks(config)
         place_founders(engine)
         make_run_folder(folder, config)
         with RunLock(folder):

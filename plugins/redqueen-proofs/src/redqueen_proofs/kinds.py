@@ -20,9 +20,7 @@ LEMMA = TaskKind(
     shown=Shown(
         "proof_lemma (prove a lemma)",
         "The student sees the hypotheses and the goal, and is asked for a proof.",
-        "How is it proved? (rules and the lines that they are used on: mp 1 2, syl 3 4)",
         "{}{}",
-        "for example {}",
     ),
     words={"compact": prompts_compact.WORDS, "chat": prompts_chat.WORDS},
     check=check_lemma,

@@ -46,9 +46,7 @@ DEDUCTION = TaskKind(
     shown=Shown(
         "code_o (predict the output)",
         "The student sees the program and the input, and is asked for the output.",
-        "What does f return for this input? (a Python literal)",
         PAIR,
-        "it returns {}",
     ),
     words={
         "compact": prompts_compact.DEDUCTION,
@@ -72,9 +70,7 @@ ABDUCTION = replace(
     shown=Shown(
         "code_i (find an input)",
         "The student sees the program and the output, and is asked for an input that gives it.",
-        "Which arguments give this output? (as they stand in the call's brackets)",
         PAIR,
-        "for example f({})",
     ),
     words={
         "compact": prompts_compact.ABDUCTION,
@@ -92,9 +88,7 @@ INDUCTION = replace(
     shown=Shown(
         "code_f (write the program)",
         "The student sees the pairs marked so and is asked for the program, which is then tried on all of them.",
-        "Write f, a program that does this. (several lines; a line with only a dot ends it)",
         PAIR,
-        "the teacher's program:\n{}",
     ),
     words={
         "compact": prompts_compact.INDUCTION,

@@ -370,7 +370,7 @@ def kind_of_family(family: str) -> TaskKind:
     fewshot = Words(partial(_propose_fewshot, name), _solve_fewshot, _read_fewshot, str.strip, has_thoughts=False)
     return TaskKind(
         name=name,
-        shown=Shown(f"{name} (generator)", "The student sees the question of a generated task.", solution="it is {}"),
+        shown=Shown(f"{name} (generator)", "The student sees the question of a generated task."),
         words={
             "compact": Words(partial(_propose_compact, name), _solve_compact, partial(_read_compact, name), str.strip),
             "chat": Words(partial(_propose_chat, name), _solve_chat, _read_chat, _read_answer),

@@ -25,9 +25,7 @@ PUZZLE = TaskKind(
     shown=Shown(
         "logic_puzzle (find the assignment)",
         "The student sees what is sought and the clues, and is asked for the one assignment that fits them.",
-        "Which values fit all clues? (A = 1, B = 2)",
         "{}{}",
-        "it is {}",
     ),
     words={"compact": prompts_compact.WORDS, "chat": prompts_chat.WORDS},
     check=check_puzzle,

@@ -25,9 +25,7 @@ FORMAL = TaskKind(
     shown=Shown(
         "maths_formal (a statement)",
         "The student sees the statement and is asked for the number.",
-        "Which number is asked for?",
         "{}= {}",
-        "it is {}",
     ),
     words={"compact": prompts_compact.FORMAL_WORDS, "chat": prompts_chat.FORMAL_WORDS},
     check=check_statement,
@@ -46,9 +44,7 @@ WORD = replace(
     shown=Shown(
         "maths_word (a word problem)",
         "The student sees the text and is asked for the number; the statement is its formal twin, which counts.",
-        "Which number is asked for?",
         "{}= {}",
-        "it is {}",
     ),
     words={"compact": prompts_compact.STORY_WORDS, "chat": prompts_chat.STORY_WORDS},
     check=partial(check_statement, in_words=True),
