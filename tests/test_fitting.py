@@ -70,6 +70,15 @@ def test_a_small_base_gets_a_smaller_rank_shorter_texts_and_a_lower_temperature(
     assert on_a_gpu.solve == large.solve
 
 
+def test_a_distillation_takes_the_rate_of_the_bases_size_where_it_is_left_open(tmp_path: Path) -> None:
+    base, every = folder(tmp_path / "base", BILLIONS), {"every_steps": 4}
+    run: dict[str, object] = {"product": "distilled"}
+    config = fit_to_base(config_on(base, run=run, distill=every)).config
+    assert config.distill.learning_rate == config.learn.learning_rate == 2e-5
+    asked = config_on(base, run=run, distill=every | {"learning_rate": 5e-4})
+    assert fit_to_base(asked).config.distill.learning_rate == 5e-4
+
+
 def test_what_a_config_sets_is_never_changed(tmp_path: Path) -> None:
     asked = config_on(
         folder(tmp_path / "base", LLAMA), population={"lora_rank": 3}, solve={"temperature": 1.0}, learn={"clip": 0.3}

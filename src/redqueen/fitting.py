@@ -112,6 +112,8 @@ def fit_to_base(config: Config) -> Fitted:
         # A conversation is long: the cache of so many rows would be large.
         if by_size is BY_PARAMETERS[0][1] and chosen != "chat" and _is_on_a_gpu(config):
             wanted.insert(0, SMALL_ON_A_GPU)  # what comes first is not filled again
+        if config.slots.distilled:
+            wanted.append({"distill": {"learning_rate": by_size["learn"]["learning_rate"]}})
         if "lora_rank" in config.population.model_fields_set:
             wanted.insert(0, {"population": {"lora_alpha": 2.0 * config.population.lora_rank}})  # the paper's scale
     data = config.model_dump(mode="json", exclude_unset=True)

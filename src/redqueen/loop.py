@@ -155,7 +155,10 @@ def match_metrics(state: State, engine: Engine) -> dict[str, float]:
 
 
 def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Match]) -> list[Proposal]:
-    """Phase 2. Every teacher in a match writes proposals of each kind; its prompt shows tasks of the buffer."""
+    """Phase 2. Every teacher in a match writes proposals of each kind; its prompt shows tasks of the buffer.
+
+    The words of programs on the embedded base are in ``domains/code/prompts_compact.py``.
+    """
     students_of = students_by_teacher(matches)
     return proposing.propose(
         [state.players[teacher] for teacher in students_of],
@@ -174,7 +177,8 @@ def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[
     """Phase 3. Run each proposal in the sandbox; it becomes a task, or is rejected with the reason.
 
     Rejected are proposals that the content filter forbids, that are invalid or not deterministic, that are in a
-    held-out suite, that were posed before, and those whose prompt would be too long.
+    held-out suite, that were posed before, and those whose prompt would be too long. Of programs ``check_program`` in
+    ``domains/code/checking.py`` decides, and ``confirm`` in ``redqueen_sandbox/programs.py`` on determinism.
     """
     candidates = [proposal.candidate for proposal in proposals]
     verdicts = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
@@ -187,7 +191,8 @@ def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[
 def solve(
     state: State, engine: Engine, streams: Streams, matches: Sequence[Match], verdicts: Sequence[Task | Rejection]
 ) -> list[SampledAttempts]:
-    """Phase 4. The matched students attempt each task several times; the verifier grades the attempts next.
+    """Phase 4. The matched students attempt each task several times; the verifier grades the attempts next,
+    programs by ``domains/code/grading.py``.
 
     With ``solve.students_per_task`` above 1 other students share the attempts. ``propose.anchor_frac`` of a student's
     tasks are anchors: tasks from the user's files, for which no teacher is paid.
@@ -215,7 +220,8 @@ def learn(
     verdicts: Sequence[Task | Rejection],
     graded: Sequence[GradedAttempts],
 ) -> tuple[State, LearnResult]:
-    """Phase 5. Rewards, advantages, the policy-gradient update of each member that trains; then ratings and memory.
+    """Phase 5. Rewards (``teacher_reward`` in ``learn/rewards.py``), advantages, the policy-gradient update of each
+    member that trains; then ratings and memory.
 
     A task outside its teacher's niche is paid as an unsolved one (``propose.num_niches``). Opponents from the hall of
     fame do not learn, and their ratings stay. A member whose gradient was not finite is

@@ -17,7 +17,8 @@ class LearnConfig(Section):
     """How rewards become advantages. Paper: REINFORCE++ with a group baseline. ``trr_pp`` is AZR's."""
     learning_rate: float = Field(default=2e-5, gt=0)
     """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that. Left
-    open, it takes one by the size of the base, 2e-3 for the smallest (fitting.py)."""
+    open, ``fitting.fit_to_base`` sets it by the size of the base; ``learn/schedule.py`` lets it decay and passes it to
+    ``TorchLearner.update``."""
     decay: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate falls between ``decay_from_step`` and ``decay_to_step``. Ours: readers name no schedule; a
     constant one lost over 300 steps what it had taught."""
@@ -150,8 +151,8 @@ class DistillConfig(Section):
     batch_size: int = Field(default=48, ge=1)
     """Answers of one update. Ours."""
     learning_rate: float = Field(default=2e-3, gt=0)
-    """Highest learning rate; after the warm-up it falls linearly to zero. Ours: measured for the embedded base; larger
-    bases need a smaller one."""
+    """Highest learning rate; after the warm-up it falls linearly to zero. Ours: measured for the embedded base. Left
+    open, a larger base takes the one of ``learn.learning_rate`` for its size (``fitting.py``)."""
     warmup_updates: int = Field(default=20, ge=0)
     """Updates over which the rate rises. Ours."""
 

@@ -36,7 +36,8 @@ BASELINE_DECAY_FRAC = 0.9
 def teacher_reward(solve_frac: float | None, unsolved_reward: float = 0.0, certain_reward: float = 0.0) -> float:
     """Return a teacher's reward for one proposal.
 
-    ``solve_frac`` in [0, 1] is the share of the opponents' attempts that were right; None: the proposal was invalid.
+    ``solve_frac`` in [0, 1] is the share of the opponents' attempts that were right, less what guessing gives
+    (``beyond_chance``); None: the proposal was invalid.
     ``unsolved_reward`` and ``certain_reward`` are paid at 0 and at 1 (the paper: 0 and 0; AZR's code: -0.5).
     """
     if solve_frac is None:

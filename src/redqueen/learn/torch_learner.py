@@ -113,7 +113,7 @@ class TorchLearner:
         self.members = [nn.Parameter(bank.flat[slot]) for slot in range(bank.num_members)]
         self.optimiser = torch.optim.AdamW(
             [{"params": [member]} for member in self.members],
-            lr=config.learning_rate,
+            lr=config.learning_rate,  # each update sets its own, from ``tunings``
             betas=BETAS,
             weight_decay=0.0,  # decay would pull an adapter back to the base
             fused=True,

@@ -1,4 +1,8 @@
-"""The domain of programs: predict the output (deduction), find an input (abduction), write the program (induction)."""
+"""The domain of programs: predict the output (deduction), find an input (abduction), write the program (induction).
+
+To add a kind of task, write a ``TaskKind`` (its fields: ``domains/domain.py``) and name it in the domain's ``kinds``. A
+new domain is added to ``DOMAINS`` in ``domains/registry.py``.
+"""
 
 from __future__ import annotations
 
