@@ -123,8 +123,6 @@ def test_answers_whose_writing_breaks_off_leave_no_file_that_stands_in_the_way(t
         _write(tmp_path / "answers.jsonl", [SimpleNamespace(as_line=lambda: "{}\n"), Cut()])  # type: ignore[list-item]
     assert list(tmp_path.iterdir()) == []
     _write(tmp_path / "answers.jsonl", [SimpleNamespace(as_line=lambda: "{}\n")])  # type: ignore[list-item]
-    with pytest.raises(UserError, match="cannot be written"):
-        _write(tmp_path / "answers.jsonl", [])
     assert (tmp_path / "answers.jsonl").read_text() == "{}\n"
 
 

@@ -31,6 +31,8 @@ def test_a_base_that_writes_and_solves_is_measured_and_not_warned_of(table: Tabl
     ]
     assert all(one.num_right == one.num_attempts == 6 * engine.config.solve.num_attempts for one in found)
     assert "cold start, code_o: 6 of 6 proposals valid, 24 of 24 attempts right" in said
+    told = next(line for line in said if line.startswith("the check took"))
+    assert "for 60 texts; a step has at most" in told and "of sampling at this speed" in told
     assert not [line for line in said if line.startswith("warning")]
     assert {request.slot for request in engine.proposer.requests + engine.solver.requests} == {BASE_SLOT}
 

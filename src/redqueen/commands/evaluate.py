@@ -6,10 +6,8 @@ kept as JSON lines. The best of a population is chosen by the very items it is s
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -347,8 +345,6 @@ def _refuse_unwritable(path: Path) -> None:
 
 def _write(path: Path, answers: Sequence[Answer]) -> None:
     with _naming(path):
-        if path.exists():  # since it was checked
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         write_whole(path, "".join(answer.as_line() for answer in answers))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from redqueen.config import load_config
+from redqueen.config import EMBEDDED, load_config
 from redqueen.config.load import presets
 from redqueen.errors import command
 
@@ -34,10 +34,13 @@ def train(
         refuse_what_cannot_start(fitted.config)
         print(plan_text(fitted))
         return
-    for reason in fitted.reasons:
-        print(reason, file=sys.stderr)
     resolved = fitted.config
+    from redqueen.run.dry_run import memory_lines
     from redqueen.run.lifecycle import start
+
+    planned = [] if resolved.model.base == EMBEDDED else memory_lines(resolved)
+    told = [line.removeprefix("# ") for line in planned if "peak" in line or "free" in line]
+    print("\n".join([*fitted.reasons, *told]), file=sys.stderr)
 
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
     load = _load(cluster)

@@ -44,8 +44,8 @@ class CompactFrame:
     """
 
     name = "compact"
-    marks = MARKS
-    stops = ()
+    marks: tuple[str, ...] = MARKS
+    stops: tuple[str, ...] = ()
 
     def __init__(self, begun: str = "") -> None:
         self.begun = begun
@@ -108,11 +108,11 @@ class FewshotFrame:
     """Implements ``Frame`` for models that continue a text; ``traced``: students reason before they answer."""
 
     begun = ""
-    stops = (END,)
+    stops: tuple[str, ...] = (END,)
 
     def __init__(self, traced: bool = False) -> None:
         self.name = "fewshot-trace" if traced else "fewshot"
-        self.marks = (END, ANSWER) if traced else (END,)
+        self.marks: tuple[str, ...] = (END, ANSWER) if traced else (END,)
 
     def opened(self, prompt: str) -> str:
         """Return the prompt as it is."""
@@ -226,8 +226,8 @@ class R1Frame(ChatFrame):
     Sampling stops at the closing mark, so the first is also the last. Whether the thought was closed does not matter.
     """
 
-    stops = ("</answer>",)
-    marks = (*ChatFrame.marks, "Assistant:")
+    stops: tuple[str, ...] = ("</answer>",)
+    marks: tuple[str, ...] = (*ChatFrame.marks, "Assistant:")
 
     def outside(self, text: str) -> str:
         """Return what a teacher wrote in the answer marks, and without any the text outside its thinking."""

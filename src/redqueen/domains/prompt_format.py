@@ -35,21 +35,14 @@ class ParsedAnswer:
 class Frame(Protocol):
     """The part of a format that is the same for every kind."""
 
-    @property
-    def name(self) -> str:
-        """The name under which kinds have their prompts; frames may share it."""
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """Strings that a text written by a model must not hold to be shown in a prompt."""
-
-    @property
-    def stops(self) -> tuple[str, ...]:
-        """Strings that end a completion, in addition to the tokenizer's end token."""
-
-    @property
-    def begun(self) -> str:
-        """How the prompt begins the answer of a kind that is thought about, "" if it does not."""
+    name: str
+    """The name under which kinds have their prompts; frames may share it."""
+    marks: tuple[str, ...]
+    """Strings that a text written by a model must not hold to be shown in a prompt."""
+    stops: tuple[str, ...]
+    """Strings that end a completion, in addition to the tokenizer's end token."""
+    begun: str
+    """How the prompt begins the answer of a kind that is thought about, "" if it does not."""
 
     def opened(self, prompt: str) -> str:
         """Write a prompt with whatever must begin every prompt."""

@@ -202,6 +202,13 @@ def num_proposals(config: ProposeConfig) -> dict[str, int]:
     return {name: num for name, num in wanted.items() if num}
 
 
+def texts_of_a_step(config: Config) -> tuple[int, int]:
+    """Return the number of proposals of a step, and of attempts if all are valid."""
+    proposals = sum(num_proposals(config.propose).values()) * config.population.num_teachers
+    meetings = config.population.num_students if config.match.rule == "all_pairs" else 1
+    return proposals, proposals * meetings * config.solve.num_attempts
+
+
 def _shared_out(wanted: dict[str, int], kinds_of: dict[str, list[str]], shares: dict[str, float]) -> dict[str, int]:
     """Give each domain its share of all proposals, and each of its kinds of that what it has of the domain's."""
     asked = {name: sum(wanted[kind] for kind in listed) for name, listed in kinds_of.items()}

@@ -39,9 +39,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from redqueen.config import Config, LearnConfig, load_config
+from redqueen.domains.registry import texts_of_a_step
 from redqueen.errors import UserError, command
 from redqueen.files import read_toml
-from redqueen.run.dry_run import texts_of_a_step
 
 Match = Literal["per_adapter", "tokens", "wall_clock"]
 Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^\w[\w .+-]*$")]

@@ -7,6 +7,7 @@ attempts the valid ones. Where too little comes of it, other temperatures and fo
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from redqueen.adapters.protocols import Sampler
 from redqueen.config import Config, ProposeConfig, parse_config
 from redqueen.domains.own import OWN_TASKS, read_own, rows_of_source
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
-from redqueen.domains.registry import check, domain_of, kinds, num_proposals, open_domain, words_of
+from redqueen.domains.registry import check, domain_of, kinds, num_proposals, open_domain, texts_of_a_step, words_of
 from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import items_of
@@ -220,7 +221,14 @@ def check_cold_start(state: State, engine: Engine, say: Callable[[str], None]) -
     if not config.propose.num_check_proposals:
         return []
     say("cold-start check: a few proposals and attempts of each kind")
+    began = time.perf_counter()
     found = _measure(state, engine, engine.proposer, engine.solver)
+    taken, num = time.perf_counter() - began, sum(texts_of_a_step(config))
+    written = sum(one.num_proposals + one.num_attempts for one in found)
+    say(
+        f"the check took {taken:.0f} s for {written} texts; a step has at most {num}: up to "
+        f"{taken * num / written:.0f} s of sampling at this speed, and about as long for learning"
+    )
     for one in found:
         say(one.line())
     for warning in _warnings(found, engine):

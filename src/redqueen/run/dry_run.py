@@ -6,7 +6,7 @@ import json
 
 from redqueen.adapters.base_shape import base_shape, hub_has, positions_of
 from redqueen.config import Config
-from redqueen.domains.registry import num_proposals
+from redqueen.domains.registry import texts_of_a_step
 from redqueen.fitting import Fitted
 from redqueen.run.trackers import require_tracker
 
@@ -15,7 +15,7 @@ def plan_text(fitted: Fitted) -> str:
     """Return the plan as text. Raises UserError when the base is a folder that is not there."""
     config = fitted.config
     reasons = [f"# {reason}" for reason in fitted.reasons]
-    return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *_memory(config), *_servers(config)])
+    return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *memory_lines(config), *_servers(config)])
 
 
 def refuse_what_cannot_start(config: Config) -> None:
@@ -54,13 +54,6 @@ def _resolved(config: Config) -> list[str]:
     return lines
 
 
-def texts_of_a_step(config: Config) -> tuple[int, int]:
-    """Return the number of proposals of a step, and of attempts if all are valid."""
-    proposals = sum(num_proposals(config.propose).values()) * config.population.num_teachers
-    meetings = config.population.num_students if config.match.rule == "all_pairs" else 1
-    return proposals, proposals * meetings * config.solve.num_attempts
-
-
 def _work(config: Config) -> list[str]:
     """Say how much a step asks for, at most."""
     propose, solve, population = config.propose, config.solve, config.population
@@ -90,7 +83,7 @@ def _servers(config: Config) -> list[str]:
     ]
 
 
-def _memory(config: Config) -> list[str]:
+def memory_lines(config: Config) -> list[str]:
     """Say what adapters and base need and what is free here, when the base's shape can be read without a download."""
     shape = base_shape(config.model.base)
     if shape is None:
