@@ -15,13 +15,13 @@ import sys
 from pathlib import Path
 
 from redqueen_sandbox.inside import allowed
-from redqueen_sandbox.inside.allowed import GUARDED, HELPERS, OPEN, PARSER_HELPERS, PURE, QUIET_MODULES
+from redqueen_sandbox.inside.allowed import HELPERS, OPEN, PARSER_HELPERS, PURE, QUIET_MODULES
 
 GATED_KINDS: dict[str, tuple[str, ...]] = {"plain": PARSER_HELPERS, "pure": (*PURE, *HELPERS)}
 """The modules of the kinds of zygote that run gated programs: a fork costs by what its zygote holds."""
 
 _WORD = re.compile(r"\w+")
-_LOOKED_AT = frozenset({*allowed.REFUSED, *allowed.REFUSED_BUILTINS, *GUARDED, *allowed.TAKE_A_NAME, "case", "import"})
+_LOOKED_AT = frozenset({*allowed.REFUSED, *allowed.REFUSED_BUILTINS, "import"})
 _CODEC_WORDS = frozenset({"encode", "decode", "bytes", "bytearray"})
 """With these a program may ask for a codec that the interpreter would have to import."""
 
@@ -48,13 +48,8 @@ def kind_for(code: str) -> str:
 
 
 def needs_tree(code: str, again: bool) -> bool:
-    """Tell whether a child has to build a gated program's tree before it compiles it.
-
-    ``again``: the gate has seen it already. Then only guarded attributes need a tree, which passes them to a guard.
-    """
-    if not code.isascii() or any(name in code for name in GUARDED):
-        return True
-    return not again and (_has_special(code) or not _LOOKED_AT.isdisjoint(words_of(code)))
+    """Tell whether a child has to look at a gated program's tree; ``again``: the gate has seen it already."""
+    return not again and (not code.isascii() or _has_special(code) or not _LOOKED_AT.isdisjoint(words_of(code)))
 
 
 def _has_special(code: str) -> bool:

@@ -28,13 +28,12 @@ def reason(code: str) -> str:
         "().__class__.__base__.__subclasses__()", "f.__globals__", "f.__code__", "print.__self__", "e.__traceback__",
         "g.gi_frame", "x.f_back", "import types\ntypes.FunctionType",
         "import array", "import pprint", "import hashlib", "import zlib", "import weakref", "import json.decoder",
-        "from contextlib import redirect_stdout", "from collections import UserString",
+        "from contextlib import redirect_stdout",
         "import random\nrandom.seed(1)", "from random import Random", "import io\nio.open_code",
         "import types\ntypes.CodeType", "import sys",
-        "class A: pass\nA.__bases__ = ()", "class A: pass\nsetattr(A, '__ba' + 'ses__', ())",
         "import datetime\ndatetime.datetime.now()", "from datetime import date\ndate.today()",
-        "from operator import attrgetter\nattrgetter('__globals__')",
-        "import operator\noperator.methodcaller('__globals__')",
+        "from operator import attrgetter\nattrgetter('__globals__')(attrgetter and (lambda: 0))",
+        "import operator\noperator.methodcaller('__subclasses__')(object)",
     ],
 )  # fmt: skip
 def test_what_is_impure_is_refused_with_a_reason(code: str, run_one: Callable[..., Result]) -> None:

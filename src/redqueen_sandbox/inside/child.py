@@ -35,6 +35,7 @@ _BUILTIN_EXCEPTIONS = frozenset(
     if isinstance(kind, type) and issubclass(kind, BaseException)
 )
 _ModuleType = type(sys)
+_frame_at, _frame_before = sys._getframe, vars(type(sys._getframe()))["f_back"].__get__  # closed to programs
 
 
 class Replies:
@@ -114,12 +115,10 @@ def compile_program(job: Job, replies: Replies) -> CodeType | None:
             return syntax.to_code(job.code, _FILE_NAME)
         tree = syntax.parse(job.code, _FILE_NAME)
         if job.gated:
-            nodes = syntax.group(tree)
-            refusal = gate.screen(nodes)
+            refusal = gate.screen(syntax.group(tree))
             if refusal:
                 replies.send("forbidden", "gate", refusal)
                 return None
-            gate.guard_attributes(nodes)
         return syntax.to_code(tree, _FILE_NAME)
     except syntax.UNPARSABLE as error:
         replies.send("syntax", class_name(error))
@@ -193,11 +192,12 @@ def encode_value(value: object, max_chars: int, loose: bool) -> tuple[str, str, 
 
 
 def _depth() -> int:
-    frame = sys._getframe()
+    """How many frames there are."""
+    frame = _frame_at(0)
     depth = 0
     while frame is not None:
         depth += 1
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = _frame_before(frame)
     return depth
 
 

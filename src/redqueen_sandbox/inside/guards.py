@@ -1,34 +1,31 @@
-"""Guards at run time: every road by which a string becomes an attribute, a name or code.
+"""What a gated program finds in its process: builtins, modules, and no way from them into the interpreter.
 
-``getattr`` and similar functions, ``operator.attrgetter``, format fields, namespaces as dicts, imports. A noted
+A zygote of gated programs closes, once, every attribute that leads from an object to a frame, to code, to a module's
+namespace or to all classes (``close_interpreter``). So no string has to be checked when it becomes a name. A noted
 violation stands even if the program catches the exception it raises.
 """
 
 from __future__ import annotations
 
-import _string
+import abc
 import builtins
-import os
+import ctypes
+import gc
 import sys
 
 from . import allowed
-from .allowed import GUARDED, HELPERS, refused_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType as Module
     from typing import Any, NoReturn
 
-GUARD = f"<guard {os.urandom(8).hex()}>"
-"""The name of ``holder`` among the builtins: no program can write it, or know it."""
 PROGRAM_NAME = "program"
 """What ``__name__`` is for a program: it was imported, not started, so its main block does not run."""
 ModuleType = type(sys)
 _IMMUTABLE_TYPE = 1 << 8  # the flag of a class that the interpreter made
 _flags = type.__dict__["__flags__"].__get__  # immune to metaclasses
-_Proxy = type(type.__dict__)
-_BoundBuiltin = type("".format)
 _MAX_RECURSION = 10_000  # deeper, nested C calls would run out of stack
 
 
@@ -55,197 +52,164 @@ def violate(reason: str) -> NoReturn:
     raise Forbidden(reason)
 
 
-# ---- attributes ----------------------------------------------------------------------------------
+def refuser(name: str) -> Callable[..., NoReturn]:
+    """A function that notes a violation."""
+
+    def refuse(*args: object, **kwargs: object) -> NoReturn:
+        violate(f"use of {name}")
+
+    return refuse
 
 
-def checked(name: object) -> str:
-    """The name as a plain string: a subclass could lie about what it equals. What is none is returned as it is."""
-    if type(name) is not str:
-        if not isinstance(name, str):
-            return name  # type: ignore[return-value]
-        name = str.__str__(name)
-    reason = refused_attribute(name)
-    if reason:
-        violate(reason)
-    return name
+class Caller:
+    """What is left of ``sys`` for the library, which names classes after the module of their caller."""
+
+    modules: dict[str, object] = {}  # noqa: RUF012 (stays empty)
+    f_globals = {"__name__": PROGRAM_NAME}  # noqa: RUF012
+
+    @staticmethod
+    def _getframe(depth: int = 0) -> Any:
+        return Caller
 
 
-def holder(value: object, name: str) -> object:
-    """What the guarded attribute ``name`` of ``value`` may be read from: the value itself, or one that checks.
-
-    What is found decides, not what it is asked of: a proxy, ``super`` or a metaclass can lead anywhere.
-    """
-    if name == "__dict__":
-        return _Held(_names_of(value))
-    found: Any = getattr(value, name)
-    if type(found) in _WRAPPERS and name == "__hash__":
-        return _Held(_salted(found))
-    if type(found) in _WRAPPERS and name == "__repr__" and found.__objclass__ in (object, type):
-        violate("the address of an object")
-    if found is str.__dict__[name]:
-        return _Template
-    if type(found) is _BoundBuiltin and found.__name__ == name and isinstance(found.__self__, str):  # type: ignore[attr-defined]
-        return _Template(str.__str__(found.__self__))  # type: ignore[attr-defined]
-    return _Held(found)
+# ---- attributes of the interpreter's own classes -------------------------------------------------
 
 
-_WRAPPERS = (type(object.__hash__), type("".__hash__))
-_HASHED_BY_VALUE: set[object] = {int, float, complex, str, bytes}
+def _examples() -> list[object]:
+    """An object of each class whose attributes lead into the interpreter."""
 
+    def generator() -> Any:
+        yield
 
-def _shows_address(value: Any, owner: Any = None) -> bool:
-    """Whether a value's hash is made of an address: of None, a class or a builtin it is the same in all processes."""
-    found: Any = type.__getattribute__(type(value), "__hash__")
-    if owner is None and type(found) is not _WRAPPERS[0]:  # a function of Python's, or none
-        return False
-    owner = owner or found.__objclass__
-    if owner is tuple or owner is frozenset:
-        return any([_shows_address(item) for item in owner.__iter__(value)])
-    return owner not in _HASHED_BY_VALUE
+    async def coroutine() -> None:
+        return None
 
+    async def asynchronous() -> Any:
+        yield
 
-def _salted(found: Any) -> object:
-    """A builtin ``__hash__`` that was looked up, which differs from process to process where it shows an address."""
-    return lambda *values: _salt(found(*values), values[0] if values else found.__self__, found.__objclass__)
-
-
-def _salt(real: int, value: object, owner: object = None) -> int:
-    return hash(("address", real)) if _shows_address(value, owner) else real
-
-
-def guarded_hash(value: object) -> int:
-    """``hash`` likewise, for a gated program and for the library."""
-    return _salt(hash(value), value)
-
-
-class _Held:
-    """Gives what was found, whatever it is asked for."""
-
-    __slots__ = ("_found",)
-
-    def __init__(self, found: object) -> None:
-        self._found = found
-
-    def __getattribute__(self, name: str) -> object:
-        return _found_by(self)
-
-
-_found_by = vars(_Held)["_found"].__get__
-
-
-def _names_of(value: object) -> object:
-    """``value.__dict__``. Of a class it is a copy (what stands behind a proxy is handed to whoever compares itself),
-    and its keys are checked like the names of attributes."""
-    found = value.__dict__
-    if type(found) is _Proxy:
-        if not issubclass(type(value), type) or _flags(value) & _IMMUTABLE_TYPE:
-            violate("the namespace of a builtin class")
-        copied = dict(found)  # type: ignore[call-overload]
-        for key in copied.keys() - allowed.HARMLESS_KEYS:
-            checked(key)
-        return _Proxy(copied)  # type: ignore[call-arg]
-    if isinstance(value, ModuleType) or (type(found) is dict and "__loader__" in found and "__spec__" in found):
-        violate("the namespace of a module")
-    return found
-
-
-def check_template(text: str) -> None:
-    """Note a violation when a format text asks for a refused attribute."""
-    if "." not in text:
-        return
+    waiting = coroutine()
+    waiting.close()
     try:
-        for _, field, inner, _ in _string.formatter_parser(text):
-            if field:
-                for is_attribute, part in _string.formatter_field_name_split(field)[1]:
-                    if is_attribute:
-                        checked(part)
-            if inner:
-                check_template(inner)
-    except ValueError:
-        return  # the formatting itself will say so
+        raise ValueError
+    except ValueError as error:
+        traceback = error.__traceback__
+    cell = (lambda: waiting).__closure__[0]  # type: ignore[index]
+    return [sys._getframe(), traceback, generator, generator(), waiting, asynchronous(), cell, len]
 
 
-class _Template(str):
-    """A string whose format fields are looked at before they are filled in."""
-
-    __slots__ = ()
-
-    def format(*args: object, **fields: object) -> str:
-        first, *values = args
-        text = str.__str__(first)  # type: ignore[arg-type]
-        check_template(text)
-        return str.format(text, *values, **fields)
-
-    def format_map(self, fields: object) -> str:
-        text = str.__str__(self)
-        check_template(text)
-        return str.format_map(text, fields)  # type: ignore[arg-type]
+_namespace_of = vars(type)["__dict__"].__get__
 
 
-def guarded_getattr(value: object, name: str, /, *default: object) -> object:
-    """``getattr`` for a gated program and for what the library looks up in its name."""
-    name = checked(name)
-    if name in GUARDED:
-        value = holder(value, name)
-    return getattr(value, name, *default)
+def _change(kind: type, members: Mapping[str, object]) -> None:
+    """Replace attributes of a class of the interpreter's."""
+    namespace: dict[str, object] = gc.get_referents(_namespace_of(kind))[0]
+    namespace.update(members)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
-def guarded_setattr(value: object, name: str, item: object, /) -> None:
-    """``setattr`` likewise; a class keeps its bases."""
-    name = checked(name)
-    if name == "__bases__":
-        violate("changing __bases__")
-    setattr(value, name, item)
+def _closed(name: str, found: Any) -> property:
+    """An attribute that can be set, where it could be, and not be read."""
+    setter = getattr(found, "__set__", None)
+    return property(refuser(name), (lambda value, item: setter(value, item)) if setter else None)
 
 
-def _hasattr(value: object, name: str, /) -> bool:
-    checked(name)
-    return hasattr(value, name)
+def close_interpreter() -> None:
+    """Close the attributes of ``allowed.CLOSED`` on the interpreter's own classes.
+
+    What the standard library needs of them it keeps: see below and ``library``.
+    """
+    subclasses_of = type.__subclasses__
+    frame_at, code_of = sys._getframe, vars(type(sys._getframe()))["f_code"].__get__
+    check = abc.ABCMeta.__subclasscheck__.__code__
+
+    def __subclasses__(cls: type) -> list[type]:
+        """For ``_abc``, which asks for them in ``ABCMeta.__subclasscheck__``."""
+        return subclasses_of(cls) if code_of(frame_at(1)) is check else refuser("__subclasses__")()
+
+    abc.ABCMeta.__subclasses__ = __subclasses__  # type: ignore[assignment, method-assign]
+    known, waiting = {type, object}, subclasses_of(object)
+    while waiting:
+        kind = waiting.pop()
+        if kind not in known:
+            known.add(kind)
+            waiting += subclasses_of(kind)
+    for kind in known:
+        if _flags(kind) & _IMMUTABLE_TYPE:
+            _salt_hashes(kind)
+    for kind in {type, BaseException, AttributeError, *map(type, _examples())}:
+        _change(kind, {name: _closed(name, vars(kind)[name]) for name in allowed.CLOSED & vars(kind).keys()})
+    repr_of = object.__repr__
+
+    def __repr__(value: object) -> str:
+        return repr_of(value) if not _flags(type(value)) & _IMMUTABLE_TYPE else refuser("the address of an object")()
+
+    _change(object, {"__repr__": __repr__})
+    # A copy: what stands behind a proxy is handed to whoever compares itself with it.
+    _change(type, {"__dict__": property(lambda cls: type(_namespace_of(cls))(dict(_namespace_of(cls))))})
+    for name in ("_abc_caches_clear", "_abc_registry_clear", "_dump_registry"):
+        delattr(abc.ABCMeta, name)
+    sys._getframe = Caller._getframe
+    for module in [module for module in sys.modules.values() if isinstance(module, ModuleType)]:
+        vars(module).update(__loader__=None, __spec__=None)
 
 
-def _delattr(value: object, name: str, /) -> None:
-    delattr(value, checked(name))
+# ---- hashes --------------------------------------------------------------------------------------
+
+_HASHED_BY_VALUE: set[type] = {int, float, complex, str, bytes, range}
+_owners: dict[int, type] = {}
+"""By the ``id`` of each ``__hash__`` that is salted: the class that has it."""
+_find = type.__getattribute__
 
 
-def attrgetter(*names: str) -> object:
-    """``operator.attrgetter``. Not the class itself: from an instance it could be had, and called with other names."""
-    if not names or not all(isinstance(name, str) for name in names):
-        raise TypeError("attribute name must be a string")
-    paths = [tuple([checked(part) for part in str.__str__(name).split(".")]) for name in names]
+def _salt_hashes(kind: type) -> None:
+    """Have a class's ``__hash__`` differ from process to process where it shows an address.
 
-    def read(value: object) -> object:
-        found = []
-        for path in paths:
-            reached = value
-            for part in path:
-                reached = guarded_getattr(reached, part)
-            found.append(reached)
-        return found[0] if len(found) == 1 else tuple(found)
+    The address of None, of a class or a builtin lies at the same distances in all processes.
+    """
+    real: Any = vars(kind).get("__hash__")
+    if real is None or kind in _HASHED_BY_VALUE or kind.__name__ == "Decimal":
+        return
 
-    return staticmethod(read)  # it binds no instance, as that does not
+    def __hash__(value: Any, /) -> int:
+        found: int = real(value)
+        return hash(("address", found)) if _shows_address(value, kind) else found
 
-
-def methodcaller(name: str, /, *args: object, **kwargs: object) -> object:
-    """``operator.methodcaller``, likewise."""
-    if not isinstance(name, str):
-        raise TypeError("method name must be a string")
-    plain_name = checked(name)
-    return staticmethod(lambda value: guarded_getattr(value, plain_name)(*args, **kwargs))  # type: ignore[operator]
+    _owners[id(__hash__)] = kind
+    _change(kind, {"__hash__": __hash__})
 
 
-# ---- namespaces and imports ----------------------------------------------------------------------
+def _shows_address(value: Any, owner: type | None) -> bool:
+    if owner is tuple or owner is frozenset:
+        owners = [(item, _owners.get(id(_find(type(item), "__hash__")))) for item in owner.__iter__(value)]
+        return any([_shows_address(item, its_owner) for item, its_owner in owners])
+    return owner is not None
+
+
+def guarded_hash(value: Any, /) -> int:
+    """``hash`` likewise, for a gated program and for the library."""
+    found: Any = _find(type(value), "__hash__")
+    return found(value) if id(found) in _owners else hash(value)
+
+
+# ---- builtins and imports ------------------------------------------------------------------------
 
 
 def _vars(*values: object) -> object:
-    if not values:
+    if not values:  # from a builtin that calls it, they would be those of the library or of the harness
         violate("use of locals")
-    if len(values) == 1 and hasattr(values[0], "__dict__"):
-        return _names_of(values[0])
     return vars(*values)
 
 
+def _as_builtin(name: str, function: Callable[..., object]) -> object:
+    """The function as a program sees it: like a builtin, it has no state and binds no instance."""
+    members = {
+        "__slots__": (), "__module__": "builtins", "__name__": name, "__call__": staticmethod(function),
+        "__class__": property(lambda _: type(len)), "__repr__": lambda _: f"<built-in function {name}>",
+    }  # fmt: skip
+    return type("builtin_function_or_method", (), members)()
+
+
 _modules: dict[str, Module] = {}
-_MEMBERS: dict[str, object] = {"operator.attrgetter": attrgetter, "operator.methodcaller": methodcaller}
 
 
 def _import(
@@ -257,7 +221,7 @@ def _import(
 ) -> Module:
     if level == 0 and name in _modules:
         return _modules[name if fromlist else name.split(".")[0]]
-    if level == 0 and name in HELPERS and name in sys.modules:
+    if level == 0 and name in allowed.HELPERS and name in sys.modules:
         return ModuleType(name)  # the interpreter's own C code takes the module itself from ``sys.modules``
     violate(f"import of {name[:80]}")
 
@@ -274,15 +238,13 @@ def make_modules(stream: object) -> None:
         public = allowed.ONLY_NAMES.get(name) or members.get("__all__") or [key for key in members if key[:2] != "__"]
         for key in frozenset(public).intersection(members) - allowed.REFUSED_NAMES.get(name, frozenset()):
             if not isinstance(members[key], ModuleType) and (key[0] != "_" or "__all__" in members):
-                vars(made)[key] = _MEMBERS.get(f"{name}.{key}", members[key])
+                vars(made)[key] = members[key]
         if "__all__" in members:  # what an import of everything takes
             vars(made)["__all__"] = [key for key in members["__all__"] if key in vars(made)]
         vars(made)["__getattr__"] = _look(name)
         if "." in name:
             parent, _, child = name.rpartition(".")
             vars(_modules[parent])[child] = made
-    if "decimal" in _modules:
-        _HASHED_BY_VALUE.add(vars(_modules["decimal"])["Decimal"])
     if "sys" in _modules:
         vars(_modules["sys"]).update(setrecursionlimit=_set_recursion_limit, stdout=stream, stderr=stream)
 
@@ -315,22 +277,11 @@ class Missing:
         violate(f"import of {name[:80]}")
 
 
-def refuser(name: str) -> object:
-    """A function that notes a violation."""
-
-    def refuse(*args: object, **kwargs: object) -> None:
-        violate(f"use of {name}")
-
-    return refuse
-
-
-def _guarded_builtins() -> Iterator[tuple[str, object]]:
-    yield from [(name, refuser(name)) for name in allowed.REFUSED_BUILTINS if hasattr(builtins, name)]
-    for guard in (guarded_getattr, _hasattr, guarded_setattr, _delattr, _vars, guarded_hash):
-        guard.__name__ = guard.__qualname__ = guard.__name__.rpartition("_")[2]
-        yield guard.__name__, staticmethod(guard)  # it binds no instance, as the builtin does not
-    yield from (("__import__", _import), (GUARD, holder))
-
-
-PROGRAM_BUILTINS = {**vars(builtins), **dict(_guarded_builtins())}
+PROGRAM_BUILTINS: dict[str, object] = {
+    **vars(builtins),
+    **{name: refuser(name) for name in allowed.REFUSED_BUILTINS},
+    "hash": _as_builtin("hash", guarded_hash),
+    "vars": _as_builtin("vars", _vars),
+    "__import__": _import,
+}
 """The builtins that a gated program gets: one dict for all inputs, since to copy it is to touch all it holds."""

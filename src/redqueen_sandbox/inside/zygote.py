@@ -218,8 +218,9 @@ def _import_all(names: list[str], is_gated: bool) -> None:
             codecs.lookup(codec)
     equal.remember_classes()
     if is_gated:
-        library.guard_library()
+        library.change_library()
         guards.make_modules(_Sink())
+        guards.close_interpreter()
     # A program that patches ``builtins`` patches this copy, not what our own code calls.
     copied = type(sys)("builtins")
     vars(copied).update(vars(builtins))
