@@ -9,11 +9,11 @@ from redqueen_sandbox.guard import Answer
 from redqueen_sandbox.literals import LiteralError, canonical_args
 from redqueen_sandbox.records import Limits, Program, Result
 from redqueen_sandbox.runs import Job, Run
-from redqueen_sandbox.words import is_quiet, kind_for
+from redqueen_sandbox.words import kind_for, shows_hashes
 
-NUM_SEEDS = 8
-"""Hash seeds that a program must agree under where hashes, the order of sets or addresses may show: one coin flip in
-128 agrees by chance (ours). A program in which none can show (``words.is_quiet``) runs under two."""
+NUM_SEEDS = 4
+"""Hash seeds under which a program's outputs must agree, and twice as many where its text names hashes, sets or
+objects: one coin flip in 8 agrees by chance, or one in 128 (ours)."""
 
 CALL_MEMORY_BYTES = 256 << 20
 """Address space of a call of our own code beyond its warm interpreter, bytes (ours: libraries take more)."""
@@ -132,17 +132,16 @@ def verify_program(program: Program, rules: Rules) -> Generator[Job, Run, Result
 
 
 def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
-    """Run the job again, in a fresh process for each of ``num_seeds`` - 1 further seeds; for one where none can matter.
+    """Run the job again, in a fresh process for each further seed: ``num_seeds`` of them in all, from ``NUM_SEEDS`` on
+    twice as many where ``words.shows_hashes``.
 
     Inputs come in reverse order, then rotated by one more each time. Returns a run that agrees, or one that says why
     not.
     """
     memory_bytes = job.memory_bytes * _LESS_MEMORY[0] // _LESS_MEMORY[1]
     dearest = first
-    if num_seeds > 2 and is_quiet(job.code, tuple([text for _, text in job.inputs])):
-        num_seeds = 2
-    elif num_seeds > 2 and job.kind == "plain":
-        job = replace(job, kind="pure")  # so that no more than two zygotes are plain
+    if num_seeds >= NUM_SEEDS and shows_hashes(job.code, tuple([text for _, text in job.inputs])):
+        num_seeds *= 2
     others = [seed for seed in range(num_seeds + 1) if seed != first.seed]
     for number, seed in enumerate(others[: num_seeds - 1]):
         order = [(number - 1 - i) % len(job.inputs) for i in range(len(job.inputs))]

@@ -24,7 +24,7 @@ class Sandbox:
     process that opened it (one that is forked from it opens its own).
 
     ``workers``: programs at a time (cores to use). ``num_seeds``: fresh processes, each under a hash seed of its own,
-    that must agree on a program's outputs (two where no hash seed can matter). ``allow_weak`` runs even where no
+    that must agree on a program's outputs (see ``programs.confirm``). ``allow_weak`` runs even where no
     system-call filter can be had. ``gated`` False leaves the static gate out and gives programs more modules: for
     benchmarks, with ``num_seeds`` 1. ``settings`` is for the cage's own tests; ``warn`` False leaves the warning of
     weakness to the caller. ``report`` is told how much of each call is done. Raises UserError where no sandbox can be

@@ -26,7 +26,10 @@ from redqueen_sandbox.words import GATED_KINDS, modules_of, paths_of
 _START_S, _START_WITH_LIBRARIES_S = 30.0, 120.0
 """Wall time in which a zygote must come up; one that imports libraries of ours (sympy: 2 s of CPU) has longer, since a
 crowded machine gives it a tenth of a core (ours)."""
-HASH_SEEDS = (11, 227, 3407, 50_021, 611_953, 7_368_787, 82_589_933, 982_451_653)
+HASH_SEED = 11
+"""Of zygotes number 0 whose programs are trusted or may depend on it (ours)."""
+_GATED_HASH_SEED = secrets.randbits(32)
+"""Of gated programs, for each judge another: none can know a seed and behave well under that one alone."""
 _MAX_PAYLOAD_BYTES = 16 << 20
 # Only the files that run inside: the package's own __init__ would bring in the judge.
 _BOOT = (
@@ -183,7 +186,8 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     It is an exec of its own, never a fork of the caller, so nothing of the caller's memory or threads is in it.
     """
     ours, theirs = _control_sockets()
-    hash_seed = HASH_SEEDS[seed] if seed < len(HASH_SEEDS) else 1_000_003 * (seed + 1)
+    first = _GATED_HASH_SEED if kind in GATED_KINDS else HASH_SEED
+    hash_seed = (first + 2_654_435_761 * seed) % 2**32 or 1  # 0 would mean that hashes are not salted
     options = marshal.dumps(
         ([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed, kind in GATED_KINDS, os.getpid())
     ).hex()

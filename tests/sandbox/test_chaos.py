@@ -207,7 +207,7 @@ def test_it_serves_many_threads_and_outlives_the_one_that_started_it() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert made[0]._pool.num_starts == 0
+        assert made[0]._pool.num_starts <= 8, "it started zygotes anew"
     assert answers == {i: str(i + 1) for i in range(12)}
 
 

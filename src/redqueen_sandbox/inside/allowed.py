@@ -10,9 +10,6 @@ PURE = (
 )  # fmt: skip
 """Modules that a task's program may import: none draws at random, reads a clock or tells an address."""
 
-QUIET_MODULES = frozenset({"bisect", "cmath", "heapq", "itertools", "math"})
-"""Modules through which no hash and no address shows that the program does not ask for."""
-
 HELPERS = ("_strptime", "copyreg", "stringprep", "unicodedata", "warnings")
 """Modules that the interpreter's own C code imports in a program's name (``strptime``, ``\\N{}``): a program may not
 name them, but such an import must find them."""

@@ -37,7 +37,7 @@ from redqueen.records import Candidate, Grade, Rejection, Task
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, call_job, confirm, run_once
 from redqueen_sandbox.runs import Job
-from redqueen_sandbox.zygotes import HASH_SEEDS
+from redqueen_sandbox.zygotes import HASH_SEED
 
 KIND_PREFIX = "gym_"
 WORKER = "redqueen.domains.gym.warm"
@@ -90,7 +90,7 @@ def _ask_worker(call: str) -> Any:
     """Run a call of the worker's functions in a process of its own: the package's imports stay out of this one."""
     code = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from redqueen.domains.gym.worker import *"
     code += f"; a = {call}; sys.__stdout__.write(chr(10) + json.dumps(a))"
-    environment = {**os.environ, "PYTHONHASHSEED": str(HASH_SEEDS[0])}
+    environment = {**os.environ, "PYTHONHASHSEED": str(HASH_SEED)}
     arguments = [sys.executable, "-c", code, json.dumps(sys.path)]
     done = subprocess.run(arguments, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
