@@ -133,6 +133,9 @@ def test_a_category_and_a_star_open_one_kind_for_each_family_that_has_valid_task
     everything = {kind.name for kind in open_domain("gym:*").kinds}
     assert "gym_simple_equations" in algebra and algebra < everything and len(everything) >= 100
     assert "gym_composite" not in everything
+    left_out = gym.without_task("gym:*")
+    assert "no-answer" in left_out["gym_rush_hour"] and not everything & left_out.keys()
+    assert left_out.keys() > gym.without_task("gym:games").keys() and not gym.without_task("code")
     with pytest.raises(UserError, match="has no valid task"):
         open_domain("gym:rush_hour")
     with pytest.raises(UserError, match="has no family 'spel'"):

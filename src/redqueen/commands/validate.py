@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from redqueen.config import Config, VerifyConfig
 from redqueen.display import visible
 from redqueen.domains.domain import Domain, TaskKind
+from redqueen.domains.gym.kinds import without_task
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import check, frozen_items, grade, open_domain
 from redqueen.errors import UserError
@@ -67,11 +68,13 @@ def validate(name: str, num_tasks: int, as_json: bool = False, allow_weak: bool 
             findings.append(validate_kind(domain, kind, num_tasks, sandbox))
             if not as_json:
                 print(_line(findings[-1]) if len(findings) > 1 else f"{HEAD}\n{_line(findings[-1])}", flush=True)
+    left_out = [Finding(kind, failures=[error]) for kind, error in without_task(name).items()]
     if as_json:
-        print(json.dumps([asdict(one) for one in findings]))
+        print(json.dumps([asdict(one) for one in (*findings, *left_out)]))
     else:
-        print(f"{sum(not one.failures for one in findings)} of {len(findings)} kinds are valid")
-    return not any(one.failures for one in findings)
+        num_valid = sum(not one.failures for one in findings)
+        print(*map(_line, left_out), f"{num_valid} of {len(findings) + len(left_out)} kinds are valid", sep="\n")
+    return not left_out and not any(one.failures for one in findings)
 
 
 def validate_kind(domain: Domain, kind: TaskKind, num_tasks: int, sandbox: Sandbox) -> Finding:

@@ -20,18 +20,7 @@ from typing import Any
 
 from redqueen.config import GYM_PREFIX, VerifyConfig
 from redqueen.domains.domain import Domain, Item, ParsedProposal, Shown, TaskKind, Words, task_of, worker_verdict
-from redqueen.domains.frames import (
-    ASKED,
-    END,
-    IN,
-    REF,
-    THINK_FIRST,
-    asked,
-    fence,
-    fenced_blocks,
-    has_mark,
-    last_block,
-)
+from redqueen.domains.frames import ASKED, END, IN, REF, THINK_FIRST, asked, fence, fenced_blocks, has_mark, last_block
 from redqueen.errors import UserError, how_to_install
 from redqueen.records import Candidate, Grade, Rejection, Task
 from redqueen_sandbox.pool import Jobs
@@ -83,7 +72,7 @@ def families() -> dict[str, Family]:
     """Return all families of the installed package. Raises UserError when it is not installed."""
     if find_spec("reasoning_gym") is None:
         raise UserError(f"gym domains need the package reasoning-gym: {how_to_install('gym')}")
-    return {told["name"]: Family(**told) for told in _ask_worker("describe(families())")}
+    return {told["name"]: Family(**told) for told in _ask_worker("[describe(name) for name in families()]")}
 
 
 def _ask_worker(call: str) -> Any:
@@ -117,6 +106,13 @@ def names_of(name: str) -> list[str]:
             f"({categories}) or a family of `redqueen validate 'gym:*'`"
         )
     return found
+
+
+def without_task(name: str) -> dict[str, str]:
+    """Return the kinds that ``gym:*`` or a category leaves out, with the reason; none for another domain."""
+    wanted = name.removeprefix(GYM_PREFIX)
+    known = families().values() if wanted != name else ()
+    return {f"{KIND_PREFIX}{one.name}": one.error for one in known if one.error and wanted in ("*", one.category)}
 
 
 def gym_domain(name: str) -> Domain:

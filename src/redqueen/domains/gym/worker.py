@@ -9,13 +9,14 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
+import functools
 import importlib
 import io
 import json
 import random
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -73,26 +74,9 @@ def gold_of(entry: dict[str, Any]) -> str | None:
     return found if found is None or isinstance(found, str) else json.dumps(found)
 
 
-def describe(names: list[str]) -> list[dict[str, Any]]:
-    """Return for each family its category, the fields that a teacher chooses with their defaults, some of the levels
-    of its curriculum by field, and the first entry of the defaults (``error`` instead, where there is none)."""
-    return [_described(name) for name in names]
-
-
-def held_out(names: list[str], count: int, max_chars: int) -> list[dict[str, str]]:
-    """Return ``count`` entries of each family from its defaults, under seeds that no teacher can choose; fewer where
-    some have a longer question or answer."""
-    found = []
-    for name in names:
-        for number in range(count):
-            chosen = json.dumps({"seed": FIRST_HELD_OUT_SEED + number})
-            verdict, question, answer = generate(name, chosen)
-            if verdict == "ok" and max(len(question), len(answer)) <= max_chars:
-                found.append({"family": name, "parameters": chosen, "question": question, "answer": answer})
-    return found
-
-
-def _described(name: str) -> dict[str, Any]:
+def describe(name: str) -> dict[str, Any]:
+    """Return a family's category, the fields that a teacher chooses with their defaults, some of the levels of its
+    curriculum by field, and the first entry of the defaults (``error`` instead, where there is none)."""
     config = DATASETS[name][1]
     defaults = {field.name: _plain(field) for field in dataclasses.fields(config) if field.name not in NOT_CHOSEN}
     fields = {field: value for field, value in defaults.items() if value is not None}
@@ -108,10 +92,22 @@ def _described(name: str) -> dict[str, Any]:
     }
 
 
+def held_out(names: list[str], count: int, max_chars: int) -> list[dict[str, str]]:
+    """Return ``count`` entries of each family from its defaults, under seeds that no teacher can choose; fewer where
+    some have a longer question or answer."""
+    found = []
+    for name in names:
+        for number in range(count):
+            chosen = json.dumps({"seed": FIRST_HELD_OUT_SEED + number})
+            verdict, question, answer = generate(name, chosen)
+            if verdict == "ok" and max(len(question), len(answer)) <= max_chars:
+                found.append({"family": name, "parameters": chosen, "question": question, "answer": answer})
+    return found
+
+
 def _plain(field: dataclasses.Field[Any]) -> object:
     """Return a default that can be chosen in JSON: a number, a truth value or texts to choose from; else None."""
-    factory = field.default_factory
-    default: object = field.default if isinstance(factory, dataclasses._MISSING_TYPE) else factory()
+    default = _default(field)
     if isinstance(default, bool | int | float):
         return default
     if isinstance(default, list | tuple) and default and all(type(part) is str for part in default):
@@ -180,36 +176,20 @@ def _from_memory(really_open: Callable[..., Any]) -> Callable[..., Any]:
     return remembering
 
 
-def _cached(function: Callable[[str], Any]) -> Callable[[str], Any]:
-    known: dict[str, Any] = {}
-
-    def cached(name: str) -> Any:
-        if name not in known:
-            known[name] = function(name)
-        return known[name]
-
-    return cached
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
-        warnings.simplefilter("ignore")
-        yield
-
-
 def warm_up() -> None:
     """Make one entry of each family and grade it: files and late imports are there before the sandbox closes."""
     builtins.open = io.open = _from_memory(open)
-    known = {function.__name__: _cached(function) for function in (get_data_file_path, read_data_file)}
+    known = {function.__name__: functools.cache(function) for function in (get_data_file_path, read_data_file)}
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith(reasoning_gym.__name__):
             vars(module).update({name: function for name, function in known.items() if hasattr(module, name)})
     for late in LATE_IMPORTS:
         importlib.import_module(late)
-    pyfiglet.FigletFont.preloadFont = staticmethod(_cached(pyfiglet.FigletFont.preloadFont))
+    pyfiglet.FigletFont.preloadFont = staticmethod(functools.cache(pyfiglet.FigletFont.preloadFont))
     for font in figlet_fonts.ALL_FONTS:
         pyfiglet.FigletFont.preloadFont(font)
-    for family in families():
-        with _quiet(), contextlib.suppress(Exception):
-            generate(family, '{"seed": 1}')
+    with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
+        warnings.simplefilter("ignore")
+        for family in families():
+            with contextlib.suppress(Exception):
+                generate(family, '{"seed": 1}')
