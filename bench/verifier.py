@@ -1,8 +1,9 @@
 """How fast the verifier is, beside other ways of running programs, on this machine, in one run.
 
 Prints a table and, as its last line, one JSON object: medians of ``--repeats`` rounds. ``trivial_per_s``: isolated
-tasks a second, one child each; ``cruxeval_per_s``: programs a second verified under two hash seeds;
-``loops_per_s``: the same when one in twenty loops for ever; ``code_o_per_s``: literal answers graded;
+tasks a second, one child each; ``cruxeval_per_s``: programs a second verified under two hash seeds, the same work in
+every version; ``loops_per_s``: the same when one in twenty loops for ever; ``default_per_s``: under as many hash seeds
+as a verifier tries by itself; ``code_o_per_s``: literal answers graded;
 ``measures_per_s``: programs measured. Baselines: a fresh interpreter for each program, ``pydantic-monty`` where it is
 installed, and ``exec`` in this process (no isolation at all: how the Absolute Zero Reasoner evaluates).
 """
@@ -77,6 +78,9 @@ def bench_verifier(workers: int, size: int, repeats: int, memory_tasks: int) -> 
             found |= bench_memory(verifier, memory_tasks)
     with Sandbox(workers=workers) as verifier:
         verifier.run(crux)  # start every zygote that these programs need
+        found["default_per_s"] = per_second(lambda: check_ok(verifier, crux), size, repeats)
+    with Sandbox(workers=workers, num_seeds=2) as verifier:
+        verifier.run(crux)
         found["cruxeval_per_s"] = per_second(lambda: check_ok(verifier, crux), size, repeats)
         found["loops_per_s"] = per_second(lambda: check_ok(verifier, loops), size, repeats)
         found["code_o_per_s"] = per_second(lambda: none_of(grade(answers, verifier)), len(answers), repeats)

@@ -77,6 +77,8 @@ ROADS = {
     "locals_of_the_harness": "import functools\nf = functools.partial(functools.reduce, lambda a, d: sorted(d[1]), zip([1], iter(vars, 0)))",
     "docstring_as_signature": 'from dataclasses import dataclass\nclass B:\n    """B(a=sys.executable)\n--\n\n"""\n@dataclass(init=False)\nclass A(B): pass\ndef f(x):\n    return A.__doc__',
     "cache_token": "import abc\ndef f(x):\n    return abc.get_cache_token()",
+    "subclasses_in_a_hook": "import abc, functools\nbox = []\nclass X(abc.ABC): pass\nX.__subclasshook__ = functools.partial(box.extend, map(getattr(abc.ABCMeta, '__sub' + 'classes__', len), [object]))\ndef f(x):\n    try: issubclass(int, X)\n    except Exception: pass\n    return len(box[0]) > 5",
+    "self_is_a_module": "import math\ndef f(x):\n    return str(getattr(math.sqrt, '__se' + 'lf__'))",
     "error_holds_a_module": "import math\ndef f(x):\n    try: math.none\n    except AttributeError as e: return str(e.obj)",
 }
 """Each handed out a traceback, a frame, code, a secret of the process, or text of them."""
@@ -103,6 +105,7 @@ examples = [caught(), caught().__traceback__, generator, generator(), waiting, a
 kinds = [type(sys._getframe()), *map(type, examples), type, BaseException, AttributeError]
 secret = {id(vars(kind)[name]): name for kind in kinds for name in allowed.CLOSED & vars(kind).keys()}
 secret |= {id(f): f.__name__ for f in (open, eval, exec, compile, globals, locals, os.write, os.pread, sys._getframe)}
+secret[id(vars(type(len))['__self__'])] = '__self__'
 if sys.argv[1:] == ['open']: guards.close_interpreter = lambda: None
 zygote._import_all([*allowed.PURE, *allowed.HELPERS], True)
 for name, module in sys.modules.items():
@@ -318,6 +321,32 @@ def test_classes_made_of_three_parts_hash_and_compare_without_a_road(run_one: Ca
     code = "B = type('B', (), {'__ha' + 'sh__': object.__hash__, '__match' + '_args__': ('tb_frame',)})\ndef f(x):\n    return %s"
     assert run_one(code % "len({B(), B()}), hasattr(B, 'tb_frame')").outputs == ("(2, False)",)
     assert run_one(code % "B.__hash__(None) % 97").verdict == "nondeterministic"
+
+
+def test_abstract_classes_know_their_subclasses_as_they_do_in_python(run_one: Callable[..., Result]) -> None:
+    code = """
+import abc, decimal, fractions, numbers
+from collections.abc import *
+class A(abc.ABC): pass
+class B(A): pass
+class C: pass
+class H(abc.ABC):
+    @classmethod
+    def __subclasshook__(cls, c): return 'q' in c.__dict__ or NotImplemented
+class Q: q = 1
+def f(x):
+    before = isinstance(C(), A)
+    B.register(C)
+    try: issubclass(1, A)
+    except TypeError as error: said = str(error)
+    calls = {1: [].append}
+    calls[1](2)
+    return (before, isinstance(C(), A), issubclass(B, A), isinstance(Q(), H), isinstance(C(), H), isinstance([], Collection),
+            isinstance([], Hashable), isinstance((), MutableSequence), isinstance('', Sequence), isinstance({}.keys(), Set),
+            isinstance(fractions.Fraction(1), numbers.Real), isinstance(1.5, numbers.Integral), said, calls[1].__self__)
+"""
+    expected = (False, True, True, True, False, True, False, False, True, True, True, False)
+    assert run_one(code).outputs == (repr((*expected, "issubclass() arg 1 must be a class", [2])),)
 
 
 def test_what_the_library_reads_of_closed_attributes_it_still_finds(run_one: Callable[..., Result]) -> None:

@@ -73,9 +73,9 @@ REFUSED = {
 }
 """Names that are refused wherever a name can stand, and why."""
 
-CLOSED = frozenset({*_INTERPRETER.split(), "__self__", "obj"})
+CLOSED = frozenset({*_INTERPRETER.split(), "obj"})
 """Attributes that cannot be read when a gated program runs, on the interpreter's own classes that have them: also what
-a builtin function and an ``AttributeError`` hold, which may be a module."""
+an ``AttributeError`` holds, which may be a module."""
 
 PLAIN_DUNDER_NAMES = frozenset({"__name__", "__doc__", "__annotations__", "__class__", "__debug__", "__qualname__"})
 """Special names a program may read as variables without having bound them."""

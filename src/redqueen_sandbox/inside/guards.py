@@ -7,7 +7,6 @@ violation stands even if the program catches the exception it raises.
 
 from __future__ import annotations
 
-import abc
 import builtins
 import ctypes
 import gc
@@ -116,17 +115,9 @@ def _closed(name: str, found: Any) -> property:
 def close_interpreter() -> None:
     """Close the attributes of ``allowed.CLOSED`` on the interpreter's own classes.
 
-    What the standard library needs of them it keeps: see below and ``library``.
+    What the standard library needs of them ``library`` has seen to.
     """
     subclasses_of = type.__subclasses__
-    frame_at, code_of = sys._getframe, vars(type(sys._getframe()))["f_code"].__get__
-    check = abc.ABCMeta.__subclasscheck__.__code__
-
-    def __subclasses__(cls: type) -> list[type]:
-        """For ``_abc``, which asks for them in ``ABCMeta.__subclasscheck__``."""
-        return subclasses_of(cls) if code_of(frame_at(1)) is check else refuser("__subclasses__")()
-
-    abc.ABCMeta.__subclasses__ = __subclasses__  # type: ignore[assignment, method-assign]
     known, waiting = {type, object}, subclasses_of(object)
     while waiting:
         kind = waiting.pop()
@@ -136,9 +127,15 @@ def close_interpreter() -> None:
     for kind in known:
         if _flags(kind) & _IMMUTABLE_TYPE:
             _salt_hashes(kind)
+    self_of, repr_of = vars(type(len))["__self__"].__get__, object.__repr__
+
+    def self_of_method(builtin: object) -> object:
+        found: object = self_of(builtin)
+        return refuser("__self__")() if isinstance(found, ModuleType) else found
+
     for kind in {type, BaseException, AttributeError, *map(type, _examples())}:
         _change(kind, {name: _closed(name, vars(kind)[name]) for name in allowed.CLOSED & vars(kind).keys()})
-    repr_of = object.__repr__
+    _change(type(len), {"__self__": property(self_of_method)})
 
     def __repr__(value: object) -> str:
         return repr_of(value) if not _flags(type(value)) & _IMMUTABLE_TYPE else refuser("the address of an object")()
@@ -146,8 +143,6 @@ def close_interpreter() -> None:
     _change(object, {"__repr__": __repr__})
     # A copy: what stands behind a proxy is handed to whoever compares itself with it.
     _change(type, {"__dict__": property(lambda cls: type(_namespace_of(cls))(dict(_namespace_of(cls))))})
-    for name in ("_abc_caches_clear", "_abc_registry_clear", "_dump_registry"):
-        delattr(abc.ABCMeta, name)
     sys._getframe = Caller._getframe
     for module in [module for module in sys.modules.values() if isinstance(module, ModuleType)]:
         vars(module).update(__loader__=None, __spec__=None)

@@ -4,6 +4,8 @@ a clock. They are made once, in zygotes that run gated programs alone.
 
 from __future__ import annotations
 
+import _abc
+import abc
 import sys
 import time
 
@@ -13,6 +15,9 @@ from .guards import PROGRAM_NAME, Caller, ModuleType, guarded_hash, refuser, vio
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+_mro_of = type.__dict__["__mro__"].__get__  # immune to metaclasses
 
 
 def _exec_as_program(text: str, _: object, locals_: dict[str, object]) -> None:
@@ -64,6 +69,49 @@ _CHANGES: dict[str, dict[str, object]] = {
 """Modules that look up, evaluate or hash what their caller chose: the builtins they do it with."""
 
 
+class _Subclasses:
+    """Which classes count as subclasses of which abstract ones, as ``_abc`` finds it, which would ask each class for
+    its subclasses in a place that a program can call from."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int], tuple[bool, type, type]] = {}
+        self.subclasses_of = type.__subclasses__
+
+    def check(self, cls: Any, subclass: Any) -> bool:
+        if not isinstance(subclass, type):
+            raise TypeError("issubclass() arg 1 must be a class")
+        key = id(cls), id(subclass)
+        if key not in self.known:
+            self.known[key] = self.find(cls, subclass), cls, subclass  # which keeps their ids
+        return self.known[key][0]
+
+    def find(self, cls: Any, subclass: type) -> bool:
+        found = cls.__subclasshook__(subclass)
+        if found is not NotImplemented:
+            return bool(found)
+        if any(base is cls for base in _mro_of(subclass)):
+            return True
+        registered = [reference() for reference in _abc._get_dump(cls)[0]]
+        return any(issubclass(subclass, kind) for kind in [*registered, *self.subclasses_of(cls)] if kind is not None)
+
+    def put_in_place(self) -> None:
+        check, known, register = self.check, self.known, abc.ABCMeta.register
+
+        def has_instance(cls: Any, instance: object) -> bool:
+            return any(cls.__subclasscheck__(kind) for kind in dict.fromkeys((instance.__class__, type(instance))))
+
+        def register_and_forget(cls: Any, subclass: Any) -> Any:
+            registered = register(cls, subclass)
+            known.clear()
+            return registered
+
+        methods = {"__subclasscheck__": lambda cls, subclass: check(cls, subclass), "__instancecheck__": has_instance}
+        for name, method in {**methods, "register": register_and_forget}.items():
+            setattr(abc.ABCMeta, name, method)
+        for name in ("_abc_caches_clear", "_abc_registry_clear", "_dump_registry"):
+            delattr(abc.ABCMeta, name)
+
+
 _CLOCKLESS = ("_STRUCT_TM_ITEMS", "altzone", "daylight", "mktime", "struct_time", "timezone", "tzname", "tzset")
 
 
@@ -81,6 +129,7 @@ def _of_given_time(name: str) -> object:
 
 def change_library() -> None:
     """Make the changes in the library's modules that are here. ``datetime`` must be the one written in Python."""
+    _Subclasses().put_in_place()
     for name, changes in _CHANGES.items():
         if name in sys.modules:
             vars(sys.modules[name]).update(changes)
