@@ -51,9 +51,14 @@ def wrong_ones(verifier: Sandbox, rows: list[dict[str, object]]) -> list[Result]
     return [result for row, result in zip(rows, results, strict=True) if not is_right(row, result)]
 
 
+def assert_right(verifier: Sandbox, rows: list[dict[str, object]], gated: bool = True) -> None:
+    wrong = {result.id: result.detail for result in wrong_ones(verifier, rows)}
+    # What a seed gives can only be guessed.
+    assert wrong == ({"honest/seeded-random": "import of random"} if gated else {})
+
+
 def test_every_program_is_right_behind_the_gate(verifier: Sandbox, hostile_rows: list[dict[str, object]]) -> None:
-    wrong = {result.id: result.detail for result in wrong_ones(verifier, hostile_rows)}
-    assert wrong == {"honest/seeded-random": "import of random"}  # what a seed gives can only be guessed
+    assert_right(verifier, hostile_rows)
 
 
 def test_every_program_is_right_in_the_bare_cage(bare_verifier: Sandbox, hostile_rows: list[dict[str, object]]) -> None:
@@ -76,7 +81,7 @@ def test_the_corpus_is_right_three_times_in_a_row(gated: bool, hostile_rows: lis
     settings = ZygoteSettings(preload=() if gated else HOST_MODULES)
     with Sandbox(workers=2, gated=gated, settings=settings) as verifier:
         for _ in range(3):
-            assert wrong_ones(verifier, hostile_rows) == []
+            assert_right(verifier, hostile_rows, gated)
 
 
 def readable_by_nobody(executable: str) -> bool:
@@ -109,7 +114,7 @@ def test_the_whole_corpus_is_right_for_an_unprivileged_user(hostile_rows: list[d
         preload = () if gated else HOST_MODULES
         settings = ZygoteSettings(preload=preload, executable=SYSTEM_PYTHON, user=NOBODY)
         with Sandbox(workers=2, gated=gated, settings=settings) as verifier:
-            assert wrong_ones(verifier, hostile_rows) == []
+            assert_right(verifier, hostile_rows, gated)
 
 
 def test_no_cheat_of_the_corpus_earns_credit(verifier: Sandbox, hostile_rows: list[dict[str, object]]) -> None:
