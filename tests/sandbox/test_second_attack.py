@@ -105,7 +105,7 @@ examples = [caught(), caught().__traceback__, generator, generator(), waiting, a
 kinds = [type(sys._getframe()), *map(type, examples), type, BaseException, AttributeError]
 secret = {id(vars(kind)[name]): name for kind in kinds for name in allowed.CLOSED & vars(kind).keys()}
 secret |= {id(f): f.__name__ for f in (open, eval, exec, compile, globals, locals, os.write, os.pread, sys._getframe)}
-secret[id(vars(type(len))['__self__'])] = '__self__'
+secret |= {id(vars(type(len))['__self__']): '__self__', id(__loader__): '__loader__'}
 if sys.argv[1:] == ['open']: guards.close_interpreter = lambda: None
 zygote._import_all([*allowed.PURE, *allowed.HELPERS], True)
 for name, module in sys.modules.items():

@@ -273,7 +273,7 @@ class Missing:
 
 
 PROGRAM_BUILTINS: dict[str, object] = {
-    **vars(builtins),
+    **{name: found for name, found in vars(builtins).items() if name not in ("__loader__", "__spec__")},
     **{name: refuser(name) for name in allowed.REFUSED_BUILTINS},
     "hash": _as_builtin("hash", guarded_hash),
     "vars": _as_builtin("vars", _vars),
