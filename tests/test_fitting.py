@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tiny_models import CONFIGS
 
-from redqueen.commands.train import train
 from redqueen.config import Config, load_config, parse_config
 from redqueen.errors import UserError
 from redqueen.fitting import fit_to_base
+from redqueen.run.dry_run import plan_text
 
 LLAMA = {
     "model_type": "llama",
@@ -109,10 +109,9 @@ def test_a_base_that_is_not_here_yet_is_fitted_as_the_papers(tmp_path: Path, mon
     assert "not on this machine yet" in fitted.reasons[0]
 
 
-def test_the_plan_prints_the_reasons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_prints_the_reasons(tmp_path: Path) -> None:
     base = folder(tmp_path / "base", CONFIGS["qwen2"].to_dict())
-    train(None, None, [f"model.base={base}"], dry_run=True)
-    printed = capsys.readouterr().out
+    printed = plan_text(fit_to_base(load_config(None, [f"model.base={base}"])))
     assert "# prompt format fewshot: a base of 0 million parameters continues examples" in printed
     assert 'prompt_format = "fewshot"' in printed and "# left open and fitted to the base" in printed
 

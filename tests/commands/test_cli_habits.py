@@ -66,9 +66,8 @@ def test_commands_that_only_read_the_journal_import_no_torch(tmp_path: Path) -> 
         ["replay", folder, "--task", "1-T1-0", "--judge"],
         ["report", folder, "--table", "task"],
         ["diff", folder, folder],
-        ["play", folder],
     ]
-    told = redqueen_afresh(*lines, given="\n")
+    told = redqueen_afresh(*lines)
     assert [(one.code, one.heavy) for one in told] == [(0, [])] * len(lines)
 
 
