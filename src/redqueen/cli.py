@@ -78,12 +78,15 @@ def train(
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Folder to make; default runs/NAME-SEED.")] = None,
     set_: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Like --dry-run, with the time that the run would take, measured.")
+    ] = False,
     cluster: Cluster = None,
 ) -> None:
     """Play a run from its beginning to its report."""
     from redqueen.commands import train as command
 
-    command.train(config, run_dir, set_ or [], dry_run, cluster)
+    command.train(config, run_dir, set_ or [], dry_run, cluster, measure)
 
 
 @app.command("presets")

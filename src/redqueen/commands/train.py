@@ -16,11 +16,17 @@ if TYPE_CHECKING:
 
 
 def train(
-    config: Path | None, run_dir: Path | None, overrides: Sequence[str], dry_run: bool, cluster: str | None = None
+    config: Path | None,
+    run_dir: Path | None,
+    overrides: Sequence[str],
+    dry_run: bool,
+    cluster: str | None = None,
+    measure: bool = False,
 ) -> None:
     """Play a run from its beginning in ``run_dir`` (default runs/NAME-SEED); with ``dry_run`` only print its plan.
 
-    ``cluster`` is the address of a Ray cluster on which the shards of the population run.
+    ``measure``: print its plan, and how long it would take, for which a few texts are sampled. ``cluster`` is the
+    address of a Ray cluster on which the shards of the population run.
     """
     if config is None and not overrides:
         print_presets()
@@ -28,11 +34,15 @@ def train(
     from redqueen.fitting import fit_to_base
 
     fitted = fit_to_base(load_config(config, overrides))
-    if dry_run:
+    if dry_run or measure:
         from redqueen.run.dry_run import plan_text, refuse_what_cannot_start
 
         refuse_what_cannot_start(fitted.config)
         print(plan_text(fitted))
+        if measure:
+            from redqueen.run.duration import measured_duration
+
+            print(f"# {measured_duration(fitted.config, _load(cluster))}")
         return
     resolved = fitted.config
     from redqueen.run.dry_run import memory_lines

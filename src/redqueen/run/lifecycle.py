@@ -53,6 +53,7 @@ from redqueen.run.continuation import (
     spent_so_far,
     write_lengths,
 )
+from redqueen.run.duration import duration_text
 from redqueen.run.interruption import Reporter, Stopped, catching_signals
 from redqueen.run.product import choose_product, distill_product, probe_tasks
 from redqueen.run.progress import RunProgress, Schedule
@@ -234,13 +235,17 @@ def _begin(session: Session) -> State:
     clock = session.clock(0)
     with clock.phase("propose"):
         state = add_own_tasks(state, session.engine, session.progress.say)
+        session.reporter.part("growing the seed buffer")
         state, refused = grow_seed_buffer(state, session.engine)
+        session.reporter.part("measuring the speed")
+        session.progress.say(duration_text(state, session.engine))
     with clock.phase("evaluate"):
+        session.reporter.part("checking the base")
         check_cold_start(state, session.engine, session.progress.say)
         examiner = Examiner.of(session.engine)
-        session.reporter.part("the base")
+        session.reporter.part("evaluating the base")
         session.base_scores = examiner.base()
-        session.reporter.part("the control")
+        session.reporter.part("evaluating the control")
         control = session.control_scores = examiner.control(session.base_scores)
     with session.journal.step(0) as writer:
         writer.add_individuals(state.individuals)

@@ -190,12 +190,13 @@ class RunProgress(Activity):
             # Step 0 does not count for the pace, but its evaluation of the base estimates that of each student.
             self._expected_s = self._evaluation_s * self.schedule.num_students
             self._since, self._evaluation_s = self._clock(), 0.0
-        self._doing = f"step {step}/{self.schedule.num_steps}  {PHASE_WORDS.get(phase, phase)}"
-        self.begin(self._doing)
+        words = PHASE_WORDS.get(phase, phase)
+        self._doing = f"step {step}/{self.schedule.num_steps}  {words}" if step else ""
+        self.begin(self._doing or words)
 
     def part(self, words: str) -> None:
-        """A part of the phase begins, such as "the students"."""
-        self.begin(f"{self._doing} {words}")
+        """A part of the phase begins, such as "the students"; before step 1 ``words`` say all."""
+        self.begin(f"{self._doing} {words}".strip())
 
     def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
         """A step is done: show its numbers and the time left of the run."""

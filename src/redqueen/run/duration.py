@@ -1,0 +1,109 @@
+"""How long a run will take, from sampling, judging and learning a few texts; adapters and state stay as they are."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from redqueen.config import Config
+from redqueen.display import duration
+from redqueen.engine import Engine, LoadAdapters, open_engine
+from redqueen.evaluate.external import items_of
+from redqueen.evolve.probe import NUM_ATTEMPTS
+from redqueen.learn.distillation import NUM_EPOCHS
+from redqueen.loop import propose, verify
+from redqueen.records import Completion, Match, Rollout
+from redqueen.run.dry_run import texts_of_a_step
+from redqueen.run.progress import Schedule
+from redqueen.solve import grade, sample_attempts
+from redqueen.state import State, initial_state
+from redqueen.streams import Streams
+
+NUM_ROWS, MOST_TOKENS = 64, 256
+"""Texts of each sort that are sampled, at least, and their length, at most (ours)."""
+
+VALID_FRAC, SOLVED_FRAC = 0.8, 0.5
+"""Shares of valid proposals, and of tasks with a correct answer, that are taken for granted (ours)."""
+
+
+def measured_duration(config: Config, load: LoadAdapters | None) -> str:
+    """Load the base and return how long the run would take, as ``duration_text`` does."""
+    with open_engine(config, load) as engine:
+        return duration_text(initial_state(config, engine.rating), engine)
+
+
+def duration_text(state: State, engine: Engine) -> str:
+    """Return how long the run will take, with its parts, as a sentence."""
+    config, num_steps = engine.config, engine.config.run.num_steps
+    propose_s, answer_s, learn_s, longer = _seconds_a_text(state, engine)
+    proposals, attempts = texts_of_a_step(config)
+    attempts *= VALID_FRAC
+    num_learned = proposals * config.learn.train_teachers + attempts * config.learn.train_students
+    step_s = proposals * propose_s + attempts * answer_s + num_learned * learn_s
+    every = config.distill.every_steps
+    distilled_at = [*(range(every, num_steps, every) if every else ()), num_steps * bool(config.slots.distilled)]
+    distill_s = sum(distilled_at) * proposals * VALID_FRAC * SOLVED_FRAC * NUM_EPOCHS * learn_s
+    num_evaluations = Schedule(num_steps, config.evaluate.every_steps).evaluations_after(0)
+    num_scored = 2 + config.num_scored_students * num_evaluations + (config.run.product != "none")  # 2: base, control
+    num_answers = num_scored * len(items_of(config)) * (1 + config.evaluate.num_samples)
+    if config.run.product != "none":
+        num_candidates = (1 if config.students_are_clones else len(state.students)) + 1
+        archived = int(proposals * VALID_FRAC * num_steps)  # of which a quarter chooses the product
+        num_answers += min(config.run.product_tasks, archived // 4) * num_candidates * NUM_ATTEMPTS
+    parts = {
+        f"{num_steps} steps of {duration(step_s)}": min(step_s * num_steps, config.run.max_seconds or math.inf),
+        f"distillation {duration(distill_s)}": distill_s,
+        f"evaluation {duration(num_answers * answer_s)}": num_answers * answer_s,
+    }
+    least_s = sum(parts.values())
+    most = f" to {duration(least_s * longer)}" if longer > 1.2 else ""
+    return f"expected duration: {duration(least_s)}{most} ({', '.join(text for text, s in parts.items() if s)})"
+
+
+def _seconds_a_text(state: State, engine: Engine) -> tuple[float, float, float, float]:
+    """Return seconds for a proposal, an answer and the learning of a text, and by what factor whole texts take longer.
+
+    The factor is above 1 where texts were cut off at ``MOST_TOKENS``.
+    """
+    config, limits, streams, student = (
+        engine.config,
+        engine.limits,
+        Streams(engine.config.run.rng_seed, 0),
+        state.students[0],
+    )
+    form, tokenizer = engine.prompt_format, engine.tokenizer
+    each = texts_of_a_step(config)[0] // config.population.num_teachers
+    matches = [Match(teacher.id, student.id, 0.5) for teacher in state.teachers[: -(-NUM_ROWS // each)]]
+    proposer = engine.sampler(config.propose_temperature, min(MOST_TOKENS, limits.propose_new_tokens))
+    began = time.perf_counter()
+    proposals = propose(state, replace(engine, proposer=proposer), streams, matches)
+    verify(state, engine, proposals)
+    propose_s = (time.perf_counter() - began) / len(proposals)
+
+    tasks = [item.task for item in items_of(config)] or list(state.buffer.tasks)
+    pairs = [(task, student) for task in tasks[:: max(1, len(tasks) // NUM_ROWS)][:NUM_ROWS]]
+    solver = engine.sampler(config.solve.temperature, min(MOST_TOKENS, limits.solve_new_tokens))
+    began = time.perf_counter()
+    sampled = sample_attempts(pairs, -(-NUM_ROWS // len(pairs)), solver, form, tokenizer, streams)
+    grade(sampled, engine.verifier, form, tokenizer)
+    answers = [completion for one in sampled for completion in one.completions]
+    answer_s = (time.perf_counter() - began) / len(answers)
+
+    before, began = engine.store.genotype(student.slot), time.perf_counter()
+    rollouts = [Rollout(student.slot, s.prompt, s.completions, (1.0,) * len(s.completions)) for s in sampled]
+    engine.learner.update(rollouts)
+    learn_s = (time.perf_counter() - began) / len(answers)
+    engine.store.load(student.slot, before)
+    longer = max(
+        _longer([one.completion for one in proposals], limits.propose_new_tokens),
+        _longer(answers, limits.solve_new_tokens),
+    )
+    return propose_s, answer_s, learn_s, longer
+
+
+def _longer(texts: Sequence[Completion], limit: int) -> float:
+    """Return by what factor the texts are longer at most, when those that were cut off end at ``limit`` tokens."""
+    cut = sum(not one.finished for one in texts) / len(texts)
+    return 1.0 + cut * max(0.0, limit / MOST_TOKENS - 1.0)
