@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from rich.console import Console
 
 from redqueen.records import Individual, Rating
 from redqueen.run import progress as progress_module
@@ -162,12 +163,12 @@ def test_phases_before_step_1_are_shown(clock: Hand) -> None:
     for phase, words in (("load", "loading the base"), ("propose", "proposing"), ("checkpoint", "saving")):
         progress.phase(0, phase)
         progress.beat()
-        assert stream.getvalue().splitlines()[-1] == f"step 0/7  {words}"
+        assert stream.getvalue().splitlines()[-1] == words
     progress.phase(0, "evaluate")
     clock.at_s = 4.0
     progress(3, 12)
     progress.beat()
-    assert stream.getvalue().splitlines()[-1] == "step 0/7  evaluating  3/12 (25 %)  12 s left"
+    assert stream.getvalue().splitlines()[-1] == "evaluating  3/12 (25 %)  12 s left"
 
 
 def test_lines_are_printed_while_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,3 +257,34 @@ def test_a_terminal_gets_the_block_with_phase_numbers_and_time_left(
     assert "teachers 26.5 (best 29.0)  students 23.5 (best 23.5)" in block
     assert "[bold]fell back[/bold] ␛[2J" in block
     assert max(map(len, block)) <= 80
+
+
+def test_before_step_1_the_parts_have_names_and_no_number_of_a_step(clock: Hand) -> None:
+    stream = io.StringIO()
+    with RunProgress(Schedule(100), stream, clock) as progress:
+        for phase, part in (("load", ""), ("propose", "growing the seed buffer"), ("evaluate", "checking the base")):
+            progress.phase(0, phase)
+            if part:
+                progress.part(part)
+            progress(3, 12)
+            progress.beat()
+    assert stream.getvalue().splitlines() == [
+        "loading the base  3/12 (25 %)",
+        "growing the seed buffer  3/12 (25 %)",
+        "checking the base  3/12 (25 %)",
+    ]
+
+
+def test_the_live_block_fits_80_columns(clock: Hand) -> None:
+    with RunProgress(Schedule(10_000, num_students=8), io.StringIO(), clock) as progress:
+        clock.at_s = 4_000.0
+        progress.finish_step(1, METRICS, MEMBERS)
+        progress.phase(1_000, "distill")
+        progress.part("update 10,000 of 12,000")
+        progress(10_000, 120_000, 12_345_678)
+        clock.at_s = 5_000.0
+        progress(20_000, 120_000, 12_345_678)
+        console = Console(width=200, file=io.StringIO(), record=True)
+        console.print(*progress.get_renderables(), sep="\n")
+        lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert len(lines) == 5 and max(map(len, lines)) <= 80, lines

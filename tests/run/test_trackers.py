@@ -4,6 +4,7 @@ import importlib.util
 import json
 import sqlite3
 import sys
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,63 +13,89 @@ import pytest
 
 from redqueen.config import Config, parse_config
 from redqueen.errors import UserError
+from redqueen.journal import Journal
 from redqueen.run import trackers
-from redqueen.run.trackers import finite_only, open_tracker, require_tracker
+from redqueen.run.store import JOURNAL
+from redqueen.run.trackers import numbers_of, open_tracker, require_tracker, tasks_of
 
 
 def config(tracker: str) -> Config:
     return parse_config({"run": {"tracker": tracker, "name": "tracked"}}, "a test")
 
 
-def test_without_a_tracker_nothing_is_sent_or_written(tmp_path: Path) -> None:
+@pytest.fixture
+def journal(quick_run: Path) -> Iterator[Journal]:
+    with Journal.open(quick_run / JOURNAL, read_only=True) as opened:
+        yield opened
+
+
+def test_a_step_has_metrics_ratings_evaluations_of_the_product_and_health(journal: Journal) -> None:
+    assert {"evaluation/base/greedy", "rating/T1"} <= numbers_of(journal, 0).keys()
+    last = numbers_of(journal, 4)
+    assert {"solve/rate", "rating/S1", "health/lost_frac", "evaluation/product/sampled"} <= last.keys()
+    assert any(name.startswith("product/chosen/") for name in last) and None not in last.values()
+
+
+def test_at_times_there_is_a_table_of_tasks_with_an_attempt_each(journal: Journal) -> None:
+    rows = tasks_of(journal, 1)
+    assert rows and {"id", "code", "solved", "attempt", "verdict"} <= rows[0].keys() and tasks_of(journal, 2) == []
+    assert any(row["attempt"] for row in rows)
+
+
+def test_without_a_tracker_nothing_is_sent_or_written(tmp_path: Path, journal: Journal) -> None:
     with open_tracker(config("none"), tmp_path, "", -1, print) as tracker:
-        tracker.log(1, {"solve/rate": 0.5})
+        tracker.log(1, journal)
         assert tracker.id == ""
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tensorboard_gets_event_files_in_the_run_directory_and_a_resumed_run_adds_to_them(tmp_path: Path) -> None:
+def test_tensorboard_gets_event_files_in_the_run_directory_and_a_resumed_run_adds_to_them(
+    tmp_path: Path, journal: Journal
+) -> None:
     pytest.importorskip("tensorboardX")
     with open_tracker(config("tensorboard"), tmp_path, "", -1, print) as tracker:
-        tracker.log(1, {"solve/rate": 0.25})
+        tracker.log(1, journal)
         known = tracker.id
     with open_tracker(config("tensorboard"), tmp_path, known, 1, print) as tracker:
-        tracker.log(2, {"propose/valid_frac": 0.75})
+        tracker.log(4, journal)
         assert tracker.id == known
     events = b"".join(path.read_bytes() for path in sorted((tmp_path / "tensorboard").iterdir()))
-    assert b"solve/rate" in events and b"propose/valid_frac" in events
+    assert all(name in events for name in (b"solve/rate", b"rating/T1", b"tasks", b"evaluation/product/greedy"))
 
 
-def log_in_two_sessions(tracker: str, folder: Path) -> str:
+def log_in_two_sessions(tracker: str, folder: Path, journal: Journal) -> str:
     """Log a step, close, go on with the same run and log another; return its id."""
-    with open_tracker(config(tracker), folder, "", -1, print) as first:
-        first.log(1, {"solve/rate": 0.25})
-    with open_tracker(config(tracker), folder, first.id, 1, print) as second:
-        second.log(2, {"solve/rate": 0.5})
+    with open_tracker(config(tracker), folder, "", -1, pytest.fail) as first:
+        first.log(1, journal)
+    with open_tracker(config(tracker), folder, first.id, 1, pytest.fail) as second:
+        second.log(2, journal)
     assert second.id == first.id
     return first.id
 
 
-def test_wandb_works_offline_and_keeps_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_works_offline_and_keeps_its_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Journal
+) -> None:
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
-    known = log_in_two_sessions("wandb", tmp_path)
+    known = log_in_two_sessions("wandb", tmp_path, journal)
     assert list((tmp_path / "wandb").glob(f"offline-run-*-{known}"))
 
 
 def test_trackio_writes_into_its_own_folder_and_a_resumed_run_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Journal
 ) -> None:
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))  # read when it is imported
     pytest.importorskip("trackio")
-    known = log_in_two_sessions("trackio", tmp_path)
+    known = log_in_two_sessions("trackio", tmp_path, journal)
     with sqlite3.connect(tmp_path / "trackio" / "redqueen.db") as database:
         rows = database.execute("SELECT run_name, step, metrics FROM metrics ORDER BY step").fetchall()
-    assert [(name, step, json.loads(metrics)) for name, step, metrics in rows] == [
-        (known, 1, {"solve/rate": 0.25}),
-        (known, 2, {"solve/rate": 0.5}),
+    sent = [(name, step, json.loads(metrics)) for name, step, metrics in rows]
+    assert [(name, step, numbers["solve/rate"]) for name, step, numbers in sent] == [
+        (known, step, numbers_of(journal, step)["solve/rate"]) for step in (1, 2)
     ]
+    assert "tasks" in sent[0][2]
 
 
 def test_a_package_that_is_missing_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,13 +111,9 @@ def test_an_unknown_tracker_is_refused_by_the_config() -> None:
         config("mlflow")
 
 
-def test_what_is_not_defined_is_left_out() -> None:
-    assert finite_only({"a": 1.0, "b": float("nan"), "c": None, "d": float("inf")}) == {"a": 1.0}
-
-
 @pytest.mark.parametrize("fails", ["init", "log", "finish"])
 def test_a_tracker_that_raises_is_told_once_and_ends_nothing(
-    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Journal
 ) -> None:
     def fail(name: str) -> None:
         if name == fails:
@@ -114,6 +137,6 @@ def test_a_tracker_that_raises_is_told_once_and_ends_nothing(
     said: list[str] = []
     with open_tracker(config("wandb"), tmp_path, "known", 1, said.append) as tracker:
         for step in (2, 3):
-            tracker.log(step, {"solve/rate": 0.5})
+            tracker.log(step, journal)
         assert tracker.id == "known"
     assert len(said) == 1 and "ConnectionError: the server said 500" in said[0]

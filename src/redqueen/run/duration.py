@@ -38,8 +38,8 @@ def duration_text(state: State, engine: Engine) -> str:
     """Return how long the run will take, with its parts, as a sentence."""
     config, num_steps = engine.config, engine.config.run.num_steps
     propose_s, answer_s, learn_s, longer = _seconds_a_text(state, engine)
-    proposals, attempts = texts_of_a_step(config)
-    attempts *= VALID_FRAC
+    proposals, most_attempts = texts_of_a_step(config)
+    attempts = VALID_FRAC * most_attempts
     num_learned = proposals * config.learn.train_teachers + attempts * config.learn.train_students
     step_s = proposals * propose_s + attempts * answer_s + num_learned * learn_s
     every = config.distill.every_steps

@@ -69,7 +69,7 @@ from redqueen.run.store import (
     remove_journal,
     trusted_config,
 )
-from redqueen.run.trackers import Tracker, finite_only, open_tracker, require_tracker
+from redqueen.run.trackers import Tracker, open_tracker, require_tracker
 from redqueen.state import State, initial_state, state_to_plain
 from redqueen.timing import Clock
 
@@ -253,6 +253,7 @@ def _begin(session: Session) -> State:
         writer.add_candidates(CandidateRecord(r.candidate, r.reason, r.detail) for r in refused)
         writer.add_evaluations(member_records(BASE, session.base_scores) + member_records(CONTROL, control))
         writer.add_timings(clock.take())
+    session.tracker.log(0, session.journal)
     _save(session, state)
     _tell_news(session, 0)
     return state
@@ -286,7 +287,7 @@ def _play(session: Session, state: State) -> bool:
         _tell_news(session, report.step)
         for warning in warned:
             session.progress.say(f"step {report.step}: {warning}")
-        session.tracker.log(report.step, finite_only(metrics))
+        session.tracker.log(report.step, session.journal)
         if _checkpoint_due(config, state.step) or last:
             with clock.phase("checkpoint"):
                 _save(session, state)
@@ -372,6 +373,7 @@ def _make_up(session: Session, state: State) -> bool:
     if session.evaluation_owed:
         return False
     journal.set_evaluations(state.step, records, figures)
+    session.tracker.log(state.step, journal)
     _save(session, state)
     return True
 

@@ -1,4 +1,6 @@
-"""Experiment trackers: a step's metrics sent to tensorboard, wandb or trackio, all optional, behind ``run.tracker``.
+"""Experiment trackers: a step's numbers sent to tensorboard, wandb or trackio, all optional, behind ``run.tracker``.
+
+They get metrics, ratings, evaluations (also of the product) and health, and at times a table of tasks with an attempt.
 
 The journal is the record; a tracker holds a copy, for users who already work with one. Each is a package of its own
 (``pip install wandb``). The id under which a tracker knows the run is kept in the checkpoints, so that a
@@ -8,15 +10,16 @@ resumed run continues it.
 from __future__ import annotations
 
 import importlib.util
-import math
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from redqueen.config import Config
+from redqueen.display import markdown_table, visible
 from redqueen.errors import UserError, how_to_install
+from redqueen.journal import Journal
 
 PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb", "trackio": "trackio"}
 """The package behind each value of ``run.tracker``; the extra of the same name installs it."""
@@ -24,8 +27,11 @@ PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb", "trackio": "trackio
 PROJECT = "redqueen"
 
 
-Send = Callable[[int, dict[str, float]], object]
-"""Sends the metrics of one step."""
+Send = Callable[[int, dict[str, float], list[dict[str, str]]], object]
+"""Sends the numbers of one step, and rows of a table of tasks (none: no table)."""
+
+TABLE_EVERY, NUM_TASKS, CELL_CHARS = 10, 16, 400
+"""Steps between tables, tasks in one, and characters of a cell (ours)."""
 
 
 @dataclass
@@ -38,13 +44,14 @@ class Tracker:
     name: str
     say: Callable[[str], None]
     id: str = ""
-    send: Send = lambda step, metrics: None
+    send: Send = lambda step, numbers, tasks: None
     failed: set[str] = field(default_factory=set)
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Send the metrics of one step."""
-        with self.attempt("take the metrics of a step"):
-            self.send(step, dict(metrics))
+    def log(self, step: int, journal: Journal) -> None:
+        """Send what the journal has of a step; step 0 is before the first."""
+        if self.name != "none":
+            with self.attempt("take the numbers of a step"):
+                self.send(step, numbers_of(journal, step), tasks_of(journal, step))
 
     @contextmanager
     def attempt(self, what: str) -> Iterator[None]:
@@ -105,9 +112,12 @@ def _open(config: Config, folder: Path, known_id: str, after_step: int) -> Itera
             logs, suffix = str(folder / "tensorboard"), f".{uuid.uuid4().hex[:8]}"
             with SummaryWriter(logs, purge_step=after_step + 1, filename_suffix=suffix) as writer:
 
-                def write(step: int, metrics: dict[str, float]) -> None:
-                    for metric, value in metrics.items():
+                def write(step: int, numbers: dict[str, float], tasks: list[dict[str, str]]) -> None:
+                    for metric, value in numbers.items():
                         writer.add_scalar(metric, value, step)
+                    if tasks:
+                        rows = [list(row.values()) for row in tasks]
+                        writer.add_text("tasks", markdown_table(list(tasks[0]), rows), step)
                     writer.flush()
 
                 yield "tensorboard", write
@@ -116,20 +126,54 @@ def _open(config: Config, folder: Path, known_id: str, after_step: int) -> Itera
 
             run_id = known_id or uuid.uuid4().hex[:12]
             with wandb.init(project=PROJECT, name=name, id=run_id, resume="allow", dir=str(folder), config=told) as run:
-                yield run_id, lambda step, metrics: run.log(metrics, step=step)
+
+                def log(step: int, numbers: dict[str, float], tasks: list[dict[str, str]]) -> None:
+                    rows = [list(row.values()) for row in tasks]
+                    table = {"tasks": wandb.Table(columns=list(tasks[0]), data=rows)} if tasks else {}
+                    run.log(numbers | table, step=step)
+
+                yield run_id, log
         case "trackio":
             import trackio
+            from pandas import DataFrame  # which trackio depends on
 
             run_name = known_id or f"{name}-{uuid.uuid4().hex[:8]}"
             opened = trackio.init(project=PROJECT, name=run_name, resume="allow", config=told, embed=False)
             try:
-                yield run_name, lambda step, metrics: opened.log(metrics, step=step)
+
+                def add(step: int, numbers: dict[str, float], tasks: list[dict[str, str]]) -> None:
+                    table = {"tasks": trackio.Table(dataframe=DataFrame(tasks))} if tasks else {}
+                    opened.log(numbers | table, step=step)
+
+                yield run_name, add
             finally:
                 trackio.finish()
         case _:
-            yield known_id, lambda step, metrics: None
+            yield known_id, lambda step, numbers, tasks: None
 
 
-def finite_only(metrics: Mapping[str, float | None]) -> dict[str, float]:
-    """Leave out what is not defined: trackers draw it as a gap anyway."""
-    return {name: value for name, value in metrics.items() if value is not None and math.isfinite(value)}
+def numbers_of(journal: Journal, step: int) -> dict[str, float]:
+    """Return all numbers that the journal has of a step, by name, without those that are not defined."""
+    found = journal.tuples(
+        "SELECT name, value FROM metric WHERE step = ? UNION ALL "
+        "SELECT 'rating/' || individual, mu FROM rating WHERE step = ? UNION ALL "
+        "SELECT 'evaluation/' || individual || '/' || mode, mean_frac FROM evaluation "
+        "WHERE step = ? AND stratum = 'all' AND kind = 'all'",
+        (step, step, step),
+    )
+    for row in journal.query("SELECT * FROM health WHERE step = ?", (step,)):
+        found += [(f"health/{name}", value) for name, value in row.items() if name not in ("step", "warnings")]
+    return {name: value for name, value in found if value is not None}
+
+
+def tasks_of(journal: Journal, step: int) -> list[dict[str, str]]:
+    """Return some tasks of a step with an attempt each, as texts that are safe to show; mostly none."""
+    if step % TABLE_EVERY != 1:
+        return []
+    rows = journal.query(
+        "SELECT t.id, t.kind, t.code, t.message, t.inputs, t.outputs, t.num_correct || ' of ' || t.num_attempts AS "
+        "solved, a.student, a.text AS attempt, a.verdict FROM task t LEFT JOIN attempt a ON a.seq = "
+        "(SELECT min(seq) FROM attempt WHERE task = t.seq) WHERE t.step = ? ORDER BY t.seq LIMIT ?",
+        (step, NUM_TASKS),
+    )
+    return [{name: visible(str(value or ""), CELL_CHARS) for name, value in row.items()} for row in rows]
