@@ -15,12 +15,17 @@ from redqueen.adapters.bank import AdapterBank
 from redqueen.adapters.base import freeze
 from redqueen.adapters.base_shape import BaseIdentity
 from redqueen.adapters.genotype import Genotype
-from redqueen.adapters.peft import CONFIG_FILE, WEIGHTS_FILE, read_adapter
+from redqueen.adapters.peft import CONFIG_FILE, WEIGHTS_FILE, plain_config, read_adapter, write_adapter
 from redqueen.commands.adapter_base import base_sha256
-from redqueen.commands.export import write_member
 from redqueen.errors import UserError
 
 TOKENS = torch.randint(0, 61, (2, 9), generator=torch.Generator().manual_seed(0))
+
+
+def write_member(bank: AdapterBank, slot: int, out: Path, base: BaseIdentity) -> None:
+    """Write the adapter in a slot as a PEFT folder that names its base."""
+    genotype = bank.genotype(slot)
+    write_adapter(out, plain_config(genotype, base.name, bank.shortest_targets()), genotype, base.sha256)
 
 
 def routed_logits(bank: AdapterBank, slot: int) -> torch.Tensor:

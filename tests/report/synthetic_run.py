@@ -233,6 +233,7 @@ def metrics(rng: np.random.Generator, progress: float, rates: dict[str, list[flo
     valid = {f"propose/valid_frac/{kind}": min(1.0, noisy(0.9)) for kind in KINDS}
     return {
         "match/expected_win_mean": noisy(0.5),
+        "propose/rejected/timeout": float(round(3 * (1 - progress))),
         "propose/valid_frac": min(1.0, noisy(0.9)),
         **valid,
         "propose/unique_frac": min(1.0, noisy(0.93)),

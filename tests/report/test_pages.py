@@ -208,3 +208,10 @@ def test_a_report_does_not_take_the_place_of_a_file_that_the_run_needs(tmp_path:
     with pytest.raises(UserError, match="is a file of the run itself: name another file"):
         write_report([folder], folder / name)
     assert (folder / JOURNAL).read_bytes() == before and not (folder / "config.json").exists()
+
+
+def test_names_of_measures_have_tooltips(population_dir: Path, tmp_path: Path) -> None:
+    page = write_report([population_dir], tmp_path / "report.html").read_text(encoding="utf-8")
+    for name in ("External fitness", "Solve rate", "Coverage"):
+        assert re.search(rf'<dt title="[^"]+\.">{name}</dt>', page), name
+    assert re.search(r'<th scope="col" title="Skill from wins[^"]*">rating</th>', page)

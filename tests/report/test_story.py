@@ -139,6 +139,12 @@ def test_a_run_that_was_not_evaluated_claims_nothing_about_progress(tmp_path: Pa
     assert "nothing is known about progress" in story.sentences[0]
 
 
+def test_a_run_of_which_only_the_base_is_scored_says_so(tmp_path: Path) -> None:
+    story = tell(run_with(tmp_path, {"base": BASE}))
+    assert story.summary.startswith("Only the base model was evaluated so far; no sign of collapse: right answers")
+    assert "was not measured" not in story.summary + " ".join(story.sentences)
+
+
 def test_three_steps_are_too_few_to_speak_of_collapse(tmp_path: Path) -> None:
     story = tell(run_with(tmp_path, {"base": BASE, "students": (0.5, 0.48, 0.52)}, num_steps=3))
     assert story.headline == "Better than the base model"
@@ -176,16 +182,9 @@ def test_a_run_without_one_valid_task_is_told_as_collapse(tmp_path: Path) -> Non
                 tx.add_metrics({"solve/rate": float("nan"), "propose/valid_frac": 0.0})
     story = tell(read_run(tmp_path))
     assert story.headline == "External fitness was not measured; signs of collapse"
-    assert "No attempt was graded." in story.sentences
     assert story.sentences[-1] == (
         "Signs of collapse: no attempt was ever graded; most proposals were invalid (only 0 % valid over 10 steps)."
     )
-
-
-def test_the_curriculum_is_told_from_its_first_and_last_tenth(tmp_path: Path) -> None:
-    told = " ".join(tell(run_with(tmp_path, {})).sentences)
-    assert "depth of the syntax tree 4.5 to 22.5" in told  # means of steps 1-2 and 19-20
-    assert "20 distinct tasks were posed in all" in told
 
 
 def test_a_run_that_stops_posing_tasks_is_not_told_by_what_it_did_before(tmp_path: Path) -> None:
@@ -196,16 +195,13 @@ def test_a_run_that_stops_posing_tasks_is_not_told_by_what_it_did_before(tmp_pat
                 tx.add_metrics({"solve/rate": rate, "propose/valid_frac": valid})
     view = read_run(tmp_path)
     assert next(tile for tile in tiles(view) if tile.name == "Solve rate").value == "–"
-    told = " ".join(tell(view).sentences)
-    assert "lay between 0.60 and 0.60; in the last 10 no attempt was graded." in told
     assert "no attempt was graded in the last 10 steps" in signs_of_collapse(view)
     assert [row[0] for row in arm_rows([view])] == ["Validity, last tenth", "Coverage, last tenth"]
 
 
 def test_the_single_arm_is_told_without_ratings(single_dir: Path) -> None:
     view = read_run(single_dir)
-    told = " ".join(tell(view).sentences)
-    assert view.is_single and "One adapter has both roles" in told and "The adapter, sampled" in told
+    assert view.is_single and "The adapter, sampled" in " ".join(tell(view).sentences)
 
 
 def test_the_time_of_a_step_leaves_out_what_comes_before_behind_and_between_the_steps(tmp_path: Path) -> None:
@@ -317,7 +313,7 @@ def test_the_result_of_a_run_is_told_in_lines_with_intervals_and_a_verdict(tmp_p
         for mode in gains:
             for name, score in {**rows, "gain": gains[mode]}.items():
                 writer.add_evaluations([EvaluationRecord(name, "s", "all", "all", mode, 12, *score)])
-    assert result_lines(run) == [
+    assert result_lines(read_run(run)) == [
         f"held-out tasks solved, {mode}: base 40.0 % (38.0 to 42.0), control 41.0 % (40.0 to 43.0), "
         "product 50.0 % (48.0 to 52.0)"
         for mode in ("greedy", "sampled")

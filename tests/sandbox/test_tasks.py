@@ -119,7 +119,11 @@ def test_one_answer_that_never_ends_does_not_cost_the_others_their_grade(verifie
     given = task(verifier, "code_i", "def f(x):\n    while x > 9:\n        x += 1\n    return x == 3", "3")
     found = grades(verifier, given, "1", "3", "10", "2", "11", "3.0", "len")
     assert [grade.correct for grade in found] == [False, True, False, False, False, True, False]
-    assert [grade.detail for grade in found[2:5]] == ["timeout cpu or memory", "", "timeout cpu or memory"]
+    assert [grade.detail for grade in found[2:5]] == [
+        "timeout cpu or memory",
+        "f(2) gives False, expected True",
+        "timeout cpu or memory",
+    ]
 
 
 def test_which_limit_a_program_met_is_not_told(verifier: Sandbox) -> None:

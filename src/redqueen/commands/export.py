@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import torch
 from safetensors import SafetensorError
 
-from redqueen.adapters.bank import AdapterBank, check_shape, find_targets
+from redqueen.adapters.bank import check_shape, find_targets
 from redqueen.adapters.base import freeze
-from redqueen.adapters.base_shape import OWN_BASE, BaseIdentity, embedded_folder, identify_base
+from redqueen.adapters.base_shape import OWN_BASE, embedded_folder, identify_base
 from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.peft import plain_config, write_adapter
 from redqueen.config import EMBEDDED, Config
@@ -146,12 +146,6 @@ def _product(run_dir: Path, state: State, wanted: str) -> str:
             f"its end): {play_on}choose one by --member, of {', '.join(state.by_id())}, or --merged-students"
         )
     return name
-
-
-def write_member(bank: AdapterBank, slot: int, out: Path, base: BaseIdentity) -> None:
-    """Write the adapter in a slot as a PEFT folder that names its base."""
-    genotype = bank.genotype(slot)
-    write_adapter(out, plain_config(genotype, base.name, bank.shortest_targets()), genotype, base.sha256)
 
 
 def write_merged(base: str, genotype: Genotype, out: Path) -> None:

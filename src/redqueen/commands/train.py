@@ -99,25 +99,23 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     Leaves with exit code 1 when none of at least ``FEWEST_TELLING`` proposals was valid, with 130 when it was stopped
     before its end.
     """
-    from redqueen.journal import Journal, read
-    from redqueen.report.pages import write_report
+    from redqueen.report.pages import write_page
     from redqueen.report.summary import result_lines
-    from redqueen.run.continuation import NOTHING_VALID, how_to_go_on, is_nothing_valid, spent_so_far
-    from redqueen.run.store import JOURNAL, REPORT, load_run_config
+    from redqueen.report.view import read_run
+    from redqueen.run.continuation import NOTHING_VALID, Spent, how_to_go_on
+    from redqueen.run.store import REPORT, load_run_config
 
     try:
         if play():
-            print(f"report: {write_report([folder], folder / REPORT)}")
-            with Journal.open(folder / JOURNAL, read_only=True) as journal:
-                step, spent = read.last_step(journal) or 0, spent_so_far(journal)
-                failed = is_nothing_valid(journal)
-                [(num_proposals,)] = journal.tuples("SELECT count(*) FROM candidate")
-            if failed:
+            view = read_run(folder)
+            print(f"report: {write_page([view], folder / REPORT)}")
+            if not view.num_tasks:
                 print(f"redqueen: {NOTHING_VALID}: {REMEDY}", file=sys.stderr)
-                sys.exit(1 if num_proposals >= FEWEST_TELLING else 0)
-            print("\n".join(result_lines(folder)))
+                sys.exit(1 if view.num_candidates >= FEWEST_TELLING else 0)
+            print("\n".join(result_lines(view)))
             print(f"next: {command('export', folder, '--out', 'product')}", file=sys.stderr)
-            print(how_to_go_on(folder, load_run_config(folder), step, spent), file=sys.stderr)
+            spent = Spent(view.tokens, view.step_seconds)
+            print(how_to_go_on(folder, load_run_config(folder), view.last_step, spent), file=sys.stderr)
             return
     except KeyboardInterrupt:
         pass

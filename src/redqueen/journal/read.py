@@ -212,14 +212,6 @@ def evaluations(journal: Reader) -> list[Row]:
     return journal.query("SELECT * FROM evaluation ORDER BY step, individual, suite, stratum, kind, mode")
 
 
-def rejections(journal: Reader) -> list[Row]:
-    """Return the number of rejected proposals by step and reason: step, reason, num."""
-    return journal.query(
-        "SELECT step, verdict AS reason, count(*) AS num FROM candidate WHERE verdict != 'ok' "
-        "GROUP BY step, verdict ORDER BY step, verdict"
-    )
-
-
 def tasks_of_step(journal: Reader, step: int) -> list[Row]:
     """Return the valid tasks of one step, in the order in which they were proposed."""
     return journal.query("SELECT * FROM task WHERE step = ? ORDER BY seq", (step,))

@@ -21,7 +21,7 @@ from redqueen.report.series import ends
 from redqueen.report.view import RunView
 
 TEXT = (
-    "Runs of one arm share a colour and differ in their dashes; runs that were set differently are different arms. "
+    "Runs of one arm share a colour; each run has its own dashes. Runs that were set differently are different arms. "
     "What differs between two runs of the same arm is the noise that a difference between arms has to beat."
 )
 MAX_SETTINGS = 200
@@ -116,8 +116,8 @@ def arm_rows(views: Sequence[RunView]) -> list[list[str]]:
 def arm_names(runs: Sequence[RunRecord]) -> list[str]:
     """Return the name of each run's arm: ``4T+4S``, and the settings in which it differs from other runs of that arm.
 
-    A setting is named where its value is not that of most such arms: ``4T+4S, evolve.enabled = false``. Of ``run``
-    only the number of steps counts, and settings that one of the runs does not know (an older one) do not.
+    A setting is named where its value is not that of most such arms: ``4T+4S, evolve.enabled = false``. Those of
+    ``run``, such as its length, and settings that one of the runs does not know (an older one) do not count.
     """
     names = [run.arm for run in runs]
     for arm in dict.fromkeys(names):
@@ -136,8 +136,7 @@ def arm_names(runs: Sequence[RunRecord]) -> list[str]:
 
 def _settings(config: Mapping[str, object]) -> dict[str, str]:
     """Return the settings of a config that make an arm, by their dotted names."""
-    flat = {name: value for name, value in _flat(config) if "." in name}
-    return {name: value for name, value in flat.items() if not name.startswith("run.") or name == "run.num_steps"}
+    return {name: value for name, value in _flat(config) if "." in name and not name.startswith("run.")}
 
 
 def series_of(view: RunView, name: str) -> Series:
@@ -149,15 +148,13 @@ def series_of(view: RunView, name: str) -> Series:
 
 
 def _looks(views: Sequence[RunView]) -> list[tuple[int, int]]:
-    """Return a colour and a dash for each run: one colour an arm, one dash a run of the arm."""
+    """Return a colour and a dash for each run: one colour an arm, and dashes by turns.
+
+    The first run is solid, so that it is visible between the dashes of a run with the same values.
+    """
     names = arm_names([view.run for view in views])
     arms = list(dict.fromkeys(names))
-    seen: dict[str, int] = defaultdict(int)
-    looks = []
-    for name in names:
-        looks.append((arms.index(name) % NUM_COLORS, seen[name] % 4))
-        seen[name] += 1
-    return looks
+    return [(arms.index(name) % NUM_COLORS, at % 4) for at, name in enumerate(names)]
 
 
 def _overlay(views: Sequence[RunView], looks: Sequence[tuple[int, int]], name: str) -> Figure | None:

@@ -5,7 +5,6 @@
 - ``lines``: ``series`` of ``{name, points: [[step, value or null]], color, dash, width}``, each with optional ``bands``
   ``[[[step, low, high], ...], ...]``, ``faint``, ``dots`` and ``group`` (whose entry in the legend also hides it);
   optional ``guides`` ``[{value, name}]`` and ends of the axis ``low`` and ``high``;
-- ``bars``: stacked; ``series`` of ``{name, points, color}``;
 - ``dots``: ``categories`` and ``series`` of ``{name, color, symbol, values: [[mean, low, high] or null]}``, optionally
   ``hollow``; optional ``references`` ``[{name, color, low, high}]`` are drawn as bands;
 - ``heat``: ``rows``, ``columns``, ``cells`` ``[[column, row, value, weight]]`` with values from 0 to 1;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
@@ -12,11 +12,8 @@ from redqueen.journal.untrusted import Row
 from redqueen.propose.curriculum import STRUCTURE
 from redqueen.report.figure import NUM_COLORS, Figure, Line, LineSpec, Section, line, metric_figure
 from redqueen.report.fitness_figures import fitness_figures
-from redqueen.report.metrics import PHASES, SHARE, describe
+from redqueen.report.metrics import SHARE, describe
 from redqueen.report.view import RunView
-
-NUM_REASONS_SHOWN = 7
-"""Reasons of rejection with a colour of their own; the rest is drawn together."""
 
 MAX_MATRIX_SIDE = 24
 """The match-up matrix shows at most this many members of each role, the latest born."""
@@ -295,36 +292,16 @@ def _health(view: RunView, figure_id: str, title: str, text: str, drawn: Sequenc
 
 
 def _rejections(view: RunView) -> Figure | None:
-    totals: Counter[str] = Counter()
-    for row in view.rejections:
-        totals[row["reason"]] += row["num"]
-    if not totals:
-        return None
-    named = [reason for reason, _ in totals.most_common(NUM_REASONS_SHOWN)]
-    counts: dict[str, Counter[int]] = defaultdict(Counter)
-    for row in view.rejections:
-        counts[row["reason"] if row["reason"] in named else "other reasons"][row["step"]] += row["num"]
+    """Return the number of rejected proposals of each step by the most frequent reasons."""
+    prefix = "propose/rejected/"
+    found = {name.removeprefix(prefix): dict(view.series(name)) for name in view.metrics if name.startswith(prefix)}
+    most = sorted(found, key=lambda reason: -sum(value or 0 for value in found[reason].values()))[:NUM_COLORS]
     steps = [step for step in view.steps if step > 0]
-    bars = [
-        line(reason, [(step, counts[reason][step]) for step in steps], at)
-        for at, reason in enumerate([*named, "other reasons"])
-        if reason in counts
-    ]
-    text = "Why the verifier turned proposals down, counted in every step; the most frequent reasons by name."
-    return Figure("rejections", "Rejected proposals", "proposals", text, {"type": "bars", "series": bars})
+    lines = [(reason, [(s, found[reason].get(s, 0.0)) for s in steps], at, at % 4) for at, reason in enumerate(most)]
+    text = "Why the verifier rejected proposals: their number in each step, by the most frequent reasons."
+    return metric_figure("rejections", "Rejected proposals", lines, f"{prefix}all", text)
 
 
 def _phase_times(view: RunView) -> Figure | None:
-    phases = [phase for phase in PHASES if phase in view.timings]
-    phases += [phase for phase in view.timings if phase not in PHASES]
-    if not phases:
-        return None
-    series = [line(phase, view.timings[phase], at) for at, phase in enumerate(phases)]
-    total = {phase: sum(value or 0.0 for _, value in view.timings[phase]) for phase in phases}
-    slowest = max(phases, key=lambda phase: total[phase])
-    share = 100 * total[slowest] / max(sum(total.values()), 1e-9)
-    text = (
-        f"Seconds of wall clock in each phase; {sum(total.values()):,.0f} s in all, the largest "
-        f"share of them ({share:.0f} %) in {slowest!r}."
-    )
-    return Figure("phase-times", "Phase times", "seconds", text, {"type": "bars", "series": series})
+    lines = [(phase, view.timings[phase], at % NUM_COLORS, at % 4) for at, phase in enumerate(view.timings)]
+    return metric_figure("phase-times", "Phase times", lines, "timing/seconds")

@@ -27,8 +27,15 @@ def _table() -> dict[str, Metric]:
 
 METRICS = _table()
 
-PHASES = ("match", "propose", "verify", "solve", "learn", "distill", "evolve", "product", "evaluate", "checkpoint")
-"""The phases of a step in their order, as they are named in the journal's table ``timing``."""
+TIPS = {metric.title.lower(): metric.explanation for metric in METRICS.values()} | {
+    "external fitness": "Score on a frozen suite of tasks that no member is trained or selected on.",
+    "rating": "Skill from wins and losses against the other role: mean ± standard deviation.",
+    "fitness": "What selection reads: by default the rating less a multiple of its standard deviation.",
+    "valid": "Share of proposals that the verifier accepted as tasks.",
+    "change": "Mean size of the difference to the first parent, relative to it.",
+    "time": "Wall clock of all phases, evaluations and checkpoints included.",
+}
+"""Explanations of measures by their names in lower case: what a page shows when the pointer rests on a name."""
 
 
 def describe(name: str) -> Metric:

@@ -28,6 +28,7 @@ from redqueen.report.figures import sections_of
 from redqueen.report.fitness import MARKS
 from redqueen.report.health import Health, health_of
 from redqueen.report.lineage import BIRTHS_HEAD, FOUNDERS_HEAD, OPERATORS_HEAD, Lineage, lineage_of
+from redqueen.report.metrics import TIPS
 from redqueen.report.series import steps_per_point
 from redqueen.report.story import Story, tell
 from redqueen.report.tables import MAX_MEMBERS, Tile, member_head, member_rows, tiles
@@ -93,10 +94,15 @@ def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
     paths = [Path(run_dir).resolve() for run_dir in run_dirs]
     with naming_contradictions(", ".join(map(str, run_dirs))):
         views = [read_run(path, label) for path, label in zip(paths, labels_of(paths), strict=True)]
-        page = report_html(views)
+        return write_page(views, out)
+
+
+def write_page(views: Sequence[RunView], out: Path) -> Path:
+    """Write the report of runs that were read. Raises UserError when ``out`` cannot be written."""
+    page = report_html(views)
     with naming_another_file(f"the report to {out}"):
-        write_whole(Path(out), page)
-    return Path(out)
+        write_whole(out, page)
+    return out
 
 
 def report_html(views: Sequence[RunView]) -> str:
@@ -175,6 +181,7 @@ def environment(max_chars: int) -> Environment:
     made.filters["visible"] = partial(visible, max_chars=max_chars)
     made.filters["whole"] = partial(visible, max_chars=MAX_WHOLE_CHARS)
     made.filters["word"] = partial(visible, max_chars=120, one_line=True)
+    made.filters["tip"] = lambda name: TIPS.get(name.partition(",")[0].lower(), "")
     made.filters["number"] = lambda value: number(value).replace("-", "−")
     made.globals |= {"version": __version__, "marks": MARKS, "shown_as": shown_as, "heads": HEADS}
     return made

@@ -22,6 +22,7 @@ from redqueen.locking import is_locked
 from redqueen.report.fitness import Score, Verdict, verdict_of
 from redqueen.report.view import RunView, read_run
 from redqueen.run.continuation import LENGTHS, Spent, is_nothing_valid, is_over, spent_so_far
+from redqueen.run.progress import PHASE_WORDS
 from redqueen.run.status import Status
 from redqueen.run.store import JOURNAL
 
@@ -47,17 +48,6 @@ MAX_KEPT = 6
 """Views of this many runs are kept in memory."""
 
 NOTHING_LEARNED = "nothing learned"
-DOING = {
-    "match": "matching teachers with students",
-    "propose": "writing tasks",
-    "verify": "checking in the sandbox",
-    "solve": "solving",
-    "learn": "learning",
-    "evolve": "breeding",
-    "distill": "distilling the verified answers",
-    "evaluate": "measuring on the frozen suite",
-    "checkpoint": "saving",
-}
 
 
 @dataclass(frozen=True)
@@ -138,7 +128,7 @@ def doing(status: Status | None) -> str:
         return ""
     counted = [f"{status.num_done:,} of {status.num_all:,}"] if status.num_all else []
     since = f"for {duration(max(0.0, time.time() - status.since_s))}"
-    return ", ".join([f"step {status.step:,}: {DOING.get(status.phase, status.phase)}", *counted, since])
+    return ", ".join([f"step {status.step:,}: {PHASE_WORDS.get(status.phase, status.phase)}", *counted, since])
 
 
 def open_journal(run: RunDir, limit: TimeLimit | None = None) -> Journal:

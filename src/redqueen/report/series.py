@@ -65,14 +65,6 @@ def mean_series(series: Series, size: int) -> Series:
     return [(steps[-1], known_mean(values)) for steps, values in _points(series, size)]
 
 
-def sum_series(series: Series, size: int, last_step: int) -> Series:
-    """Return the sum over each point's steps, at the point's end, so that rare phases are at the same steps."""
-    return [
-        (min(size * point_of(steps[-1], size), last_step), sum(value or 0.0 for value in values))
-        for steps, values in _points(series, size)
-    ]
-
-
 def _points(series: Series, size: int) -> list[tuple[list[int], list[float | None]]]:
     found: dict[int, tuple[list[int], list[float | None]]] = defaultdict(lambda: ([], []))
     for step, value in series:

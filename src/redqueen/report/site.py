@@ -22,7 +22,6 @@ from redqueen.journal import read
 from redqueen.journal.untrusted import naming_contradictions
 from redqueen.report.guard import Guard
 from redqueen.report.lineage import lineage_of
-from redqueen.report.members import MATCHES_HEAD, member_page
 from redqueen.report.pages import ASSETS, MAX_PAGE_CHARS, Charts, charts_of, compare_page, environment, render, run_page
 from redqueen.report.runs import Library, Listing, RunDir, doing, find_runs, is_running, open_journal, written_s_ago
 from redqueen.report.tables import MAX_MEMBERS, member_head, member_rows
@@ -46,7 +45,6 @@ def create_app(root: Path) -> Starlette:
         "": site.run,
         "/lineage": site.lineage,
         "/members": site.members,
-        "/member": site.member,
         "/tasks": site.tasks,
         "/task/{seq}": site.task,
     }
@@ -128,16 +126,6 @@ class Site:
             head=member_head(view, living_only=False),
             rows=member_rows(view, skip=(number - 1) * MAX_MEMBERS, living_only=False),
         )
-
-    def member(self, request: Request) -> Response:
-        """Show one member."""
-        run, name = self._run(request), request.query_params.get("id", "").partition("@")[0]  # S1@20 is a copy of S1
-        with open_journal(run) as journal:
-            page = member_page(journal, run.path, name)
-        if page is None:
-            raise HTTPException(404, "There is no such member in this run.")
-        title = f"{name} of {run.label}"
-        return self._run_page("member.html.j2", run, title, "members", page=page, head=MATCHES_HEAD)
 
     def tasks(self, request: Request) -> Response:
         """Browse the tasks of a run."""

@@ -23,7 +23,7 @@ from redqueen.report.fitness import (
     solvers_word,
 )
 from redqueen.report.fitness_figures import UNIT, dots
-from redqueen.report.series import WINDOW_STEPS, ends, rolling
+from redqueen.report.series import WINDOW_STEPS, rolling
 from redqueen.report.view import RunView
 
 SOLVE_LOW_FRAC, SOLVE_HIGH_FRAC = 0.1, 0.9
@@ -65,9 +65,8 @@ def tell(view: RunView) -> Story:
     found, signs = outcomes(view), signs_of_collapse(view)
     members = [one for one in comparisons(view) if one not in found]
     told = [_fitness_sentence(view, comparison) for comparison in (*found, *members)]
-    told += [_solve_sentence(view), _curriculum_sentence(view), _evolution_sentence(view)]
     if not found:
-        told.insert(0, "External fitness was not measured, so nothing is known about progress outside the game.")
+        told.append(f"{_progress(view, found)}, so nothing is known about progress outside the game.")
     told.append(_collapse_sentence(view, signs))
     headline, entries = _headline(view, found, signs), {} if view.is_nothing_valid else _entries(view)
     summary = f"{headline}{_scores_in_words(entries)}."
@@ -161,14 +160,14 @@ def _headline(view: RunView, found: Sequence[Comparison], signs: Sequence[str]) 
     if view.is_nothing_valid:
         return f"Nothing was learned: none of {view.num_candidates:,} proposals was valid"
     if signs:
-        return f"{_progress(found)}; signs of collapse"
-    return f"{_progress(found)}; no sign of collapse" if _is_long_enough(view) else _progress(found)
+        return f"{_progress(view, found)}; signs of collapse"
+    return f"{_progress(view, found)}; no sign of collapse" if _is_long_enough(view) else _progress(view, found)
 
 
-def _progress(found: Sequence[Comparison]) -> str:
+def _progress(view: RunView, found: Sequence[Comparison]) -> str:
     verdicts = {comparison.verdict for comparison in found}
     if not found:
-        return "External fitness was not measured"
+        return "Only the base model was evaluated so far" if view.evaluations else "External fitness was not measured"
     product, against = found[0].who == "product", {comparison.against for comparison in found}
     other = _AGAINST[against.pop()] if len(against) == 1 else "the best control"
     subject = "The product is " if product else ""
@@ -199,49 +198,6 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
         f"{who}, {how}, solves {comparison.members} of the frozen suite {comparison.suite!r} after step "
         f"{comparison.step}, {_AGAINST[comparison.against]} {comparison.base}: {claim}{why}."
     )
-
-
-def _solve_sentence(view: RunView) -> str:
-    means, is_judged_now = _windows(view, "solve/rate")
-    if not means:
-        return "No attempt was graded."
-    num_steps = min(WINDOW_STEPS, view.last_step)
-    return (
-        f"The solve rate, taken over {num_steps} steps at a time, lay between {min(means):.2f} and {max(means):.2f}; "
-        + (f"at the end it is {means[-1]:.2f}." if is_judged_now else f"in the last {num_steps} no attempt was graded.")
-    )
-
-
-def _curriculum_sentence(view: RunView) -> str:
-    points = [point for point in view.curriculum if point["kind"] == "all"]
-    parts = []
-    for title, attribute in (
-        ("depth of the syntax tree", "ast_depth"),
-        ("cyclomatic complexity", "cyclomatic"),
-        ("lines", "num_lines"),
-        ("variables", "num_variables"),
-    ):
-        first, last = ends([(point["step"], point[attribute]) for point in points], view.last_step).values()
-        if first is not None and last is not None and len(points) > 1:
-            parts.append(f"{title} {first:.1f} to {last:.1f}")
-    if not parts:
-        return ""
-    return (
-        f"From the first to the last tenth of the steps the tasks' programs went: {', '.join(parts)}; "
-        f"{points[-1]['coverage']:,} distinct tasks were posed in all."
-    )
-
-
-def _evolution_sentence(view: RunView) -> str:
-    restarted = sum(not parents for _, parents in view.births)
-    anew = f" {restarted} were reset to the base, because their updates were not finite." if restarted else ""
-    if view.is_single:
-        return f"One adapter has both roles, so there are no ratings, no matches and no evolution.{anew}"
-    if not view.births:
-        return "No member was replaced."
-    operators = sorted({row["operator"] for row, parents in view.births if parents})
-    named = f" ({', '.join(operators)})" if operators else ""
-    return f"{len(view.births) - restarted} members were replaced by children{named}.{anew}"
 
 
 def _collapse_sentence(view: RunView, signs: Sequence[str]) -> str:

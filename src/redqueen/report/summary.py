@@ -23,7 +23,11 @@ def summary(run_dir: Path) -> dict[str, Any]:
 
     Raises UserError when there is no journal or no step in it, or when its rows are not as a run writes them.
     """
-    view = read_run(run_dir)
+    return summary_of(read_run(run_dir))
+
+
+def summary_of(view: RunView) -> dict[str, Any]:
+    """Return the same of a run that was read."""
     steps, product = view.last_step, product_name(view.metrics, view.last_step)
     members = [row for row in view.evaluations if row["individual"] not in NO_MEMBERS]
     last = max((row["step"] for row in members), default=None)
@@ -46,13 +50,13 @@ def summary(run_dir: Path) -> dict[str, Any]:
     }
 
 
-def result_lines(run_dir: Path) -> list[str]:
+def result_lines(view: RunView) -> list[str]:
     """Return the result of a run in at most three lines: held-out scores by mode, and what the product gained.
 
     Scores and differences have 95 % intervals over items, in points of a hundred. Without a held-out
     evaluation there is no line.
     """
-    found = summary(run_dir)
+    found = summary_of(view)
     lines, gains = [], []
     for mode in MODES:
         scores = {who: (found[who] or {}).get(mode) for who in (BASE, CONTROL, PRODUCT)}

@@ -16,7 +16,7 @@ from redqueen.journal import Journal, RunRecord, read
 from redqueen.journal.read import Series
 from redqueen.journal.schema import ALL
 from redqueen.journal.untrusted import Row, TimeLimit, naming_contradictions
-from redqueen.report.series import known_mean, mean_series, point_of, sum_series
+from redqueen.report.series import known_mean, mean_series, point_of
 from redqueen.run.store import JOURNAL
 
 NO_TASK: Row = {"num_tasks": 0, "ast_depth": None, "cyclomatic": None, "num_lines": None, "num_variables": None}
@@ -54,7 +54,6 @@ class RunView:
     health: list[Row]
     meetings: list[Row]
     evaluations: list[Row]
-    rejections: list[Row]
     curriculum: list[Row]
     first_examples: list[Example]
     last_examples: list[Example]
@@ -145,7 +144,6 @@ def _view(journal: Journal, steps: list[int], label: str) -> RunView:
         health=read.health(journal),
         meetings=read.meetings(journal),
         evaluations=read.evaluations(journal),
-        rejections=read.rejections(journal),
         curriculum=_curriculum(journal),
         first_examples=_examples(journal, with_tasks[0]) if with_tasks else [],
         last_examples=_examples(journal, with_tasks[-1]) if len(with_tasks) > 1 else [],
@@ -214,23 +212,17 @@ def _curriculum(journal: Journal) -> list[Row]:
 def thinned(view: RunView, size: int) -> RunView:
     """Return the view for figures with one point for each ``size`` steps; step 0 has one of its own.
 
-    Metrics, the curriculum and health become means, times and rejections (drawn as bars) sums; of the ratings those
-    at the points' ends stay.
+    Metrics, times, the curriculum and health become means; of the ratings those at the points' ends stay.
     """
     if size == 1:
         return view
-    last = view.last_step
-    ends = {size * point_of(step, size) for step in view.steps} | {last}
-    rejected: dict[tuple[int, str], int] = defaultdict(int)
-    for row in view.rejections:
-        rejected[min(size * point_of(row["step"], size), last), row["reason"]] += row["num"]
+    ends = {size * point_of(step, size) for step in view.steps} | {view.last_step}
     return replace(
         view,
         steps=[step for step in view.steps if step in ends],
         metrics={name: mean_series(series, size) for name, series in view.metrics.items()},
-        timings={phase: sum_series(series, size, last) for phase, series in view.timings.items()},
+        timings={phase: mean_series(series, size) for phase, series in view.timings.items()},
         ratings=[row for row in view.ratings if row["step"] in ends],
-        rejections=[{"step": step, "reason": reason, "num": num} for (step, reason), num in rejected.items()],
         curriculum=_joined(view.curriculum, size),
         health=_joined(view.health, size),
     )

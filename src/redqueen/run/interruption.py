@@ -102,10 +102,11 @@ class Reporter:
     status: StatusFile | None = None
     """The status file, once there is a run directory."""
     _phase: str = ""
+    _step: int = 0
 
     def enter(self, step: int, phase: str) -> None:
         """A phase begins. Raises Stopped when a stop was asked for and the step can be dropped."""
-        self._phase = phase
+        self._phase, self._step = phase, step
         self.stop_request.enter(phase)
         self.progress.phase(step, phase)
         if self.status is not None:
@@ -114,6 +115,8 @@ class Reporter:
     def part(self, words: str) -> None:
         """A part of the phase begins, such as "the students": its items are counted from 0. May raise Stopped too."""
         self.progress.part(words)
+        if self.status is not None and not self._step:
+            self.status.phase(0, words)
         self.stop_request.between_batches(self._phase)
 
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:

@@ -37,9 +37,9 @@ PHASE_WORDS = {
     "verify": "verifying",
     "solve": "solving",
     "learn": "learning",
-    "distill": "distilling the students:",
+    "distill": "distilling the students",
     "evolve": "evolving",
-    "product": "distilling the product:",
+    "product": "distilling the product",
     "evaluate": "evaluating",
     "checkpoint": "saving",
 }

@@ -14,6 +14,9 @@ from redqueen_sandbox.programs import Rules, confirm, make_job, run_once, verify
 from redqueen_sandbox.records import Program
 from redqueen_sandbox.runs import Job, Run
 
+SHOWN_CHARS = 60
+"""Characters of a literal that the reason of a wrong answer quotes (ours)."""
+
 
 def grade_literal(task: Task, answer: str, rules: Rules) -> Grade:
     """Grade a deduction: the answer is a literal, equal by type and value to the recorded output."""
@@ -38,7 +41,9 @@ def grade_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Gr
             return Grade(True, "ok")
     if run.verdict == "infra":
         return Grade(False, "infra", run.reason, lost=True)
-    return Grade(False, "ok", "" if run.verdict == "ok" else f"{run.verdict} {run.reason}".strip())
+    if run.verdict == "ok":
+        return Grade(False, "ok", _difference(text, run.items[0].text, task.outputs[0]))
+    return Grade(False, "ok", f"{run.verdict} {run.reason}".strip())
 
 
 def grade_program(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Grade]:
@@ -51,10 +56,15 @@ def grade_program(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, 
     first = yield from run_once(job)
     if first.verdict != "ok":
         return _grade_failed_program(first)
-    if tuple(item.text for item in first.items) != expected:
-        return Grade(False, "ok")
+    for (_, given), item, wanted in zip(hidden, first.items, expected, strict=True):
+        if item.text != wanted:
+            return Grade(False, "ok", _difference(given, item.text, wanted))
     second = yield from confirm(job, first, min(rules.num_seeds, 2))
     return Grade(True, "ok") if second.verdict == "ok" else _grade_failed_program(second)
+
+
+def _difference(given: str, got: str, wanted: str) -> str:
+    return f"f({given:.{SHOWN_CHARS}}) gives {got:.{SHOWN_CHARS}}, expected {wanted:.{SHOWN_CHARS}}"
 
 
 def _grade_failed_program(run: Run) -> Grade:

@@ -107,24 +107,6 @@
     return option;
   }
 
-  // ---- stacked bars ------------------------------------------------------------------------------------------------
-  function barsOption(chart, page) {
-    const option = frame(page);
-    const steps = [...new Set(chart.series.flatMap((part) => part.points.map((point) => point[0])))].sort((a, b) => a - b);
-    option.xAxis = stepAxis(page, { type: "category", data: steps });
-    option.yAxis = axis(page, { type: "value" });
-    option.tooltip.trigger = "axis";
-    option.tooltip.axisPointer = { type: "shadow" };
-    option.tooltip.formatter = (items) => ["step " + items[0].axisValue, ...items.filter((item) => item.value).map(
-      (item) => mark(chart.series[item.seriesIndex].color, page) + item.seriesName + "  " + number(item.value))].join("\n");
-    option.series = chart.series.map((part) => {
-      const values = new Map(part.points), color = colorOf(part.color, page);
-      return { type: "bar", name: part.name, stack: "all", data: steps.map((step) => values.get(step) || 0), barCategoryGap: "12%",
-        itemStyle: { color, borderColor: page.card, borderWidth: steps.length > 80 ? 0 : 0.5 }, emphasis: { disabled: true } };
-    });
-    return option;
-  }
-
   // ---- means with intervals ----------------------------------------------------------------------------------------
   function symbolShape(symbol, x, y) {
     const size = 4.5;
@@ -254,7 +236,6 @@
 
   function swatch(part, chart, page) {
     const color = colorOf(part.color, page), svg = shape("svg", { width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true" });
-    if (chart.type === "bars") svg.append(shape("rect", { x: 6, y: 0, width: 13, height: 12, rx: 2, fill: color }));
     if (chart.type === "lines" || chart.type === "dots") {
       const dash = chart.type === "lines" && part.dash ? DASHES[part.dash].join(" ") : "none";
       svg.append(shape("line", { x1: 0, y1: 6, x2: 26, y2: 6, stroke: color, "stroke-width": Math.min(part.width || 2, 2.5), "stroke-dasharray": dash }));
@@ -285,7 +266,7 @@
     }
   }
 
-  const OPTIONS = { lines: linesOption, bars: barsOption, dots: dotsOption, heat: heatOption, lineage: lineageOption };
+  const OPTIONS = { lines: linesOption, dots: dotsOption, heat: heatOption, lineage: lineageOption };
 
   function draw(box) {
     const chart = charts[box.dataset.figure], rows = (chart.categories || chart.rows || []).length;
@@ -301,7 +282,7 @@
 
   // ---- the same numbers as a table, for those who cannot or do not want to see the chart ----------------------------
   function tableOf(chart) {
-    if (chart.type === "lines" || chart.type === "bars") {
+    if (chart.type === "lines") {
       const columns = [], byStep = new Map();
       const put = (name, step, value) => {
         if (!columns.includes(name)) columns.push(name);
