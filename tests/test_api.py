@@ -111,7 +111,7 @@ def test_mistakes_are_told_in_terms_of_arguments(quick_run: Path, tmp_path: Path
 
 
 def test_a_run_is_played_and_goes_on(tmp_path: Path) -> None:
-    small = {"run.num_steps": 1, "evaluate.max_items": 3}
+    small = {"run.num_steps": 1, "evaluate.control": False, "run.product": "none"}
     run = redqueen.train(QUICK, tmp_path / "run", small)
     assert (run.num_steps, run.config.run.num_steps) == (1, 1) and (run.folder / "report.html").is_file()
     assert redqueen.resume(run.folder, num_steps=2).num_steps == 2

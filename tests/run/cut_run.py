@@ -38,6 +38,11 @@ def cut_after(run: Path, folder: Path, step: int) -> Path:
 def check_it_goes_on_as_if_never_cut(run: Path, folder: Path, step: int) -> None:
     """Copy a whole run into ``folder``, drop what came after ``step``, resume: journal and state are as they were."""
     resume(cut_after(run, folder, step))
+    check_same_end(run, folder)
+
+
+def check_same_end(run: Path, folder: Path) -> None:
+    """Check that two finished runs have the same journal, and last checkpoints with the same state and tensors."""
     last = max(at for at, _ in list_checkpoints(run / CHECKPOINTS))
     assert diff(run / JOURNAL, folder / JOURNAL) is None
     first, second = checkpoint(run, last), checkpoint(folder, last)

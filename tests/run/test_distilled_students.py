@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, cut_after, play
+from cut_run import check_same_end, checkpoint, cut_after, play
 
 from redqueen.config import load_config
 from redqueen.errors import UserError
-from redqueen.journal import Journal, diff, read
+from redqueen.journal import Journal, read
 from redqueen.learn.torch_learner import FACTORS
 from redqueen.run.interruption import Reporter
 from redqueen.run.lifecycle import resume
@@ -51,16 +51,11 @@ def test_the_diversity_of_students_that_distillation_made_equal_is_not_measured(
     assert rows and all(row["s"] is None and row["t"] is not None for row in rows)
 
 
-def test_a_run_that_is_cut_behind_a_distillation_goes_on_as_if_never_cut(run: Path, tmp_path: Path) -> None:
-    check_it_goes_on_as_if_never_cut(run, tmp_path / "again", step=2)
-
-
-@pytest.mark.parametrize("phase", ["solve", "distill"])
 def test_a_stop_before_a_distillation_drops_the_step_and_a_stop_in_it_lets_the_step_end(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once, entered = Reporter.__call__, Reporter.enter
-    at = (0, "")
+    at, phase = (0, ""), "solve"
 
     def stopping(self: Reporter, done: int, total: int, tokens: int = 0) -> None:
         nonlocal at
@@ -75,17 +70,17 @@ def test_a_stop_before_a_distillation_drops_the_step_and_a_stop_in_it_lets_the_s
         entered(self, step, name)
 
     folder = cut_after(run, tmp_path / "cut", 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(Reporter, "enter", noting)
-        patch.setattr(Reporter, "__call__", stopping)
-        assert not resume(folder)
-    with Journal.open(folder / JOURNAL, read_only=True) as journal:
-        last = read.last_step(journal)
-    assert last == (1 if phase == "solve" else 2)
-    kept = checkpoint(folder, last).tensors[FACTORS]
-    assert torch.equal(kept[STUDENTS[0]], kept[DISTILLED]) == (phase == "distill")
+    for phase, last in (("solve", 1), ("distill", 2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(Reporter, "enter", noting)
+            patch.setattr(Reporter, "__call__", stopping)
+            assert not resume(folder)
+        with Journal.open(folder / JOURNAL, read_only=True) as journal:
+            assert read.last_step(journal) == last
+        kept = checkpoint(folder, last).tensors[FACTORS]
+        assert torch.equal(kept[STUDENTS[0]], kept[DISTILLED]) == (phase == "distill")
     assert resume(folder)
-    assert diff(run / JOURNAL, folder / JOURNAL) is None
+    check_same_end(run, folder)
 
 
 def test_without_a_place_for_the_adapter_or_a_second_role_the_config_is_refused() -> None:

@@ -115,19 +115,6 @@ def test_ctrl_c_ends_after_the_phase_with_a_checkpoint_and_the_run_goes_on_as_if
     assert diff(quick_run / JOURNAL, half_run / JOURNAL) is None
 
 
-def test_a_second_ctrl_c_stops_at_once_and_the_last_checkpoint_stands(
-    quick_run: Path, half_run: Path, progress: Callable[..., Interrupting]
-) -> None:
-    shown = progress((3, "evolve"), (3, "evolve"))
-    with pytest.raises(KeyboardInterrupt):
-        resume(half_run)
-    assert shown.moments == []
-    assert steps_saved(half_run) == [2]
-    progress()
-    resume(half_run)
-    assert diff(quick_run / JOURNAL, half_run / JOURNAL) is None
-
-
 # What the disk does --------------------------------------------------------------------------------------------
 
 
@@ -142,14 +129,28 @@ def files_of_at_most(num_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("num_bytes", [50_000, 500_000], ids=["for the journal", "for the checkpoint"])
-def test_a_run_whose_disk_is_full_says_so_and_goes_on_once_there_is_room(
-    quick_run: Path, half_run: Path, num_bytes: int
+def test_a_damaged_checkpoint_a_full_disk_and_a_second_ctrl_c_are_told_and_the_run_ends_as_if_they_had_not_been(
+    quick_run: Path, tmp_path: Path, progress: Callable[..., Interrupting]
 ) -> None:
-    with files_of_at_most(num_bytes), pytest.raises(UserError, match=r"free space.* resume the run"):
-        resume(half_run)
-    resume(half_run)
-    assert diff(quick_run / JOURNAL, half_run / JOURNAL) is None
+    folder = shutil.copytree(quick_run, tmp_path / "run")
+    tensors = folder / CHECKPOINTS / "step-000004" / "tensors.safetensors"
+    content = bytearray(tensors.read_bytes())
+    content[-5] ^= 1
+    tensors.write_bytes(content)
+    for num_bytes in (50_000, 500_000):  # too few for the journal, then for the checkpoint
+        shown = progress()
+        with files_of_at_most(num_bytes), pytest.raises(UserError, match=r"free space.* resume the run"):
+            resume(folder)
+        assert "step-000004 is damaged" in shown.said[0] and "from the checkpoint of step 2" in shown.said[0]
+    shown = progress((3, "evolve"), (3, "evolve"))
+    with pytest.raises(KeyboardInterrupt):
+        resume(folder)
+    assert shown.moments == [] and Checkpoint.latest_valid(folder / CHECKPOINTS).step == 2  # type: ignore[union-attr]
+    shown = progress()
+    resume(folder)
+    assert [line.split(":")[0] for line in shown.said] == ["product"]
+    assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
+    assert steps_saved(folder) == [2, 4]
 
 
 def test_a_folder_that_may_not_be_written_to_is_named_and_nothing_changes(quick_run: Path, half_run: Path) -> None:
@@ -165,24 +166,6 @@ def test_a_run_directory_that_may_not_be_read_is_named(half_run: Path) -> None:
     half_run.chmod(0o700)
     with without_root_rights(), pytest.raises(UserError, match=r"config\.json may not be read: ask for permission"):
         resume(half_run)
-
-
-def test_a_damaged_checkpoint_is_named_and_the_run_goes_on_from_the_one_before(
-    quick_run: Path, tmp_path: Path, progress: Callable[..., Interrupting]
-) -> None:
-    folder = tmp_path / "damaged"
-    shutil.copytree(quick_run, folder)
-    tensors = folder / CHECKPOINTS / "step-000004" / "tensors.safetensors"
-    content = bytearray(tensors.read_bytes())
-    content[-5] ^= 1
-    tensors.write_bytes(content)
-    shown = progress()
-    resume(folder)
-    afterwards = shown.said[1:]
-    assert [line.split(":")[0] for line in afterwards] == ["product"]
-    assert "step-000004 is damaged" in shown.said[0] and "from the checkpoint of step 2" in shown.said[0]
-    assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
-    assert steps_saved(folder) == [2, 4]
 
 
 # Half-made run directories, other writers, other versions ------------------------------------------------------

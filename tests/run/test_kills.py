@@ -16,7 +16,7 @@ import pytest
 
 from redqueen.commands import train
 from redqueen.config import load_config
-from redqueen.journal import Journal, diff
+from redqueen.journal import Journal, diff, read
 from redqueen.records import Individual
 from redqueen.run import lifecycle as run
 from redqueen.run.checkpoint import Checkpoint, list_checkpoints
@@ -30,8 +30,8 @@ PROGRAM = HERE / "killed_run.py"
 NUM_KILLS = 50
 LATEST = {"time": 1, "file": 48, "statement": 1250, "write": 30_000}
 """The last moments of a whole smoke run, as ``killed_run.py`` counts them (microseconds for ``write``)."""
-STATEMENT_OF_STEP_3 = 380
-"""One of the SQL statements that write the third step of the quick run."""
+STATEMENT_OF_STEP_3 = 175
+"""One of the SQL statements that write the third step of the quick run, counted from a resume after its second."""
 NUM_STEPS_OF_SOAK = 500
 
 
@@ -58,24 +58,32 @@ def same_end(one: Path, two: Path) -> bool:
     return same and first.state == second.state and (two / REPORT).is_file()
 
 
-def test_a_run_killed_inside_a_step_goes_on_as_if_it_had_never_been(quick_run: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "killed"
+@pytest.fixture
+def half_run(quick_run: Path, tmp_path: Path) -> Path:
+    """A copy of the quick run without what came after its checkpoint of step 2, but for the journal's rows."""
+    folder = shutil.copytree(quick_run, tmp_path / "killed")
+    shutil.rmtree(folder / CHECKPOINTS / "step-000004")
+    (folder / REPORT).unlink()
+    return folder
+
+
+def test_a_run_killed_inside_a_step_goes_on_as_if_it_had_never_been(quick_run: Path, half_run: Path) -> None:
+    folder = half_run
     assert play(folder, QUICK, "statement", STATEMENT_OF_STEP_3) == -signal.SIGKILL
     assert not (folder / REPORT).exists()
-    assert [step for step, _ in list_checkpoints(folder / CHECKPOINTS)] == [0, 2]
+    assert [step for step, _ in list_checkpoints(folder / CHECKPOINTS)] == [2]
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        assert read.last_step(journal) == 2
     train.resume(folder)
     assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
     assert same_end(quick_run, folder)
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
-        assert [row["after_step"] for row in journal.query("SELECT * FROM session")] == [None, 2]
+        assert [row["after_step"] for row in journal.query("SELECT * FROM session")] == [None, 2, 2]
 
 
 @pytest.mark.slow
-def test_a_run_killed_while_it_saves_goes_on_as_if_it_had_never_been(quick_run: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "killed"
-    shutil.copytree(quick_run, folder)
-    shutil.rmtree(folder / CHECKPOINTS / "step-000004")
-    (folder / REPORT).unlink()
+def test_a_run_killed_while_it_saves_goes_on_as_if_it_had_never_been(quick_run: Path, half_run: Path) -> None:
+    folder = half_run
     assert play(folder, QUICK, "write", 2000) == -signal.SIGKILL
     train.resume(folder)
     assert diff(quick_run / JOURNAL, folder / JOURNAL) is None

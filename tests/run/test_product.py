@@ -46,7 +46,7 @@ def test_one_object_for_scripts_says_how_everybody_did(quick_run: Path, capsys: 
     report([quick_run], None, "", "", as_json=True)
     found = json.loads(capsys.readouterr().out)
     assert found == json.loads(json.dumps(summary(quick_run)))
-    assert (found["arm"], found["steps"], found["seed"]) == ("2T+2S", 4, 0) and found["seconds"] > 0
+    assert (found["arm"], found["steps"], found["seed"]) == ("2T+2S", 4, 4) and found["seconds"] > 0
     assert set(found["members"]) == set(students_of(quick_run))
     for one in (found["base"], found["control"], found["product"], *found["members"].values()):
         for mode in ("greedy", "sampled"):
@@ -143,25 +143,25 @@ def test_who_solves_most_is_preferred_and_of_equals_the_distilled_one_then_the_m
 def test_of_many_students_a_few_are_scored_and_the_product_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redqueen.config.load.MOST_SCORED", 1)
     monkeypatch.setattr("redqueen.run.product.NUM_CANDIDATES", 1)
-    run = play(("evaluate.every_steps=2",), tmp_path / "run")
+    run = play(("run.num_steps=2", "evaluate.every_steps=1", "evaluate.control=false"), tmp_path / "run")
     with Journal.open(run / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT DISTINCT step, individual FROM evaluation")
         product = journal.query("SELECT DISTINCT mode FROM evaluation WHERE individual = 'product'")
         shares = journal.query("SELECT name FROM metric WHERE name LIKE ?", (f"{SHARE}%",))
-    assert [row["step"] for row in rows if row["individual"].startswith("S")] == [2, 4]
+    assert [row["step"] for row in rows if row["individual"].startswith("S")] == [1, 2]
     assert {row["mode"] for row in product} == {"greedy", "sampled"}
     assert len(shares) == 1
 
 
 def test_where_no_students_are_scored_base_and_product_are_and_reports_are_written(tmp_path: Path) -> None:
-    run = play(("evaluate.students=false", "evaluate.every_steps=2"), tmp_path / "run")
+    run = play(("run.num_steps=2", "evaluate.students=false", "evaluate.every_steps=1"), tmp_path / "run")
     with Journal.open(run / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT DISTINCT step, individual FROM evaluation")
     assert {(row["step"], row["individual"]) for row in rows} == {
         (0, "base"),
         (0, "control"),
-        (4, "product"),
-        (4, "gain"),
+        (2, "product"),
+        (2, "gain"),
     }
     told = json.loads(json.dumps(summary(run)))
     assert told["members"] == {} and 0 <= told["product"]["greedy"]["mean"] <= 1

@@ -15,6 +15,7 @@ from redqueen.run.store import JOURNAL
 from redqueen.state import State
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
+SHORT = ("evaluate.control=false", "run.product=none")
 
 
 def state(step: int, born_step: int = 0) -> State:
@@ -45,7 +46,7 @@ def test_a_limit_waits_for_a_step_without_a_birth() -> None:
 
 def test_a_run_with_a_limit_of_tokens_ends_evaluated_at_the_first_step_that_reaches_it(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    start(load_config(QUICK, ["run.max_tokens=1", "run.num_steps=4", "evaluate.max_items=3"]), folder)
+    start(load_config(QUICK, ["run.max_tokens=1", *SHORT]), folder)
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         assert read.last_step(journal) == 1
         assert {row["step"] for row in read.evaluations(journal)} == {0, 1}
@@ -60,7 +61,7 @@ def test_a_run_with_a_limit_of_tokens_ends_evaluated_at_the_first_step_that_reac
 
 
 def test_where_every_step_has_births_the_step_behind_the_limit_has_none_and_is_the_last(tmp_path: Path) -> None:
-    options = ("evolve.every_steps=1", "run.max_tokens=1", "run.checkpoint_every_steps=1", "evaluate.max_items=3")
+    options = ("evolve.every_steps=1", "run.max_tokens=1", "run.checkpoint_every_steps=1", *SHORT)
     folder = play(options, tmp_path / "run")
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         assert read.last_step(journal) == 2
