@@ -2,7 +2,7 @@
 
 The adapters are trained by peft on four different slices of the code suite. Fitness is the mean log-likelihood of a
 token of the right answer, in nats, over 32 items of the suite that no adapter was trained on; 160 further items test
-what was selected. Every method may evaluate 44 adapters (the mean of all four needs one, the best mean of a subset 15).
+what was selected. Every method may evaluate 32 adapters (the mean of all four needs one, the best mean of a subset 15).
 
     python -m venv v && v/bin/pip install redqueen peft populora && v/bin/python experiments/adapters_compared.py FOLDER
 """
@@ -28,7 +28,7 @@ from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import DOMAINS, frozen_items
 
 NUM_ADAPTERS, NUM_TRAINED, NUM_DEV, NUM_TEST, RANK = 4, 60, 32, 160, 8
-BUDGET, SEEDS = 44, range(3)
+BUDGET, SEEDS = 32, range(3)
 TOKENIZER = AutoTokenizer.from_pretrained(embedded_folder())
 
 Deltas = Mapping[str, Tensor]
@@ -148,7 +148,8 @@ def main(folder: Path) -> None:
     rest = pairs[NUM_ADAPTERS * NUM_TRAINED :]
     folders = [folder / f"slice-{at}" for at in range(NUM_ADAPTERS)]
     for at, (one, part) in enumerate(zip(folders, parts, strict=True)):
-        train(one, part, at)
+        if not one.exists():
+            train(one, part, at)
     judge = Judge(rest[:NUM_DEV], rest[NUM_DEV : NUM_DEV + NUM_TEST])
     judge.report("base", [(judge.fitness({}), {})])
     given = [deltas_of(one) for one in folders]
