@@ -56,6 +56,11 @@ SEEN = {
     "a hash by the library": (
         "import enum\nclass A: pass\ndef f(x):\n    a = A()\n    a._name_ = None\n"
         "    return enum.Enum.__hash__(a) % 256", "1"),
+    "the order of NaNs": (
+        "def f(x):\n    all = [float('nan') for i in range(6)]\n    return [[i for i in range(6) if all[i] is n] for n in set(all)]", "1"),
+    "the order of a program's classes": (
+        "def f(x):\n    return [t.__name__ for t in {type(c, (), {}) for c in 'abcdef'}]", "1"),
+    "None among strings": ("def f(x):\n    return [*{None, 'a', 'b', 'c', x}]", "'d'"),
     "a function's text": ("def f(x):\n    return str([f, x][0])", "1"),
     "an object's text": ("def f(x):\n    return repr(object())", "1"),
     "how deep it may go": (
