@@ -115,6 +115,8 @@ def making_folder(path: Path) -> Iterator[Path]:
     try:
         aside.mkdir(parents=True)
         yield aside
+        for file in (one for one in aside.rglob("*") if one.is_file() and not one.is_symlink()):
+            file.chmod(aside.stat().st_mode & 0o666)  # safetensors lets nobody else read its files
         aside.replace(path)
         flush_to_disk(path.parent)
     finally:

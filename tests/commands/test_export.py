@@ -14,6 +14,7 @@ from redqueen.commands.export import export_member, write_merged
 from redqueen.domains.frames import BOS, END_THINK, EOS, OUT, THINK
 from redqueen.engine import load_base
 from redqueen.errors import UserError
+from redqueen.report.model_card import without_folders
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.store import CHECKPOINTS
 from redqueen.state import state_from_plain
@@ -48,10 +49,13 @@ def test_a_merged_model_answers_as_the_adapter_on_its_base(quick_run: Path, tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["adapter", "merged"]
 
 
-def test_an_export_is_used_by_other_tools_as_any_chat_model_is(quick_run: Path, tmp_path: Path) -> None:
+def test_an_export_is_used_by_other_tools_as_any_chat_model_is(
+    quick_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     peft, member = pytest.importorskip("peft"), member_of(quick_run)
     adapter = export_member(quick_run, member, tmp_path / "adapter")
     merged = export_member(quick_run, member, tmp_path / "merged", merge=True)
+    monkeypatch.chdir(adapter)  # its base is named by a path from there
     with torch.no_grad():
         found = peft.AutoPeftModelForCausalLM.from_pretrained(adapter).float()(TOKENS).logits
     assert torch.allclose(logits(merged), found, atol=0.05)
@@ -112,3 +116,23 @@ def test_an_export_that_cannot_be_written_leaves_nothing(quick_run: Path, tmp_pa
     with pytest.raises(UserError, match=r"--out .* cannot be written"):
         export_member(quick_run, member_of(quick_run), tmp_path / "file" / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_export_has_no_path_of_this_machine_and_modes_as_any_file(quick_run: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    for options in ({}, {"merge": True}):
+        out = export_member(quick_run, member_of(quick_run), tmp_path / f"out{len(options)}", **options)
+        files = [path for path in out.rglob("*") if path.is_file()]
+        assert {path.stat().st_mode for path in files} == {plain.stat().st_mode}
+        for path in files:
+            assert (
+                str(tmp_path).encode() not in path.read_bytes() and str(Path.home()).encode() not in path.read_bytes()
+            )
+    [*checkpoints] = (quick_run / CHECKPOINTS).rglob("*.safetensors")
+    assert {path.stat().st_mode for path in checkpoints} == {plain.stat().st_mode}
+
+
+def test_the_card_shows_paths_by_their_last_names(tmp_path: Path) -> None:
+    config = {"model": {"base": "/home/me/models/own"}, "propose": {"domains": ["code", "file:/home/me/a.jsonl"]}}
+    assert without_folders(config) == {"model": {"base": "own"}, "propose": {"domains": ["code", "file:a.jsonl"]}}

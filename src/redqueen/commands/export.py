@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,9 +79,7 @@ def export_member(
             if merge:
                 write_merged(name, genotype, aside)
             else:
-                where = (
-                    str(out.resolve() / OWN_BASE) if name == EMBEDDED else base.name
-                )  # where PEFT looks for the base
+                where = OWN_BASE if name == EMBEDDED else base.name  # where PEFT looks for the base
                 write_adapter(aside, plain_config(genotype, where, opened.targets), genotype, base.sha256)
                 if name == EMBEDDED:
                     shutil.copytree(embedded_folder(), aside / OWN_BASE)
@@ -90,6 +90,12 @@ def export_member(
         raise UserError(
             f"--out {out} cannot be written ({why}): choose a folder you may write to on a disk with free space"
         ) from None
+    if not merge and os.path.isabs(base.name):
+        print(
+            f"{out} names the folder of its base, {base.name}: before you publish it, export it with --base-name "
+            "OWNER/MODEL, its name on the hub",
+            file=sys.stderr,
+        )
     return out
 
 

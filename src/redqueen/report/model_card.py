@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from redqueen import __version__
 from redqueen.adapters.base_shape import DEQUANTIZED, EMBEDDED_ID, OWN_BASE, BaseIdentity
-from redqueen.config import EMBEDDED, Config
+from redqueen.config import EMBEDDED, FILE_PREFIX, Config
 from redqueen.display import literal, markdown_table
 from redqueen.domains.frames import BOS, fence
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
@@ -49,7 +52,7 @@ def model_card(
     ``sources`` are the members whose mean it is, if it is not a member itself. Its code holds wherever the folder is
     moved. Ids and names are shown literally; nothing in the card was written by a model.
     """
-    view = read_run(run_dir)
+    view, base = read_run(run_dir), replace(base, name=without_folders(base.name))
     run, members = view.run, {row["id"]: row for row in view.individuals}
     is_product = product_name(view.metrics, step) == member
     shown = (member if member in members or not is_product else PRODUCT, BASE, CONTROL)
@@ -80,10 +83,21 @@ def model_card(
         _fitness_text(scores),
         "## Training",
         "The run's config, as it was resolved:",
-        "```json\n" + json.dumps(run.config, indent=1, sort_keys=True) + "\n```",
+        "```json\n" + json.dumps(without_folders(run.config), indent=1, sort_keys=True) + "\n```",
         "Made with: " + ", ".join(f"{literal(n)} {literal(v)}" for n, v in sorted(run.versions.items())) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def without_folders(plain: Any) -> Any:
+    """Return plain data in which a path from the root of this machine is its last name alone."""
+    if isinstance(plain, Mapping):
+        return {name: without_folders(value) for name, value in plain.items()}
+    if isinstance(plain, list):
+        return [without_folders(value) for value in plain]
+    prefix = FILE_PREFIX if isinstance(plain, str) and plain.startswith(FILE_PREFIX) else ""
+    whole = plain.removeprefix(prefix) if isinstance(plain, str) else ""
+    return prefix + os.path.basename(os.path.normpath(whole)) if os.path.isabs(whole) else plain
 
 
 def _head(base: str, merged: bool) -> str:

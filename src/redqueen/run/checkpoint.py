@@ -208,6 +208,7 @@ def _write_files(aside: Path, step: int, tensors: Mapping[str, torch.Tensor], st
         owned[name] = here.clone() if here.data_ptr() in starts else here
         starts.add(here.data_ptr())
     save_file(owned, aside / TENSORS)
+    (aside / TENSORS).chmod(aside.stat().st_mode & 0o666)  # safetensors lets nobody else read its files
     (aside / STATE).write_text(json.dumps(state), encoding="utf-8")
     files = {name: _fingerprint(aside / name) for name in (TENSORS, STATE)}
     manifest = {"schema_version": SCHEMA_VERSION, "step": step, "files": files}

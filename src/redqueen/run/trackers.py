@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from redqueen.config import Config
 from redqueen.display import markdown_table, visible
@@ -126,30 +127,25 @@ def _open(config: Config, folder: Path, known_id: str, after_step: int) -> Itera
 
             run_id = known_id or uuid.uuid4().hex[:12]
             with wandb.init(project=PROJECT, name=name, id=run_id, resume="allow", dir=str(folder), config=told) as run:
-
-                def log(step: int, numbers: dict[str, float], tasks: list[dict[str, str]]) -> None:
-                    rows = [list(row.values()) for row in tasks]
-                    table = {"tasks": wandb.Table(columns=list(tasks[0]), data=rows)} if tasks else {}
-                    run.log(numbers | table, step=step)
-
-                yield run_id, log
+                yield run_id, lambda step, numbers, tasks: run.log(numbers | _table(tasks, wandb.Table), step=step)
         case "trackio":
             import trackio
-            from pandas import DataFrame  # which trackio depends on
 
             run_name = known_id or f"{name}-{uuid.uuid4().hex[:8]}"
             opened = trackio.init(project=PROJECT, name=run_name, resume="allow", config=told, embed=False)
             try:
-
-                def add(step: int, numbers: dict[str, float], tasks: list[dict[str, str]]) -> None:
-                    table = {"tasks": trackio.Table(dataframe=DataFrame(tasks))} if tasks else {}
-                    opened.log(numbers | table, step=step)
-
-                yield run_name, add
+                yield (
+                    run_name,
+                    lambda step, numbers, tasks: opened.log(numbers | _table(tasks, trackio.Table), step=step),
+                )
             finally:
                 trackio.finish()
         case _:
             yield known_id, lambda step, numbers, tasks: None
+
+
+def _table(tasks: list[dict[str, str]], make: Callable[..., Any]) -> dict[str, Any]:
+    return {"tasks": make(columns=list(tasks[0]), data=[list(row.values()) for row in tasks])} if tasks else {}
 
 
 def numbers_of(journal: Journal, step: int) -> dict[str, float]:
