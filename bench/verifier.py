@@ -3,7 +3,8 @@
 Prints a table and, as its last line, one JSON object: medians of ``--repeats`` rounds. ``trivial_per_s``: isolated
 tasks a second, one child each; ``cruxeval_per_s``: programs a second verified under two hash seeds, the same work in
 every version; ``loops_per_s``: the same when one in twenty loops for ever; ``default_per_s``: under as many hash seeds
-as a verifier tries by itself; ``code_o_per_s``: literal answers graded;
+as a verifier tries by itself; ``cruxeval_cpu_ms``, ``default_cpu_ms``: the CPU time of all processes a program;
+``code_o_per_s``: literal answers graded;
 ``measures_per_s``: programs measured. Baselines: a fresh interpreter for each program, ``pydantic-monty`` where it is
 installed, and ``exec`` in this process (no isolation at all: how the Absolute Zero Reasoner evaluates).
 """
@@ -64,6 +65,20 @@ def resident_mb(pids: list[int]) -> float:
     return sum(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def cpu_ms(verifier: Sandbox, programs: list[Program]) -> float:
+    """CPU time of judge, zygotes and their children a program, ms: a busy machine changes it little."""
+
+    def used_s() -> float:
+        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in verifier.process_ids()]
+        return time.process_time() + sum(int(ticks) for stat in stats for ticks in stat[11:15]) / os.sysconf(
+            "SC_CLK_TCK"
+        )
+
+    before_s = used_s()
+    check_ok(verifier, programs)
+    return 1000 * (used_s() - before_s) / len(programs)
+
+
 def bench_verifier(workers: int, size: int, repeats: int, memory_tasks: int) -> dict[str, float]:
     """The verifier's own figures."""
     trivial = [Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(size)]
@@ -79,9 +94,11 @@ def bench_verifier(workers: int, size: int, repeats: int, memory_tasks: int) -> 
     with Sandbox(workers=workers) as verifier:
         verifier.run(crux)  # start every zygote that these programs need
         found["default_per_s"] = per_second(lambda: check_ok(verifier, crux), size, repeats)
+        found["default_cpu_ms"] = cpu_ms(verifier, crux)
     with Sandbox(workers=workers, num_seeds=2) as verifier:
         verifier.run(crux)
         found["cruxeval_per_s"] = per_second(lambda: check_ok(verifier, crux), size, repeats)
+        found["cruxeval_cpu_ms"] = cpu_ms(verifier, crux)
         found["loops_per_s"] = per_second(lambda: check_ok(verifier, loops), size, repeats)
         found["code_o_per_s"] = per_second(lambda: none_of(grade(answers, verifier)), len(answers), repeats)
     codes = [program.code for program in crux]
