@@ -267,7 +267,7 @@ def verify(
     file: Annotated[Path, typer.Argument(help='JSON lines {"id", "code", "input"}.')],
     workers: Workers = 2,
     cpu_ms: CpuMs = 100,
-    seeds: HashSeeds = 2,
+    seeds: HashSeeds = 4,
     allow_weak: AllowWeak = False,
 ) -> None:
     """Run untrusted programs in the sandbox: one JSON line of verdict and output for each, in order."""
