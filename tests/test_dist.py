@@ -16,7 +16,8 @@ from redqueen import __version__
 from redqueen.errors import how_to_install
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT_FILE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PROJECT_FILE["project"]
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +84,27 @@ def test_the_wheel_works_where_nothing_else_of_ours_is(wheel: Path, tmp_path: Pa
 def test_a_remedy_names_an_extra_that_exists() -> None:
     sources = (path.read_text() for path in (ROOT / "src").rglob("*.py"))
     named = {name for source in sources for name in re.findall(r"""how_to_install\(["'](\w+)["']\)""", source)}
-    assert {"maths", "logic", "parquet", "ray"} <= named <= set(PROJECT["optional-dependencies"])
+    assert {"logic", "parquet", "ray"} <= named <= set(PROJECT["optional-dependencies"])
 
 
 def test_the_command_for_an_extra_needs_no_index_that_knows_redqueen() -> None:
     """pip takes the redqueen that is installed, and looks elsewhere only for what is missing."""
-    *words, extra = how_to_install("maths").split()
+    *words, extra = how_to_install("parquet").split()
     done = subprocess.run(
         [sys.executable, "-m", *words, "--dry-run", "--no-index", extra.strip("'")], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_dockerfile_copies_what_is_there_and_all_that_the_wheel_is_made_of() -> None:
+    lines = re.findall(r"^COPY (.+) \S+$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    copied = {name for line in lines for name in line.split()}
+    assert all((ROOT / name).exists() for name in copied)
+    assert {"src", "LICENSE", *PROJECT_FILE["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]} <= copied
+
+
+def test_the_extra_all_has_every_extra_for_users() -> None:
+    extras = PROJECT["optional-dependencies"]
+    [line] = extras["all"]
+    named = line.removeprefix("redqueen[").removesuffix("]").split(",")
+    assert set(named) == set(extras) - {"all", "gguf", "docs", "dist", "bench", "compare", "dev"}

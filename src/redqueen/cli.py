@@ -98,6 +98,14 @@ def presets_() -> None:
 
 
 @app.command()
+def docs() -> None:
+    """Print the folder of the documentation of this version, in Markdown."""
+    from redqueen.config.load import shipped
+
+    print(shipped("docs", "docs"))
+
+
+@app.command()
 def init(
     preset: Annotated[str, typer.Argument(help="Whose values; default: none's.")] = "",
 ) -> None:

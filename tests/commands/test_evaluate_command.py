@@ -265,7 +265,7 @@ def test_a_mistake_is_named_before_anything_is_written(
 
 
 def test_prose_is_not_asked_of_the_embedded_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("math_verify", reason="math-verify is not installed (extra: maths)")
+    pytest.importorskip("math_verify", reason="math-verify is not installed")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "items.jsonl").write_text('{"question": "1 + 1?", "answer": "#### 2"}\n')
     with pytest.raises(UserError, match="name another base"):

@@ -39,14 +39,15 @@ MOST_SCORED = 32
 """Students scored at an evaluation, drawn again each time: a few estimate the mean of five hundred (ours)."""
 
 
-_FOLDERS = (Path(__file__).parents[1] / "presets", Path(__file__).parents[3] / "configs")
-"""Where they are in an installed package, and in a clone."""
+def shipped(installed: str, cloned: str) -> Path:
+    """Return a folder that comes with redqueen, by its name in an installed package and in a clone."""
+    folder = Path(__file__).parents[1] / installed
+    return folder if folder.is_dir() else Path(__file__).parents[3] / cloned
 
 
 def presets() -> dict[str, Path]:
     """Return the files of the presets by name."""
-    folder = next((folder for folder in _FOLDERS if folder.is_dir()), None)
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))} if folder else {}
+    return {path.stem: path for path in sorted(shipped("presets", "configs").glob("*.toml"))}
 
 
 def find_config(config: Path) -> Path:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 from redqueen.domains.maths.answers import grade_value
-from redqueen.errors import UserError, how_to_install
 from redqueen.records import Grade
 from redqueen_sandbox import Sandbox
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
@@ -24,12 +22,10 @@ MAX_ANSWER_CHARS = 2_000
 class MathsJudge:
     """Grades answers to problems in mathematics, ``workers`` at a time. Use it as a context manager.
 
-    Raises UserError when math-verify is not installed, or no sandbox can be had (``allow_weak``: see ``Sandbox``).
+    Raises UserError when no sandbox can be had (``allow_weak``: see ``Sandbox``).
     """
 
     def __init__(self, workers: int = 2, allow_weak: bool = False, deadline_s: float = DEADLINE_S) -> None:
-        if find_spec("math_verify") is None:
-            raise UserError(f"answers in mathematics are compared by math-verify: {how_to_install('maths')}")
         self.deadline_s = deadline_s
         self.verifier = Sandbox(workers, allow_weak=allow_weak)
 

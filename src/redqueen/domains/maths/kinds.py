@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 
-from redqueen.config import Config
 from redqueen.domains.domain import Domain, Shown, TaskKind, task_with_truth
 from redqueen.domains.maths import prompts_chat, prompts_compact
 from redqueen.domains.maths.answers import grade_number
@@ -15,7 +13,6 @@ from redqueen.domains.maths.checking import check_statement
 from redqueen.domains.maths.language import free_names, parse
 from redqueen.domains.maths.measures import behaviour, behaviour_class, maths_normal_form, measure, size_class
 from redqueen.domains.maths.suite import load_suite
-from redqueen.errors import UserError, how_to_install
 from redqueen.records import Task
 
 SEED = "1 + 1"
@@ -52,13 +49,6 @@ WORD = replace(
 )
 
 
-def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -> None:
-    """Raise UserError where the libraries that compute and compare are missing."""
-    for module in ("sympy", "math_verify"):
-        if find_spec(module) is None:
-            raise UserError(f"the domain maths needs the package {module}: {how_to_install('maths')}")
-
-
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
     """Read a task as ``redqueen grade`` is given it: ``output``, a number of the language, and perhaps its statement.
 
@@ -79,5 +69,4 @@ MATHS = Domain(
     seed=Task("seed", "seed", "", FORMAL.name, SEED, ("",), ("2",)),
     suite=load_suite,
     read_task=read_task,
-    refuse=refuse,
 )
