@@ -277,7 +277,7 @@ def distill(
     state: State, engine: Engine, streams: Streams, on_part: Callable[[str], None]
 ) -> tuple[State, Distilled | None]:
     """Phase 6, every ``distill.every_steps``: fine-tune a fresh adapter on all verified correct answers, then reset
-    every student to it, or each to an adapter of its own share of the answers (``distill.diets``).
+    every student to it, or each to an adapter of its own share of the answers (``distill.student_answers``).
 
     Without such answers the students stay as they are. ``on_part`` receives lines of progress.
     """
@@ -285,7 +285,7 @@ def distill(
     if not config.every_steps or state.step % config.every_steps:
         return state, None
     [slot] = engine.config.slots.distilled
-    groups = [[student] for student in state.students] if config.diets == "disjoint" else [state.students]
+    groups = [[student] for student in state.students] if config.student_answers == "disjoint" else [state.students]
     results, broken = [], state.broken
     for answers, students in zip(split_answers(state.answers.by_task, len(groups)), groups, strict=True):
         examples = examples_of(select_answers(answers, config, streams), engine.prompt_format, engine.tokenizer)

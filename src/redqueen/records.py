@@ -28,7 +28,9 @@ class Genes:
     """Genes of a member: factors on settings of the config, 1 where a gene is not enabled."""
 
     learning_rate: float = 1.0
+    """A factor on ``learn.learning_rate``, not a rate."""
     temperature: float = 1.0
+    """A factor on the sampling temperatures."""
 
 
 @dataclass(frozen=True)

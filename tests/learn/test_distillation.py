@@ -174,7 +174,7 @@ def test_a_balanced_draw_leaves_out_what_every_attempt_solved_and_is_even_over_s
     assert select_answers([verified("easy", 1.0)], balanced, Streams(0, 1)) == []
 
 
-def test_diets_are_disjoint_complete_and_stable() -> None:
+def test_shares_of_answers_are_disjoint_complete_and_stable() -> None:
     answers = {f"{i * 7919:x}": verified(str(i), 0.5) for i in range(40)}
     shares = split_answers(answers, 4)
     assert sorted(int(one.text) for share in shares for one in share) == list(range(40))

@@ -191,7 +191,11 @@ class Config(Section):
     @property
     def students_are_clones(self) -> bool:
         """Whether all students are one adapter all the time: reset to the distilled one, and not trained between."""
-        unlike = self.learn.train_students or "temperature" in self.evolve.genes or self.distill.diets == "disjoint"
+        unlike = (
+            self.learn.train_students
+            or "temperature" in self.evolve.genes
+            or self.distill.student_answers == "disjoint"
+        )
         return self.distill.every_steps > 0 and not unlike
 
     @property

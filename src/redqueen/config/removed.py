@@ -98,7 +98,7 @@ REMOVED: dict[str, Removed] = {
 }
 """By ``section.field``."""
 
-RENAMED = {"distill.restart_every_steps": "every_steps"}
+RENAMED = {"distill.restart_every_steps": "every_steps", "distill.diets": "student_answers"}
 """The name that ``section.field`` has now within its section."""
 
 REMOVED_VALUES: dict[str, dict[str, str]] = {
