@@ -50,7 +50,8 @@ def train(
 
     planned = [] if resolved.model.base == EMBEDDED else memory_lines(resolved)
     told = [line.removeprefix("# ") for line in planned if "peak" in line or "free" in line]
-    print("\n".join([*fitted.reasons, *told]), file=sys.stderr)
+    for line in (*fitted.reasons, *told):
+        print(line, file=sys.stderr)
 
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
     load = _load(cluster)
