@@ -78,6 +78,11 @@ def half(prompt: str, slot: int, sample: int) -> str:
     return right(prompt, slot, sample) if sample % 2 == 0 else wrong(prompt, slot, sample)
 
 
+def either(propose: Reply, answer: Reply) -> Reply:
+    """Write by the first script where the prompt asks for a proposal, else by the second."""
+    return lambda prompt, slot, sample: (propose if "<|new" in prompt else answer)(prompt, slot, sample)
+
+
 BASIC = {
     "run": {"num_threads": 1, "num_steps": 100, "device": "cpu"},
     "population": {"num_teachers": 2, "num_students": 2, "lora_rank": 2, "lora_alpha": 4.0},

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scripted import BASIC, Scripted, Teacher, half
+from scripted import BASIC, Scripted, Teacher, either, half
 
 from redqueen.commands.domains import domain_rows, domains_table
 from redqueen.commands.tasks import judge_again, task_text
@@ -69,8 +69,8 @@ def test_both_forms_are_read_and_kept() -> None:
     [
         ({"domains": {}}, "at least one domain"),
         ({"domains": []}, "at least one domain"),
-        ({"domains": {"code": 0}}, "greater than 0"),
-        ({"domains": {"code": -1.0}}, "greater than 0"),
+        ({"domains": {"code": 0}}, "finite number above 0"),
+        ({"domains": {"code": -1.0}}, "finite number above 0"),
     ],
 )
 def test_a_mixture_that_is_none_is_refused(propose: dict[str, object], reason: str) -> None:
@@ -179,8 +179,8 @@ def load() -> Iterator[object]:
 
     def adapters(config: Config) -> Adapters:
         loaded = load_adapters(config)
-        proposer, solver = (Scripted(loaded.tokenizer, reply) for reply in (script.teach, script.solve))
-        return replace(loaded, proposer=proposer, solver=solver, sampler=lambda *wishes: solver)
+        writer = Scripted(loaded.tokenizer, either(script.teach, script.solve))
+        return replace(loaded, proposer=writer, solver=writer, sampler=lambda *wishes: writer)
 
     yield adapters
 

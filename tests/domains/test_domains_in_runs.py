@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from scripted import BASIC, Scripted
+from scripted import BASIC, Scripted, either
 
 from recipes.embedded_base.lessons import LESSONS
 from redqueen.commands.tasks import judge_again, task_text
@@ -75,8 +75,8 @@ class Pupil:
 
     def load(self, config: Config) -> Adapters:
         adapters = load_adapters(config)
-        proposer, solver = (Scripted(adapters.tokenizer, reply) for reply in (self.teach, self.solve))
-        return replace(adapters, proposer=proposer, solver=solver, sampler=lambda temperature: solver)
+        writer = Scripted(adapters.tokenizer, either(self.teach, self.solve))
+        return replace(adapters, proposer=writer, solver=writer, sampler=lambda *wishes: writer)
 
 
 def pupil_of(domain: str) -> Pupil:

@@ -66,7 +66,7 @@ def own_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     def load(config: Config) -> Adapters:
         adapters = load_adapters(config)
         proposer, solver = (Scripted(adapters.tokenizer, reply) for reply in (script.teach, script.solve))
-        return replace(adapters, proposer=proposer, solver=solver, sampler=lambda temperature: solver)
+        return replace(adapters, proposer=proposer, solver=solver, sampler=lambda *wishes: solver)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))

@@ -17,7 +17,7 @@ from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
-SHORT = ["run.num_steps=1"]
+SHORT = ["run.num_steps=1", "solve.max_new_tokens=12"]
 
 
 class CuttingAt:
@@ -111,7 +111,8 @@ def test_a_run_says_where_it_is_kept_and_what_it_evaluates(short: tuple[Path, Cu
         f"the run directory is {folder}; Ctrl-C stops the run, and `redqueen resume {folder}` continues it"
         in shown.said
     )
-    parts = ["the base", "the control", "the students", "the candidates for the product"]
+    parts = ["checking the base", "evaluating the base", "evaluating the control", "the students"]
+    parts.append("the candidates for the product")
     assert [text for text in shown.said if text.startswith("evaluate ")] == [f"evaluate {part}" for part in parts]
 
 
