@@ -34,5 +34,7 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "report.html").exists():
-            play_to_report(folder, lambda: start(load_config(QUICK), folder))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("redqueen.run.duration.NUM_ROWS", 1)  # few texts to time
+                play_to_report(folder, lambda: start(load_config(QUICK), folder))
     return folder

