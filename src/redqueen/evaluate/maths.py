@@ -40,6 +40,5 @@ class MathsJudge:
         return self.verifier.drive(self._guarded_grade(*pair, self.verifier.rules) for pair in pairs)
 
     def _guarded_grade(self, gold: str, answer: str, rules: Rules) -> Jobs[Grade]:
-        cpu_ms = round(1000 * self.deadline_s)
-        jobs = grade_value(gold, answer, rules, True, MAX_ANSWER_CHARS, cpu_ms, MEMORY_BYTES)
+        jobs = grade_value(gold, answer, rules, True, MAX_ANSWER_CHARS, round(1000 * self.deadline_s), MEMORY_BYTES)
         return guarded_jobs("maths", jobs, lambda detail: Grade(False, VERDICT, detail))

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
-from redqueen.domains.maths.notation import final_answer, is_balanced, plain_form
+from redqueen.domains.maths.notation import final_answer, is_balanced, plain_form, top_level_parts
 from redqueen.records import Grade, Task
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import CALL_MEMORY_BYTES, Rules, call_job, run_once
@@ -24,14 +24,14 @@ MAX_ANSWER_CHARS, COMPARE_CPU_MS = 300, 3_000
 """The longest answer that is looked at, and the CPU time of one comparison (ours)."""
 _PLAIN = re.compile(r"-?[0-9]{1,80}(?:\.[0-9]{1,80}|/[1-9][0-9]{0,79})?", re.ASCII)
 _DIGITS = r"(?:[0-9]{1,80}(?:\.[0-9]{0,80})?|\.[0-9]{1,80})"
-_TEN = r"[eE]([-+]?[0-9]{1,3})| ?(?:\\times|\\cdot|\*|x) ?10 ?\^ ?[{(]?([-+]?[0-9]{1,3})[)}]?"
+_TEN = r"[eE]\{?([-+]?[0-9]{1,3})\}?| ?(?:\\times|\\cdot|\*|x|\\text\{ x \}) ?\{?10\}? ?\^ ?[{(]?([-+]?[0-9]{1,3})[)}]?"
 _ATOM = re.compile(
     rf"([-+]?)(?:\\?sqrt(?:\[([2-9])\])? ?[{{(]({_DIGITS})[)}}]|[({{]?({_DIGITS})[)}}]?"
     rf"(?:\^ ?[{{(]?([-+]?[0-9]{{1,3}})(?:/([1-9]))?[)}}]?|{_TEN})?)"
 )
 _OVER = re.compile(r"\\frac\{([^{}]*(?:\{[^{}]*\})?)\}\{([^{}]*(?:\{[^{}]*\})?)\}|([^/]+)/([^/]+)")
 _MIXED = re.compile(r"([0-9]+) ?(?:\\frac\{([0-9]+)\}\{([0-9]+)\}|(?<= )([0-9]+)/([0-9]+))")
-_THOUSANDS = re.compile(r"(?<![0-9.,])([0-9]{1,3})((?:(?:,|\{,\}| )[0-9]{3})+)(?![0-9,])")
+_THOUSANDS = re.compile(r"(?<![0-9.,])([0-9]{1,3})((?:(?:,|\{,\}| |')[0-9]{3})+|(?:\.[0-9]{3}){2,})(?![0-9,])")
 _POWER = re.compile(r"\((.+[/}].*)\) ?\^ ?\{?(-?[0-9]{1,3})\}?")
 _REPEATING = re.compile(r"([0-9]{0,40})\.([0-9]{0,40})\\(?:overline|bar|dot)\{((?!9+\})[0-9]{1,40})\}")
 _BASED = re.compile(r"(?<![A-Za-z0-9\\])(?:[0-9][0-9A-Fa-f.]*|[A-F][0-9A-F]*(?=_1[1-6]))_([0-9]+|[a-z]+)")
@@ -42,11 +42,11 @@ _UNIT = re.compile(
 _OF_NO_UNIT = re.compile(
     r"\b(?:not|nor|or|isn't|wrong|incorrect|false|unless|except|other|never|no|n't|either|between|about|approx\w*|maybe|"
     r"at least|at most|less|more|if|when|half|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
-    r"twenty|(?:thir|for|four|fif|six|seven|eigh|nine)(?:teen|ty)|infinity|perhaps|nearly|almost|roughly|"
+    r"(?:twen|thir|for|four|fif|six|seven|eigh|nine)(?:teen|t(?:y|ies))|infinity|perhaps|nearly|almost|roughly|"
     r"factorial|(?:doubl|tripl|halv)e[ds]?|twice|thrice|times|plus|minus|negative|opposite|over|modulo|mod|inverse|"
     r"reciprocal|root|log|base|divided|(?:hal(?:ve)|third|quarter|fourth|fifth|sixth|eighth|ninth|ten)s|percentage|"
-    r"permil|ppm|/.*squared|(?<![a-z] )(?:squared|cubed)|dozens?|bn|mn|lakhs?|crores?|"
-    r"(?:tenth|(?:hundred|thousand|[mbtr]+illion)(?:th)?)s?|exp|phi|sqrt|tau|cos|sin|tan|pi|ln)\b",
+    r"per ?mill?e?|ppm|/.*squared|(?<![a-z] )(?:squared|cubed)|dozens?|bn|mn|lakhs?|crores?|basis|none|too|power|"
+    r"to the \w+th|(?:tenth|(?:hundred|thousand|[mbtr]+illion)(?:th)?)s?|exp|phi|sqrt|tau|cos|sin|tan|pi|ln)\b",
     re.IGNORECASE,
 )
 """Words beside a number that change it, take it back, or are a number themselves."""
@@ -56,7 +56,7 @@ _PREFIXES = " |k kilo|c centi|d deci|m milli|M mega|G giga|u micro|n nano"
 _OTHERS = (
     "l L|in inch inches|ft foot feet|yd yard|mi mile|lb pound|oz ounce|gal gallon|min minute|h hour hr|day|week wk|"
     "month|year yr|¢ cent|USD dollar|€ eur euro|£|¥|₹ rs rupee|degrees degree|radians rad radian|am|pm|C celsius|"
-    "F fahrenheit|acre|ha hectare|ton tonne"
+    "F fahrenheit|acre|ha hectare|ton tonne|K kelvin|A amp|T tesla|eV|dB|AU au|pc"
 )
 _UNITS = {name: names.split()[0] for names in _OTHERS.split("|") for name in names.split()} | {
     spelled: prefix.split(" ")[0] + symbol
@@ -65,12 +65,12 @@ _UNITS = {name: names.split()[0] for names in _OTHERS.split("|") for name in nam
     for spelled in (prefix.split(" ")[0] + symbol, *(prefix.split(" ")[1] + name for name in names))
 }
 """Units that are told from each other, by their names; whatever else is counted may have any name."""
-_SHORT = {"of", "to", "by", "at", "sq", "cu"}
-_ALL_TEXT = re.compile(r"\s*\\(?:text(?:bf|rm|it)?|mbox|mathrm)\s*\{[^{}]*\}\s*")
+_ALL_TEXT = re.compile(r"\s*\\(?:text(?:bf|rm|it)?|mbox|mathrm)\s*\{[^{}]*\}\s*|[A-Za-z]{3,}[A-Za-z ]*")
+_COUNTED = re.compile(r"[^A-Za-z\\]*[0-9] +[A-Za-z]{2}")
 _NAME = (
-    r"(?:m?\\angle |\\triangle |\\?(?:sin|cos|tan) ?(?=[a-z(\\]))?(?:\\text\{[A-Za-z ]*\}|"
+    r"(?:m?\\angle |\\triangle |\\det |\\?(?:sin|cos|tan) ?(?=[a-z(\\]))?(?:\\text\{[A-Za-z ]*\}|"
     r"\\?[a-zA-Z]+'*(?:_(?:[a-zA-Z0-9]+|\{[a-zA-Z0-9]+\}))?(?:\(\\?[a-zA-Z0-9]+ ?(?:,[a-zA-Z])*\))?)|"
-    r"\([a-z](?:, ?[a-z])+\)|\\?(?:sin|cos|tan) ?\(\\?[a-z]+ ?\)"
+    r"\([a-z](?:, ?[a-z])+\)|\[[A-Z]{3,}\]|\|[A-Z]{2}\||\\?(?:sin|cos|tan) ?\(\\?[a-z]+ ?\)"
 )
 _NAMED = re.compile(rf"\s*({_NAME})\s*(?:=|\\in(?![a-zA-Z]))\s*(?=[^=\s])")
 _RELATION = re.compile(
@@ -79,13 +79,15 @@ _RELATION = re.compile(
 )
 _ORDERS = frozenset({"<", ">", "\\le", "\\ge", "\\lt", "\\gt", "\\ne"})
 _INTERVAL = re.compile(r"[\[(][^\[\]()]*,[^\[\]()]*[\])](?:\s*\\cup.*)?")
-_COLLECTION = re.compile(r"\s*(?:\\(?=\{))?([{(\[])(.*,.*?)(?:\\(?=\}))?[})\]]\s*", re.DOTALL)
+_COLLECTION = re.compile(r"(?!.*\\cup)\s*(?:\\(?=\{))?([{(\[])(.*,.*?)(?:\\(?=\}))?[})\]]\s*", re.DOTALL)
 _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 _HARMLESS = {
     "frac", "sqrt", "cdot", "times", "pi", "infty", "cup", "in", "le", "ge", "lt", "gt", "ne", "pm", "mathbb",
-    "setminus",
+    "setminus", "exp", "alpha", "beta", "theta", "lambda",
 }  # fmt: skip
 """Commands and words that an answer may have though the gold answer does not."""
+_FAMILIES = [set(names.split()) for names in ("sin cos tan cot sec csc arcsin arccos arctan", "ln log")]
+"""Functions that are written by each other: an answer may have those of a family of which the gold answer has one."""
 _DOUBTFUL = re.compile(r"[!?'\"|:;&@#`]|[^\x00-\x7f]|\\frac\{d|\.\.\.|\\infty *\]|\[ *-\\infty")
 """What an answer has only where the gold answer has it too."""
 _A_WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}")
@@ -175,7 +177,7 @@ def _without_unit(text: str, bare: bool = True) -> tuple[str, int, frozenset[tup
         elif unit := next((_UNITS[one] for one in (token, word, word.removesuffix("s")) if one in _UNITS), ""):
             powers[unit] += sign * times
             times = 1
-        elif len(word) < 3 and word not in _SHORT:
+        elif len(word) < 3 and word not in ("of", "to", "by", "at", "sq", "cu"):
             return None
     return text, scale, frozenset((unit, power) for unit, power in powers.items() if unit and power)
 
@@ -199,6 +201,9 @@ def judged(gold: str, answer: str) -> bool | tuple[str, str]:
     gold, answer = (text.replace("\\lor", "\\cup" if is_a_range else ",") for text in (gold, answer))
     if gold == answer:
         return True
+    named, others = _equations(gold), _equations(answer)
+    if len(named) > 1 and named.keys() == others.keys():
+        gold, answer = (f"({','.join(values[name] for name in named)})" for values in (named, others))
     name, gold = _without_name(gold)
     other_name, value = _without_name(answer)
     if name and other_name and name != other_name:
@@ -215,7 +220,7 @@ def judged(gold: str, answer: str) -> bool | tuple[str, str]:
     )
     if percents == [False, True] or _BASED.search(answer):
         return False
-    value, scale, unit = _without_unit(gold, not re.search(r"[0-9)}][a-zA-Z]$", gold)) or (gold, 1, frozenset())
+    value, scale, unit = _without_unit(gold, bool(_COUNTED.match(gold))) or (gold, 1, frozenset())
     number_wanted = number(value)
     if (is_text and number_wanted is None) or not value or "\\text" in value:
         return _words(gold) == _words(answer)
@@ -240,6 +245,12 @@ def _without_name(text: str) -> tuple[str, str]:
     return found[1], re.sub(rf",\s*(?:{_NAME})\s*=", ",", text[found.end() :])
 
 
+def _equations(text: str) -> dict[str, str]:
+    """Return the values of a list of equations by their names; nothing for any other list."""
+    found = [(_NAMED.match(part), part) for part in top_level_parts(text)]
+    return {name[1]: part[name.end() :] for name, part in found if name} if all(name for name, _ in found) else {}
+
+
 def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
     """The same for a value that is not a number in digits, without names and units."""
     if gold.replace(" ", "") == answer.replace(" ", ""):
@@ -257,7 +268,8 @@ def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
     if len(brackets) == 2 and (brackets[0] == "{") != (brackets[1] == "{"):
         return False
     for pattern in (_COMMAND, _DOUBTFUL, _A_WORD):
-        if set(pattern.findall(answer)) - set(pattern.findall(gold)) - _HARMLESS:
+        known = set(pattern.findall(gold))
+        if set(pattern.findall(answer)) - known.union(_HARMLESS, *(names for names in _FAMILIES if names & known)):
             return False
     return gold, answer
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import math_verify
 import sympy
+from latex2sympy2_extended import NormalizationConfig
 from sympy.core.relational import Relational
 
 from redqueen.domains.maths.exact import Calculator, compare
@@ -37,11 +38,13 @@ def states(gold: str, answer: str) -> bool:
 def _of_latex(text: str) -> Any:
     """Return the value of LaTeX. Inequalities are the sets that they describe, and several of them their union."""
     parts = [_as_set(_parsed(part)) for part in text.split("\\cup")]
-    return sympy.Union(*parts) if len(parts) > 1 else parts[0]
+    sets = [part if isinstance(part, sympy.Set) else sympy.FiniteSet(part) for part in parts]
+    return sympy.Union(*sets) if len(sets) > 1 else parts[0]
 
 
 def _parsed(text: str) -> Any:
-    config = [math_verify.LatexExtractionConfig()]  # without the other one, which evaluates a text as Python
+    read = NormalizationConfig(malformed_operators=True, nits=True)  # with units it would read 4ab as 4
+    config = [math_verify.LatexExtractionConfig(normalization_config=read)]  # the other one evaluates a text as Python
     return math_verify.parse(f"\\boxed{{{text}}}", config, parsing_timeout=None)[0]
 
 
@@ -75,7 +78,8 @@ def _same(gold: Any, answer: Any) -> bool:
     if isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr):
         if all(side.is_number and side.is_real for side in (gold, answer)):
             return compare("=", gold, answer)
-        return bool(gold == answer or sympy.simplify(gold - answer) == 0)
+        difference = sympy.expand_complex(gold - answer) if (gold - answer).is_number else gold - answer
+        return bool(gold == answer or sympy.simplify(difference) == 0)
     if isinstance(gold, sympy.Eq) and isinstance(answer, sympy.Eq):
         ratio = sympy.simplify((gold.lhs - gold.rhs) / (answer.lhs - answer.rhs))
         return bool(ratio.is_number and ratio.is_finite and ratio != 0)

@@ -15,56 +15,68 @@ _SIGNS = str.maketrans(
     {letter: f"\\{name} " for letter, name in _LETTERS.items()}
     | {letter.upper(): f"\\{name.capitalize()} " for letter, name in _LETTERS.items()}
     | {sign: "-" for sign in "‐‑‒–−"}
-    | {sign: "" for sign in "\u200b\u2060\ufeff"}
-    | {sign: f" {normalize('NFKC', sign).replace('⁄', '/')}" for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+    | {sign: "" for sign in "\u200b\u2060\u2061\u2062\u2063\ufe0f\ufeff✓✔✅"}
+    | {sign: f" {normalize('NFKC', sign).replace('⁄', '/')}" for sign in "½⅓⅔¼¾⅐⅑⅒⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+    | {letter: f"\\mathbb{{{normalize('NFKC', letter)}}}" for letter in "ℂℕℚℝℤ"}
     | {
-        "⁄": "/", "×": "\\times ", "·": "\\cdot ", "⋅": "\\cdot ", "∞": "\\infty ", "≤": "\\le ", "≥": "\\ge ",
-        "≠": "\\ne ", "±": "\\pm ", "∓": "\\mp ", "∪": "\\cup ", "⋃": "\\cup ", "∩": "\\cap ", "∈": "\\in ",
-        "°": "^\\circ ", "º": "^\\circ ", "˚": "^\\circ ", "√": " sqrt ", "∛": "\\sqrt[3]", "ℝ": "\\mathbb{R}",
-        "∅": "\\emptyset ", "∨": "\\lor ",
+        "⁄": "/", "∕": "/", "×": "\\times ", "·": "\\cdot ", "⋅": "\\cdot ", "∙": "\\cdot ", "∞": "\\infty ",
+        "≤": "\\le ", "⩽": "\\le ", "≦": "\\le ", "≥": "\\ge ", "⩾": "\\ge ", "≧": "\\ge ", "≠": "\\ne ", "±": "\\pm ",
+        "∓": "\\mp ", "∪": "\\cup ", "⋃": "\\cup ", "∩": "\\cap ", "∈": "\\in ", "°": "^\\circ ", "º": "^\\circ ",
+        "˚": "^\\circ ", "√": " sqrt ", "∛": "\\sqrt[3]", "∜": "\\sqrt[4]", "∅": "\\emptyset ", "Ø": "\\emptyset ",
+        "∨": "\\lor ", "∧": "\\land ", "“": '"', "”": '"',
     }
 )  # fmt: skip
 _RAISED, _LOWERED = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿ]+"), re.compile("[₀-₉]+")
 _MARKDOWN = "*_#` \n\t"
 _GROUP = r"(\{[^{}]*\}|[0-9])"
-_CIRC = r"(?:\^\s*\{?\s*\\circ\s*\}?|\\degree(?![a-zA-Z]))\s*"
+_CIRC = r"(?:\^\s*\{?\s*\^?\s*\\circ\s*\}?|(?<=[0-9])\^\{?o\}?(?![a-z])|\\degree(?![a-zA-Z]))\s*"
 _BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "twelve": 12}
 _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"~~.*?~~", " "),
+    (r"~~.*?~~|</?(?:b|i|u|em|strong)>|(?<!\\)\$", " "),
+    (r"\\\\\s*\[-?[0-9.]+ ?[a-z]+\]", r"\\\\"),
     (
-        r"\\(?:left|right|displaystyle|[bB]igg?[lr]?|limits|[lL]arge|LARGE|[hH]uge|small|underline|bf|it|tt|em|"
-        r"math(?:bf|it|sf|tt|cal|frak)|boldsymbol|bm|(?:text)?color\s*\{\w+\}|colorbox\s*\{\w+\})(?![a-zA-Z])",
+        r"\\(?:(?:left|right|(?:display|text|script)style|[bB]igg?[lr]?|limits|tiny|normalsize|[lL]arge|LARGE|[hH]uge|small|"
+        r"underline|bf|it|tt|em|sf|math(?:bf|it|sf|tt|cal|frak|normal|op)|boldsymbol|bm|ensuremath|therefore|checkmark)"
+        r"(?![a-zA-Z])|(?:begin|end)\{(?:align|equation|gather)(?:ed)?\*?\}|(?:text)?color(?:box)?(?:\[\w+\])?\s*\{[^{}]+\})",
         "",
     ),
-    (r"\\(?:mbox|mathrm|text(?:rm|bf|it|tt|sf|sc)|emph|operatorname)(?![a-zA-Z])", r"\\text"),
-    (r"\\text\s*\{\s*(\\\$)\s*\}", r"\1"),
+    (r"\\mathrm\s*\{\s*([dei])\s*\}", r"\1"),
+    (r"\\(?:[mh]box|mathrm|rm|text(?:rm|bf|it|tt|sf|sc|normal)|emph|operatorname|si|unit)(?![a-zA-Z])", r"\\text"),
+    (r"(?s)^(?:\\text\s*)?\{(.*)\}$", lambda all: all[1] if _closing(f"{all[1]}}}", 0) == len(all[1]) else all[0]),
+    (r"(?<![.,;\\])(?:[.,;]|\\text\s*\{\s*[.]\s*\}|\\\\?)\s*$", ""),
+    (r"^\\text\s*\{[A-Za-z ]*(?:answer is|:)\s*\}\s*", ""),
+    (r"^(?:\\(?:overline|overrightarrow|widehat|hat|vec|bar)\s*)?\{([A-Za-z]+)\}\s*(?==)", r"\1 "),
+    (r"^[\"'](.*)[\"']$", r"\1"),
+    (r"\\text\s*\{\s*(\\?[$%]|\^\\circ|[-:])\s*\}|\{([-:]?)\}", r"\1\2"),
     (
-        r"^(-?)\s*(?:US)?(\\\$|USD|[€£¥₹]|EUR|Rs\.?)\s*(?=[-0-9.\\])(.*)$",
-        lambda money: f"{money[1]}{money[3]} \\text{{{'USD' if '$' in money[2] else money[2].strip('.')}}}",
+        r"^(-?)\s*(?:US)?(\\\$|USD|[€£¥₹]|EUR|Rs\.?)\s*(?=[-0-9.\\])(.*?)((?: *(?:/ *[a-z]|per ).*)?)$",
+        lambda money: f"{money[1]}{money[3]} \\text{{{'USD' if '$' in money[2] else money[2].strip('.')}}}{money[4]}",
     ),
     (r"(?<=[0-9}])\s*([€£¥¢₹])$", r" \\text{\1}"),
-    (r"\\!\s*|\\?\$|\\[()\[\]]", ""),
+    (r"\\!\s*|\\\$|\\[()\[\]]", ""),
     (r"\b([apAP])\.([mM])\b\.?", r"\1\2"),
-    (r"(?<!\\)\\[,;: ]|~|\\q?quad(?![a-zA-Z])|\s+", " "),
+    (r"(?<=[0-9]):00(?=[^0-9]*[apAP][mM]\b)", ""),
+    (r"(?<!\\)\\[,;:> ]|~|\\q?quad(?![a-zA-Z])|\s+", " "),
     (r"\*\*", "^"),
     (r"<=|\\([lg]e)q(?:slant)?(?![a-zA-Z])", lambda order: f"\\{order[1] or 'le'} "),
-    (r">=|!=|\\neq(?![a-zA-Z])", lambda order: r"\ge " if order[0] == ">=" else r"\ne "),
+    (r">=|!=|\\not\s*=|\\neq(?![a-zA-Z])", lambda order: r"\ge " if order[0] == ">=" else r"\ne "),
     (r"(?<![\\A-Za-z])sqrt\s*(\d+)", r"\\sqrt{\1}"),
     (r"(?<![\\A-Za-z])(pi|sqrt)(?![A-Za-z])", r"\\\1"),
-    (r"(?:\\text\{\s*)?(?<![\\A-Za-z])(?:infinity|infty|inf)(?![A-Za-z])(?:\s*\})?", r"\\infty "),
-    (r"\\sqrt(\[3\])?\s*([0-9a-z])", lambda root: f"\\sqrt{root[1] or ''}{{{root[2]}}}"),
-    (r"\\sqrt(\[3\])?\s+(?=[{(])", r"\\sqrt\1"),
+    (r"(?:\\text\{\s*)?(?<![\\A-Za-z])(?:infinity|infty|inf|oo)(?![A-Za-z])(?:\s*\})?", r"\\infty "),
+    (r"\\sqrt(\[[2-9]\])?\s*([0-9a-z])", lambda root: f"\\sqrt{root[1] or ''}{{{root[2]}}}"),
+    *[(r"\\sqrt(\[[2-9]\])?\s*\(((?:[^()]|\([^()]*\))*)\)", r"\\sqrt\1{\2}")] * 3,
     (r"\\varnothing(?![a-zA-Z])|^\\\{\s*\\\}$", r"\\emptyset"),
-    (r"\\[cdt]frac(?![a-zA-Z])", r"\\frac"),
+    (r"\\(?:var(epsilon|phi|theta|rho)|big(cup)|(?:[cdtsx]|nice)(frac|binom))(?![a-zA-Z_])", r"\\\1\2\3"),
+    (r"\\mathbb\s+([A-Z])|\\([RZNQC])(?![a-zA-Z])", r"\\mathbb{\1\2}"),
+    (r"^(?:all )?real numbers$", r"\\mathbb{R}"),
     (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}", r"\\text{\1/\2}"),
     (rf"\\frac\s*{_GROUP}\s*{_GROUP}", lambda bar: f"\\frac{{{bar[1].strip('{}')}}}{{{bar[2].strip('{}')}}}"),
-    (r"\{?([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}?", r"\\frac{\1}{\2}"),
-    (r"\\(begin|end)\{(?:[bB]?matrix|array)\}(?:\{[lcr|]*\})?", r"\\\1{pmatrix}"),
+    (r"(?:^|\{|(?<=\}))([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}?", r"\\frac{\1}{\2}"),
+    (r"\\(begin|end)\{(?:[bB]|small)?(?:matrix|array)\}(?:\{[lcr|]*\})?", r"\\\1{pmatrix}"),
     (r"^[(\[]\s*(\\begin\{pmatrix\}.*\\end\{pmatrix\})\s*[)\]]$", r"\1"),
     (r"(\\text\s*\{[^{}]*\^)\{(-?\d)\}", r"\1\2"),
     (r"(?<=[0-9}])\s*\\mu\s*(?:\\text\s*\{\s*)?([mgsl])\}?$", r"\\text{u\1}"),
     (r"\\text\s*\{\s*([-+0-9.,/ ]+)\s*\}", r"\1"),
-    (r"^\\text\s*\{([^{}]*)\}$", r"\1"),
     (r"(?:\\text\{\s*)?(?<![A-Za-z])(?:per ?cents?|pct)(?![A-Za-z])(?:\s*\})?", r"\\%"),
     (rf"{_CIRC}(?:\\text\s*\{{\s*)?([CF])\s*\}}?$", r"\\text{degrees \1}"),
     (rf"{_CIRC}(?=[)}}\]]?$)", r"\\text{degrees}"),
@@ -78,20 +90,22 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\s*;\s*", ", "),
     (r"^[a-zA-Z]\s*\\in(?![a-zA-Z])\s*", ""),
     (r"^\\\{\s*[a-z](?:\s*\\in\s*\\mathbb\{R\})?\s*(?:\\mid(?![a-z])|[|:])(.*)\\\}$", r"\1"),
-    (r"\s*(?:,\s*)?(?:\\text\{\s*and\s*\}|(?<=[0-9)}\s])\band\b)\s*", ", "),
+    (r"\s*(?:,\s*)?(?:\\text\{\s*and\s*\}|\\land(?![a-z])|(?<=[0-9)}\s])\band\b)\s*", ", "),
     (r"\s*(?:,\s*)?(?:\\text\{\s*or\s*\}|(?<=[0-9)}\]\s])\bor\b|(?<=[)\]])\s*U\s*(?=[(\[]))\s*", r" \\lor "),
+    (r"^\(([^,]*)\)$", lambda all: all[1].strip() if is_balanced(all[1]) else all[0]),
 )
 """Ways to write the same, and what stands for all of them."""
 
-_THOUGHT = re.compile(r"[<\[]\|?(/?|begin_of_|end_of_)(?:think(?:ing)?|thought|reasoning)\|?[>\]]", re.IGNORECASE)
+_THOUGHT = re.compile(r"(?i)[<\[◁]\|? ?(/?|\w+_of_)(?:seed:)?(?:think(?:ing)?|thought|reasoning|analysis) ?\|?[>\]▷]")
 """Marks that models set around a thought."""
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:\{|(\w+))")
+_BOX = re.compile(r"\\(?:boxed|f(?:rame)?box)\s*(?:\{|(\w+))|(?<![\\\w])boxed\{")
+_SAID = re.compile(r"(?i)(?:^|(?<=[\n.:*]) ?)(?:(?:so |thus |the |final |correct )*answer\*{0,2}(?: is\b|:)[\s:*]*)+")
 _BETWEEN_BOXES = re.compile(r"[\s$,;]*(?:,|;|\b(?:and|or)\b|\\text\s*\{\s*(?:and|or)\s*\})[\s$]*(?:[a-z]\s*=\s*)?")
 
 
 def final_answer(text: str) -> str:
     """Return what an answer comes down to: outside its thinking, what its last box holds, what follows ``####``
-    (GSM8K), or all of it. Boxes with a comma, "and" or "or" between them count as one."""
+    (GSM8K) or "the answer is", or all of it. Boxes with a comma, "and" or "or" between them count as one."""
     text = _THOUGHT.sub(lambda mark: "</think>" if mark[1].lower() in ("/", "end_of_") else "<think>", text)
     text = last_answer(split_thought(text)[0]) or split_thought(text)[0]
     text = _BOX.sub(lambda box: f"\\boxed{{{box[1]}}}" if box[1] else "\\boxed{", text)
@@ -105,18 +119,15 @@ def final_answer(text: str) -> str:
         boxes = [*(boxes if _BETWEEN_BOXES.fullmatch(between) else ()), text[inner : _closing(text, inner)].strip()]
     if boxes:
         return ", ".join(boxes)
-    text = text.rpartition("####")[2].strip(_MARKDOWN)
-    for mark in ("$$", "$"):
-        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark) and text.count(mark) == 2:
-            return text[len(mark) : -len(mark)].strip()
-    return text
+    text = _SAID.split(text.rpartition("####")[2].strip())[-1].strip(_MARKDOWN)
+    return text.removesuffix("I hope it is correct.").strip(_MARKDOWN)
 
 
-def _closing(text: str, begin: int, braces: str = "{}") -> int:
+def _closing(text: str, begin: int) -> int:
     """Return where the brace that is open at ``begin`` is closed, -1 when it is not."""
     depth = 1
     for place in range(begin, len(text)):
-        depth += (text[place] == braces[0]) - (text[place] == braces[1])
+        depth += (text[place] == "{") - (text[place] == "}")
         if depth == 0:
             return place
     return -1
@@ -126,25 +137,18 @@ def plain_form(text: str) -> str:
     """Return an answer as it is compared: in LaTeX, with one spelling, without fonts, colours and a full stop."""
     if not text.isascii():
         text = _RAISED.sub(lambda found: f"^{{{normalize('NFKC', found[0])}}}", text)
-        text = _LOWERED.sub(lambda found: f"_{{{normalize('NFKC', found[0])}}}", text).translate(_SIGNS)
-        text = "".join(char if char.isdigit() else normalize("NFKC", char) for char in text)
-    text = text.strip(_MARKDOWN).removesuffix(".")
+        text = _LOWERED.sub(lambda found: f"_{{{normalize('NFKC', found[0])}}}", text)
+        text = "".join(c if c.isdigit() or ord(c) in _SIGNS else normalize("NFKC", c) for c in text).translate(_SIGNS)
+    text = text.strip(_MARKDOWN)
     for pattern, spelling in _RESPELLED:
         text = re.sub(pattern, spelling, text.strip())
-    while (start := text.find("\\sqrt(") + len("\\sqrt")) >= len("\\sqrt") and (
-        end := _closing(text, start + 1, "()")
-    ) > 0:
-        text = f"{text[:start]}{{{text[start + 1 : end]}}}{text[end + 1 :]}"
     text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text.strip()) if ", " in text else text.strip()
-    if text[:1] + text[-1:] == "()" and "," not in text and is_balanced(text[1:-1]):
-        text = text[1:-1].strip()
-    left, inner, right = (
-        ("\\{", text[2:-2], "\\}") if text.startswith("\\{") and text.endswith("\\}") else ("", text, "")
-    )
-    return left + ",".join(_two_values(part) for part in _parts(inner)) + right
+    edge = 2 if text.startswith("\\{") and text.endswith("\\}") else 0
+    inner = ",".join(_two_values(part) for part in top_level_parts(text[edge : len(text) - edge]))
+    return text[:edge] + inner + text[len(text) - edge :]
 
 
-def _parts(text: str) -> list[str]:
+def top_level_parts(text: str) -> list[str]:
     """Split a text at the commas outside all brackets."""
     parts, depth = [""], 0
     for char in text:
