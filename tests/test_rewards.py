@@ -45,6 +45,8 @@ def test_answers_of_a_chat_model_are_paid_as_students_are() -> None:
     said = ["<think>back</think><answer>'cba'</answer>", "<answer>'abc'</answer>", "no idea"]
     said += ["<answer>\n```python\ndef f(x):\n    return 2 * x\n```\n</answer>"]
     reward = reward_fn(config=ONE)
+    marked = [turn(f"<answer>{text}</answer>") for text in ("`'cba'`", "**'cba'**", "`'abc'`")]
+    assert reward(completions=marked, **{name: cells[:3] for name, cells in columns.items()}) == [1.0, 1.0, -0.5]
     assert reward(prompts=prompts, completions=[turn(text) for text in said], **columns) == [1.0, -0.5, -1.0, 1.0]
     assert reward.__name__ == "redqueen_reward"
 
@@ -155,6 +157,7 @@ RUN = {
     "pytest after a statement": "assert f(5) in (0, 6)\n\ndef test_one():\n    assert f(1) == 2",
     "MBPP's list": ["assert f(1) == 2", "assert f(2) == 3"],
     "a tuple": ("assert f(1) == 2",),
+    "a byte-order mark": "\ufeffassert f(1) == 2",
     "a script": "def run():\n    assert f(1) == 2\n\nif __name__ == '__main__':\n    run()",
     "a script with an exit": "import sys\nassert f(1) == 2\nsys.exit(0)",
     "a check for None": "assert f(1) is not None and f(1) != 0",
@@ -222,6 +225,9 @@ ANSWERS = {
     "indented": "1. Here:\n\n   ```python\n   def f(x):\n       return x + 1\n   ```",
     "an end token": f"```python\n{SOLUTION}\n```<|im_end|>\n<|endoftext|>",
     "an end token without a fence": f"{SOLUTION}</s>",
+    "many end tokens": f"{SOLUTION}{'<|endoftext|>' * 50}",
+    "DeepSeek's end token": f"{SOLUTION}<｜end▁of▁sentence｜>",
+    "Cohere's end token": f"{SOLUTION}<|END_OF_TURN_TOKEN|>",
     "a byte-order mark": f"\ufeff{SOLUTION}",
     "its output behind it": f"```python\n{SOLUTION}\n```\nOutput:\n```\n2\n```",
     "its output behind it, both unlabelled": f"```\n{SOLUTION}\n```\nOutput:\n```\n2\n```",

@@ -302,6 +302,7 @@ def load_member(source: str | Path, member: str = "") -> Member:
         alive = ", ".join(row["id"] for row in Run(folder).members() if row["left_step"] is None)
         raise UserError(f"{folder} is a run: name one of its members, member={alive.split(', ')[0]!r} (of {alive})")
     try:
-        return Member(folder.resolve().name, *load_base(str(folder)))
+        model, tokenizer = load_base(str(folder))
     except UserError as error:
         raise UserError(str(error).replace("model.base", "source")) from None
+    return Member(folder.resolve().name, model, tokenizer)

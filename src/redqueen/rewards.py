@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Reward = Callable[..., list[float | None]]
-_END_TOKENS = re.compile(r"(?:(?:<\|[a-z_]{1,30}\|>|</s>|<eos>|<end_of_turn>)\s*){1,9}\Z")
+_END_TOKENS = re.compile(r"(?:(?:<[|｜][\w▁]{1,30}[|｜]>|</s>|<eos>|<pad>|<end_of_turn>)\s*){1,99}\Z")
 """What trainers may leave of the tokens that end a turn."""
 _SAID = ("text", "output_text")
 """The types of the parts of a content that are the answer's text: not its reasoning, no image."""
@@ -183,7 +183,7 @@ def runnable_tests(tests: object, entry: object, where: str) -> str:
     parts: list[Any] = list(tests) if is_list else [tests]  # type: ignore[call-overload]
     if not all(isinstance(part, str) for part in parts):
         raise UserError(f"{where}: tests are {tests!r:.100}: give Python with assertions, as a text or a list of texts")
-    text = "\n".join(parts)
+    text = "\n".join(parts).removeprefix("\ufeff")
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

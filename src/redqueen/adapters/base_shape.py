@@ -227,12 +227,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 def refuse_missing_folder(name: str) -> None:
     """Raise UserError for a name that is a path and no hub name (``owner/model``), when no folder is there."""
-    if Path(name).is_file():
+    if os.path.isfile(name):
         raise UserError(
             f"model.base {name} is a file: give the Hugging Face folder that it was made from (config.json, "
             "safetensors, tokenizer), or its name on the hub"
         )
-    if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).is_dir():
+    if not os.path.isdir(name) and (len(name) > 200 or "\0" in name or name[:1] in "./~" or name.count("/") > 1):
         raise _no_folder(name)
 
 
@@ -249,5 +249,5 @@ def _causal(name: str, shape: dict[str, Any]) -> dict[str, Any]:
 
 def _no_folder(name: str) -> UserError:
     return UserError(
-        f"model.base is {name}, and there is no such folder: give a model folder, a GGUF file, a hub name, or embedded"
+        f"model.base is {name:.99}, and there is no such folder: give a folder, a GGUF file, a hub name, or embedded"
     )

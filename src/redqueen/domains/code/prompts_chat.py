@@ -130,7 +130,7 @@ def _inputs(blocks: list[tuple[str, str]]) -> tuple[str, ...]:
 
 def _read_literal(answer: str) -> str | None:
     blocks = fenced_blocks(answer)  # a fence around a literal is a chat model's habit and harmless
-    return (blocks[-1][1].strip() if blocks else answer.strip()) or None
+    return (blocks[-1][1] if blocks else answer).strip().strip("`*") or None
 
 
 def _read_answered_program(answer: str) -> str | None:
