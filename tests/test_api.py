@@ -203,6 +203,12 @@ def test_a_section_that_is_none_and_a_path_with_dashes_are_named_as_they_are(tmp
         redqueen.resume(tmp_path / "a--bc" / "x")
 
 
+def test_a_name_that_no_folder_can_have_is_refused_in_a_sentence() -> None:
+    for name in ("a\0b", "a" * 5_000, "/" + "a" * 5_000):
+        with pytest.raises(UserError, match=r"source is .{1,99}, and there is no such folder: give "):
+            redqueen.load_member(name)
+
+
 @pytest.mark.parametrize(
     ("a_type", "b_type", "shapes", "said"),
     [

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, wraps
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -295,10 +296,10 @@ def load_member(source: str | Path, member: str = "") -> Member:
     if member:
         opened = open_member(folder, member)
         return Member(member, *merged(opened.config.model.base, opened.genotype))
-    if (folder / CONFIG_FILE).is_file():
+    if isfile(folder / CONFIG_FILE):
         adapter = read_adapter(folder)
         return Member(folder.resolve().name, *merged(base_of(adapter), adapter.genotype))
-    if (folder / "journal.sqlite").is_file():
+    if isfile(folder / "journal.sqlite"):  # Path raises for a name that is too long
         alive = ", ".join(row["id"] for row in Run(folder).members() if row["left_step"] is None)
         raise UserError(f"{folder} is a run: name one of its members, member={alive.split(', ')[0]!r} (of {alive})")
     try:

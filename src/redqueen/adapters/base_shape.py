@@ -248,6 +248,4 @@ def _causal(name: str, shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def _no_folder(name: str) -> UserError:
-    return UserError(
-        f"model.base is {name:.99}, and there is no such folder: give a folder, a GGUF file, a hub name, or embedded"
-    )
+    return UserError(f"model.base is {name:.99}, and there is no such folder: give a folder, GGUF file or hub name")
