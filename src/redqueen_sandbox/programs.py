@@ -18,8 +18,8 @@ objects: one coin flip in 8 agrees by chance, or one in 128 (ours)."""
 CALL_MEMORY_BYTES = 256 << 20
 """Address space of a call of our own code beyond its warm interpreter, bytes (ours: libraries take more)."""
 _LESS_MEMORY = 15, 32
-"""The part of the memory that further runs have: a program that finds out how much there is gives itself away, even
-one that doubles its demands (ours)."""
+"""The part of the memory that an odd run has: a program that finds out how much there is gives itself away, even one
+that doubles its demands (ours)."""
 
 _PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
 
@@ -135,8 +135,9 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
     """Run the job again, in a fresh process for each further seed: ``num_seeds`` of them in all, from ``NUM_SEEDS`` on
     twice as many where ``words.shows_hashes``.
 
-    Inputs come in reverse order, then rotated by one more each time. Returns a run that agrees, or one that says why
-    not.
+    Inputs come in reverse order, then rotated by one more each time. Of four or more runs the second is odd: what a
+    program does in such a one alone, or in no such one, is then compared with runs of the other sort. Returns a run
+    that agrees, or one that says why not.
     """
     memory_bytes = job.memory_bytes * _LESS_MEMORY[0] // _LESS_MEMORY[1]
     dearest = first
@@ -146,7 +147,10 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
     for number, seed in enumerate(others[: num_seeds - 1]):
         order = [(number - 1 - i) % len(job.inputs) for i in range(len(job.inputs))]
         inputs = tuple([job.inputs[i] for i in order])
-        again = yield from run_once(replace(job, inputs=inputs, again=True, memory_bytes=memory_bytes, seed=seed))
+        further = replace(job, inputs=inputs, again=True, seed=seed)
+        if number == 0 and num_seeds >= NUM_SEEDS:
+            further = replace(further, odd=True, memory_bytes=memory_bytes)
+        again = yield from run_once(further)
         if again.ended in ("infra", "timeout", "memory"):
             return again
         if again.verdict != "ok" or any(again.items[place] != first.items[i] for place, i in enumerate(order)):

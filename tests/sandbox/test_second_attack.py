@@ -392,3 +392,45 @@ def f(x):
 """
     expected = "('program', 'program', \"D(a: int, b: 'str' = 'x', c: list = <factory>)\", True, True, True, True, 1, 'name', 3, 1, \"ValueError('v')\")"
     assert run_one(code).outputs == (expected,)
+
+
+PATCHED = """
+found = []
+class Z: pass
+class M(type): pass
+def spy(cls, sub):
+    found.append(sub.__name__ if isinstance(sub, type) else cls.__name__)
+    return NotImplemented
+def f(x):
+    try:
+        %s
+    except TypeError as error:
+        return "refused"
+    issubclass(Z, A)
+    return "patched"
+"""
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "import contextlib\n        A = contextlib.AbstractContextManager\n        A.__subclasshook__ = classmethod(spy)",
+        "import abc, contextlib\n        A = contextlib.AbstractContextManager\n        abc.ABCMeta.__subclasscheck__ = spy",
+        "import collections\n        A = collections.UserDict\n        A.__getattr__ = spy",
+        "import fractions\n        A = fractions.Fraction\n        del A.__add__",
+    ],
+)
+def test_no_class_of_the_library_can_be_changed(patch: str, run_one: Callable[..., Result]) -> None:
+    assert run_one(PATCHED % patch, "1").outputs == ("'refused'",)
+
+
+def test_the_first_run_cannot_be_told_from_most_of_the_further_ones(run_one: Callable[..., Result]) -> None:
+    deep = "def d(n):\n    try: return d(n + 1)\n    except RecursionError: return n\n"
+    coin = deep + "def f(x): return 1 if d(0) > %d else hash(str(x)) >> 7 & 1\n"
+    verdicts = [run_one(coin % (1010 + i), str(100 + i)).verdict for i in range(12)]
+    assert verdicts.count("ok") <= 2  # seven plain runs agree once in 64; thirteen of 24 were accepted before
+
+
+def test_a_recursion_limit_is_a_plain_integer(run_one: Callable[..., Result]) -> None:
+    evil = "class E(int):\n    def __gt__(s, o): return False\n    def __lt__(s, o): return True\n"
+    assert run_one(f"import sys\n{evil}def f(x): sys.setrecursionlimit(E(50))", "1").verdict == "error"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # a name that has no bytes is one it cannot even ask for.
 _FILE_NAME = "<program\ud800>"
 _RECURSION_LIMIT = 1_000  # frames that the program has for itself
-_MORE_FRAMES = 37  # in a second run: what depends on how many there are gives itself away
+_MORE_FRAMES = 37  # in an odd run: what depends on how many there are gives itself away
 _type_name = type.__dict__["__name__"].__get__  # immune to metaclasses
 _mro_of = type.__dict__["__mro__"].__get__
 _BUILTIN_EXCEPTIONS = frozenset(
@@ -68,7 +68,7 @@ class Job:
     """What the judge wrote: the program, where its inputs are and how to run them (see ``runs.Job``)."""
 
     __slots__ = (
-        "again", "code", "entry", "file", "gated", "inputs", "loose", "max_chars", "needs_tree", "next_at", "nonce",
+        "code", "entry", "file", "gated", "inputs", "loose", "max_chars", "needs_tree", "next_at", "nonce", "odd",
         "stop_early",
     )  # fmt: skip
 
@@ -77,7 +77,7 @@ class Job:
         self.file = file
         self.next_at = wire.LENGTH_BYTES + len(head)
         self.nonce, self.code, self.inputs, *rest = marshal.loads(head)
-        self.stop_early, self.entry, self.gated, self.max_chars, self.loose, self.again, self.needs_tree = rest
+        self.stop_early, self.entry, self.gated, self.max_chars, self.loose, self.odd, self.needs_tree = rest
 
     def next_input(self, num_bytes: int) -> str:
         """Read the next input's text."""
@@ -155,12 +155,12 @@ def load_program(code: CodeType, gated: bool, more_frames: int = 0) -> dict[str,
 
 def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, str, str]:
     """Run the program afresh on one input. Returns (verdict, detail, canonical text)."""
-    arguments = inputs.parse(job.next_input(num_bytes), literal=form == "literal", backwards=job.again)
+    arguments = inputs.parse(job.next_input(num_bytes), literal=form == "literal", backwards=job.odd)
     if arguments is None:
         return "invalid-input", "", ""
     guards.forget_violations()
     try:
-        function = load_program(code, job.gated, _MORE_FRAMES if job.again else 0).get(job.entry)
+        function = load_program(code, job.gated, _MORE_FRAMES if job.odd else 0).get(job.entry)
         if function is None:
             return "error", "NameError", "no entry function"
         value = function(*arguments[0], **arguments[1])  # type: ignore[operator]

@@ -106,6 +106,19 @@ def _change(kind: type, members: Mapping[str, object]) -> None:
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
+def _seal(kinds: set[type]) -> None:
+    """Make classes of the library immutable: a program that replaces a hook of one is handed its private subclasses."""
+    flags_at = next(
+        at for at in range(8, 512, 8) if all(_word(kind, at).value == _flags(kind) for kind in [type, int, *kinds])
+    )
+    for kind in kinds:
+        _word(kind, flags_at).value |= _IMMUTABLE_TYPE
+
+
+def _word(kind: type, at: int) -> ctypes.c_ulong:
+    return ctypes.c_ulong.from_address(id(kind) + at)
+
+
 def _closed(name: str, found: Any) -> property:
     """An attribute that can be set, where it could be, and not be read."""
     setter = getattr(found, "__set__", None)
@@ -118,7 +131,7 @@ def close_interpreter() -> None:
     What the standard library needs of them ``library`` has seen to.
     """
     subclasses_of = type.__subclasses__
-    known, waiting = {type, object}, subclasses_of(object)
+    known, waiting = {type, object}, [*subclasses_of(object), *subclasses_of(type)]
     while waiting:
         kind = waiting.pop()
         if kind not in known:
@@ -143,6 +156,7 @@ def close_interpreter() -> None:
     _change(object, {"__repr__": __repr__})
     # A copy: what stands behind a proxy is handed to whoever compares itself with it.
     _change(type, {"__dict__": property(lambda cls: type(_namespace_of(cls))(dict(_namespace_of(cls))))})
+    _seal({kind for kind in known if not _flags(kind) & _IMMUTABLE_TYPE})
     sys._getframe = Caller._getframe
     for module in [module for module in sys.modules.values() if isinstance(module, ModuleType)]:
         vars(module).update(__loader__=None, __spec__=None)
@@ -260,6 +274,8 @@ own_frames = 0
 
 
 def _set_recursion_limit(limit: int) -> None:
+    if type(limit) is not int:
+        raise TypeError("an integer is required")
     sys.setrecursionlimit(min(limit, _MAX_RECURSION) + own_frames if limit > 0 else limit)
 
 

@@ -237,6 +237,8 @@ def _shuffle_heap(seed: int) -> None:
         _free_some(made, seed)
     for kind in (list, dict, set):
         _free_some([kind() for _ in range(160)], seed)
+    for size in (1_000, 4_000, 16_000, 30_000, 60_000, 120_000):  # blocks that malloc gives
+        _kept.append([bytes(size + 16 * (97 * seed % 251)) for _ in range(12)])
 
 
 _SMALL_BYTES = 176
