@@ -187,19 +187,10 @@ LEAKING = {
     c = decimal.getcontext()
     was, c.prec = c.prec, 5
     return x if was == 28 else -x""",
-    "collections": """
-    C = collections.Counter
-    was = getattr(C, 'q', 0)
-    C.q = was + x
-    return was""",
     "calendar": """
     was = calendar.firstweekday()
     calendar.setfirstweekday(x % 7)
     return was + x""",
-    "string": """
-    T = string.Template
-    T.delimiter += '%' * (x > 5)
-    return T.delimiter * x""",
     "fractions": """
     F = fractions.Fraction
     if x > 5:

@@ -59,8 +59,8 @@ def test_every_input_gets_a_fresh_namespace(verifier: Sandbox) -> None:
 
 
 def test_nothing_of_one_program_is_there_for_the_next(verifier: Sandbox) -> None:
-    writer = "import json\ndef f(x):\n    E = json.JSONEncoder\n    E.leak = 'LEAK'\n    return 1"
-    reader = "import json\ndef f(x):\n    return hasattr(json.JSONEncoder, 'leak')"
+    writer = "import calendar\ndef f(x):\n    calendar.setfirstweekday(3)\n    return 1"
+    reader = "import calendar\ndef f(x):\n    return calendar.firstweekday() == 3"
     results = verifier.run([Program("w", writer, ("1",)), Program("r", reader, ("1",))] * 3)
     assert [result.outputs for result in results] == [("1",), ("False",)] * 3
 
