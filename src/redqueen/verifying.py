@@ -5,6 +5,7 @@ from __future__ import annotations
 from redqueen.config import Config
 from redqueen_sandbox.records import Limits, Report, unheard
 from redqueen_sandbox.sandbox import Sandbox
+from redqueen_sandbox.zygotes import ZygoteSettings
 
 WEAK_REMEDY = "verify.allow_weak = true (for `train`: --set verify.allow_weak=true; with a run folder: --allow-weak)"
 
@@ -20,5 +21,6 @@ def open_sandbox(config: Config, num_workers: int | None = None, report: Report 
         limits=Limits(cpu_ms=verify.kill_cpu_ms, accept_cpu_ms=verify.accept_cpu_ms),
         allow_weak=verify.allow_weak,
         weak_remedy=WEAK_REMEDY,
+        settings=ZygoteSettings(hash_seed=(2_654_435_769 * (config.run.rng_seed + 1)) % 2**32),  # runs repeat
         report=report,
     )

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from redqueen_sandbox.inside import wire
@@ -28,8 +28,6 @@ _START_S, _START_WITH_LIBRARIES_S = 30.0, 120.0
 crowded machine gives it a tenth of a core (ours)."""
 HASH_SEED = 11
 """Of zygotes number 0 whose programs are trusted or may depend on it (ours)."""
-_GATED_HASH_SEED = secrets.randbits(32)
-"""Of gated programs, for each judge another: none can know a seed and behave well under that one alone."""
 _MAX_PAYLOAD_BYTES = 16 << 20
 # Only the files that run inside: the package's own __init__ would bring in the judge.
 _BOOT = (
@@ -62,6 +60,8 @@ class ZygoteSettings:
     executable: str = sys.executable
     user: int = -1
     """User id to start as, -1 for the caller's own."""
+    hash_seed: int = field(default_factory=lambda: secrets.randbits(32))
+    """First hash seed of gated programs, below 2**32: none should know it and behave well under it alone."""
 
 
 class ZygoteHandle:
@@ -186,7 +186,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     It is an exec of its own, never a fork of the caller, so nothing of the caller's memory or threads is in it.
     """
     ours, theirs = _control_sockets()
-    first = _GATED_HASH_SEED if kind in GATED_KINDS else HASH_SEED
+    first = settings.hash_seed if kind in GATED_KINDS else HASH_SEED
     hash_seed = (first + 2_654_435_761 * seed) % 2**32 or 1  # 0 would mean that hashes are not salted
     options = marshal.dumps(
         ([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed, kind in GATED_KINDS, os.getpid())

@@ -11,6 +11,7 @@ from small_bases import small_base
 
 from redqueen.adapters.bank import BASE_SLOT
 from redqueen.adapters.base_shape import identify_base
+from redqueen.adapters.peft import plain_config, write_adapter
 from redqueen.commands.evaluate import (
     BEST_NOTE,
     Answer,
@@ -24,7 +25,6 @@ from redqueen.commands.evaluate import (
     table,
 )
 from redqueen.commands.examinees import Examination, Examinee, open_examination
-from redqueen.commands.export import write_member
 from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
@@ -80,7 +80,9 @@ def test_the_base_answers_greedily_and_several_times_and_every_answer_is_kept(da
 
 def test_a_fresh_adapter_in_a_peft_folder_answers_as_its_base_does(alone: Engine, data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "adapter"
-    write_member(alone.store.bank, 0, folder, identify_base(str(embedded())))
+    bank, base = alone.store.bank, identify_base(str(embedded()))
+    genotype = bank.genotype(0)
+    write_adapter(folder, plain_config(genotype, base.name, bank.shortest_targets()), genotype, base.sha256)
     config = json.loads((folder / "adapter_config.json").read_text())
     pattern = config | {"target_modules": r".*\.(q|k|v|o|gate|up|down)_proj"}  # PEFT may write them as one expression
     (folder / "adapter_config.json").write_text(json.dumps(pattern))

@@ -65,9 +65,9 @@ def test_a_program_is_asked_for_its_output_or_for_an_input(tmp_path: Path) -> No
             "olympiadbench",
             {"id": 1, "question": "Find x.", "final_answer": ["$4$"], "solution": ["..."]},
             "Find x.",
-            "4",
+            "$4$",
         ),
-        ("olympiadbench", {"id": 1, "question": "Find x.", "final_answer": ["1", "$2$"]}, "Find x.", "1, 2"),
+        ("olympiadbench", {"id": 1, "question": "Find x.", "final_answer": ["1", "$2$"]}, "Find x.", "1, $2$"),
     ],
 )
 def test_problems_in_mathematics_are_read_in_each_published_form(

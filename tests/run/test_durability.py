@@ -190,7 +190,7 @@ def test_a_run_killed_while_its_journal_was_made_starts_over(
     sqlite3.connect(folder / JOURNAL).execute("PRAGMA journal_mode = WAL").connection.close()
     shown = progress((1, "propose"))
     assert not resume(folder)
-    assert shown.said == ["there is no checkpoint yet: starting over"]
+    assert shown.said[0] == "there is no checkpoint yet: starting over"
     assert (steps_saved(folder), last_step(folder)) == ([0], 0)
 
 

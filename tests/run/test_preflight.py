@@ -45,7 +45,7 @@ def gguf(folder: Path) -> Path:
         (no_tokenizer, "has no tokenizer that can be read: put its tokenizer.json"),
         (no_end_token, "has no end token, so completions would not end: set eos_token"),
         (broken_template, "cannot write a prompt (never): repair its chat template"),
-        (no_room_for_a_prompt, "tokens, but at most 208 fit: lower propose.max_new_tokens"),
+        (no_room_for_a_prompt, "tokens, but at most 212 fit: lower propose.max_new_tokens"),
         (masked_base, "is a BertForMaskedLM, which does not continue a text: give a causal language model"),
         (gguf, "cannot be read as a GGUF model"),
     ],
@@ -65,7 +65,14 @@ def test_a_base_that_cannot_play_is_refused_in_a_sentence_and_leaves_no_folder(
 
 
 def test_the_suite_must_have_room_too(tmp_path: Path) -> None:
-    words = ["--set", "solve.max_new_tokens=500", "--set", "propose.max_new_tokens=16"]
+    words = [
+        "--set",
+        "solve.max_new_tokens=500",
+        "--set",
+        "propose.max_new_tokens=16",
+        "--set",
+        "evaluate.max_items=400",
+    ]
     base = small_base(tmp_path / "base", positions=1000)
     code, _, err = redqueen("train", QUICK, "--set", f"model.base={base}", "--run-dir", tmp_path / "run", *words)
     assert code == 2 and "the longest question of the held-out suite has" in err

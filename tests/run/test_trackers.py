@@ -133,7 +133,9 @@ def test_a_tracker_that_raises_is_told_once_and_ends_nothing(
         fail("init")
         return Opened()
 
-    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, __spec__=ModuleSpec("wandb", None)))
+    monkeypatch.setitem(
+        sys.modules, "wandb", SimpleNamespace(init=init, Table=lambda **_: None, __spec__=ModuleSpec("wandb", None))
+    )
     said: list[str] = []
     with open_tracker(config("wandb"), tmp_path, "known", 1, said.append) as tracker:
         for step in (2, 3):
