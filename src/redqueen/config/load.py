@@ -191,12 +191,8 @@ class Config(Section):
     @property
     def students_are_clones(self) -> bool:
         """Whether all students are one adapter all the time: reset to the distilled one, and not trained between."""
-        unlike = (
-            self.learn.train_students
-            or "temperature" in self.evolve.genes
-            or self.distill.student_answers == "disjoint"
-        )
-        return self.distill.every_steps > 0 and not unlike
+        is_shared = self.distill.student_answers == "shared" and "temperature" not in self.evolve.genes
+        return self.distill.every_steps > 0 and is_shared and not self.learn.train_students
 
     @property
     def slots(self) -> Slots:

@@ -67,12 +67,8 @@ def _seconds_a_text(state: State, engine: Engine) -> tuple[float, float, float, 
 
     The factor is above 1 where texts were cut off at ``MOST_TOKENS``.
     """
-    config, limits, streams, student = (
-        engine.config,
-        engine.limits,
-        Streams(engine.config.run.rng_seed, 0),
-        state.students[0],
-    )
+    config, limits, student = engine.config, engine.limits, state.students[0]
+    streams = Streams(config.run.rng_seed, 0)
     form, tokenizer = engine.prompt_format, engine.tokenizer
     each = texts_of_a_step(config)[0] // config.population.num_teachers
     matches = [Match(teacher.id, student.id, 0.5) for teacher in state.teachers[: -(-NUM_ROWS // each)]]
