@@ -1,6 +1,6 @@
 """A config fitted to its base: fields that a user left open follow the base's size, positions and type.
 
-The defaults of the sections are the paper's, for seven billion parameters on GPUs. What a config or the command line
+The defaults of the sections are for the paper's seven billion parameters on GPUs. What a config or the command line
 sets is never changed; a run's own config.json has every field, so a run stays what it was. Source: ours.
 """
 

@@ -65,7 +65,7 @@ class EvolveResult:
 
 @dataclass(frozen=True)
 class StepReport:
-    """Everything that happened in one step, for journal and progress display."""
+    """Everything that happened in one step; ``record_step`` in ``run/record.py`` writes it to the journal."""
 
     step: int
     games: tuple[Game, ...]
@@ -157,7 +157,7 @@ def match_metrics(state: State, engine: Engine) -> dict[str, float]:
 def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Match]) -> list[Proposal]:
     """Phase 2. Every teacher in a match writes proposals of each kind; its prompt shows tasks of the buffer.
 
-    The words of programs on the embedded base are in ``domains/code/prompts_compact.py``.
+    The words are in ``domains/DOMAIN/prompts_compact.py`` (embedded base) and ``prompts_fewshot.py`` beside it.
     """
     students_of = students_by_teacher(matches)
     return proposing.propose(

@@ -135,9 +135,9 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
     """Run the job again, in a fresh process for each further seed: ``num_seeds`` of them in all, from ``NUM_SEEDS`` on
     twice as many where ``words.shows_hashes``.
 
-    Inputs come in reverse order, then rotated by one more each time. Of four or more runs the second is odd: what a
-    program does in such a one alone, or in no such one, is then compared with runs of the other sort. Returns a run
-    that agrees, or one that says why not.
+    Inputs come in reverse order, then rotated by one more each time. Of four or more runs the second is odd
+    (``runs.Job.odd``): what a program does in such a one alone, or in no such one, is then compared with runs of the
+    other sort. Returns a run that agrees, or one that says why not.
     """
     memory_bytes = job.memory_bytes * _LESS_MEMORY[0] // _LESS_MEMORY[1]
     dearest = first

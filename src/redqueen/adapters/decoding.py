@@ -222,7 +222,7 @@ class Decoding:
         self.alive[index] = True
 
     def collect(self, found: dict[tuple[int, int], Completion]) -> None:
-        """Turn ended rows into completions, keyed by (request, sample), and free them and their prompts."""
+        """Turn ended rows into completions, by (request, sample), and free them. ``TorchSampler._run`` calls it."""
         alive = self.alive.cpu().numpy()
         done = [row for row, job in enumerate(self.row_job) if job is not None and not alive[row]]
         if not done:

@@ -1,4 +1,4 @@
-"""The memory of earlier tasks: their classes and sizes, how crowded each is, and the metrics of coverage."""
+"""The memory of earlier tasks: their classes and sizes, and how crowded each is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Code tasks in the compact format of the embedded base: one-token marks between program, input and output.
 
+Other bases: ``prompts_fewshot.py``, ``prompts_chat.py``. Marks and the first token: ``domains/frames.py``.
+
 ::
 
     solve code_o    BOS code IN input O                       ->  [THINK trace /THINK] output EOS
