@@ -21,6 +21,7 @@ _LESS_MEMORY = 15, 32
 """The part of the memory that an odd run has: a program that finds out how much there is gives itself away, even one
 that doubles its demands (ours)."""
 
+_LEAST_OUTPUT_CHARS = 1_024
 _PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
 
 
@@ -33,10 +34,19 @@ class Rules:
     protection: str
     gated: bool = True
 
+    def room_for(self, known: str) -> int:
+        """How long a literal may be that stands for a known one, characters: 8,192 or twice as long (ours)."""
+        return min(self.limits.max_input_chars, max(8_192, 2 * len(known)))
 
-def make_job(code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: Rules, entry: str = "f") -> Job:
-    """A job under the rules' limits."""
+
+def make_job(
+    code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: Rules, entry: str = "f",
+    wanted: Sequence[str] = (),
+) -> Job:  # fmt: skip
+    """A job under the rules' limits. Of the ``wanted`` outputs its child is told at most how long they are: it sends no
+    text that is longer than the longest, rounded up to a power of two (ours)."""
     limits = rules.limits
+    room = 1 << max([len(text).bit_length() for text in wanted], default=64)
     return Job(
         code=code,
         inputs=inputs,
@@ -44,7 +54,7 @@ def make_job(code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: R
         cpu_ms=limits.cpu_ms,
         wall_ms=max(limits.wall_ms, 2 * limits.cpu_ms),
         memory_bytes=limits.memory_bytes,
-        max_output_chars=limits.max_output_chars,
+        max_output_chars=min(limits.max_output_chars, max(room, _LEAST_OUTPUT_CHARS)),
         entry=entry,
         kind=kind_for(code) if rules.gated else "open",
     )

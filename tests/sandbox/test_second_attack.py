@@ -235,6 +235,15 @@ def test_what_runs_is_what_is_shown(run_one: Callable[..., Result]) -> None:
     assert run_one("def f(x):\n    return len(r'###'), r'\\n', '\\x41'").outputs == ("(3, '\\\\n', 'A')",)
 
 
+COSTLY = (
+    "return [[[[n]]]] * 4_000", "return [n + 0.5] * 9_000", "return [10 ** 4_200 + n] * 15", "return 7 ** 7 ** 8",
+    "a = [n] * 10\n    for _ in range(8): a = [a] * 10\n    return a", "return 'a' * 40_000_000",
+    "a = []\n    while n or not a: a.append(bytearray(1 << 20))",
+    "def g(k):\n        try: return g(k + 1)\n        except RecursionError: return g(k + 1)\n    return g(n)",
+)  # fmt: skip
+"""Large values, huge integers, memory and deep recursion."""
+
+
 @pytest.mark.slow  # a ratio of times
 def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_ones() -> None:
     task = Task("t", "T", "S", "code_f", "", ("1", "2", "3"), ("2", "3", "4"), num_shown=1)
@@ -255,6 +264,8 @@ def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_one
         one_is_right = "    while n: pass\n    for i in range(250_000): pass\n    return x + 1"
         assert seconds(one_is_right) < 10 * honest
         assert seconds("    return x + 1 if str(n) else 0\n" + "z = 1\n" * 1_300) < 10 * honest
+        for body in COSTLY:
+            assert seconds(f"    {body}") < 10 * honest, body
 
 
 def test_no_grade_depends_on_the_order_of_the_answers(verifier: Sandbox) -> None:

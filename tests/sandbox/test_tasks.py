@@ -1,6 +1,9 @@
 """Candidates become tasks or rejections; answers are graded."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import ClassVar
 
 import pytest
 
@@ -209,3 +212,36 @@ def test_the_grade_of_an_answer_does_not_depend_on_the_other_answers(verifier: S
         together = dict(zip(order, registry.grade([(given, answer) for answer in order], verifier), strict=True))
         assert [together[answer].correct for answer in answers] == alone
     assert alone[2]
+
+
+def test_a_value_much_longer_than_the_expected_one_is_wrong_without_being_sent(verifier: Sandbox) -> None:
+    given = task(verifier, "code_f", "def f(x):\n    return [x] * 400", *TEN)
+    found = grades(verifier, given, *[f"def f(x):\n    return [x] * {num}" for num in (400, 401, 900)])
+    assert [(grade.correct, grade.verdict) for grade in found] == [(True, "ok"), (False, "ok"), (False, "too-large")]
+    assert all(map(well_formed, found))
+    abduction = task(verifier, "code_i", "def f(x):\n    return [7] * x", "3")
+    assert grades(verifier, abduction, "9000")[0].detail == "too-large output"
+
+
+@pytest.mark.parametrize("kind", ["code_o", "code_i"])
+def test_no_literal_is_read_that_is_much_longer_than_the_own_one(verifier: Sandbox, kind: str) -> None:
+    short, long = (task(verifier, kind, "def f(x):\n    return x", repr([0] * num)) for num in (3, 4_000))
+    padded = "[0, 0," + " " * 9_000 + "0]"
+    assert [grades(verifier, given, padded)[0].verdict for given in (short, long)] == [
+        "unparsable" if kind == "code_o" else "invalid-input", "ok",
+    ]  # fmt: skip
+    assert grades(verifier, long, repr([0] * 4_000))[0].correct
+
+
+def test_the_time_of_slow_answers_grows_with_the_number_of_answers_to_their_task(verifier: Sandbox) -> None:
+    class Recorder:
+        limits: ClassVar[list[set[int]]] = []
+
+        def judge(self, work: Sequence[partial[object]]) -> list[object]:
+            self.limits.append({one.args[2] for one in work})
+            return [([Grade(False, "timeout")], one.args[2], 200) for one in work]
+
+    given = task(verifier, "code_f", PLUS_ONE, *TEN)
+    for num, limit_ms in {1: 200, 8: 57, 64: 13, 640: 13}.items():
+        registry.grade([(given, f"{PLUS_ONE} # {i}") for i in range(num)], recorder := Recorder())  # type: ignore[arg-type]
+        assert recorder.limits[-2:] == [{10}, {limit_ms}], num

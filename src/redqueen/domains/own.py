@@ -92,7 +92,7 @@ def _grade_function(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
     if len(answer) > rules.limits.max_code_chars:
         return Grade(False, "too-large", "source")
     calls = tuple(("literal", given) for given in task.inputs)
-    run = yield from run_once(make_job(answer, calls, "all", rules, task.code))
+    run = yield from run_once(make_job(answer, calls, "all", rules, task.code, task.outputs))
     if run.verdict != "ok":
         return Grade(False, run.verdict, run.reason, lost=run.ended == "infra")
     return Grade(tuple(item.text for item in run.items) == task.outputs, "ok")

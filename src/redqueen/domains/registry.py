@@ -280,10 +280,9 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
 
 FIRST_CPU_MS = 10
 """CPU time of the first run of an answer, milliseconds; nearly all need less than 5 (ours)."""
-GROUP_CPU_MS = 2_400
-"""CPU time that the answers to one task may use together, milliseconds (ours)."""
-GROUP_RUNS = 12
-"""The same in runs under the full limit, where that is more: limits above 200 ms are for slow programs (ours)."""
+GROUP_RUNS, ANSWER_RUNS = 5, 3 / 16
+"""CPU time that the answers to one task may use together, in runs under the full limit, or under 200 ms where that is
+more: a number for a group, or one for each answer. 64 answers have 2,400 ms, and 8 slow ones 57 ms a run (ours)."""
 
 
 def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
@@ -298,29 +297,26 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
     for task, answer in dict.fromkeys(pairs):
         if answer is not None:
             waiting.setdefault(task, []).append(answer)
-    limits = dict.fromkeys(waiting, FIRST_CPU_MS)
+    limits, num_of = dict.fromkeys(waiting, FIRST_CPU_MS), {task: len(answers) for task, answers in waiting.items()}
     spent_ms: Counter[Task] = Counter()
     grades: dict[tuple[Task, str], Grade] = {}
     while waiting:
-        work = [(task, part) for task, answers in waiting.items() for part in _parts(task, answers)]
+        parts = {task: [all_] if kind_of(task).grade_all else [[one] for one in all_] for task, all_ in waiting.items()}
+        work = [(task, part) for task, split in parts.items() for part in split]
         judged = verifier.judge([partial(_grade, task, part, limits[task]) for task, part in work])
         full_ms = judged[0][2]
         for (task, part), (found, cost_ms, _) in zip(work, judged, strict=True):
             grades.update({(task, answer): one for answer, one in zip(part, found, strict=True)})
             spent_ms[task] += cost_ms
-        budget_ms = max(GROUP_CPU_MS, GROUP_RUNS * full_ms)
         before, later = limits, waiting
         waiting, limits = {}, {}
         for task, answers in later.items():
             slow = [answer for answer in answers if _ran_out(grades[task, answer])]
+            budget_ms = int(max(full_ms, 200) * max(GROUP_RUNS, ANSWER_RUNS * num_of[task]))
             limit_ms = min(full_ms, (budget_ms - spent_ms[task]) // (2 * len(slow))) if slow else 0
             if limit_ms > before[task]:
                 waiting[task], limits[task] = slow, limit_ms
     return [Grade(False, "unparsable") if answer is None else grades[task, answer] for task, answer in pairs]
-
-
-def _parts(task: Task, answers: list[str]) -> list[list[str]]:
-    return [answers] if kind_of(task).grade_all else [[answer] for answer in answers]
 
 
 def _ran_out(grade: Grade) -> bool:

@@ -21,7 +21,7 @@ SHOWN_CHARS = 60
 def grade_literal(task: Task, answer: str, rules: Rules) -> Grade:
     """Grade a deduction: the answer is a literal, equal by type and value to the recorded output."""
     try:
-        text = canonical(answer, max_chars=rules.limits.max_output_chars)
+        text = canonical(answer, max_chars=rules.room_for(task.outputs[0]))
     except LiteralError as error:
         return Grade(False, "unparsable", str(error))
     return Grade(text == task.outputs[0], "ok")
@@ -30,10 +30,10 @@ def grade_literal(task: Task, answer: str, rules: Rules) -> Grade:
 def grade_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Grade]:
     """Grade one answer to an abduction, in a child of its own. Any input that gives the recorded output is right."""
     try:
-        text = canonical_args(answer, max_chars=rules.limits.max_input_chars)
+        text = canonical_args(answer, max_chars=rules.room_for(task.inputs[0]))
     except LiteralError as error:
         return Grade(False, "invalid-input", str(error))
-    job = make_job(task.code, (("literal", text),), "all", rules)
+    job = make_job(task.code, (("literal", text),), "all", rules, wanted=task.outputs)
     run = yield from run_once(job)
     if run.verdict == "ok" and run.items[0].text == task.outputs[0]:
         run = yield from confirm(job, run, min(rules.num_seeds, 2))
@@ -52,7 +52,7 @@ def grade_program(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, 
         return Grade(False, "too-large", "source")
     hidden = tuple(("literal", text) for text in task.inputs[task.num_shown :])
     expected = tuple(task.outputs[task.num_shown :])
-    job = make_job(answer, hidden, "all", rules)
+    job = make_job(answer, hidden, "all", rules, wanted=expected)
     first = yield from run_once(job)
     if first.verdict != "ok":
         return _grade_failed_program(first)
