@@ -151,6 +151,30 @@ def test_a_coin_flip_hardly_ever_agrees_in_eight_processes(flip: str, verifier: 
     assert sum(result.verdict == "ok" for result in results) <= 3  # the lowest bits follow from the size of an object
 
 
+LARGE = {
+    "one bit": "at(a) >> 7 & 1",
+    "the order of two": "at(a) < at(b)",
+    "how far two lie apart": "at(a) - at(b)",
+    "the order of a memo's keys": "at_keys(a) < at_keys(b)",
+    "the order of generators": "(lambda c: at(c) < at(generator))(wide())",
+    "the order of iterators": "(lambda c, d: at(c) < at(d))(iter(a), iter(b))",
+}
+
+
+@pytest.mark.parametrize("num_bytes", [600, 4_000, 24_000, 100_000, 2_000_000])
+@pytest.mark.parametrize("shown", LARGE)
+def test_where_a_large_object_lies_is_no_value(shown: str, num_bytes: int, run_one: Callable[..., Result]) -> None:
+    names = " = ".join([f"v{i}" for i in range(num_bytes % 9_999 // 8)])
+    code = (
+        "import copy\nclass B(bytes): __repr__ = object.__repr__\ndef at(o): return int(repr(o).split(' at 0x')[1][:12], 16)\n"
+        "def at_keys(o):\n    kept = {}\n    copy.deepcopy([o], kept)\n    return list(kept)[-2]\n"
+        f"def wide():\n    yield\n    {names} = 0\ngenerator = wide()\n"
+        f"def f(x):\n    a, b = B({num_bytes}), B({num_bytes})\n    return {LARGE[shown]}"
+    )
+    result = run_one(code)
+    assert result.verdict == "nondeterministic", result
+
+
 def test_what_one_input_leaves_in_a_module_for_another_is_no_value(verifier: Sandbox) -> None:
     num = 10  # the place of each input is the same when they come in reverse order
     for kept in ("math", "heapq.merge", "hasattr", "print"):

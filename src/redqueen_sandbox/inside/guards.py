@@ -140,7 +140,8 @@ def close_interpreter() -> None:
     for kind in known:
         if _flags(kind) & _IMMUTABLE_TYPE:
             _salt_hashes(kind)
-    self_of, repr_of = vars(type(len))["__self__"].__get__, object.__repr__
+    _salt_texts(known)
+    self_of = vars(type(len))["__self__"].__get__
 
     def self_of_method(builtin: object) -> object:
         found: object = self_of(builtin)
@@ -149,11 +150,6 @@ def close_interpreter() -> None:
     for kind in {type, BaseException, AttributeError, *map(type, _examples())}:
         _change(kind, {name: _closed(name, vars(kind)[name]) for name in allowed.CLOSED & vars(kind).keys()})
     _change(type(len), {"__self__": property(self_of_method)})
-
-    def __repr__(value: object) -> str:
-        return repr_of(value) if not _flags(type(value)) & _IMMUTABLE_TYPE else refuser("the address of an object")()
-
-    _change(object, {"__repr__": __repr__})
     # A copy: what stands behind a proxy is handed to whoever compares itself with it.
     _change(type, {"__dict__": property(lambda cls: type(_namespace_of(cls))(dict(_namespace_of(cls))))})
     _seal({kind for kind in known if not _flags(kind) & _IMMUTABLE_TYPE})
@@ -162,7 +158,7 @@ def close_interpreter() -> None:
         vars(module).update(__loader__=None, __spec__=None)
 
 
-# ---- hashes --------------------------------------------------------------------------------------
+# ---- hashes and texts that show addresses --------------------------------------------------------
 
 _HASHED_BY_VALUE: set[type] = {int, float, complex, str, bytes, range}
 _owners: dict[int, type] = {}
@@ -198,6 +194,31 @@ def guarded_hash(value: Any, /) -> int:
     """``hash`` likewise, for a gated program and for the library."""
     found: Any = _find(type(value), "__hash__")
     return found(value) if id(found) in _owners else hash(value)
+
+
+def salted_id(value: object) -> int:
+    """``id`` as it may be shown: another number in each process, also for an object so large that it lies alone."""
+    return 0x7F << 40 | hash(("address", id(value))) & 0xFF_FFFF_FFF0
+
+
+def _salt_texts(kinds: set[type]) -> None:
+    """Have ``repr`` show salted addresses where a class has ``object``'s own, and for objects that hold a frame."""
+
+    def salted(real: Callable[[object], str]) -> Callable[[object], str]:
+        def __repr__(value: object, /) -> str:
+            return f"{real(value).rpartition(' at 0x')[0]} at {salted_id(value):#x}>"
+
+        return __repr__
+
+    with_own = type("", (), {"__repr__": repr})
+    words = [(at, *[_word(kind, at).value for kind in (type("", (), {}), object, with_own)]) for at in range(8, 512, 8)]
+    slot, in_c, in_python = next((at, own, new) for at, plain, own, new in words if plain == own != new)
+    with_frames = {kind for kind in map(type, _examples()) if vars(kind).keys() & {"gi_frame", "cr_frame", "ag_frame"}}
+    for kind in with_frames | {object}:
+        _change(kind, {"__repr__": salted(vars(kind)["__repr__"])})
+    for kind in [*with_frames, *kinds]:
+        if kind in with_frames or _word(kind, slot).value == in_c:
+            _word(kind, slot).value = in_python
 
 
 # ---- builtins and imports ------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import syntax
-from .guards import PROGRAM_NAME, Caller, ModuleType, guarded_hash, refuser, violate
+from .guards import PROGRAM_NAME, Caller, ModuleType, guarded_hash, refuser, salted_id, violate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class _Function:
 
 
 _CHANGES: dict[str, dict[str, object]] = {
+    "copy": {"id": salted_id},
     "dataclasses": {"exec": _exec_as_program},
     "inspect": {"eval": refuser("eval")},  # of defaults in what a docstring gives for a signature
     "typing": {"compile": _kept_as_text, "getattr": _getattr_of_typing, "hash": guarded_hash, "sys": Caller},
