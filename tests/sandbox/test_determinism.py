@@ -152,12 +152,12 @@ def test_a_coin_flip_hardly_ever_agrees_in_eight_processes(flip: str, verifier: 
 
 
 LARGE = {
-    "one bit": "at(a) >> 7 & 1",
-    "the order of two": "at(a) < at(b)",
-    "how far two lie apart": "at(a) - at(b)",
-    "the order of a memo's keys": "at_keys(a) < at_keys(b)",
-    "the order of generators": "(lambda c: at(c) < at(generator))(wide())",
-    "the order of iterators": "(lambda c, d: at(c) < at(d))(iter(a), iter(b))",
+    "its lowest digits": "[at(o) % 4096 for o in made]",
+    "the order of several": "order(made, at)",
+    "how far two lie apart": "at(made[0]) - at(made[1])",
+    "the order of a memo's keys": "order(made, key_of)",
+    "the order of generators": "order([wide() for o in made], at)",
+    "the order of iterators": "order(list(map(iter, made)), at)",
 }
 
 
@@ -167,9 +167,10 @@ def test_where_a_large_object_lies_is_no_value(shown: str, num_bytes: int, run_o
     names = " = ".join([f"v{i}" for i in range(num_bytes % 9_999 // 8)])
     code = (
         "import copy\nclass B(bytes): __repr__ = object.__repr__\ndef at(o): return int(repr(o).split(' at 0x')[1][:12], 16)\n"
-        "def at_keys(o):\n    kept = {}\n    copy.deepcopy([o], kept)\n    return list(kept)[-2]\n"
-        f"def wide():\n    yield\n    {names} = 0\ngenerator = wide()\n"
-        f"def f(x):\n    a, b = B({num_bytes}), B({num_bytes})\n    return {LARGE[shown]}"
+        "def key_of(o):\n    kept = {}\n    copy.deepcopy([o], kept)\n    return list(kept)[-2]\n"
+        f"def wide():\n    yield\n    {names} = 0\n"
+        "def order(all, key): return sorted(range(len(all)), key=[key(o) for o in all].__getitem__)\n"
+        f"def f(x):\n    made = [B({num_bytes}) for i in range(6)]\n    return {LARGE[shown]}"
     )
     result = run_one(code)
     assert result.verdict == "nondeterministic", result

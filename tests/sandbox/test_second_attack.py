@@ -80,6 +80,10 @@ ROADS = {
     "subclasses_in_a_hook": "import abc, functools\nbox = []\nclass X(abc.ABC): pass\nX.__subclasshook__ = functools.partial(box.extend, map(getattr(abc.ABCMeta, '__sub' + 'classes__', len), [object]))\ndef f(x):\n    try: issubclass(int, X)\n    except Exception: pass\n    return len(box[0]) > 5",
     "self_is_a_module": "import math\ndef f(x):\n    return str(getattr(math.sqrt, '__se' + 'lf__'))",
     "error_holds_a_module": "import math\ndef f(x):\n    try: math.none\n    except AttributeError as e: return str(e.obj)",
+    "builtins_by_reference": "import typing\nr = typing.ForwardRef('__built' + 'in\uff53__')\ndef f(x):\n    return len(r._evaluate({}, {}, frozenset())) > 9",
+    "builtins_by_changed_reference": "import typing\nr = typing.ForwardRef('int')\nr.__forward_code__ = '__built' + 'ins__'\ndef f(x):\n    return len(r._evaluate({}, {}, frozenset())) > 9",
+    "builtins_by_annotation": "import functools\ngot=[]\nclass St:\n    def __getitem__(s, k):\n        got.append(k)\n        return int\nst = St()\ndef g(a): pass\ng.__annotations__['a'] = 'st[__built' + 'ins__]'\ndef f(x):\n    functools.singledispatch(lambda a: 1).register(g)\n    return len(got[0]) > 9",
+    "builtins_by_field": "from dataclasses import dataclass\nout = []\ndef f(x):\n    A = dataclass(init=False, repr=False)(type('A', (), {'__annotations__': {'a,out.append(__built' + 'ins__)': int}}))\n    a, b = A(), A()\n    a.a = b.a = 1\n    a == b\n    return len(out[0]) > 9",
 }
 """Each handed out a traceback, a frame, code, a secret of the process, or text of them."""
 
@@ -433,6 +437,19 @@ def f(x):
 )
 def test_no_class_of_the_library_can_be_changed(patch: str, run_one: Callable[..., Result]) -> None:
     assert run_one(PATCHED % patch, "1").outputs == ("'refused'",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "hash.__call__.__defaults__ = (1,)", "vars.__call__.__kwdefaults__ = {'a': 1}", "del json.dumps.__kwdefaults__",
+        "json.dumps.__kwdefaults__['indent'] = 3", "type(f).__dict__['__defaults__'].__set__(json.dumps, (1,))",
+    ],
+)  # fmt: skip
+def test_no_default_of_a_function_of_the_library_can_be_changed(change: str, run_one: Callable[..., Result]) -> None:
+    own = "def g(a, *, k=1): return a + k\ng.__defaults__ = (5,)\ng.__kwdefaults__['k'] = 2\n"
+    code = f"import json\n{own}def f(x):\n    try: {change}\n    except TypeError: return g(), g.__kwdefaults__"
+    assert run_one(code).outputs == ("(7, {'k': 2})",)
 
 
 def test_the_first_run_cannot_be_told_from_most_of_the_further_ones(run_one: Callable[..., Result]) -> None:

@@ -19,6 +19,7 @@ from .guards import PROGRAM_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType
     from typing import NoReturn
 
@@ -47,10 +48,6 @@ class Replies:
         begin = nonce.encode()
         self.memory_record = begin + b" memory MemoryError 0\n\n"
         self.end_record = begin + b" end - 0\n\n"
-
-    def end(self) -> None:
-        """Have the last word."""
-        self.write(self.end_record)
 
     def frame(self, kind: str, detail: str, text: str) -> bytes:
         body = text.encode("utf-8", "backslashreplace")
@@ -94,17 +91,25 @@ def read_head(file: int) -> bytes:
 def run_job(file: int) -> NoReturn:
     """Run the job and leave this process without clean-up (nothing a program registered is ever called)."""
     job = Job(read_head(file), file)
-    replies = Replies(file, job.nonce)
+    leave_after(compile_and_run, job, Replies(file, job.nonce))
+
+
+def leave_after(work: Callable[[Job, Replies], None], job: Job, replies: Replies) -> NoReturn:
+    """Do the work, have the last word and end this process."""
     try:
-        code = compile_program(job, replies)
-        if code is not None:
-            run_inputs(job, code, replies)
-        replies.end()
+        work(job, replies)
     except MemoryError:
         sys.modules.pop(PROGRAM_NAME, None)  # what it still holds
         replies.write(replies.memory_record)
-        replies.end()
+    replies.write(replies.end_record)
     os._exit(0)
+
+
+def compile_and_run(job: Job, replies: Replies) -> None:
+    """Do what there is to do before the last word."""
+    code = compile_program(job, replies)
+    if code is not None:
+        run_inputs(job, code, replies)
 
 
 def compile_program(job: Job, replies: Replies) -> CodeType | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROGRAM_NAME = "program"
 """What ``__name__`` is for a program: it was imported, not started, so its main block does not run."""
-ModuleType = type(sys)
+ModuleType, FunctionType, ProxyType = type(sys), type(lambda: 0), type(vars(type))
 _IMMUTABLE_TYPE = 1 << 8  # the flag of a class that the interpreter made
 _flags = type.__dict__["__flags__"].__get__  # immune to metaclasses
 _MAX_RECURSION = 10_000  # deeper, nested C calls would run out of stack
@@ -115,6 +115,26 @@ def _seal(kinds: set[type]) -> None:
         _word(kind, flags_at).value |= _IMMUTABLE_TYPE
 
 
+def _seal_functions() -> None:
+    """Have the defaults of the functions that are there unchangeable: with its code they are what a function does."""
+    there = {id(each): each for each in gc.get_objects() if type(each) is FunctionType}
+
+    def sealed(found: Any) -> property:
+        def read(function: object) -> object:
+            held = found.__get__(function)
+            return ProxyType(dict(held)) if type(held) is dict and id(function) in there else held
+
+        def write(function: object, *value: object) -> None:
+            if id(function) in there:
+                raise TypeError("cannot change the defaults of a function of the library")
+            (found.__set__ if value else found.__delete__)(function, *value)
+
+        return property(read, write, write)
+
+    names = ("__defaults__", "__kwdefaults__")
+    _change(FunctionType, {name: sealed(vars(FunctionType)[name]) for name in names})
+
+
 def _word(kind: type, at: int) -> ctypes.c_ulong:
     return ctypes.c_ulong.from_address(id(kind) + at)
 
@@ -141,6 +161,7 @@ def close_interpreter() -> None:
         if _flags(kind) & _IMMUTABLE_TYPE:
             _salt_hashes(kind)
     _salt_texts(known)
+    _seal_functions()
     self_of = vars(type(len))["__self__"].__get__
 
     def self_of_method(builtin: object) -> object:

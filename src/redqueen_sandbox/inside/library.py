@@ -9,7 +9,7 @@ import abc
 import sys
 import time
 
-from . import syntax
+from . import gate, syntax
 from .guards import PROGRAM_NAME, Caller, ModuleType, guarded_hash, refuser, salted_id, violate
 
 TYPE_CHECKING = False
@@ -20,9 +20,17 @@ if TYPE_CHECKING:
 _mro_of = type.__dict__["__mro__"].__get__  # immune to metaclasses
 
 
+def _screened(text: str, file_name: str, mode: str = "exec") -> Any:
+    """Compile a text that a program had a hand in, after the gate has seen it as it sees the program."""
+    tree = syntax.parse(text, file_name, mode)
+    if refusal := gate.screen(syntax.group(tree)):
+        violate(refusal)
+    return syntax.to_code(tree, file_name, mode)
+
+
 def _exec_as_program(text: str, _: object, locals_: dict[str, object]) -> None:
     """``exec`` for ``dataclasses``, which writes the names of fields into code: it runs as the program's own."""
-    exec(syntax.to_code(text, "<fields>"), vars(sys.modules[PROGRAM_NAME]), locals_)
+    exec(_screened(text, "<fields>"), vars(sys.modules[PROGRAM_NAME]), locals_)
 
 
 def _kept_as_text(text: str, file_name: str, mode: str) -> str:
@@ -31,15 +39,9 @@ def _kept_as_text(text: str, file_name: str, mode: str) -> str:
     return text
 
 
-def _evaluate_as_program(kind: Any) -> None:
-    """Have ``ForwardRef._evaluate``, which ``functools`` ends in, look up the program's own names."""
-    evaluate = kind._evaluate
-
-    def evaluate_own(reference: Any, globals_: object, locals_: object, *rest: object, **options: object) -> object:
-        own = vars(sys.modules[PROGRAM_NAME])
-        return evaluate(reference, own, own, *rest, **options)
-
-    kind._evaluate = evaluate_own
+def _eval_as_program(text: str, *_: object) -> object:
+    """``eval`` for ``typing``, which evaluates annotations: it looks up the program's own names."""
+    return eval(_screened(text, "<annotation>", "eval"), vars(sys.modules[PROGRAM_NAME]))
 
 
 def _getattr_of_typing(value: object, name: str, *default: object) -> object:
@@ -64,7 +66,13 @@ _CHANGES: dict[str, dict[str, object]] = {
     "copy": {"id": salted_id},
     "dataclasses": {"exec": _exec_as_program},
     "inspect": {"eval": refuser("eval")},  # of defaults in what a docstring gives for a signature
-    "typing": {"compile": _kept_as_text, "getattr": _getattr_of_typing, "hash": guarded_hash, "sys": Caller},
+    "typing": {
+        "compile": _kept_as_text,
+        "eval": _eval_as_program,
+        "getattr": _getattr_of_typing,
+        "hash": guarded_hash,
+        "sys": Caller,
+    },
     **{name: {"hash": guarded_hash} for name in ("_collections_abc", "datetime", "enum", "fractions")},
 }
 """Modules that look up, evaluate or hash what their caller chose: the builtins they do it with."""
@@ -136,7 +144,6 @@ def change_library() -> None:
             vars(sys.modules[name]).update(changes)
     if "typing" in sys.modules:
         typing = vars(sys.modules["typing"])
-        _evaluate_as_program(typing["ForwardRef"])
         typing["overload"] = lambda function: typing["_overload_dummy"]
     if "inspect" in sys.modules:
         inspect = vars(sys.modules["inspect"])

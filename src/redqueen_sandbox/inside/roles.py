@@ -30,18 +30,8 @@ def play_role(socket: int) -> NoReturn:
     """Be the child that the job's inputs ask for: ("tester", helpers of the tests) or ("player",)."""
     size = int.from_bytes(_read_exactly(socket, wire.LENGTH_BYTES), "little")
     job = child.Job(_read_exactly(socket, size))
-    replies = child.Replies(socket, job.nonce)
-    try:
-        if job.inputs[0] == "tester":
-            _be_tester(job, replies)
-        else:
-            _be_player(job, replies)
-        replies.end()
-    except MemoryError:
-        sys.modules.pop(child.PROGRAM_NAME, None)
-        replies.write(replies.memory_record)
-        replies.end()
-    os._exit(0)
+    work = _be_tester if job.inputs[0] == "tester" else _be_player
+    child.leave_after(work, job, child.Replies(socket, job.nonce))
 
 
 def _be_player(job: child.Job, replies: child.Replies) -> None:
@@ -98,7 +88,7 @@ def _be_tester(job: child.Job, replies: child.Replies) -> None:
     code = child.compile_program(job, replies)
     if code is None:
         return
-    for always in (_return_none, _return_an_object):  # tests that pass with both test nothing
+    for always in (lambda *_, **__: None, lambda *_, **__: _OBJECT):  # tests that pass with both test nothing
         error = _run_tests(code, job, always)
         if not (error is None or isinstance(error, _BROKEN)):
             break
@@ -122,14 +112,6 @@ def _run_tests(code: CodeType, job: child.Job, candidate: Callable[..., object])
         has_passed = isinstance(error, SystemExit) and not error.code  # as of a script
         return None if has_passed else error
     return None
-
-
-def _return_none(*_: object, **__: object) -> object:
-    return None
-
-
-def _return_an_object(*_: object, **__: object) -> object:
-    return _OBJECT
 
 
 def _exception(name: str) -> Exception:

@@ -10,6 +10,7 @@ import _signal
 import builtins
 import codecs
 import gc
+import io
 import marshal
 import os
 import sys
@@ -28,21 +29,13 @@ _NUM_WARM_UPS = 30
 _NONE: frozenset[str] = frozenset()
 
 
-class _Sink:
+class _Sink(io.TextIOBase):
     """Where a program's prints go."""
 
-    encoding = "utf-8"
-    errors = "strict"
-    closed = False
+    encoding, errors = "utf-8", "strict"
 
-    def write(self, text: object) -> int:
+    def write(self, text: str) -> int:
         return len(text) if isinstance(text, str) else 0
-
-    def flush(self) -> None:
-        return None
-
-    def isatty(self) -> bool:
-        return False
 
     def writable(self) -> bool:
         return True
@@ -237,8 +230,6 @@ def _shuffle_heap(seed: int) -> None:
         _free_some(made, seed)
     for kind in (list, dict, set):
         _free_some([kind() for _ in range(160)], seed)
-    for size in (1_000, 4_000, 16_000, 30_000, 60_000, 120_000):  # blocks that malloc gives
-        _kept.append([bytes(size + 16 * (97 * seed % 251)) for _ in range(12)])
 
 
 _SMALL_BYTES = 176
@@ -285,9 +276,7 @@ def _warm_up(is_gated: bool) -> None:
     for _ in range(_NUM_WARM_UPS):
         job = child.Job(child.read_head(file), file)
         replies = child.Replies(sink, job.nonce)
-        code = child.compile_program(job, replies)
-        if code is not None:
-            child.run_inputs(job, code, replies)
+        child.compile_and_run(job, replies)
     del sys.modules[child.PROGRAM_NAME]
     os.close(sink)
     os.close(file)
