@@ -17,9 +17,9 @@ objects: one coin flip in 8 agrees by chance, or one in 128 (ours)."""
 
 CALL_MEMORY_BYTES = 256 << 20
 """Address space of a call of our own code beyond its warm interpreter, bytes (ours: libraries take more)."""
-_LESS_MEMORY = 15, 32
-"""The part of the memory that an odd run has: a program that finds out how much there is gives itself away, even one
-that doubles its demands (ours)."""
+_MORE_MEMORY = 32, 15
+"""How much of the memory an odd run has: a program that finds out how much there is gives itself away, even one that
+doubles its demands (ours)."""
 
 _LEAST_OUTPUT_CHARS = 1_024
 _PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
@@ -149,7 +149,7 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
     (``runs.Job.odd``): what a program does in such a one alone, or in no such one, is then compared with runs of the
     other sort. Returns a run that agrees, or one that says why not.
     """
-    memory_bytes = job.memory_bytes * _LESS_MEMORY[0] // _LESS_MEMORY[1]
+    memory_bytes = job.memory_bytes * _MORE_MEMORY[0] // _MORE_MEMORY[1]
     dearest = first
     if num_seeds >= NUM_SEEDS and shows_hashes(job.code, tuple([text for _, text in job.inputs])):
         num_seeds *= 2

@@ -43,7 +43,7 @@ SEEN = {
         "def f(x):\n    held = []\n    try:\n        while True:\n            held.append(bytearray(1 << 23))\n"
         "    except MemoryError:\n        n = len(held)\n        held.clear()\n        return n", "1"),
     "how far a doubling gets": (
-        "def f(x):\n    n = 1\n    try:\n        while n < 1 << 40:\n            bytearray(n)\n            n *= 2\n"
+        "def f(x):\n    n = 1\n    try:\n        while n < 1 << 40:\n            bytes(n)\n            n *= 2\n"
         "    except MemoryError:\n        return n", "1"),
     "a hash by its slot": ("def f(x):\n    return str.__hash__(x)", "'abc'"),
     "the hash of None": ("def f(x):\n    return hash(None) % 256", "1"),
@@ -91,6 +91,7 @@ BLIND = {
     "an empty set popped": (
         "def f(x):\n    try:\n        set().pop()\n    except KeyError as error:\n        return str(error)", "1",
         "\"'pop from an empty set'\""),
+    "what takes nearly all the memory": ("def f(x):\n    return len(bytearray(x << 20))", "60", str(60 << 20)),
     "keys of a dict": ("def f(x):\n    return dict.fromkeys(x, 0)", "['b', 'a']", "{'a': 0, 'b': 0}"),
     "a thousand frames": (
         "def g(n):\n    return 0 if n == 0 else 1 + g(n - 1)\ndef f(x):\n    return g(x)", "985", "985"),
