@@ -1,5 +1,6 @@
 """What happens to a run: stopped, disk full, folder read-only, checkpoint damaged, written by another version."""
 
+import importlib.metadata
 import os
 import resource
 import shutil
@@ -13,6 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from rights import without_root_rights
 
+from redqueen import __version__
 from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff
@@ -258,3 +260,15 @@ def test_milestones_stay_when_the_rolling_ones_go(tmp_path: Path) -> None:
 
 def test_a_pipe_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert not RunProgress(Schedule(3)).in_place
+
+
+def test_a_checkout_that_is_not_installed_has_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = importlib.metadata.distribution
+
+    def without_redqueen(name: str) -> importlib.metadata.Distribution:
+        if name == "redqueen":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return known(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", without_redqueen)
+    assert run._run_record(CONFIG).versions["redqueen"] == __version__

@@ -16,6 +16,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
+from redqueen import __version__
 from redqueen.adapters.base_shape import model_source, weights_sha256
 from redqueen.config import Config, ProposeConfig
 from redqueen.domains.domain import Item
@@ -129,7 +130,7 @@ def _cache_file(examiner: Examiner) -> Path | None:
     ]
     parts = (
         digest,
-        [version(name) for name in ("redqueen", "torch", "transformers")],
+        [__version__, *(version(name) for name in ("torch", "transformers"))],
         [section.model_dump(mode="json") for section in (config.model, config.solve, config.verify, config.cluster)],
         [config.run.device, config.run.num_lanes, config.run.num_threads, examiner.num_samples, EVALUATION_SEED],
         [type(engine.prompt_format.frame).__name__, repr(examiner.items), prompts],

@@ -11,6 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from redqueen import __version__
 from redqueen.adapters.base import settle_precision
 from redqueen.cluster.sharded import adapters_here
 from redqueen.config import Config
@@ -210,8 +211,8 @@ def _play_anew(folder: Path, engine: Engine, reporter: Reporter, remark: str = "
 
 
 def _run_record(config: Config) -> RunRecord:
-    packages = ("redqueen", "torch", "transformers", "numpy", "safetensors")
-    versions = {name: version(name) for name in packages} | {"python": platform.python_version()}
+    others = {name: version(name) for name in ("torch", "transformers", "numpy", "safetensors")}
+    versions = {"redqueen": __version__, **others, "python": platform.python_version()}
     return RunRecord(
         config.run.name, config.population.arm, config.run.rng_seed, config.model_dump(mode="json"), versions
     )
