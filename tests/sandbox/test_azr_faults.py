@@ -46,7 +46,7 @@ def test_a_long_output_stays_whole_and_can_be_answered(verifier: Sandbox) -> Non
     assert [grade.correct for grade in grade([(found, whole), (found, whole[:400] + "'")], verifier)] == [True, False]
 
 
-@pytest.mark.parametrize("module", ["os", "sys", "socket"])
+@pytest.mark.parametrize("module", ["os", "subprocess", "socket"])
 def test_programs_that_import_the_outside_are_no_tasks(module: str, verifier: Sandbox) -> None:
     code = f"import {module}\ndef f(x):\n    return x"
     found = check([Candidate("c", "T", "S", "code_o", "", code, ("1",))], verifier)[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import _ast as ast
 
 from . import syntax
-from .allowed import ONLY_NAMES, PLAIN_DUNDER_NAMES, PURE, REFUSED, REFUSED_BUILTINS, is_special
+from .allowed import PLAIN_DUNDER_NAMES, PURE, REFUSED, REFUSED_BUILTINS, is_special
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def _check_imports(nodes: Grouped) -> None:
     unused = {id(inner) for node in nodes.get(ast.If, ()) if _is_main_test(node.test) for inner in node.body}
     for node in nodes.get(ast.Import, ()):
         for alias in node.names:
-            is_idle = alias.name == "sys" and not _is_read(alias.asname or "sys", nodes)
-            if (alias.name not in _PURE or is_idle) and id(node) not in unused:
+            if alias.name not in _PURE and id(node) not in unused:
                 raise _Refused(f"import of {alias.name[:80]}")
     for node in nodes.get(ast.ImportFrom, ()):
         if (node.level or node.module not in _PURE) and id(node) not in unused:
@@ -48,12 +47,6 @@ def _check_imports(nodes: Grouped) -> None:
         for alias in node.names:
             if alias.name[:1] == "_" and node.module != "__future__":
                 raise _Refused(f"import of {alias.name[:80]}")
-
-
-def _is_read(module: str, nodes: Grouped) -> bool:
-    """Whether a public name of the module is read: ``sys`` alone, as a value, is no honest need."""
-    values = [node.value for node in nodes.get(ast.Attribute, ()) if node.attr in ONLY_NAMES["sys"]]
-    return any(type(value) is ast.Name and value.id == module for value in values)
 
 
 def _is_main_test(test: ast.expr) -> bool:
