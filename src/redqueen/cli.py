@@ -25,9 +25,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 Kind = Annotated[str, typer.Option(help="Only tasks of this kind.")]
 MinSolved = Annotated[float | None, typer.Option(help="Least share of right attempts, 0 to 1.")]
 MaxSolved = Annotated[float | None, typer.Option(help="Greatest share of right attempts, 0 to 1.")]
-Workers = Annotated[int, typer.Option(help="Programs at a time.")]
-CpuMs = Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")]
-HashSeeds = Annotated[int, typer.Option(help="Hash seeds a program must agree under.")]
 TrustHooks = Annotated[
     bool, typer.Option("--trust-hooks", help="Import the hook that the run folder's config names: that runs its code.")
 ]
@@ -273,29 +270,15 @@ def doctor(
 @app.command()
 def verify(
     file: Annotated[Path, typer.Argument(help='JSON lines {"id", "code", "input"}.')],
-    workers: Workers = 2,
-    cpu_ms: CpuMs = 100,
-    seeds: HashSeeds = 4,
+    workers: Annotated[int, typer.Option(help="Programs at a time.")] = 2,
+    cpu_ms: Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")] = 100,
+    seeds: Annotated[int, typer.Option(help="Hash seeds a program must agree under.")] = 4,
     allow_weak: AllowWeak = False,
 ) -> None:
     """Run untrusted programs in the sandbox: one JSON line of verdict and output for each, in order."""
     from redqueen.commands.verify import verify_file
 
     verify_file(file, sys.stdout, workers, cpu_ms, seeds, allow_weak)
-
-
-@app.command()
-def grade(
-    file: Annotated[Path, typer.Argument(help='JSON lines {"id", "kind", "code", "input", "output", ...}.')],
-    workers: Workers = 2,
-    cpu_ms: CpuMs = 100,
-    seeds: HashSeeds = 2,
-    allow_weak: AllowWeak = False,
-) -> None:
-    """Grade answers to tasks: one JSON line of verdict for each, in order."""
-    from redqueen.commands.verify import grade_file
-
-    grade_file(file, sys.stdout, workers, cpu_ms, seeds, allow_weak)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """Grading answers without a model: by id or in order, with one verdict an item, and mistakes named."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ from command_line import redqueen, redqueen_afresh
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.given_answers import grade_file, read_answers, refuse_useless, summary_of
+from redqueen.evaluate.judging import Judge
+from redqueen.evaluate.questions import Question
 from redqueen.records import Grade
+from redqueen_sandbox.guard import faults
 
 ITEMS = [
     {
@@ -106,6 +110,67 @@ def test_any_input_that_gives_the_output_is_right_and_expressions_of_literals_ar
     ):
         found = grade(write(tmp_path / "items.jsonl", [length]), [{"answer": answer}], "cruxeval-i")
         assert found["score"] == float(right), answer
+
+
+SQUARE, PUZZLE, LEMMA = "def f(x):\n    return x * x", "order A B\nA < B", "p, p>q |- q"
+OF_DOMAINS = [
+    ({"kind": "code_o", "code": SQUARE, "inputs": [" 3"], "output": "9 ", "answer": "9"}, "right"),
+    ({"kind": "code_o", "code": SQUARE, "inputs": ["3"], "output": "9", "answer": "0) or (True"}, "unparsable"),
+    ({"kind": "code_i", "code": SQUARE, "inputs": ["3"], "output": "9", "answer": "-3"}, "right"),
+    ({"kind": "code_i", "code": SQUARE, "inputs": ["3"], "output": "9", "answer": "open('x')"}, "invalid-input"),
+    ({"kind": "code_f", "inputs": ["2"], "outputs": ["4"], "answer": "def f(x):\n    return x ** 2"}, "right"),
+    ({"kind": "code_f", "inputs": ["2"], "outputs": ["4"], "answer": "def f(x):\n    return 5"}, "wrong"),
+    ({"kind": "code_f", "inputs": ["2", "[3][0]"], "outputs": ["4", "9"], "answer": SQUARE}, "not a plain literal"),
+    ({"kind": "code_f", "inputs": [], "answer": SQUARE}, '"inputs" and "outputs"'),
+    ({"kind": "code_i", "code": SQUARE, "output": "9", "answer": "3"}, '"inputs" and "outputs"'),
+    ({"kind": "code_o", "code": SQUARE, "inputs": ["3"], "output": 9, "answer": "9"}, '"output" must be a text'),
+    ({"kind": "code_x", "answer": "1"}, "of the kind code_x"),
+    ({"kind": "maths_formal", "code": "3 + 4", "outputs": ["7"], "answer": "7.0"}, "right"),
+    ({"kind": "maths_formal", "output": "7", "answer": "8"}, "wrong"),
+    (
+        {"kind": "maths_word", "message": "How many?", "code": "3 + 4", "output": "sqrt(2)", "answer": "2^(1/2)"},
+        "right",
+    ),
+    ({"kind": "maths_formal", "code": "3 + 4", "answer": "7"}, '"output"'),
+    ({"kind": "maths_formal", "code": "3 + 4", "outputs": [], "answer": "7"}, '"output"'),
+    ({"kind": "maths_formal", "code": "3 + 4", "output": "seven", "answer": "7"}, "'seven' is no word"),
+    ({"kind": "maths_formal", "code": "3 + 4", "output": "x", "answer": "7"}, "no number"),
+    ({"kind": "maths_formal", "code": "3 +", "output": "7", "answer": "7"}, "it ends where"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "outputs": ["A = 1, B = 2"], "answer": "B = 2, A = 1"}, "right"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "output": "A = 1, B = 2", "answer": "A = 2, B = 1"}, "wrong"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "answer": "A = 1, B = 2"}, '"output"'),
+    ({"kind": "logic_puzzle", "code": "not a puzzle", "outputs": ["A = 1"], "answer": "A = 1"}, "the first line"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "outputs": ["A is first"], "answer": "A is first"}, "A = 1, B = 2"),
+    ({"kind": "logic_puzzle", "code": PUZZLE, "outputs": ["A = 2, B = 1"], "answer": "A = 2, B = 1"}, "fit the clues"),
+    ({"kind": "logic_minimal_puzzle", "outputs": ["A = 2, B = 1"], "answer": "A = 2, B = 1"}, "the first line"),
+    ({"kind": "proof_lemma", "code": LEMMA, "output": "mp 1 2", "answer": "mp 1 2"}, "right"),
+    ({"kind": "proof_lemma", "code": LEMMA, "output": "mp 1 2", "answer": "mp 2 1"}, "wrong"),
+    ({"kind": "proof_lemma", "code": "no lemma", "outputs": ["mp 1 2"], "answer": "mp 1 2"}, "no |-"),
+    ({"kind": "proof_lemma", "code": LEMMA, "outputs": ["mp 2 1"], "answer": "mp 1 2"}, "no proof"),
+    ({"kind": "proof_lemma", "code": LEMMA, "output": ["mp 1 2"], "answer": "mp 1 2"}, "must be"),
+    ({"kind": "proof_lemma", "answer": "mp 1 2"}, "no |-"),
+]
+
+
+def test_tasks_of_every_domain_are_graded_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    faults.clear()
+    graded: list[tuple[Question, str]] = []
+    expectations: list[str] = []
+    for fields, expected in OF_DOMAINS:
+        data = write(tmp_path / "tasks.jsonl", [fields])
+        suite = "proofs" if fields["kind"] == "proof_lemma" else "tests"
+        if expected in ("right", "wrong", "unparsable", "invalid-input"):
+            (question,) = load_questions(suite, data)
+            graded.append((question, str(fields["answer"])))
+            expectations.append(expected)
+        else:
+            with pytest.raises(UserError, match=re.escape(expected)):
+                load_questions(suite, data)
+    with Judge() as judge:
+        grades = judge.grade(graded)
+    verdicts = ["right" if one.correct else "wrong" if one.verdict == "ok" else one.verdict for one in grades]
+    assert verdicts == expectations
+    assert not faults
 
 
 @pytest.mark.parametrize(

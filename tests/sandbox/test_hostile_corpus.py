@@ -4,8 +4,6 @@ A run is right when the verdict is expected or accepted, an ``ok`` value equals 
 and the word PWNED is nowhere in the result.
 """
 
-import io
-import json
 import os
 import shutil
 import subprocess
@@ -15,7 +13,6 @@ from pathlib import Path
 import pytest
 from verify_data import HOST_MODULES
 
-from redqueen.commands.verify import grade_file
 from redqueen.domains.registry import grade
 from redqueen.records import Task
 from redqueen_sandbox import Program, Result, Sandbox
@@ -122,21 +119,11 @@ def test_no_cheat_of_the_corpus_earns_credit(verifier: Sandbox, hostile_rows: li
     assert len(cheats) >= 12
     pairs = []
     for row in cheats:
+        name, code, given = str(row["id"]), str(row["code"]), str(row["input"])
         gold = canonical(str(row["gold"])) if str(row["gold"])[0].isdigit() else repr(row["gold"])
-        task = Task(str(row["id"]), "T", "S", "code_f", "", (str(row["input"]),), (gold,))
-        pairs.append((task, str(row["code"])))
-    assert [task.id for (task, _), grade in zip(pairs, grade(pairs, verifier), strict=True) if grade.correct] == []
-
-
-def test_the_command_gives_no_cheat_of_the_corpus_credit(tmp_path: Path, hostile_rows: list[dict[str, object]]) -> None:
-    cheats = [row for row in hostile_rows if row.get("gold")]
-    lines: list[dict[str, object]] = []
-    for row in cheats:
-        gold = str(row["gold"]) if str(row["gold"])[0].isdigit() else repr(row["gold"])
-        pair = [str(row["input"]), gold]
-        lines.append({"id": row["id"], "kind": "code_f", "hidden": [pair], "answer": row["code"]})
+        pairs.append((Task(name, "T", "S", "code_f", "", (given,), (gold,)), code))
         # The task's own program must not decide either: its author would choose the input that counts as right.
-        lines.append({"id": row["id"], "kind": "code_i", "code": row["code"], "output": gold, "answer": row["input"]})
+        pairs.append((Task(name, "T", "S", "code_i", code, (given,), (gold,)), given))
     square = "def f(x):\n    return x * x"
     for answer in (
         "0) or (True",
@@ -146,12 +133,8 @@ def test_the_command_gives_no_cheat_of_the_corpus_credit(tmp_path: Path, hostile
         "True",
         "f(3)",
     ):
-        lines.append({"id": answer, "kind": "code_o", "code": square, "input": "3", "output": "9", "answer": answer})
-        lines.append({"id": answer, "kind": "code_i", "code": square, "output": "10", "answer": answer})
-    honest = {"id": "honest", "kind": "code_f", "hidden": [["3", "9"]], "answer": square}
-    path, out = tmp_path / "answers.jsonl", io.StringIO()
-    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, honest]))
-    grade_file(path, out, workers=2)
-    graded = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert len(graded) == len(lines) + 1 > 40
-    assert [line["id"] for line in graded if line["correct"]] == ["honest"]
+        pairs.append((Task("o", "T", "S", "code_o", square, ("3",), ("9",)), answer))
+        pairs.append((Task("i", "T", "S", "code_i", square, ("3",), ("10",)), answer))
+    pairs.append((Task("honest", "T", "S", "code_f", "", ("3",), ("9",)), square))
+    assert len(pairs) > 36
+    assert [task.id for (task, _), one in zip(pairs, grade(pairs, verifier), strict=True) if one.correct] == ["honest"]

@@ -164,8 +164,8 @@ def task_with_truth(name: str, kind: str, fields: Mapping[str, object]) -> Task:
 class Domain:
     """Kinds of task that refer to each other. ``seed`` is the task that a buffer begins with: nothing is shorter.
 
-    ``suite`` loads the frozen items of external fitness; ``read_task`` reads a task of a line of ``redqueen grade``
-    (ValueError with the reason); ``refuse`` raises UserError for a config, with the name of a prompt format,
+    ``suite`` loads the frozen items of external fitness; ``read_task`` reads a task's plain fields (ValueError with the
+    reason); ``refuse`` raises UserError for a config, with the name of a prompt format,
     under which no task of the domain could be valid. ``examples`` are what a buffer begins with instead of the seed
     where proposals continue whole examples.
     """

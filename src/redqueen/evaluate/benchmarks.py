@@ -14,7 +14,7 @@ from redqueen.domains.code.suite import build_items, load_functions, load_suite
 from redqueen.domains.domain import Domain, Grader, Item, TaskKind
 from redqueen.domains.maths.notation import final_answer
 from redqueen.domains.own import FUNCTION, read_own
-from redqueen.domains.registry import DOMAINS, OWN, entry_points, frozen_items, kind_of, open_domain
+from redqueen.domains.registry import DOMAINS, OWN, domain_of, entry_points, frozen_items, kind_of, open_domain
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
 from redqueen.errors import UserError
 from redqueen.evaluate.evalplus import extended_test, with_stand_in
@@ -97,7 +97,7 @@ def _asked(items: Iterable[Item]) -> list[Question]:
 
 
 def _own(domain: Domain) -> Callable[[Row, str], Question]:
-    """Read a domain's tasks as ``redqueen grade`` does: a row has ``id``, ``kind`` and the fields of a task."""
+    """Return the reader of a domain's tasks: a row has ``kind`` and the plain fields of a task."""
     names = [kind.name for kind in domain.kinds]
 
     def read(row: Row, name: str) -> Question:
@@ -105,7 +105,7 @@ def _own(domain: Domain) -> Callable[[Row, str], Question]:
         if kind not in names:
             raise UserError(f'{row.where}: the field "kind" must be one of {", ".join(names)}')
         try:
-            task = domain.read_task(row.text("id"), kind, row.fields)
+            task = domain.read_task(name, kind, row.fields)
         except ValueError as error:
             raise UserError(f"{row.where}: {error}") from None
         if not task.outputs:
@@ -184,6 +184,8 @@ def _maths(row: Row, name: str) -> Question:
 
 def _tests(row: Row, name: str) -> Question:
     """Read a row of the user's own; tests that are not comparisons with literals run as a program."""
+    if row.has("kind"):
+        return _own(domain_of(row.text("kind")))(row, name)
     try:
         task = read_own(row, name)
     except UserError:

@@ -36,7 +36,7 @@ LEMMA = TaskKind(
 
 
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Read a task as ``redqueen grade`` is given it: ``code``, the lemma; a proof of it as ``output`` may be left out.
+    """Read a task's plain fields: ``code``, the lemma; a proof of it as ``output`` may be left out.
 
     Raises ValueError for one that is damaged.
     """

@@ -18,7 +18,7 @@ from redqueen.domains.code.grading import grade_input, grade_literal, grade_prog
 from redqueen.domains.code.measures import behaviour_class, measure, size_class
 from redqueen.domains.code.normalise import normalise
 from redqueen.domains.code.suite import load_suite
-from redqueen.domains.domain import Domain, Shown, TaskKind
+from redqueen.domains.domain import Domain, Shown, TaskKind, plain_task
 from redqueen.errors import UserError
 from redqueen.journal.schema import MEASURES
 from redqueen.records import Task
@@ -124,39 +124,15 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
 
 
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Read a task as ``redqueen grade`` is given it: ``output``; ``code`` and ``output``; or ``hidden`` pairs."""
+    """Read the plain fields of a task, its literals in canonical form. Raises ValueError for one that is damaged."""
+    task = plain_task(name, kind, fields)
+    if not task.inputs or len(task.inputs) != len(task.outputs):
+        raise ValueError('the fields "inputs" and "outputs" must hold as many literals, and at least one')
     try:
-        if kind == INDUCTION.name:
-            pairs = _read_pairs(fields.get("hidden"))
-            inputs = tuple(canonical_args(given) for given, _ in pairs)
-            outputs = tuple(canonical(expected) for _, expected in pairs)
-        else:
-            inputs = (canonical_args(_text(fields, "input")),) if "input" in fields else ()
-            outputs = (canonical(_text(fields, "output")),)
+        inputs, outputs = map(canonical_args, task.inputs), map(canonical, task.outputs)
+        return replace(task, inputs=tuple(inputs), outputs=tuple(outputs))
     except LiteralError as error:
         raise ValueError(f"an input or output is {error}") from None
-    code = _text(fields, "code") if kind == ABDUCTION.name else ""
-    return Task(name, "", "", kind, code, inputs, outputs)
-
-
-def _text(fields: Mapping[str, object], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise ValueError(f'the field "{name}" must be a text')
-    return value
-
-
-def _read_pairs(hidden: object) -> list[tuple[str, str]]:
-    """Pairs ``[input, output]``, or objects with these fields."""
-    if not isinstance(hidden, list) or not hidden:
-        raise ValueError('the field "hidden" must be a list of pairs [input, output]')
-    pairs = []
-    for entry in hidden:
-        pair = [entry.get("input"), entry.get("output")] if isinstance(entry, dict) else entry
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise ValueError('the field "hidden" must be a list of pairs [input, output]')
-        pairs.append((pair[0], pair[1]))
-    return pairs
 
 
 CODE = Domain("code", (DEDUCTION, ABDUCTION, INDUCTION), IDENTITY, load_suite, read_task, refuse, examples=SEEDS)

@@ -54,7 +54,7 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
 
 
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Read a task as ``redqueen grade`` is given it: ``code``, the puzzle, and ``output``, the assignment that fits it.
+    """Read a task's plain fields: ``code``, the puzzle, and ``output``, the assignment that fits it.
 
     Raises ValueError for one that is damaged.
     """

@@ -50,7 +50,7 @@ WORD = replace(
 
 
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Read a task as ``redqueen grade`` is given it: ``output``, a number of the language, and perhaps its statement.
+    """Read a task's plain fields: ``output``, a number of the language, and perhaps its statement, ``code``.
 
     Raises ValueError for one that is damaged.
     """
