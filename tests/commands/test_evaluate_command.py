@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from small_bases import small_base
@@ -12,6 +14,7 @@ from small_bases import small_base
 from redqueen.adapters.bank import BASE_SLOT
 from redqueen.adapters.base_shape import identify_base
 from redqueen.adapters.peft import plain_config, write_adapter
+from redqueen.adapters.protocols import Sampler
 from redqueen.commands.evaluate import (
     BEST_NOTE,
     Answer,
@@ -76,6 +79,22 @@ def test_the_base_answers_greedily_and_several_times_and_every_answer_is_kept(da
         right = line["answer"] == ITEMS[int(str(line["question"])[1:])]["output"]
         assert line["correct"] == right
     assert "base" in table(found) and "pass@2" in table(found)
+
+
+def test_the_graded_greedy_answers_are_kept_when_the_evaluation_ends_while_it_samples(
+    alone: Engine, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sampler(temperature: float, *limits: Any) -> Sampler:
+        if temperature:
+            raise KeyboardInterrupt
+        return alone.sampler(temperature, *limits)
+
+    base, out = (Examinee("base", "base", BASE_SLOT),), tmp_path / "answers.jsonl"
+    opened = nullcontext(Examination(replace(alone, sampler=sampler), base, ""))
+    monkeypatch.setattr("redqueen.commands.evaluate.open_examination", lambda *_: opened)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate("base", "cruxeval-o", data, 3, num_samples=2, out=out, overrides=SHORT)
+    assert [(line["question"], line["mode"]) for line in lines_of(out)] == [(f"i{n}", "greedy") for n in range(3)]
 
 
 def test_a_fresh_adapter_in_a_peft_folder_answers_as_its_base_does(alone: Engine, data: Path, tmp_path: Path) -> None:

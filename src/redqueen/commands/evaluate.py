@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -97,9 +98,9 @@ def evaluate(
         with Judge(verify.num_workers, verify.allow_weak) as judge:
             judge.grade([(questions[0], "")])  # a missing grader should be reported before any answer is sampled
             tokens = 0 if any(one.startswith("solve.max_new_tokens") for one in overrides) else ANSWER_TOKENS
-            answers = examine(examination, questions, judge, num_samples, temperature, activity.begin, style, tokens)
-    if path is not None:
-        _write(path, answers)
+            keep = partial(_write, path) if path is not None else lambda _: None
+            words = activity.begin
+            answers = examine(examination, questions, judge, num_samples, temperature, words, style, tokens, keep)
     about = {"suite": suite, "target": target, "style": style, "answers": None if path is None else str(path)}
     return about | results(answers, questions, num_samples)
 
@@ -138,12 +139,13 @@ def examine(
     begin: Callable[[str], None] = lambda words: None,
     style: str = "auto",
     answer_tokens: int = ANSWER_TOKENS,
+    keep: Callable[[Sequence[Answer]], None] = lambda answers: None,
 ) -> list[Answer]:
     """Return all graded answers: greedy ones, then ``num_samples`` sampled ones a question.
 
     Each mode is one call of the sampler, with all examinees' rows in one batch. A question whose prompt the base has
-    no positions for gets no answer (verdict ``too-large``). ``begin`` is called with words when a part begins. Where a
-    question is not asked as a run asks it, its answer may have ``answer_tokens`` at least.
+    no positions for gets no answer (verdict ``too-large``). ``begin`` is called with words when a part begins, ``keep``
+    with all answers so far after each mode. Not asked as in a run, an answer may have ``answer_tokens`` at least.
     """
     engine, limits = examination.engine, examination.engine.limits
     converses = bool(getattr(engine.tokenizer, "chat_template", None))
@@ -186,6 +188,7 @@ def examine(
             if len(prompts[number]) > longest
             for sample in range(count)
         ]
+        keep(answers)
     return answers
 
 
