@@ -12,6 +12,8 @@ Sources, in ``experiments/tables/``:
   seeds, degrees of freedom rounded down, and p is the exact permutation test's (``redqueen.statistics``).
 - ``base_temperatures.csv``: the untrained embedded base, sampled at four temperatures, in points.
 - ``smollm2_claims.csv``: twelve runs on SmolLM2, judged by ``paper_claims/claims.py``, in the measure's own unit.
+- ``qwen_coder.csv``: how many of an item's samples were right, one digit an item (g: 16), for Qwen2.5-Coder-0.5B and
+  the products of its runs, as `redqueen evaluate` graded them.
 - ``recorded.csv``: single runs whose journals are not kept, as `redqueen report`, `redqueen evaluate` or
   ``experiments/paired_answers.py`` printed them, in points.
 """
@@ -21,10 +23,14 @@ from __future__ import annotations
 import csv
 import runpy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 
-from redqueen.statistics import difference, mean_interval
+import numpy as np
+
+from redqueen.evaluate.external import EVALUATION_SEED
+from redqueen.statistics import bootstrap_mean, difference, mean_interval
 
 TABLES = Path(__file__).parent / "tables"
 README, FAQ = "README.md", "docs/faq.md"
@@ -64,7 +70,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 def figures() -> list[Figure]:
     """Return every published figure."""
-    return [*_arms(), *_long(), *_temperatures(), *_recorded(), *_over_seeds(), *_claims()]
+    return [*_arms(), *_long(), *_temperatures(), *_recorded(), *_over_seeds(), *_claims(), *_qwen()]
 
 
 def product_means(arm: str, seeds: Sequence[int] | None = None) -> list[float]:
@@ -134,6 +140,31 @@ def _over_seeds() -> Iterator[Figure]:
         if row["run"] in [f"SmolLM2, seed {seed}" for seed in range(3)]
     ]
     yield Figure("SmolLM2: students less base, over three seeds", sum(gains) / 3, *mean_interval(gains))
+
+
+def _qwen() -> Iterator[Figure]:
+    """Yield the scores of Qwen2.5-Coder-0.5B, and what its products gain, paired over items and over seeds."""
+    shares: dict[tuple[str, str, str], dict[str, np.ndarray]] = {}
+    for row in rows("qwen_coder.csv"):
+        right = np.array([int(digit, 17) for digit in row["right"]]) / int(row["samples"])
+        shares.setdefault((row["suite"], row["style"], row["temperature"]), {})[row["who"]] = 100 * right
+    for (suite, style, temperature), found in shares.items():
+        name = f"Qwen2.5-Coder-0.5B, {suite}, {style}, temperature {temperature}"
+        gains = []
+        for who, own in found.items():
+            pages = (README,) if (suite, temperature) == ("cruxeval-o", "0") and style == "fewshot" else ()
+            yield _over_items(f"{name}: {who}", own, pages if who != "policy gradient seed 0" else ())
+            if who != "base" and "base" in found:
+                gain = _over_items(f"{name}: {who} less base", own - found["base"], ())
+                gains += [gain.value] if who.startswith("distilled") else []
+                yield gain
+        if gains:
+            over_seeds = Figure(f"{name}: distilled less base, over three seeds", fmean(gains), *mean_interval(gains))
+            yield replace(over_seeds, pages=(README,) if suite.startswith("cruxeval") and temperature == "0" else ())
+
+
+def _over_items(name: str, values: np.ndarray, pages: tuple[str, ...]) -> Figure:
+    return Figure(name, values.mean(), *bootstrap_mean(values, np.random.default_rng(EVALUATION_SEED)), pages)
 
 
 def _claims() -> Iterator[Figure]:

@@ -111,7 +111,8 @@ def test_a_box_or_fence_that_was_cut_off_holds_no_answer() -> None:
     with Judge() as judge:
         assert not judge.grade([(MATHS, cut)])[0].correct
     assert read_answer(MATHS, CHAT, "So it is \\boxed{42}. Let me", finished=False) == "So it is \\boxed{42}. Let me"
-    assert read_answer(FUNCTION, CHAT, "```python\nreturn 2\n", finished=False) is None
+    assert read_answer(CONTEST, CHAT, "```python\nprint(2)\n", finished=False) is None
+    assert read_answer(FUNCTION, CHAT, "```python\nreturn 2\n", finished=False) == "return 2"  # its tests decide
     assert read_answer(FUNCTION, CHAT, "```python\nreturn 2\n```\nThis", finished=False) == "return 2"
 
 
@@ -159,3 +160,24 @@ def test_a_base_continues_a_text_until_another_begins(question: Question, text: 
 def test_a_continued_function_that_was_cut_off_is_no_answer() -> None:
     assert read_answer(FUNCTION, FEWSHOT, "    return 2 *", finished=False) is None
     assert read_answer(FUNCTION, FEWSHOT, "    return 2\ndef g", finished=False) == "    return 2"
+
+
+DOUBLE = "def double(x):\n    return x * FACTOR\n"
+
+
+@pytest.mark.parametrize(
+    ("shown", "correct"),
+    [
+        ("\nprint(double(undefined))\nassert double(1) == 3", True),  # its own examples are wrong, the function is not
+        ("\nresult = double(undefined)", True),
+        ("\nfor x in range(10**9):\n    double(x)", True),
+        ("\nprint(double(1", True),  # cut off while it showed examples
+        ("\nFACTOR = 3", False),
+    ],
+)
+def test_what_an_answer_runs_for_show_does_not_count(shown: str, correct: bool) -> None:
+    question = FunctionQuestion("d", "Double x.", UnitTest("d", "", "assert double(4) == 8", "double"))
+    answer = read_answer(question, PLAIN, f"```python\nSIZE = 2\nFACTOR = SIZE\n{DOUBLE}{shown}", finished=False)
+    with Judge(1, allow_weak=False) as judge:
+        [grade] = judge.grade([(question, answer)])
+    assert grade.correct == correct

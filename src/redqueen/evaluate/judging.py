@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from redqueen.domains.code.measures import UNPARSABLE
 from redqueen.domains.frames import bare
 from redqueen.domains.registry import grading, kind_of
 from redqueen.evaluate.livecode import ContestJudge
@@ -20,6 +22,11 @@ from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
 MAX_PROGRAM_CHARS = 65_536
 """A longer program is not run."""
+
+MOST_DROPPED = 100
+"""Lines at the end of an answer that need not parse (ours)."""
+
+_DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.Try)
 
 SUITE_LIMITS = Limits(cpu_ms=2_000, accept_cpu_ms=2_000, wall_ms=20_000)
 """Limits of a program of CRUXEval or ``mini``: a benchmark is graded once, so time matters little (ours)."""
@@ -98,8 +105,37 @@ def solution(question: FunctionQuestion, answer: str) -> UnitTest:
     """Return the tests with the answer as their program.
 
     An answer to a stub may be the rest of it, or a whole program with the function in it; then the stub comes before
-    it for what it imports and defines.
+    it for what it imports and defines. What the answer runs for show is left out (``definitions``).
     """
     code = bare(answer, question.test.entry)
     is_whole = re.search(rf"^(?:async def|def|class) +{re.escape(question.test.entry)}\b", code, re.M)
-    return replace(question.test, code=question.stub + ("\n" if question.stub and is_whole else "") + code)
+    whole = question.stub + ("\n" if question.stub and is_whole else "") + code
+    return replace(question.test, code=definitions(whole, question.test.entry))
+
+
+def definitions(program: str, entry: str) -> str:
+    """Return a program's imports, functions and classes, and the assignments that these or the name ``entry`` need.
+
+    Lines at its end that do not parse are dropped, at most ``MOST_DROPPED``: an answer that was cut off while it showed
+    examples counts. A text in which nothing parses stays as it is. Source: EvalPlus (``sanitize``).
+    """
+    lines = program.split("\n")
+    for end in range(len(lines), max(0, len(lines) - MOST_DROPPED), -1):
+        try:
+            body = ast.parse("\n".join(lines[:end])).body
+        except UNPARSABLE:
+            continue
+        kept: list[ast.stmt] = [one for one in body if isinstance(one, _DEFINING)]
+        used = {entry} | _names(kept)
+        for one in reversed(body):
+            if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign):
+                targets = ast.List(one.targets if isinstance(one, ast.Assign) else [one.target])
+                if _names([targets]) & used:
+                    kept.append(one)
+                    used |= _names([one])
+        return "\n".join(ast.unparse(one) for one in body if one in kept)
+    return program
+
+
+def _names(nodes: Sequence[ast.AST]) -> set[str]:
+    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}

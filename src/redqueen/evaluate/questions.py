@@ -173,7 +173,8 @@ def read_answer(question: Question, prompt_format: PromptFormat, text: str, fini
     """Read the answer out of a model's text; None when there is none. Never raises on the text, never evaluates it.
 
     A chat model that answered without the marks it was asked for is taken by its last box or its last program. Of a
-    text that was cut off (``finished`` False) only an answer counts that was closed before: by marks, box or fence.
+    text that was cut off (``finished`` False) only an answer counts that was closed before: by marks, box or fence;
+    the fence of a function is closed for it, and ``judging.definitions`` reads what is whole.
     """
     if isinstance(question, TaskQuestion):
         return prompt_format.parse_answer(question.task.kind, text, finished).answer
@@ -184,6 +185,8 @@ def read_answer(question: Question, prompt_format: PromptFormat, text: str, fini
             return text.strip() if "\\boxed{" in text else None
         starter = question.starter if isinstance(question, ContestQuestion) else ""
         return starter + text if text.strip() and (finished or ends) else None
+    if isinstance(question, FunctionQuestion) and not finished:
+        text += "\n```"
     outside = outside_thought(text)
     marked = last_answer(outside)
     if isinstance(question, MathsQuestion):
