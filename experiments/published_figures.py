@@ -124,7 +124,6 @@ def _recorded() -> Iterator[Figure]:
         ("make run seed 0", PRODUCT),
         ("make run seed 0", less),
         ("make run seed 1", less),
-        ("puzzles", PRODUCT),
         fresh,
     }
     for row in rows("recorded.csv"):
@@ -152,15 +151,16 @@ def _qwen() -> Iterator[Figure]:
         name = f"Qwen2.5-Coder-0.5B, {suite}, {style}, temperature {temperature}"
         gains = []
         for who, own in found.items():
-            pages = (README,) if (suite, temperature) == ("cruxeval-o", "0") and style == "fewshot" else ()
-            yield _over_items(f"{name}: {who}", own, pages if who != "policy gradient seed 0" else ())
+            pages = (README,) if (suite, style, temperature, who) == ("cruxeval-o", "fewshot", "0", "base") else ()
+            yield _over_items(f"{name}: {who}", own, pages)
             if who != "base" and "base" in found:
                 gain = _over_items(f"{name}: {who} less base", own - found["base"], ())
                 gains += [gain.value] if who.startswith("distilled") else []
                 yield gain
         if gains:
             over_seeds = Figure(f"{name}: distilled less base, over three seeds", fmean(gains), *mean_interval(gains))
-            yield replace(over_seeds, pages=(README,) if suite.startswith("cruxeval") and temperature == "0" else ())
+            in_readme = temperature == "0" and suite in ("cruxeval-o", "cruxeval-i", "gsm8k")
+            yield replace(over_seeds, pages=(README,) if in_readme else ())
 
 
 def _over_items(name: str, values: np.ndarray, pages: tuple[str, ...]) -> Figure:
