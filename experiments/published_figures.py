@@ -23,7 +23,7 @@ from __future__ import annotations
 import csv
 import runpy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -151,16 +151,16 @@ def _qwen() -> Iterator[Figure]:
         name = f"Qwen2.5-Coder-0.5B, {suite}, {style}, temperature {temperature}"
         gains = []
         for who, own in found.items():
-            pages = (README,) if (suite, style, temperature, who) == ("cruxeval-o", "fewshot", "0", "base") else ()
-            yield _over_items(f"{name}: {who}", own, pages)
-            if who != "base" and "base" in found:
+            if who == "base" or temperature != "0":
+                in_readme = (suite, style, temperature) == ("cruxeval-o", "fewshot", "0")
+                yield _over_items(f"{name}: {who}", own, (README,) if in_readme else ())
+            else:
                 gain = _over_items(f"{name}: {who} less base", own - found["base"], ())
                 gains += [gain.value] if who.startswith("distilled") else []
                 yield gain
         if gains:
-            over_seeds = Figure(f"{name}: distilled less base, over three seeds", fmean(gains), *mean_interval(gains))
-            in_readme = temperature == "0" and suite in ("cruxeval-o", "cruxeval-i", "gsm8k")
-            yield replace(over_seeds, pages=(README,) if in_readme else ())
+            pages = (README,) if suite in ("cruxeval-o", "cruxeval-i", "gsm8k") else ()
+            yield Figure(f"{name}: distilled less base, over three seeds", fmean(gains), *mean_interval(gains), pages)
 
 
 def _over_items(name: str, values: np.ndarray, pages: tuple[str, ...]) -> Figure:
