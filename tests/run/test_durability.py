@@ -6,7 +6,7 @@ import resource
 import shutil
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,6 @@ from redqueen import __version__
 from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff
-from redqueen.records import Individual
 from redqueen.run import lifecycle as run
 from redqueen.run import store
 from redqueen.run.checkpoint import SCHEMA_VERSION, Checkpoint, list_checkpoints
@@ -54,7 +53,7 @@ class Interrupting:
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:
         pass
 
-    def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
+    def finish_step(self, *_: object) -> None:
         pass
 
     def say(self, text: str) -> None:

@@ -7,9 +7,9 @@ import pytest
 import torch
 from command_line import redqueen
 
-from redqueen.config import load_config
+from redqueen.config import RunConfig, load_config
 from redqueen.engine import open_engine
-from redqueen.run.duration import duration_text
+from redqueen.run.duration import duration_text, expected_steps
 from redqueen.state import initial_state
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
@@ -25,6 +25,35 @@ def test_measuring_names_steps_and_evaluation_and_leaves_the_adapters_as_they_ar
         r"expected duration: \d+ .*s \(4 steps of \d+ s, distillation \d+ s, evaluation \d+ s\)", told
     ), told
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize(
+    ("limits", "every", "steps"),
+    [
+        ({}, 2, 400),
+        ({"max_seconds": 340.0}, 0, 4),  # 102 s a step
+        ({"max_seconds": 340.0}, 3, 4),  # the distillation after step 3 reaches the limit: one more step
+        ({"max_seconds": 340.0}, 1, 4),  # 112, 234, 366 s
+        ({"max_tokens": 2_500}, 0, 3),  # 1,000 tokens a step
+        ({"max_tokens": 2_500, "max_seconds": 150.0}, 0, 2),
+        ({"max_tokens": 1_000_000}, 2, 400),
+    ],
+)
+def test_a_limit_of_seconds_or_tokens_shortens_the_expected_run(
+    limits: dict[str, float], every: int, steps: int
+) -> None:
+    run = RunConfig(num_steps=400, **limits)  # type: ignore[arg-type]
+    assert expected_steps(run, 102.0, 1_000.0, every, 10.0) == steps
+
+
+def test_the_expected_duration_counts_the_distillations_and_evaluations_within_a_limit() -> None:
+    limits = ["run.num_steps=400", "run.max_seconds=0.001", "evaluate.every_steps=1"]
+    config = load_config(QUICK, ["distill.every_steps=2", "run.product=distilled", *limits])
+    with open_engine(config) as engine:
+        told = duration_text(initial_state(config, engine.rating), engine)
+    assert re.fullmatch(r"expected duration: \d+ s.* \(1 step of \d+ s, distillation \d s, evaluation \d+ s\)", told), (
+        told
+    )
 
 
 def test_a_plan_says_how_long_the_run_would_take_and_starts_nothing(

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -17,7 +16,6 @@ import pytest
 from redqueen.commands import train
 from redqueen.config import load_config
 from redqueen.journal import Journal, diff, read
-from redqueen.records import Individual
 from redqueen.run import lifecycle as run
 from redqueen.run.checkpoint import Checkpoint, list_checkpoints
 from redqueen.run.lifecycle import start
@@ -141,7 +139,7 @@ class Meter:
     def say(self, text: str) -> None:
         pass
 
-    def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
+    def finish_step(self, *_: object) -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         self.memory.append(pages * os.sysconf("SC_PAGE_SIZE"))
         self.files.append(len(os.listdir("/proc/self/fd")))

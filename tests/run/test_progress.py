@@ -1,6 +1,7 @@
 """Live progress: a changing block on a real terminal, plain lines elsewhere, and nothing a model wrote is obeyed."""
 
 import io
+import math
 import os
 import pty
 import re
@@ -10,8 +11,10 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
+from redqueen.config import RunConfig
 from redqueen.records import Individual, Rating
 from redqueen.run import progress as progress_module
+from redqueen.run.continuation import Spent, what_is_left
 from redqueen.run.progress import Activity, RunProgress, Schedule, ratings_text, shares_text
 
 METRICS = {"solve/rate": 0.4321, "propose/valid_frac": 0.925, "solve/thought_frac": 0.2}
@@ -65,6 +68,23 @@ def test_the_time_left_follows_the_last_ten_steps(clock: Hand) -> None:
             clock.at_s += 100.0 if step == 1 else 2.0
             progress.finish_step(step, METRICS, MEMBERS)
         assert progress.left_s() == 10.0
+
+
+def test_a_limit_of_tokens_or_seconds_shortens_the_time_left(clock: Hand) -> None:
+    stream = io.StringIO()
+    run = RunConfig(num_steps=400, max_seconds=340.0)
+    with RunProgress(Schedule(400, 2), stream, clock) as progress:
+        for step, at_s in ((1, 102.0), (2, 204.0)):
+            clock.at_s = at_s
+            progress.finish_step(step, METRICS, MEMBERS, what_is_left(run, step, Spent(0, at_s), False))
+        assert progress.left_s() == 2 * 102.0  # the limit leaves 136 s, and the step that reaches it is finished
+        progress.finish_step(3, METRICS, MEMBERS, what_is_left(run, 3, Spent(0, 340.0), True))
+        assert progress.left_s() == 204.0 / 3  # the new members' step, at the pace of three steps
+        progress.finish_step(4, METRICS, MEMBERS, what_is_left(run, 4, Spent(0, 340.0), False))
+        assert progress.left_s() == 0.0
+    assert "5 min 6 s left" in stream.getvalue().splitlines()[0]
+    assert what_is_left(RunConfig(num_steps=400, max_tokens=1_000), 2, Spent(301, 9.0), False) == (5, math.inf)
+    assert what_is_left(RunConfig(num_steps=4, max_tokens=1_000), 2, Spent(301, 9.0), False) == (2, math.inf)
 
 
 def test_evaluations_to_come_are_part_of_the_time_left(clock: Hand) -> None:

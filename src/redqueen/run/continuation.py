@@ -57,6 +57,19 @@ def is_over(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> b
     return step >= run.num_steps or (is_limit_spent(run, spent) and not has_new_members)
 
 
+def what_is_left(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> tuple[int, float]:
+    """Return how many steps a run has left after ``step``, and the seconds that its limit leaves them (inf: no limit).
+
+    A limit of tokens is turned into steps by the mean cost of a step so far.
+    """
+    if is_over(run, step, spent, has_new_members):
+        return 0, 0.0
+    steps = run.num_steps - step
+    if run.max_tokens and spent.tokens:
+        steps = min(steps, max(1, math.ceil(step * run.max_tokens / spent.tokens) - step))
+    return steps, max(0.0, run.max_seconds - spent.seconds) if run.max_seconds else math.inf
+
+
 def is_nothing_valid(journal: Journal) -> bool:
     """Return whether a run has never had a valid task, so that nothing was learned."""
     return not journal.tuples("SELECT 1 FROM task LIMIT 1")

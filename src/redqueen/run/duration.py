@@ -6,8 +6,9 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from redqueen.config import Config
+from redqueen.config import Config, RunConfig
 from redqueen.display import duration
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.evaluate.external import items_of
@@ -15,6 +16,7 @@ from redqueen.evolve.probe import NUM_ATTEMPTS
 from redqueen.learn.distillation import NUM_EPOCHS
 from redqueen.loop import propose, verify
 from redqueen.records import Completion, Match, Rollout
+from redqueen.run.continuation import Spent, is_limit_spent, is_over
 from redqueen.run.dry_run import texts_of_a_step
 from redqueen.run.progress import Schedule
 from redqueen.solve import grade, sample_attempts
@@ -34,39 +36,67 @@ def measured_duration(config: Config, load: LoadAdapters | None) -> str:
         return duration_text(initial_state(config, engine.rating), engine)
 
 
+class Pace(NamedTuple):
+    """Seconds for a proposal, an answer and the learning of a text, and tokens of a proposal and of an answer."""
+
+    propose_s: float
+    answer_s: float
+    learn_s: float
+    propose_tokens: float
+    answer_tokens: float
+
+
 def duration_text(state: State, engine: Engine) -> str:
     """Return how long the run will take, with its parts, as a sentence."""
-    config, num_steps = engine.config, engine.config.run.num_steps
-    propose_s, answer_s, learn_s, longer = _seconds_a_text(state, engine)
+    pace, longer = _measured_pace(state, engine)
+    parts = _parts(engine.config, len(state.students), pace)
+    least_s = sum(parts.values())
+    most_s = sum(_parts(engine.config, len(state.students), Pace(*(longer * one for one in pace))).values())
+    most = f" to {duration(most_s)}" if most_s > 1.2 * least_s else ""
+    return f"expected duration: {duration(least_s)}{most} ({', '.join(text for text, s in parts.items() if s)})"
+
+
+def _parts(config: Config, num_students: int, pace: Pace) -> dict[str, float]:
+    """Return the seconds of each part of a run, by its words."""
     proposals, most_attempts = texts_of_a_step(config)
     attempts = VALID_FRAC * most_attempts
     num_learned = proposals * config.learn.train_teachers + attempts * config.learn.train_students
-    step_s = proposals * propose_s + attempts * answer_s + num_learned * learn_s
-    every = config.distill.every_steps
+    step_s = proposals * pace.propose_s + attempts * pace.answer_s + num_learned * pace.learn_s
+    step_tokens = proposals * pace.propose_tokens + attempts * pace.answer_tokens
+    every, distill_s = config.distill.every_steps, proposals * VALID_FRAC * SOLVED_FRAC * NUM_EPOCHS * pace.learn_s
+    num_steps = expected_steps(config.run, step_s, step_tokens, every, distill_s)
     distilled_at = [*(range(every, num_steps, every) if every else ()), num_steps * bool(config.slots.distilled)]
-    distill_s = sum(distilled_at) * proposals * VALID_FRAC * SOLVED_FRAC * NUM_EPOCHS * learn_s
     num_evaluations = Schedule(num_steps, config.evaluate.every_steps).evaluations_after(0)
     num_scored = 2 + config.num_scored_students * num_evaluations + (config.run.product != "none")  # 2: base, control
     num_answers = num_scored * len(items_of(config)) * (1 + config.evaluate.num_samples)
     if config.run.product != "none":
-        num_candidates = (1 if config.students_are_clones else len(state.students)) + 1
+        num_candidates = (1 if config.students_are_clones else num_students) + 1
         archived = int(proposals * VALID_FRAC * num_steps)  # of which a quarter chooses the product
         num_answers += min(config.run.product_tasks, archived // 4) * num_candidates * NUM_ATTEMPTS
-    parts = {
-        f"{num_steps} steps of {duration(step_s)}": min(step_s * num_steps, config.run.max_seconds or math.inf),
-        f"distillation {duration(distill_s)}": distill_s,
-        f"evaluation {duration(num_answers * answer_s)}": num_answers * answer_s,
+    return {
+        f"{num_steps} step{'s' * (num_steps > 1)} of {duration(step_s)}": step_s * num_steps,
+        f"distillation {duration(sum(distilled_at) * distill_s)}": sum(distilled_at) * distill_s,
+        f"evaluation {duration(num_answers * pace.answer_s)}": num_answers * pace.answer_s,
     }
-    least_s = sum(parts.values())
-    most = f" to {duration(least_s * longer)}" if longer > 1.2 else ""
-    return f"expected duration: {duration(least_s)}{most} ({', '.join(text for text, s in parts.items() if s)})"
 
 
-def _seconds_a_text(state: State, engine: Engine) -> tuple[float, float, float, float]:
-    """Return seconds for a proposal, an answer and the learning of a text, and by what factor whole texts take longer.
+def expected_steps(run: RunConfig, step_s: float, step_tokens: float, every: int, distill_s: float) -> int:
+    """Return after how many steps a run ends, by their number or by a limit of tokens or seconds.
 
-    The factor is above 1 where texts were cut off at ``MOST_TOKENS``.
+    A step takes ``step_s`` seconds and ``step_tokens`` tokens. After every ``every`` steps (0: never) there is a
+    distillation, which takes ``distill_s`` seconds for each step before it.
     """
+    spent = Spent(0, 0.0)
+    for step in range(1, run.num_steps):
+        distills = every > 0 and step % every == 0 and not is_limit_spent(run, spent)
+        spent = Spent(math.ceil(step * step_tokens), spent.seconds + step_s + step * distill_s * distills)
+        if is_over(run, step, spent, has_new_members=distills):
+            return step
+    return run.num_steps
+
+
+def _measured_pace(state: State, engine: Engine) -> tuple[Pace, float]:
+    """Return the pace, and by what factor it is slower where texts are not cut off at ``MOST_TOKENS``."""
     config, limits, student = engine.config, engine.limits, state.students[0]
     streams = Streams(config.run.rng_seed, 0)
     form, tokenizer = engine.prompt_format, engine.tokenizer
@@ -92,11 +122,10 @@ def _seconds_a_text(state: State, engine: Engine) -> tuple[float, float, float, 
     engine.learner.update(rollouts)
     learn_s = (time.perf_counter() - began) / len(answers)
     engine.store.load(student.slot, before)
-    longer = max(
-        _longer([one.completion for one in proposals], limits.propose_new_tokens),
-        _longer(answers, limits.solve_new_tokens),
-    )
-    return propose_s, answer_s, learn_s, longer
+    written = [one.completion for one in proposals]
+    longer = max(_longer(written, limits.propose_new_tokens), _longer(answers, limits.solve_new_tokens))
+    tokens = (sum(len(one.tokens) for one in texts) / len(texts) for texts in (written, answers))
+    return Pace(propose_s, answer_s, learn_s, *tokens), longer
 
 
 def _longer(texts: Sequence[Completion], limit: int) -> float:

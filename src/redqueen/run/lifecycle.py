@@ -52,6 +52,7 @@ from redqueen.run.continuation import (
     record_lengths,
     refuse_older,
     spent_so_far,
+    what_is_left,
     write_lengths,
 )
 from redqueen.run.duration import duration_text
@@ -284,7 +285,8 @@ def _play(session: Session, state: State) -> bool:
                 writer.add_evaluations(records)
                 writer.add_metrics(figures)
             writer.add_timings(report.seconds | clock.take())
-        session.progress.finish_step(report.step, metrics, state.individuals)
+        to_come = what_is_left(config.run, state.step, spent, state.has_new_members)
+        session.progress.finish_step(report.step, metrics, state.individuals, to_come)
         _tell_news(session, report.step)
         for warning in warned:
             session.progress.say(f"step {report.step}: {warning}")

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, TextIO
 
 from rich.console import Console, RenderableType
@@ -198,8 +198,14 @@ class RunProgress(Activity):
         """A part of the phase begins, such as "the students"; before step 1 ``words`` say all."""
         self.begin(f"{self._doing} {words}".strip())
 
-    def finish_step(self, step: int, metrics: Mapping[str, float], members: Sequence[Individual]) -> None:
-        """A step is done: show its numbers and the time left of the run."""
+    def finish_step(
+        self,
+        step: int,
+        metrics: Mapping[str, float],
+        members: Sequence[Individual],
+        to_come: tuple[int, float] | None = None,
+    ) -> None:
+        """A step is done: show its numbers and the time left of the run; ``to_come``: see ``what_is_left``."""
         self._end_phase()
         now, num_steps = self._clock(), self.schedule.num_steps
         step_s = now - self._since
@@ -207,6 +213,7 @@ class RunProgress(Activity):
         if self._evaluation_s:
             self._evaluations_s.append(self._evaluation_s)
         self._since, self._evaluation_s, self._step = now, 0.0, step
+        self._left = to_come or (num_steps - step, math.inf)
         self._numbers = [f"{shares_text(metrics)}  {step_s:.1f} s", ratings_text(members)]
         self.begin(f"step {step}/{num_steps}")
         if not self.in_place:
@@ -221,9 +228,11 @@ class RunProgress(Activity):
         known = self._evaluations_s
         evaluation_s = sum(known) / len(known) if known else self._expected_s
         step_s = sum(self._steps_s) / len(self._steps_s)
-        return step_s * (self.schedule.num_steps - self._step) + evaluation_s * self.schedule.evaluations_after(
-            self._step
-        )
+        steps, limit_s = self._left
+        if limit_s < step_s * steps:  # the run ends after the step that reaches the limit
+            steps = max(1, math.ceil(limit_s / step_s))
+        schedule = replace(self.schedule, num_steps=self._step + steps)
+        return step_s * steps + evaluation_s * schedule.evaluations_after(self._step)
 
     def left_in_all(self) -> str:
         """Return the time left of the run in words; "" before the first step, and when it took longer than expected."""
