@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -169,6 +170,21 @@ def test_records_become_a_frame_where_pandas_is(run: redqueen.Run, monkeypatch: 
     assert list(frame["step"]) == [1, 2, 3, 4] and "propose/valid_frac" in frame.columns
 
 
+def test_a_notebook_shows_the_scores_and_the_figures_of_a_run(run: redqueen.Run, tmp_path: Path) -> None:
+    shown = run._repr_html_()
+    assert "4 steps<br>held-out tasks solved, greedy: base" in shown and "product compared with" in shown
+    figures = run.plot()
+    page = unescape(figures._repr_html_().partition('srcdoc="')[2].removesuffix('"></iframe>'))
+    assert page == figures.html and 'id="run-0-figure-solve-rate"' in page
+    early = shutil.copytree(run.folder, tmp_path / "<i>early", ignore=shutil.ignore_patterns("lock"))
+    with Journal.open(early / JOURNAL) as journal:
+        journal.truncate_after(-1)
+    told = redqueen.Run(early)._repr_html_()
+    assert "has no finished step yet" in told and "&lt;i&gt;early" in told and "<i>" not in told
+    with pytest.raises(redqueen.UserError, match="has no finished step yet"):
+        redqueen.Run(early).plot()
+
+
 # Members ---------------------------------------------------------------------------------------------------------
 
 
@@ -176,8 +192,10 @@ def test_a_member_is_loaded_from_its_run_its_adapter_and_its_merged_model_alike(
     quick_run: Path, run: redqueen.Run, tmp_path: Path
 ) -> None:
     name = next(r["id"] for r in run.members() if r["role"] == "teacher" and r["left_step"] is None)
-    export_member(quick_run, name, tmp_path / "adapter")
-    export_member(quick_run, name, tmp_path / "merged", merge=True)
+    run.export(tmp_path / "adapter", name)
+    assert run.export(tmp_path / "merged", name, merge=True) == tmp_path / "merged"
+    with pytest.raises(redqueen.UserError, match="merged exists already: choose a new folder"):
+        run.export(tmp_path / "merged")
     sources = [(quick_run, name), (tmp_path / "adapter", ""), (tmp_path / "merged", "")]
     members = [redqueen.load_member(*source) for source in sources]
     assert [member.name for member in members] == [name, "adapter", "merged"]

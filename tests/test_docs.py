@@ -139,6 +139,18 @@ def test_every_command_and_option_on_a_page_is_there(page: Path) -> None:
                 assert option in {*commands()[known], "--help"}, f"{page.name} names `redqueen {known} {option}`"
 
 
+def test_the_notebook_runs_and_is_stored_without_outputs(tmp_path: Path) -> None:
+    cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in code)
+    blocks = [("python", f"cell {number}", 1, "".join(cell["source"])) for number, cell in enumerate(code)]
+    blocks.append(("python", "the end", 1, "print(repr(run.plot()), len(written[0]) > len(asked['input_ids'][0]))"))
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER], input=json.dumps(blocks), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout.endswith("Figures() True\n"), done.stderr[-2000:]
+
+
 @pytest.mark.parametrize("page", pages())
 def test_every_path_on_a_page_is_there(page: Path) -> None:
     for code in SPAN.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):

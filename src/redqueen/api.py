@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
+from html import escape
 from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from redqueen.config import Config, parse_config, parse_recorded
 from redqueen.config import load_config as read_config
+from redqueen.display import visible
 from redqueen.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from redqueen.journal import Journal
+    from redqueen.report.view import RunView
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -134,6 +137,17 @@ class Records(list[dict[str, Any]]):
         return pandas.DataFrame(list(self))
 
 
+@dataclass(frozen=True)
+class Figures:
+    """The report of a run as one page of HTML that fetches nothing; a notebook shows it in a frame."""
+
+    html: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        # allow-scripts alone: the page draws itself and has no access to the notebook
+        return f'<iframe sandbox="allow-scripts" width="100%" height="800" srcdoc="{escape(self.html)}"></iframe>'
+
+
 class Run:
     """A run directory, to be read; also while another process writes it. Nothing in it is changed or executed.
 
@@ -215,6 +229,39 @@ class Run:
         from redqueen.journal import read
 
         return Records(self._read(read.evaluations))
+
+    @in_arguments
+    def export(self, out: str | Path, member: str = "", merge: bool = False) -> Path:
+        """Write the run's product, or ``member``, as a PEFT folder, or with ``merge`` as a whole model; return ``out``.
+
+        Raises UserError for an unknown member, a run without a product, or a folder that exists.
+        """
+        from redqueen.commands.export import export_member
+
+        return export_member(self.folder, member, Path(out), merge)
+
+    def plot(self) -> Figures:
+        """Return the figures of the report over the steps so far. Raises UserError before the first step."""
+        from redqueen.report.pages import report_html
+
+        return Figures(self._view(lambda view: report_html([view])))
+
+    def _repr_html_(self) -> str:
+        """Return the held-out scores, or the reason why there are none yet, for a notebook."""
+        from redqueen.report.summary import result_lines
+
+        try:
+            lines = self._view(result_lines)
+        except UserError as error:
+            lines = [str(error)]
+        return "<br>".join(escape(visible(line)) for line in (f"{self}, {self.num_steps} steps", *lines))
+
+    def _view(self, tell: Callable[[RunView], T]) -> T:
+        from redqueen.journal.untrusted import naming_contradictions
+        from redqueen.report.view import read_run
+
+        with naming_contradictions(self.folder):
+            return tell(read_run(self.folder))
 
     @in_arguments
     def _read(self, ask: Callable[[Journal], T]) -> T:

@@ -47,7 +47,6 @@ def test_rolling_means_and_ends_by_hand() -> None:
     assert ends(series, 4) == {"first": 1.0, "last": 4.0}
     assert ends([(1, 1.0), (2, 3.0), (20, None)], 20) == {"first": 2.0, "last": None}
     assert ends([(step, float(step)) for step in range(1, 20)], 19) == {"first": 1.5, "last": 18.5}
-    assert ends([(step, float(step)) for step in range(1, 20)], 19, width=1) == {"first": 1.0, "last": 19.0}
 
 
 def test_a_point_is_the_mean_of_its_steps_at_the_last_of_them() -> None:

@@ -23,6 +23,7 @@ from redqueen.learn.distillation import examples_of
 from redqueen.learn.torch_learner import FACTORS, TorchLearner
 from redqueen.propose.buffer import task_key
 from redqueen.report.summary import summary
+from redqueen.report.view import read_run
 from redqueen.run.lifecycle import resume
 from redqueen.run.product import probe_tasks
 from redqueen.run.store import JOURNAL
@@ -121,6 +122,6 @@ def test_a_cut_and_a_stop_in_the_distillation_are_made_up_for(
         patch.setattr(TorchLearner, "update", stopping)
         assert not resume(tmp_path / "cut")
     assert taken == 2, "it went on after the stop"
-    assert summary(tmp_path / "cut")["product"] is None
+    assert summary(read_run(tmp_path / "cut"))["product"] is None
     assert resume(tmp_path / "cut")
     check_same_end(run, tmp_path / "cut")

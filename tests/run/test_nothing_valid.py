@@ -12,6 +12,7 @@ from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.report.site import create_app
 from redqueen.report.summary import summary
+from redqueen.report.view import read_run
 from redqueen.run.lifecycle import resume, start
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
@@ -28,7 +29,7 @@ def test_a_run_without_a_valid_task_ends_red_without_a_product_and_with_exit_cod
         out, err = capsys.readouterr()
         assert end.value.code == 1 and "report:" in out
         assert "no proposal of the run was ever valid, so nothing was learned and there is no product: take" in err
-    found = summary(run)
+    found = summary(read_run(run))
     assert (found["product"], found["gain"], found["steps"]) == (None, None, 2)
     with pytest.raises(UserError, match=r"run cannot be exported: no proposal of the run was ever valid"):
         export_member(run, "", tmp_path / "out")

@@ -20,6 +20,7 @@ from redqueen.journal.schema import CHOSEN, DISTILLED, SHARE
 from redqueen.records import Individual, Rating
 from redqueen.report.series import ends
 from redqueen.report.summary import product_name, summary
+from redqueen.report.view import read_run
 from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.product import candidates, preferred
 from redqueen.run.store import CHECKPOINTS, JOURNAL
@@ -45,7 +46,7 @@ def test_the_journal_names_the_product_and_what_each_candidate_solved(quick_run:
 def test_one_object_for_scripts_says_how_everybody_did(quick_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report([quick_run], None, "", "", as_json=True)
     found = json.loads(capsys.readouterr().out)
-    assert found == json.loads(json.dumps(summary(quick_run)))
+    assert found == json.loads(json.dumps(summary(read_run(quick_run))))
     assert (found["arm"], found["steps"], found["seed"]) == ("2T+2S", 4, 4) and found["seconds"] > 0
     assert set(found["members"]) == set(students_of(quick_run))
     for one in (found["base"], found["control"], found["product"], *found["members"].values()):
@@ -85,7 +86,7 @@ def test_a_run_that_goes_on_has_no_product_until_its_new_end(quick_run: Path, tm
         export_member(going_on, "", tmp_path / "out")
     with Journal.open(going_on / JOURNAL) as journal, journal.step(5) as writer:
         writer.add_metrics({"solve/rate": 0.5})
-    assert summary(going_on)["product"] is None
+    assert summary(read_run(going_on))["product"] is None
 
 
 def test_a_run_that_wants_no_product_does_not_say_that_it_comes(tmp_path: Path, quick_run: Path) -> None:
@@ -101,7 +102,7 @@ def test_without_a_name_the_product_is_exported_and_the_students_mean_by_its_fla
     quick_run: Path, tmp_path: Path
 ) -> None:
     with Journal.open(quick_run / JOURNAL, read_only=True):
-        product = summary(quick_run)["product"]["name"]
+        product = summary(read_run(quick_run))["product"]["name"]
     default, members = export_member(quick_run, "", tmp_path / "product"), students_of(quick_run)
     mean = export_member(quick_run, "", tmp_path / "mean", merged_students=True)
     genotypes = [read_adapter(export_member(quick_run, m, tmp_path / m)).genotype for m in members]
@@ -163,7 +164,7 @@ def test_where_no_students_are_scored_base_and_product_are_and_reports_are_writt
         (2, "product"),
         (2, "gain"),
     }
-    told = json.loads(json.dumps(summary(run)))
+    told = json.loads(json.dumps(summary(read_run(run))))
     assert told["members"] == {} and 0 <= told["product"]["greedy"]["mean"] <= 1
     report([run], None, "", "", as_json=False)
 

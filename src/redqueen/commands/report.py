@@ -12,6 +12,7 @@ from redqueen.journal import diff as compare
 from redqueen.report.pages import write_report
 from redqueen.report.summary import summary
 from redqueen.report.table_file import write_table
+from redqueen.report.view import read_run
 from redqueen.run.store import JOURNAL, REPORT
 
 
@@ -21,7 +22,7 @@ def report(run_dirs: list[Path], out: Path | None, format_: str, table: str, as_
     With ``as_json`` one object (of several runs a list of them) is printed and nothing is written.
     """
     if as_json:
-        objects = [summary(run_dir) for run_dir in run_dirs]
+        objects = [summary(read_run(run_dir)) for run_dir in run_dirs]
         print(json.dumps(objects[0] if len(objects) == 1 else objects, indent=2))
         return
     if table:

@@ -16,11 +16,10 @@ from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.read import as_task
 from redqueen.journal.untrusted import Row
-from redqueen.records import Candidate, Rejection, Task
+from redqueen.records import Candidate, Rejection
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.store import JOURNAL
 from redqueen.verifying import open_sandbox
-from redqueen_sandbox import Sandbox
 
 MAX_TEXT_CHARS = 2000
 """Longest piece of a model's text on the screen; ``--json`` and the journal have all of it."""
@@ -172,7 +171,11 @@ def judge_again(row: Row, config: Config) -> Rejudged:
     with open_sandbox(config.model_copy(update={"verify": terms}), num_workers=1) as verifier:
         result = check([written], verifier, terms)[0]
         grades = grade([(task, attempt["answer"]) for _, attempt in judged], verifier)
-        truth_holds = isinstance(result, Rejection) or _still_true(task, result, verifier)
+        truth_holds = (
+            isinstance(result, Rejection)
+            or result.outputs == task.outputs
+            or grade([(result, kind_of(task).gold(task))], verifier)[0].correct  # a truth may have several writings
+        )
     differences = []
     if isinstance(result, Rejection):
         differences.append(f"the task's verdict is {result.reason}, and was ok")
@@ -187,11 +190,6 @@ def judge_again(row: Row, config: Config) -> Rejudged:
         if then != now:
             differences.append(f"attempt {at} is {_graded(now)}, and was {_graded(then)}")
     return Rejudged(num_judged, tuple(differences))
-
-
-def _still_true(task: Task, again: Task, verifier: Sandbox) -> bool:
-    """Return whether the outputs are still right: the same, or others where a truth has several writings."""
-    return again.outputs == task.outputs or grade([(again, kind_of(task).gold(task))], verifier)[0].correct
 
 
 def _graded(result: tuple[bool, str]) -> str:

@@ -122,8 +122,9 @@ def arm_names(runs: Sequence[RunRecord]) -> list[str]:
     names = [run.arm for run in runs]
     for arm in dict.fromkeys(names):
         own = [at for at, run in enumerate(runs) if run.arm == arm]
-        settings = [_settings(runs[at].config) for at in own]
-        known = [name for name in settings[0] if all(name in one for one in settings)]
+        settings = [dict(_flat(runs[at].config)) for at in own]
+        known = [name for name in settings[0] if "." in name and all(name in one for one in settings)]
+        known = [name for name in known if not name.startswith("run.")]
         ways = [tuple(one[name] for name in known) for one in settings]
         distinct = list(dict.fromkeys(ways))
         for at, way in zip(own, ways, strict=True):
@@ -132,11 +133,6 @@ def arm_names(runs: Sequence[RunRecord]) -> list[str]:
                 if 2 * num_alike <= len(distinct):
                     names[at] += f", {name} = {way[place].strip(chr(34))}"
     return names
-
-
-def _settings(config: Mapping[str, object]) -> dict[str, str]:
-    """Return the settings of a config that make an arm, by their dotted names."""
-    return {name: value for name, value in _flat(config) if "." in name and not name.startswith("run.")}
 
 
 def series_of(view: RunView, name: str) -> Series:

@@ -27,6 +27,8 @@ def sections_of(view: RunView) -> list[Section]:
         *(_ratings(view, role) for role in ("teacher", "student")),
     ]
     behaviour = [_pair(view, *drawn) for drawn in BEHAVIOUR]
+    times = [(phase, series, at % NUM_COLORS, at % 4) for at, (phase, series) in enumerate(view.timings.items())]
+    cost = [metric_figure("phase-times", "Phase times", times, "timing/seconds"), _pair(view, *GRADIENTS)]
     sections = [
         _section("race", "The race", RACE_TEXT if not view.is_single else SINGLE_TEXT, race),
         _section(
@@ -38,7 +40,7 @@ def sections_of(view: RunView) -> list[Section]:
         _section("curriculum", "The curriculum", CURRICULUM_TEXT, _curriculum(view)),
         _section("fitness", "External fitness", FITNESS_TEXT, fitness_figures(view)),
         _section("behaviour", "Style of writing", BEHAVIOUR_TEXT, [*behaviour, _rejections(view)]),
-        _section("cost", "Where the time goes", COST_TEXT, [_phase_times(view), _pair(view, *GRADIENTS)]),
+        _section("cost", "Where the time goes", COST_TEXT, cost),
     ]
     return [section for section in sections if section.figures]
 
@@ -242,14 +244,12 @@ def _matchups(view: RunView) -> Figure | None:
 
 def _curriculum(view: RunView) -> list[Figure | None]:
     figures = [
-        metric_figure(_figure_id(name), describe(name).title, _curriculum_lines(view, column), name)
+        metric_figure(
+            name.partition("/")[2].replace("_", "-"), describe(name).title, _curriculum_lines(view, column), name
+        )
         for name, column in STRUCTURE.items()
     ]
     return [*figures, _coverage(view)]
-
-
-def _figure_id(metric: str) -> str:
-    return metric.partition("/")[2].replace("_", "-")
 
 
 def _curriculum_lines(view: RunView, attribute: str) -> list[LineSpec]:
@@ -300,8 +300,3 @@ def _rejections(view: RunView) -> Figure | None:
     lines = [(reason, [(s, found[reason].get(s, 0.0)) for s in steps], at, at % 4) for at, reason in enumerate(most)]
     text = "Why the verifier rejected proposals: their number in each step, by the most frequent reasons."
     return metric_figure("rejections", "Rejected proposals", lines, f"{prefix}all", text)
-
-
-def _phase_times(view: RunView) -> Figure | None:
-    lines = [(phase, view.timings[phase], at % NUM_COLORS, at % 4) for at, phase in enumerate(view.timings)]
-    return metric_figure("phase-times", "Phase times", lines, "timing/seconds")

@@ -73,7 +73,9 @@ def lineage_figure(view: RunView) -> Figure:
     first = births[0][0]["step"] if len(births) < len(view.births) else 0
     there = [m for m in view.individuals if m["left_step"] is None or m["left_step"] >= first]
     slot_of, names = {member["id"]: member["slot"] for member in there}, view.slot_names
-    apart = _slots_apart(slot_of, births)
+    apart = set(slot_of.values())  # the slots that have a row of their own
+    if len(apart) > FEW_ROWS:
+        apart = set(list(dict.fromkeys(slot_of[row["child"]] for row, _ in reversed(births)))[:MAX_ROWS])
     rows = [name for slot, name in sorted(names.items()) if slot in apart]
     num_together = len(names) - len(rows)
     if num_together:
@@ -109,15 +111,6 @@ def lineage_figure(view: RunView) -> Figure:
         text += f" The last row represents {num_together} slots, most or all of them without births."
     chart = {"type": "lineage", "rows": rows, "lives": lives, "links": links}
     return Figure("lineage", "Lineage", "step", text, chart, tall=len(rows) > 6, wide=True)
-
-
-def _slots_apart(slot_of: dict[str, int], births: Births) -> set[int]:
-    """Return the slots that have a row of their own in the figure."""
-    slots = set(slot_of.values())
-    if len(slots) <= FEW_ROWS:
-        return slots
-    born = dict.fromkeys(slot_of[row["child"]] for row, _ in reversed(births))
-    return set(list(born)[:MAX_ROWS])
 
 
 def founder_shares(births: Births, living: Iterable[str]) -> dict[str, float]:

@@ -40,10 +40,9 @@ def rolling(series: Series, steps: Sequence[int], num_steps: int = WINDOW_STEPS)
     return [known_mean(values[at : at + size]) for at in range(len(values) - size + 1)] if values else []
 
 
-def ends(series: Series, steps: int, width: int | None = None) -> Ends:
-    """Return the means over the first and the last ``width`` of steps 1 to ``steps``, where defined; by default over a
-    tenth, rounded up."""
-    width = width or max(1, math.ceil(ENDS_FRAC * steps))
+def ends(series: Series, steps: int) -> Ends:
+    """Return the means over the first and the last tenth (rounded up) of steps 1 to ``steps``, where defined."""
+    width = max(1, math.ceil(ENDS_FRAC * steps))
     return {
         "first": known_mean(value for step, value in series if 1 <= step <= width),
         "last": known_mean(value for step, value in series if max(0, steps - width) < step),
@@ -62,13 +61,7 @@ def point_of(step: int, size: int) -> int:
 
 def mean_series(series: Series, size: int) -> Series:
     """Return the mean of the defined values of each point's steps, at the last of them."""
-    return [(steps[-1], known_mean(values)) for steps, values in _points(series, size)]
-
-
-def _points(series: Series, size: int) -> list[tuple[list[int], list[float | None]]]:
-    found: dict[int, tuple[list[int], list[float | None]]] = defaultdict(lambda: ([], []))
+    points: dict[int, Series] = defaultdict(list)
     for step, value in series:
-        steps, values = found[point_of(step, size)]
-        steps.append(step)
-        values.append(value)
-    return [found[number] for number in sorted(found)]
+        points[point_of(step, size)].append((step, value))
+    return [(found[-1][0], known_mean(value for _, value in found)) for _, found in sorted(points.items())]

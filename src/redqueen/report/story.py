@@ -9,7 +9,6 @@ from itertools import pairwise
 from redqueen.journal.schema import BASE, CONTROL, PRODUCT
 from redqueen.report.figure import Figure
 from redqueen.report.fitness import (
-    MARKS,
     MODES,
     Comparison,
     Score,
@@ -52,11 +51,6 @@ class Story:
     summary: str
     figure: Figure | None
     sentences: tuple[str, ...]
-
-    @property
-    def mark(self) -> str:
-        """The shape of the standing."""
-        return MARKS[self.standing]
 
 
 def tell(view: RunView) -> Story:
@@ -121,7 +115,7 @@ def _figure(entries: Entries) -> Figure | None:
     if not series:
         return None
     text = "Shares of right answers at the last evaluation, with 95 % intervals over the items."
-    return Figure("card", "Result so far", UNIT, text, {"type": "dots", "categories": [*entries], "series": series})
+    return Figure("card", "Result", UNIT, text, {"type": "dots", "categories": [*entries], "series": series})
 
 
 def signs_of_collapse(view: RunView) -> list[str]:

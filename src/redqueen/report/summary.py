@@ -11,23 +11,15 @@ from redqueen.journal.read import Series
 from redqueen.journal.schema import ALL, BASE, CHOSEN, CONTROL, GAIN, NO_MEMBERS, PRODUCT
 from redqueen.report.fitness import Score, verdict_of
 from redqueen.report.series import ends
-from redqueen.report.view import RunView, read_run
+from redqueen.report.view import RunView
 from redqueen.run.store import JOURNAL
 
 MODES = ("greedy", "sampled")
 WORDS = {"better": "better", "worse": "worse", "unclear": "no significant difference"}
 
 
-def summary(run_dir: Path) -> dict[str, Any]:
-    """Return one object of a run: what ``docs/runs.md`` lists. What is not known is null; shares are 0 to 1.
-
-    Raises UserError when there is no journal or no step in it, or when its rows are not as a run writes them.
-    """
-    return summary_of(read_run(run_dir))
-
-
-def summary_of(view: RunView) -> dict[str, Any]:
-    """Return the same of a run that was read."""
+def summary(view: RunView) -> dict[str, Any]:
+    """Return one object of a run: what ``docs/runs.md`` lists. What is not known is null; shares are 0 to 1."""
     steps, product = view.last_step, product_name(view.metrics, view.last_step)
     members = [row for row in view.evaluations if row["individual"] not in NO_MEMBERS]
     last = max((row["step"] for row in members), default=None)
@@ -56,7 +48,7 @@ def result_lines(view: RunView) -> list[str]:
     Scores and differences have 95 % intervals over items, in points of a hundred. Without a held-out
     evaluation there is no line.
     """
-    found = summary_of(view)
+    found = summary(view)
     lines, gains = [], []
     for mode in MODES:
         scores = {who: (found[who] or {}).get(mode) for who in (BASE, CONTROL, PRODUCT)}

@@ -42,9 +42,12 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
         raise UserError(f"--format {format_} is unknown for a table: choose {' or '.join(FORMATS)}")
     if format_ == "parquet" and importlib.util.find_spec("pyarrow") is None:
         raise UserError(f"--format parquet needs the package pyarrow: {how_to_install('parquet')}, or choose csv")
+    known = known_tables()
+    if table not in known:  # so its name is never put into SQL unchecked
+        raise UserError(f"--table {table} is unknown: choose one of {', '.join(known)}")
+    columns: list[Column] = [(column.name, column.type) for column in known[table]]
     with ExitStack() as stack:
         journals = [stack.enter_context(Journal.open(folder / JOURNAL, read_only=True)) for folder in run_dirs]
-        columns = _columns(table)
         labels = labels_of(run_dirs) if len(run_dirs) > 1 else []
         portions = (
             [((labels[i], *row) if labels else row) for row in rows]
@@ -55,14 +58,6 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
         write = _write_csv if format_ == "csv" else _write_parquet
         with naming_another_file(str(out)), writing_whole(out) as file:
             return write(file, head, portions)
-
-
-def _columns(table: str) -> list[Column]:
-    """Return the columns of a known table; its name is compared, never put into SQL unchecked."""
-    known = known_tables()
-    if table not in known:
-        raise UserError(f"--table {table} is unknown: choose one of {', '.join(known)}")
-    return [(column.name, column.type) for column in known[table]]
 
 
 def _write_csv(file: BinaryIO, columns: Sequence[Column], portions: Iterator[list[tuple[Any, ...]]]) -> int:

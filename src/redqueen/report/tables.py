@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from redqueen.display import NOTHING, duration
 from redqueen.journal.untrusted import LARGEST_INTEGER
-from redqueen.report.fitness import MARKS, MODES, Verdict, last_evaluated_step, outcomes, score_at
+from redqueen.report.fitness import MODES, Verdict, last_evaluated_step, outcomes, score_at
 from redqueen.report.series import ends, rolling
 from redqueen.report.view import RunView
 
@@ -22,11 +22,6 @@ class Tile:
     value: str
     note: str
     standing: Verdict | None = None
-
-    @property
-    def mark(self) -> str:
-        """The shape of the verdict, "" without one."""
-        return "" if self.standing is None else MARKS[self.standing]
 
 
 def tiles(view: RunView) -> list[Tile]:

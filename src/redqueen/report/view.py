@@ -156,14 +156,12 @@ def _examples(journal: Journal, step: int) -> list[Example]:
     """Return one task of each kind in this step: the one with the most middling solve rate, for those teach most."""
     tasks = read.tasks_of_step(journal, step)
     chosen: dict[str, Row] = {}
-    for task in sorted(tasks, key=lambda task: (abs(_solve_frac(task) - 0.5), task["seq"])):
+    for task in sorted(
+        tasks, key=lambda task: (abs(task["num_correct"] / (task["num_attempts"] or 1) - 0.5), task["seq"])
+    ):
         chosen.setdefault(task["kind"], task)
     ordered = sorted(chosen.values(), key=lambda task: task["seq"])
     return [Example(read.with_pairs(task), _telling(read.attempts_of_task(journal, task["seq"]))) for task in ordered]
-
-
-def _solve_frac(task: Row) -> float:
-    return task["num_correct"] / task["num_attempts"] if task["num_attempts"] else 0.0
 
 
 def _telling(attempts: Sequence[Row]) -> list[Row]:
