@@ -34,9 +34,9 @@ class Rules:
     protection: str
     gated: bool = True
 
-    def room_for(self, known: str) -> int:
-        """How long a literal may be that stands for a known one, characters: 8,192 or twice as long (ours)."""
-        return min(self.limits.max_input_chars, max(8_192, 2 * len(known)))
+    def room_for(self, known: Sequence[str]) -> int:
+        """How long a literal may be that stands for known ones, characters: 8,192 or twice as long (ours)."""
+        return min(self.limits.max_input_chars, max([8_192, *[2 * len(text) for text in known]]))
 
 
 def make_job(

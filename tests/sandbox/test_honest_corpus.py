@@ -23,7 +23,7 @@ from redqueen_sandbox.literals import canonical
 REFUSED = {
     "refused:0": "types.FunctionType: it builds a function from code",
     "refused:1": "eval: text that no gate has seen",
-    "refused:2": "import of sys: only for its public names. The size of an object is the machine's",
+    "refused:2": "sys.getsizeof: only for its public names. The size of an object is the machine's",
     "refused:3": "__traceback__: it leads to frames",
     "refused:4": "typing.get_type_hints: it evaluates text",
     "library:20": "calendar.mdays: no public name",

@@ -21,7 +21,7 @@ SHOWN_CHARS = 60
 def grade_literal(task: Task, answer: str, rules: Rules) -> Grade:
     """Grade a deduction: the answer is a literal, equal by type and value to the recorded output."""
     try:
-        text = canonical(answer, max_chars=rules.room_for(task.outputs[0]))
+        text = canonical(answer, max_chars=rules.room_for(task.outputs))
     except LiteralError as error:
         return Grade(False, "unparsable", str(error))
     return Grade(text == task.outputs[0], "ok")
@@ -30,7 +30,7 @@ def grade_literal(task: Task, answer: str, rules: Rules) -> Grade:
 def grade_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Grade]:
     """Grade one answer to an abduction, in a child of its own. Any input that gives the recorded output is right."""
     try:
-        text = canonical_args(answer, max_chars=rules.room_for(task.inputs[0]))
+        text = canonical_args(answer, max_chars=rules.room_for(task.inputs))
     except LiteralError as error:
         return Grade(False, "invalid-input", str(error))
     job = make_job(task.code, (("literal", text),), "all", rules, wanted=task.outputs)
