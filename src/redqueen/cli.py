@@ -272,7 +272,7 @@ def verify(
     file: Annotated[Path, typer.Argument(help='JSON lines {"id", "code", "input"}.')],
     workers: Annotated[int, typer.Option(help="Programs at a time.")] = 2,
     cpu_ms: Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")] = 100,
-    seeds: Annotated[int, typer.Option(help="Hash seeds a program must agree under.")] = 4,
+    seeds: Annotated[int, typer.Option(help="Hash seeds a program must agree under.")] = 8,
     allow_weak: AllowWeak = False,
 ) -> None:
     """Run untrusted programs in the sandbox: one JSON line of verdict and output for each, in order."""

@@ -40,7 +40,7 @@ warnings.filterwarnings("ignore", module=_FILE_NAME)  # of escapes that Python d
 _BLANKS = " \t\n\f"
 _REMARKS = re.compile(r"(?:[ \t\n\f]|#[^\n]*\n)+")
 # Strings and remarks; a quote that begins none takes all that follows, so that it is looked at once.
-_STRING = re.compile(
+STRING = re.compile(
     r"'''[^'\\]*(?:(?:\\.|'{1,2}(?!'))[^'\\]*)*'''"
     r'|"""[^"\\]*(?:(?:\\.|"{1,2}(?!"))[^"\\]*)*"""'
     r"|(?!''')'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
@@ -153,7 +153,7 @@ def _checked(text: str, max_chars: int) -> str:
 
 def _scan(source: str) -> int:
     """Return how deep brackets are nested. Raises ``LiteralError`` for what no literal holds outside of strings."""
-    bare = _STRING.sub(r"\g<rest>", source)
+    bare = STRING.sub(r"\g<rest>", source)
     if not _ALLOWED.fullmatch(bare):
         raise LiteralError("not a plain literal")
     if len(bare) > MAX_DIGITS and _TOO_MANY_DIGITS.search(bare):

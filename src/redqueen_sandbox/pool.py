@@ -290,7 +290,8 @@ class Pool:
                 return False
             _, pending = self.sent[place].popleft()
             zygote.head_since_s = time.monotonic()
-            payload = os.pread(pending.file, MAX_REPLY_BYTES, pending.job_bytes)
+            size = min(os.fstat(pending.file).st_size, MAX_REPLY_BYTES)
+            payload = os.pread(pending.file, size, pending.job_bytes)
             self._put_back(pending)
             header.payload_bytes = len(payload)
             run = read_run(pending.job, header, payload, pending.nonce, place[1])

@@ -9,11 +9,10 @@ from redqueen_sandbox.guard import Answer
 from redqueen_sandbox.literals import LiteralError, canonical_args
 from redqueen_sandbox.records import Limits, Program, Result
 from redqueen_sandbox.runs import Job, Run
-from redqueen_sandbox.words import kind_for, shows_hashes
+from redqueen_sandbox.words import is_tame, kind_for
 
-NUM_SEEDS = 4
-"""Hash seeds under which a program's outputs must agree, and twice as many where its text names hashes, sets or
-objects: one coin flip in 8 agrees by chance, or one in 128 (ours)."""
+NUM_SEEDS = 8
+"""Hash seeds under which a program's outputs must agree: one coin flip in 128 does so by chance (ours)."""
 
 CALL_MEMORY_BYTES = 256 << 20
 """Address space of a call of our own code beyond its warm interpreter, bytes (ours: libraries take more)."""
@@ -142,23 +141,24 @@ def verify_program(program: Program, rules: Rules) -> Generator[Job, Run, Result
 
 
 def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
-    """Run the job again, in a fresh process for each further seed: ``num_seeds`` of them in all, from ``NUM_SEEDS`` on
-    twice as many where ``words.shows_hashes``.
+    """Run the job again, in a fresh process for each further seed: ``num_seeds`` of them in all, or two where that is
+    less and ``words.is_tame``.
 
-    Inputs come in reverse order, then rotated by one more each time. Of four or more runs the second is odd
-    (``runs.Job.odd``): what a program does in such a one alone, or in no such one, is then compared with runs of the
-    other sort. Returns a run that agrees, or one that says why not.
+    Inputs come in reverse order, then rotated by one more each time. Where more than two are asked for, the second run
+    is odd (``runs.Job.odd``): what a program does in such a one alone, or in no such one, is then compared with runs of
+    the other sort. Returns a run that agrees, or one that says why not.
     """
     memory_bytes = job.memory_bytes * _MORE_MEMORY[0] // _MORE_MEMORY[1]
     dearest = first
-    if num_seeds >= NUM_SEEDS and shows_hashes(job.code, tuple([text for _, text in job.inputs])):
-        num_seeds *= 2
+    has_odd = num_seeds > 2
+    if has_odd and is_tame(job.code, tuple([text for _, text in job.inputs])):
+        num_seeds = 2
     others = [seed for seed in range(num_seeds + 1) if seed != first.seed]
     for number, seed in enumerate(others[: num_seeds - 1]):
         order = [(number - 1 - i) % len(job.inputs) for i in range(len(job.inputs))]
         inputs = tuple([job.inputs[i] for i in order])
         further = replace(job, inputs=inputs, again=True, seed=seed)
-        if number == 0 and num_seeds >= NUM_SEEDS:
+        if number == 0 and has_odd:
             further = replace(further, odd=True, memory_bytes=memory_bytes)
         again = yield from run_once(further)
         if again.ended in ("infra", "timeout", "memory"):

@@ -7,13 +7,16 @@ many trees and modules are safe, too few are not.
 
 from __future__ import annotations
 
+import builtins
 import functools
+import keyword
 import re
 import sys
 from pathlib import Path
 
 from redqueen_sandbox.inside import allowed
 from redqueen_sandbox.inside.allowed import HELPERS, OPEN, PARSER_HELPERS, PURE
+from redqueen_sandbox.literals import STRING
 
 GATED_KINDS: dict[str, tuple[str, ...]] = {"plain": PARSER_HELPERS, "pure": (*PURE, *HELPERS)}
 """The modules of the kinds of zygote that run gated programs: a fork costs by what its zygote holds."""
@@ -47,21 +50,35 @@ def kind_for(code: str) -> str:
 
 def needs_tree(code: str, again: bool) -> bool:
     """Tell whether a child has to look at a gated program's tree; ``again``: the gate has seen it already."""
-    return not again and (not code.isascii() or _has_special(code) or not _LOOKED_AT.isdisjoint(words_of(code)))
+    words = words_of(code)
+    is_special = not code.isascii() or not _LOOKED_AT.isdisjoint(words) or any(word[:2] == "__" for word in words)
+    return is_special and not again
 
 
-def _has_special(code: str) -> bool:
-    return any(word.startswith("__") for word in words_of(code))
+_TAME_WORDS = """
+    False None True abs all and any bool break continue def del dict divmod elif else enumerate filter float for if in
+    int is isinstance iter lambda len list map max min next not or ord pass pow print range return reversed round slice
+    sorted sum tuple while zip
+"""
+_RISKY_WORDS = frozenset({*dir(builtins), *keyword.kwlist, "match"}) - frozenset(_TAME_WORDS.split())
+_TAME_DOTS = re.compile(
+    r"""\.(?:append|capitalize|casefold|center|clear|copy|count|endswith|expandtabs|extend|fromkeys|get|insert|join|lower|pop
+    |is(?:alnum|alpha|ascii|decimal|digit|identifier|lower|numeric|printable|space|title|upper)|[lr]just|[lr]?strip|popitem
+    |r?find|r?index|r?partition|r?split|remove(?:prefix|suffix)?|replace|reverse|setdefault|sort|splitlines|startswith
+    |swapcase|title|update|upper|values|zfill)\(|\bin\ [a-z]\w*\.(?:items|keys)\(\)(?=[]:)}])|(?<=[0-9])\.(?=[0-9])""",
+    re.VERBOSE,
+)
+# What follows any other dot, a decorator, a prefix of a string, a brace that may begin a set.
+_RISKY_SIGN = re.compile(r"[.@]|__|\w''|\{(?!\s*\}|\s*(?:''|-?(?!lambda\b)\w+)\s*:(?!=))")
 
 
-_LOUD = frozenset(
-    {"args", "ascii", "class", "dir", "frozenset", "hash", "import", "object", "repr", "set", "str", "super", "type",
-     "vars"}
-)  # fmt: skip
-# An opening brace that may begin a set: none that is closed at once, and none before a string or a word and a colon.
-_MAY_BE_SET = re.compile(r"""\{(?!\s*\}|\s*(?:'[^'\\\n]*'|"[^"\\\n]*"|(?!lambda\b)[\w.]+)\s*:(?!=))""")
+def is_tame(code: str, inputs: tuple[str, ...]) -> bool:
+    """Tell whether a program has no way to a set, a hash or an object's text: two processes are enough for it.
 
-
-def shows_hashes(code: str, inputs: tuple[str, ...]) -> bool:
-    """Tell whether hashes, the order of sets or addresses lie near: such a program runs under more hash seeds."""
-    return any(not _LOUD.isdisjoint(words_of(text)) or _MAY_BE_SET.search(text) for text in (code, *inputs))
+    Outside of strings only known words of Python's, known methods and no strange signs stand; no string is a format.
+    """
+    text = "\n".join((code, *inputs))
+    bare = _TAME_DOTS.sub("(", STRING.sub(r"''\g<rest>", text))
+    has_format = "%" in bare and ("\\" in text or text.count("%") > bare.count("%"))
+    is_known = bare.isascii() and _RISKY_WORDS.isdisjoint(_WORD.findall(bare)) and not _RISKY_SIGN.search(bare)
+    return is_known and not has_format and "\r" not in code

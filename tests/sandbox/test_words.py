@@ -14,22 +14,31 @@ from verify_data import DATA, honest_programs, read_lines
 
 from redqueen_sandbox import Program, Result, Sandbox
 from redqueen_sandbox.inside import gate, syntax
-from redqueen_sandbox.words import kind_for, needs_tree, shows_hashes
+from redqueen_sandbox.words import is_tame, kind_for, needs_tree
 
 NEED_A_TREE = [
     "import math", "from math import pi", "x = y.__class__", "x = __name__",
     "x = y.tb_frame", "global f_back", "x = eval", "x = id(y)", "x = lambda open: 0",
     "x = f'{open}'", "größe = 1", "x = 'ß'", "x = ｅval", "def g(*, cr_code): pass", "class A: __slots__ = ()",
 ]  # fmt: skip
-LOUD = [
+WILD = [
     "x = {1, 2}", "x = {*y}", "x = {y for y in z}", "x = { 1 }", "x = {\n1}", "x = {lambda: 0}", "x = {lambda:0}",
-    "x = {y := 1}", "x = {y:=1}", "x = {'a' 'b'}", "x = {# a: 1\n1}", "x = {\\\n1}", "x = {(1): 2}, {3}", "x = {-1}",
-    "x = f'{ {1} }'", "x = f'{1:{ {2} }}'", "x = {a[1:2]}", "x = {r'a'}", "x = {f'a': 1, **{}}, {2}",
-    "x = set()", "x = frozenset", "import json", "x = str(lambda: 0)", "x = hash(y)", "x = type(y)", "x = e.args",
+    "x = {y := 1}", "x = {y:=1}", "x = {'a' 'b'}", "x = {# a: 1\n1}", "x = {\\\n1}", "x = {(1): 2}, {3}",
+    "x = {-1}", "x = f'{ {1} }'", "x = f'{y}'", "x = F''", "x = rf'{y}'", "x = b'%s' % y", "x = {a[1:2]}",
+    "x = {r'a'}", "x = set()", "x = frozenset", "import json", "x = str(lambda: 0)", "x = hash(y)", "x = type(y)",
+    "x = e.args", "x = y.keys()", "x = y.keys() & z", "x = {1: 2}.items() - y", "x = y. keys()", "x = y.\\\nkeys()",
+    "x = y.__iter__()", "x = '%s' % y", "x = y % z, '%'", "x = y % z, '\\x25s'", "x = y % z\n'''\\45'''",
+    "x = '{}'.format(y)", "x = [a for a in y & z.items()]", "x = [a for a in y.items() & z]",
+    "x = [a for a in (y.keys()) & z]", "try: x\nexcept: pass", "with x: pass", "class A: pass", "x = y.append",
+    "x = getattr(y, 'keys')", "x = ｓet()", "@x\ndef y(): pass", "# '''\nx = set()\n# '''", "x = 'a\\\\'; y = set()",
+    "x = ''''a'''; y = set() #'''", "# \rx = set()", "match x:\n    case int(real=y): pass", "x: set", "x = chr(37)",
+    "global x", "x = repr",
 ]  # fmt: skip
-PLAIN = [
-    "x = {}", "x = { }", "x = {'a': 1}", 'x = {"a b" : {1: 2}}', "x = {y: 1 for y in z}", "x = {a.b: 1}",
-    "x = y.keys()", "x = {1: 2}.items()", "x = [1, 2][::-1]", "x = lambda y: {y: 1}", "x = sorted(y)",
+TAME = [
+    "x = {}", "x = { }", "x = {'a': 1}", 'x = {"a b" : {1: 2}}', "x = {y: 1 for y in z}", "x = {-1: 1}",
+    "for a, b in y.items():\n    x = a % b", "x = [1, 2][::-1]", "x = lambda y: {y: 1}", "x = sorted(y)",
+    "x = 'set(%s)'  # {1, 2} and str()", "x = y.split('.')[0].upper()", "x = {k: v for k, v in y.items()}", "x = 1.5",
+    "x = 'ß'", "'''a { str\nb'''\nx = 1",
 ]  # fmt: skip
 
 
@@ -72,20 +81,36 @@ def test_the_second_run_needs_no_tree() -> None:
     assert not needs_tree("import math", again=True)
 
 
-@pytest.mark.parametrize("line", LOUD)
-def test_a_line_with_a_set_a_hash_or_an_object_runs_under_more_seeds(line: str) -> None:
+@pytest.mark.parametrize("line", WILD)
+def test_a_line_with_a_way_to_a_set_a_hash_or_a_text_makes_a_program_wild(line: str) -> None:
     for before, after in itertools.product(("", "a = {'b': 1}\n"), ("", "\nc = {}\n", "\n# }\n")):
-        assert shows_hashes(before + line + after, ("1",))
-    assert shows_hashes("x = 1", ("1", "{1, 2}")) and shows_hashes("x = 1", ("set()",))
+        assert not is_tame(before + line + after, ("1",))
 
 
-@pytest.mark.parametrize("line", PLAIN)
-def test_a_line_without_them_runs_under_four(line: str) -> None:
-    assert not shows_hashes(line, ("{1: 2}",))
+def test_an_input_that_holds_a_set_or_a_format_makes_a_program_wild() -> None:
+    for given in ("{1, 2}", "set()", "[frozenset({'a'})]", "b'a'"):
+        assert not is_tame("x = 1", ("1", given))
+    assert not is_tame("x = y % z", ("'%s'",)) and is_tame(
+        "x = 1", ("'%s', {1: 2.5}", "'set'", "dict(a='b c'.split())")
+    )
 
 
-@pytest.mark.parametrize(("code", "num_jobs"), [("def f(x):\n    return x", 4), ("def f(x):\n    return str(x)", 8)])
-def test_every_program_is_decided_under_four_hash_seeds_or_more(code: str, num_jobs: int, verifier: Sandbox) -> None:
+@pytest.mark.parametrize("line", TAME)
+def test_a_line_without_one_leaves_it_tame(line: str) -> None:
+    assert is_tame(line, ("{1: 2}",))
+
+
+def test_no_known_program_that_depends_on_its_process_is_tame() -> None:
+    assert [name for name, (code, given) in test_determinism.SEEN.items() if is_tame(code, (given,))] == []
+    rows = [row for row in read_lines(DATA / "hostile" / "programs.jsonl") if row["expected"] == "nondeterministic"]
+    tame = [row["id"] for row in rows if is_tame(row["code"], (str(row["input"]),))]
+    assert tame == ["nondeterminism/mutable-default"]  # it depends on earlier calls, of which a process has none
+
+
+@pytest.mark.parametrize(("code", "num_jobs"), [("def f(x):\n    return x", 2), ("def f(x):\n    return str(x)", 8)])
+def test_a_program_is_decided_by_two_processes_if_it_is_tame_or_by_eight(
+    code: str, num_jobs: int, verifier: Sandbox
+) -> None:
     before = verifier.num_jobs
     assert verifier.run([Program("a", code, ("1",))])[0].verdict == "ok"
     assert verifier.num_jobs == before + num_jobs

@@ -66,13 +66,7 @@ _CHANGES: dict[str, dict[str, object]] = {
     "copy": {"id": salted_id},
     "dataclasses": {"exec": _exec_as_program},
     "inspect": {"eval": refuser("eval")},  # of defaults in what a docstring gives for a signature
-    "typing": {
-        "compile": _kept_as_text,
-        "eval": _eval_as_program,
-        "getattr": _getattr_of_typing,
-        "hash": guarded_hash,
-        "sys": Caller,
-    },
+    "typing": {"compile": _kept_as_text, "eval": _eval_as_program, "getattr": _getattr_of_typing, "sys": Caller},
     **{name: {"hash": guarded_hash} for name in ("_collections_abc", "datetime", "enum", "fractions")},
 }
 """Modules that look up, evaluate or hash what their caller chose: the builtins they do it with."""
@@ -144,7 +138,7 @@ def change_library() -> None:
             vars(sys.modules[name]).update(changes)
     if "typing" in sys.modules:
         typing = vars(sys.modules["typing"])
-        typing["overload"] = lambda function: typing["_overload_dummy"]
+        typing.update(hash=guarded_hash, overload=lambda function: typing["_overload_dummy"])
     if "inspect" in sys.modules:
         inspect = vars(sys.modules["inspect"])
         read = inspect["_signature_from_function"]

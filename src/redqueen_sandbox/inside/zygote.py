@@ -22,7 +22,6 @@ from . import allowed, cage, child, equal, guards, library, roles, seccomp, wire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 _CAGE_FAILED_STATUS = 97
 _NUM_WARM_UPS = 30
@@ -226,8 +225,7 @@ def _shuffle_heap(seed: int) -> None:
     Without it the low bits of addresses would be the same in all: they follow from what was allocated before.
     """
     for size in range(16, 513, 16):
-        made: list[object] = [_fill(size, i) for i in range(1_000 if size <= _SMALL_BYTES else 64)]
-        _free_some(made, seed)
+        _free_some([_fill(size, i) for i in range(1_000 if size <= _SMALL_BYTES else 64)], seed)
     for kind in (list, dict, set):
         _free_some([kind() for _ in range(160)], seed)
 
@@ -236,16 +234,13 @@ _SMALL_BYTES = 176
 _kept: list[object] = []
 
 
-def _free_some(blocks: Any, seed: int) -> None:
-    """Free about half of the blocks: the first seed at rising addresses, the second at falling ones, others in none."""
-    order: Any = id if seed < 2 else lambda block: id(block) // 16 * (2_654_435_761 + 2 * seed) % 4_294_967_291
-    blocks.sort(key=order)
-    if seed % 2:
-        blocks.reverse()
+def _free_some(blocks: list[object], seed: int) -> None:
+    """Free about half of the blocks, at rising or falling addresses: what is freed last is taken first."""
+    blocks.sort(key=id, reverse=seed % 2 == 1)
     num_kept = len(blocks) * 2 // 5 + 37 * seed % (len(blocks) // 5)
     _kept.append(blocks[:num_kept])
     del blocks[:num_kept]
-    while blocks:  # what is freed last is taken first
+    while blocks:
         blocks.pop()
 
 
