@@ -50,6 +50,7 @@ def main() -> None:
         assert "S1" in redqueen("export", "run", "--member", "S1", "--out", "S1", cwd=folder)
         redqueen("report", "run", "--json", cwd=folder)
         assert (Path(redqueen("docs", cwd=folder).strip()) / "runs.md").is_file()
+        assert (Path(redqueen("docs", cwd=folder).strip()) / "notebook.ipynb").is_file()
         assert "expected duration: " in redqueen("train", "maths", "--measure", cwd=folder)
         assert "sandbox" in redqueen("doctor", cwd=folder)
     print("the wheel stands by itself")

@@ -233,7 +233,8 @@ def test_the_doctor_says_for_each_thing_whether_it_is_well() -> None:
     extras = metadata("redqueen").get_all("Provides-Extra", [])
     code, out, _ = redqueen("doctor")
     lines = out.strip().splitlines()
-    assert {line[:3] for line in lines} <= {"ok ", "BAD"}
+    assert {line[:3] for line in lines} <= {"ok ", "BAD", "-  "}
+    assert all((line[:3] == "-  ") == (": missing " in line) for line in lines)
     assert code == (1 if any(line.startswith("BAD") for line in lines) else 0)
     for name in ("python", "torch", "embedded base: sampled", "sandbox", *map("extra {}: ".format, extras)):
         assert any(f"  {name}" in line for line in lines)

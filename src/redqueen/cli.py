@@ -99,6 +99,7 @@ def docs() -> None:
     """Print the folder of the documentation of this version, in Markdown."""
     from redqueen.config.load import shipped
 
+    print("start with runs.md; how-it-works.md explains the method", file=sys.stderr)
     print(shipped("docs", "docs"))
 
 
@@ -243,6 +244,7 @@ def export(
     from redqueen.commands.export import export_member
 
     print(export_member(run_dir, member, out, merge, merged_students, base_name))
+    print(f"how to load and prompt it: {out / 'README.md'}", file=sys.stderr)
 
 
 @app.command()

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -59,6 +61,12 @@ def test_an_export_is_used_by_other_tools_as_any_chat_model_is(
     with torch.no_grad():
         found = peft.AutoPeftModelForCausalLM.from_pretrained(adapter).float()(TOKENS).logits
     assert torch.allclose(logits(merged), found, atol=0.05)
+    for folder in (adapter, merged):
+        monkeypatch.chdir(folder)
+        made: dict[str, Any] = {}
+        exec("".join(re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)), made)
+        assert made["tokenizer"].decode(made["asked"]["input_ids"][0]).startswith(f"{BOS}def f(")
+        assert made["written"].shape[1] > made["asked"]["input_ids"].shape[1]
     for folder in (adapter / "base", merged):
         tokenizer = AutoTokenizer.from_pretrained(folder)
         asked = tokenizer.apply_chat_template([{"role": "user", "content": f"1{OUT}"}], tokenize=False)

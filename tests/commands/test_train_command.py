@@ -32,6 +32,14 @@ def test_a_run_that_is_stopped_leaves_with_130_and_says_how_to_go_on(
     assert not (tmp_path / name / "report.html").exists()
 
 
+def test_a_preset_whose_base_is_a_folder_is_refused_by_the_dry_run_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = redqueen("train", "smollm2", "--dry-run")
+    assert code == 2 and "model.base is ./models/smollm2-135m-instruct, and there is no such folder" in err
+
+
 @pytest.mark.parametrize("words", [("train",), ("presets",)])
 def test_the_presets_are_listed_with_one_line_each(words: tuple[str, ...]) -> None:
     code, out, err = redqueen(*words)

@@ -39,6 +39,16 @@ def test_it_names_the_parents_the_rating_and_the_scores_with_intervals(run_dir: 
     assert "PeftModel.from_pretrained(base, folder)" in card and f"`{'a' * 64}`" in card
 
 
+def test_a_format_that_the_model_continues_is_asked_without_a_chat_template_and_stopped(
+    run_dir: Path,
+) -> None:
+    child, _ = living_child(run_dir, "student")
+    config = parse_config({"model": {"prompt_format": "r1"}}, "a test")
+    card = model_card(run_dir, config, child, BaseIdentity("owner/base", ""), merged=False, step=20)
+    assert 'asked = tokenizer(prompt, return_tensors="pt")' in card and "apply_chat_template" not in card
+    assert "stop_strings=['</answer>'], tokenizer=tokenizer)" in card
+
+
 def test_a_merged_model_loads_by_itself_and_a_local_base_is_no_hub_name(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "student")
     card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=True, step=20)

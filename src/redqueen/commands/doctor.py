@@ -38,7 +38,7 @@ def doctor(as_json: bool, copy: bool = False) -> None:
     for name, value, ok in examine():
         lines.append({"name": name, "value": value, "ok": ok})
         if not as_json:
-            print(f"{'ok ' if ok else 'BAD'}  {name}: {value}")
+            print(f"{'-  ' if value.startswith('missing') else 'ok ' if ok else 'BAD'}  {name}: {value}")
         healthy &= ok
     if as_json:
         print(json.dumps(lines))

@@ -113,7 +113,7 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
             if not view.num_tasks:
                 print(f"redqueen: {NOTHING_VALID}: {REMEDY}", file=sys.stderr)
                 sys.exit(1 if view.num_candidates >= FEWEST_TELLING else 0)
-            print("\n".join(result_lines(view)))
+            print("\n".join(result_lines(view)), flush=True)  # before the next command, also in one file
             print(f"next: {command('export', folder, '--out', 'product')}", file=sys.stderr)
             spent = Spent(view.tokens, view.step_seconds)
             print(how_to_go_on(folder, load_run_config(folder), view.last_step, spent), file=sys.stderr)

@@ -37,6 +37,16 @@ folder = "."  # the folder that this card is in, or its name on the hub
 model = AutoModelForCausalLM.from_pretrained(folder)
 tokenizer = AutoTokenizer.from_pretrained(folder)"""
 
+TURN = 'tokenizer.apply_chat_template([{"role": "user", "content": prompt}], add_generation_prompt=True, '
+TURN += 'return_dict=True, return_tensors="pt")'
+
+PROMPT = """prompt = (
+{lines}
+)
+asked = {asked}
+written = model.generate(**asked, max_new_tokens={most}, do_sample=False{stops})
+print(tokenizer.decode(written[0, asked["input_ids"].shape[1] :]))"""
+
 
 def model_card(
     run_dir: Path,
@@ -121,7 +131,7 @@ def _loading(base: str, merged: bool) -> str:
 
 
 def _prompt_text(config: Config) -> str:
-    """Say how a task is asked, with the prompt of the shortest task of the run's first domain that is our own."""
+    """Say how a task is asked, with code for the shortest task of the run's first domain that is our own."""
     name = config.model.prompt_format
     if name == "auto":
         name = "compact" if config.model.base == EMBEDDED else "chat"
@@ -129,10 +139,16 @@ def _prompt_text(config: Config) -> str:
     domain = next((DOMAINS[own] for own in config.propose.domains if own in DOMAINS), DOMAINS["code"])
     turn = name in ("compact", "chat", "plain")
     how = "the content of the user's turn in the chat template" if turn else "the text that the model continues"
-    ends = f" An answer ends at {_code(form.stops[0])} or the end token." if form.stops else ""
+    lines = form.solve(domain.seed).removeprefix(BOS).splitlines(keepends=True)
+    code = PROMPT.format(
+        lines="\n".join(f"    {line!r}" for line in lines),
+        asked=TURN if turn else 'tokenizer(prompt, return_tensors="pt")',
+        most=config.solve.max_new_tokens,
+        stops=f", stop_strings={list(form.stops)}, tokenizer=tokenizer" if form.stops else "",
+    )
     return (
-        f"The format is {_code(name)}, the temperature of training {config.solve.temperature}. A prompt is {how}."
-        f"{ends} For example:\n\n{fence('text', form.solve(domain.seed).removeprefix(BOS))}"
+        f"The format is {_code(name)}, the temperature of training {config.solve.temperature}. A prompt is {how}. "
+        f"After the code above, this asks for one answer:\n\n{fence('python', code)}"
     )
 
 
