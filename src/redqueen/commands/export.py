@@ -60,7 +60,8 @@ def export_member(
 ) -> Path:
     """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its card; return the folder.
 
-    With ``merged_students`` it is the mean of all students in delta space. Without ``merge`` a PEFT adapter; for the
+    With ``merged_students`` it is the mean of all students in delta space. Without ``merge`` a PEFT adapter
+    (``adapters/peft.py``: adapter_config.json, and A and B by PEFT's names in adapter_model.safetensors); for the
     embedded base its weights and tokenizer are written to the folder too, so that it is complete. ``base_name``: the
     base's name on the hub, where the run had it from a folder. With ``merge`` a
     model with tokenizer, whose weights are W + dW rounded once to the base's own precision. Raises UserError for an

@@ -304,8 +304,9 @@ def _stability(journal: Journal, step: int, every_steps: int) -> health.Stabilit
 def record_step(writer: StepWriter, before: State, report: StepReport, behaviours: dict[str, str]) -> dict[str, float]:
     """Write one step's records and return its metrics. ``behaviours`` (of all tasks, and their domains) grows.
 
-    Coverage is its number of keys (``behaviour_key`` in ``propose/buffer.py``). A task's reward stands in its row of
-    ``candidate``. Functions below write ratings and health, ``run/lifecycle.py`` evaluations and timings.
+    Coverage is its number of keys: tasks with equal inputs and outputs share one, however they are written
+    (``behaviour_key`` in ``propose/buffer.py``). A task's reward stands in its row of ``candidate``. Functions below
+    write ratings and health, ``run/lifecycle.py`` evaluations and timings.
     """
     credit = report.credit
     writer.add_individuals(report.newborns)

@@ -1,6 +1,7 @@
 """Code tasks in the compact format of the embedded base: one-token marks between program, input and output.
 
-Other bases: ``prompts_fewshot.py``, ``prompts_chat.py``. Marks and the first token: ``domains/frames.py``.
+Other bases: ``prompts_fewshot.py`` (examples), chat models from a billion parameters ``prompts_chat.py``. Mathematics
+and puzzles have such files in ``domains/maths`` and ``domains/logic``. Marks: ``domains/frames.py``.
 
 ::
 
