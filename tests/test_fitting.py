@@ -1,11 +1,13 @@
 """A config is fitted to its base: only what was left open, with a reason, and never for a run that has every field."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from tiny_models import CONFIGS
 
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.config import Config, load_config, parse_config
 from redqueen.errors import UserError
 from redqueen.fitting import fit_to_base
@@ -149,3 +151,13 @@ def test_a_config_of_ones_own_on_the_embedded_base_is_told_of_the_papers_values(
     for name in ("smoke", "population", "maths", "logic", "mixture"):
         assert fit_to_base(load_config(Path(name))).reasons == ()
     assert "begin with a config" not in " ".join(fit_to_base(Config()).reasons)
+
+
+def test_a_model_made_from_the_embedded_base_is_asked_in_its_notation_and_fitted_as_it_is(tmp_path: Path) -> None:
+    merged = folder(tmp_path / "merged", LLAMA)
+    shutil.copy(embedded_folder() / "tokenizer.json", merged)
+    fitted = fit_to_base(config_on(merged))
+    assert fitted.config.model.prompt_format == "compact" and "the embedded base's vocabulary" in fitted.reasons[0]
+    embedded = fit_to_base(Config()).config
+    assert fitted.config.model_copy(update={"model": embedded.model}) == embedded
+    assert fit_to_base(config_on(merged, model={"prompt_format": "fewshot"})).config.model.prompt_format == "fewshot"

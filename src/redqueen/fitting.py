@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from redqueen.adapters.base_shape import base_shape, has_chat_template
+from redqueen.adapters.base_shape import base_shape, has_chat_template, is_embedded_copy
 from redqueen.config import EMBEDDED, Config, parse_config
 from redqueen.domains.registry import kinds, num_proposals
 
@@ -94,9 +94,12 @@ def fit_to_base(config: Config) -> Fitted:
     Raises UserError when the base is a path to nothing or cannot be read.
     """
     name = config.model.base
-    if name == EMBEDDED:
+    copy = is_embedded_copy(name)  # such as a merged product
+    if name == EMBEDDED or copy:
         wanted: list[Defaults] = [] if _sections_set(config) - {"run", "model"} else [EMBEDDED_DEFAULTS]
         chosen, size, reasons = str(config.model.prompt_format), "", []
+        if copy and chosen == "auto":
+            chosen, reasons = "compact", ["prompt format compact: the base has the embedded base's vocabulary"]
         if not wanted and not config.solve.model_fields_set & {"max_new_tokens"}:
             reasons.append(
                 "what is left open has the paper's values, which suit bases of billions: begin with a config that "

@@ -16,7 +16,7 @@ from typing import Any
 from redqueen import __version__
 from redqueen.config import EMBEDDED
 from redqueen.errors import UserError, how_to_install
-from redqueen.files import open_plain
+from redqueen.files import open_plain, read_plain
 
 EMBEDDED_ID = f"{EMBEDDED}@"
 """How the name of an embedded base begins; the version of redqueen that shipped it follows."""
@@ -223,6 +223,16 @@ def _read(path: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError):
         raise UserError(f"{path} is not a JSON object: restore the model folder") from None
+
+
+def is_embedded_copy(base: str | Path) -> bool:
+    """Return whether a folder's base is made from the embedded one: the same vocabulary, so the same notation."""
+    files = [embedded_folder() / "tokenizer.json", Path(base) / "tokenizer.json"]
+    try:
+        ours, theirs = (json.loads(read_plain(file))["model"] for file in files)
+    except (OSError, UserError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+    return bool(ours == theirs)
 
 
 def refuse_missing_folder(name: str) -> None:

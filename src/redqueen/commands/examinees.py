@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from redqueen.adapters.base_shape import embedded_folder, refuse_missing_folder
+from redqueen.adapters.base_shape import is_embedded_copy, refuse_missing_folder
 from redqueen.adapters.peft import CONFIG_FILE, read_adapter
 from redqueen.commands.adapter_base import base_of
 from redqueen.config import Config, load_config, parse_config
@@ -136,17 +136,7 @@ def _holds_model(folder: Path) -> bool:
 
 def _model(base: Path | str) -> dict[str, Any]:
     """Return the section ``model`` for a base; a copy of the embedded one is asked in its own notation."""
-    return {"base": str(base)} | ({"prompt_format": "compact"} if _is_embedded(Path(base)) else {})
-
-
-def _is_embedded(folder: Path) -> bool:
-    """Return whether a base folder is a copy of the embedded base: the same vocabulary, so the same notation."""
-    files = [embedded_folder() / "tokenizer.json", folder / "tokenizer.json"]
-    try:
-        ours, theirs = (json.loads(read_plain(file))["model"] for file in files)
-    except (OSError, UserError, ValueError, KeyError, TypeError, RecursionError):
-        return False
-    return bool(ours == theirs)
+    return {"base": str(base)} | ({"prompt_format": "compact"} if is_embedded_copy(base) else {})
 
 
 def _alone() -> dict[str, Any]:
