@@ -14,9 +14,11 @@ from starlette.testclient import TestClient
 
 from redqueen.commands.examinees import open_examination
 from redqueen.commands.tasks import judge_again, task_text
+from redqueen.commands.validate import validate
 from redqueen.config import Config, parse_config
-from redqueen.domains.registry import DOMAINS
+from redqueen.domains.registry import DOMAINS, open_domain
 from redqueen.engine import Adapters, load_adapters
+from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.report.pages import write_report
 from redqueen.report.site import create_app
@@ -130,3 +132,32 @@ def test_the_console_script_finds_the_pages_files_in_the_folder_where_it_is_star
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
     assert done.returncode == 0, done.stderr
     assert "a step: 32 proposals (8 a teacher)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [("(SUMS,)", "(SUMS)"), ('SEED = Task("seed", "seed", "", "sum"', 'SEED = Task("seed", "seed", "", "sun"')],
+)
+def test_kinds_that_are_no_tuple_and_a_seed_of_another_kind_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: str, bad: str
+) -> None:
+    source = block_with("DOMAIN = Domain(")
+    assert good in source
+    (tmp_path / "bad_sums.py").write_text(source.replace(good, bad), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "bad_sums", raising=False)
+    with pytest.raises(UserError, match=r"bad_sums:DOMAIN must have a tuple of kinds, \(KIND,\), and a seed of one"):
+        open_domain("bad_sums:DOMAIN")
+
+
+def test_validate_says_what_a_domain_without_tasks_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = block_with("DOMAIN = Domain(").replace(", suite=suite)", ")").replace('"sum"', '"lone_sum"')
+    (tmp_path / "lone_sums.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        assert not validate("lone_sums:DOMAIN", num_tasks=2)
+    finally:
+        del DOMAINS["lone_sums:DOMAIN"]
+    assert "no task: give the domain a suite with this kind, or the kind proposals" in capsys.readouterr().out

@@ -86,7 +86,7 @@ def validate_kind(domain: Domain, kind: TaskKind, num_tasks: int, sandbox: Sandb
     tasks = _spread([*tasks, *items], num_tasks)
     found.num_tasks = len(tasks)
     if not tasks:
-        found.failures.append("no task")
+        found.failures.append("no task: give the domain a suite with this kind, or the kind proposals")
         return found
     golds = {task: kind.gold(task) for task in tasks}
     found.gold_frac = _right_frac(list(golds.items()), sandbox)

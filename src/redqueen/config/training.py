@@ -130,8 +130,9 @@ class EvolveConfig(Section):
             )
         strange = [name for name in self.constants if name not in (*OPERATORS, *self.operators)]
         if strange:
+            usable = dict.fromkeys([*OPERATORS, *self.operators])
             raise ValueError(
-                f"constants names {strange[0]!r}, which is not an operator; choose from {', '.join(OPERATORS)}"
+                f"constants names {strange[0]!r}, which is not an operator; choose from {', '.join(usable)}"
             )
         return self
 

@@ -139,6 +139,8 @@ def open_domain(name: str) -> Domain:
             raise UserError(
                 f"propose.domains: {name} is not a domain; choose from {known}, or name yours as module:NAME"
             )
+        if not isinstance(found.kinds, tuple) or (found.kinds and found.seed.kind not in {k.name for k in found.kinds}):
+            raise UserError(f"propose.domains: {name} must have a tuple of kinds, (KIND,), and a seed of one of them")
         taken = {kind.name for kind in found.kinds if kinds().get(kind.name, kind) is not kind}
         if taken:
             raise UserError(f"propose.domains: {name} has the kind {min(taken)}, which another domain has: rename it")

@@ -17,7 +17,7 @@ from redqueen.run.progress import RunProgress
 from redqueen.run.status import StatusFile
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-NOTICE = b"\nstopping after the current phase, with a checkpoint; press Ctrl-C again to stop at once\n"
+NOTICE = b"\nstopping after the current phase; `redqueen resume` continues; press Ctrl-C again to stop at once\n"
 
 BEFORE_LEARNING = frozenset({"match", "propose", "verify", "solve", "learn"})
 """Phases at whose beginning the step has not changed any adapter yet, so that the step can be dropped."""
