@@ -4,7 +4,7 @@ import pytest
 
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.errors import UserError
-from redqueen.evaluate.judging import Judge
+from redqueen.evaluate.judging import Judge, definitions
 from redqueen.evaluate.questions import (
     Case,
     ContestQuestion,
@@ -173,6 +173,9 @@ DOUBLE = "def double(x):\n    return x * FACTOR\n"
         ("\nfor x in range(10**9):\n    double(x)", True),
         ("\nprint(double(1", True),  # cut off while it showed examples
         ("\nFACTOR = 3", False),
+        ("\nFACTORS = []\nFACTORS.append(FACTOR)\nprint(double(undefined))", True),
+        ("    if x >", False),  # cut off inside the function
+        ("\nM = 0x" + 4000 * "F", True),
     ],
 )
 def test_what_an_answer_runs_for_show_does_not_count(shown: str, correct: bool) -> None:
@@ -181,3 +184,14 @@ def test_what_an_answer_runs_for_show_does_not_count(shown: str, correct: bool) 
     with Judge(1, allow_weak=False) as judge:
         [grade] = judge.grade([(question, answer)])
     assert grade.correct == correct
+
+
+def test_a_long_chain_does_not_end_the_grading_and_a_table_is_kept() -> None:
+    question = FunctionQuestion("d", "Double x.", UnitTest("d", "", "assert double(4) == 8", "double"))
+    chain = "def double(x):\n    return x + x" + 600 * " + 0"
+    assert "600" not in chain and definitions(chain, "double") == chain
+    table = "\n".join(["T = []", "T.append(2)", "def double(x):", "    return T[0] * x", "T.append(double(None))"])
+    assert definitions(table, "double").count("T.append") == 1
+    assert definitions("a = 1\n" * 16_000 + "(" + 101 * "\n", "double") == ""
+    with Judge() as judge:
+        assert [one.correct for one in judge.grade([(question, chain), (question, table)])] == [True, True]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -23,8 +24,8 @@ from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 MAX_PROGRAM_CHARS = 65_536
 """A longer program is not run."""
 
-MOST_DROPPED = 100
-"""Lines at the end of an answer that need not parse (ours)."""
+MOST_CUTS = 20
+"""Times that an answer which does not parse is cut before the line of its error (ours)."""
 
 _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.Try)
 
@@ -114,28 +115,40 @@ def solution(question: FunctionQuestion, answer: str) -> UnitTest:
 
 
 def definitions(program: str, entry: str) -> str:
-    """Return a program's imports, functions and classes, and the assignments that these or the name ``entry`` need.
+    """Return a program's imports, functions and classes, and the statements that give these or ``entry`` their names.
 
-    Lines at its end that do not parse are dropped, at most ``MOST_DROPPED``: an answer that was cut off while it showed
-    examples counts. A text in which nothing parses stays as it is. Source: EvalPlus (``sanitize``).
+    What only shows how it is used is left out. So are lines at the end that do not parse, and the statement that they
+    would go on with: an answer that was cut off while it showed examples counts. A text in which nothing parses stays
+    as it is. Source: EvalPlus (``sanitize``).
     """
-    lines = program.split("\n")
-    for end in range(len(lines), max(0, len(lines) - MOST_DROPPED), -1):
+    lines, end = program.split("\n"), program.count("\n") + 1
+    for _ in range(MOST_CUTS):
         try:
             body = ast.parse("\n".join(lines[:end])).body
-        except UNPARSABLE:
-            continue
-        kept: list[ast.stmt] = [one for one in body if isinstance(one, _DEFINING)]
-        used = {entry} | _names(kept)
-        for one in reversed(body):
-            if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign):
-                targets = ast.List(one.targets if isinstance(one, ast.Assign) else [one.target])
-                if _names([targets]) & used:
-                    kept.append(one)
-                    used |= _names([one])
-        return "\n".join(ast.unparse(one) for one in body if one in kept)
-    return program
+            break
+        except UNPARSABLE as error:
+            line = error.lineno if isinstance(error, SyntaxError) else None
+            end = max(0, min(end, line or end) - 1)
+    else:
+        return program
+    rest = next((line for line in lines[end:] if line.strip()), "")
+    body = body[:-1] if rest[:1].isspace() else body
+    kept = {id(one) for one in body if isinstance(one, _DEFINING)}
+    used = ({entry} | _names(one for one in body if id(one) in kept)) - set(dir(builtins))
+    for one in reversed(body):
+        names = targets = _names([one])
+        if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = _names(one.targets if isinstance(one, ast.Assign) else [one.target])
+        elif entry in names:
+            continue  # an example
+        if targets & used:
+            kept.add(id(one))
+            used |= names - set(dir(builtins))
+    spans = [(one.lineno - 1, one.end_lineno, getattr(one, "decorator_list", ())) for one in body if id(one) in kept]
+    return "\n".join(
+        "\n".join(lines[min([first, *(d.lineno - 1 for d in marks)]) : last]) for first, last, marks in spans
+    )
 
 
-def _names(nodes: Sequence[ast.AST]) -> set[str]:
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
     return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
