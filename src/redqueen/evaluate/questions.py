@@ -15,7 +15,7 @@ from redqueen.errors import UserError
 from redqueen.records import Task
 from redqueen_sandbox.unit_tests import UnitTest
 
-_PLAIN_PROGRAM = "Answer with the whole program, with its imports, in a ```python block."
+_PLAIN_PROGRAM = "Answer with one self-contained Python program in a ```python block."
 _PROGRAM = f"{THINK_FIRST} The answer is the whole program, with its imports, in a ```python block."
 
 
