@@ -16,7 +16,6 @@ from redqueen_sandbox.inside import wire
 from redqueen_sandbox.literals import is_canonical
 from redqueen_sandbox.words import GATED_KINDS, needs_tree
 
-_CAGE_FAILED_STATUS = 97
 _WARM_BYTES = 12 << 20  # resident in a child that has done nothing yet
 _ITEM_KINDS = frozenset({"ok", "error", "forbidden", "too-large", "invalid-input", "invalid-output"})
 _MAX_DETAIL_CHARS = 200
@@ -130,6 +129,8 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
         number = os.WTERMSIG(status)
         if number == signal.SIGSYS:
             return "forbidden", "system call"
+        if number == signal.SIGUSR1:  # a program cannot signal
+            return "infra", "the cage did not close"
         if number == signal.SIGXFSZ:
             return "too-large", "reply"
         if number in (signal.SIGPROF, signal.SIGXCPU):
@@ -138,8 +139,6 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
             return ("timeout", "cpu") if header.cpu_us >= job.cpu_ms * 1000 else ("memory", "killed")
         return "crash", signal.Signals(number).name if number in set(signal.Signals) else str(number)
     code = os.WEXITSTATUS(status)
-    if code == _CAGE_FAILED_STATUS and header.payload_bytes == 0:
-        return "infra", "the cage did not close"
     return ("ok", "") if code == 0 else ("no-result", f"exit status {code}")
 
 

@@ -65,6 +65,8 @@ def test_a_right_program_that_seemed_to_sleep_is_played_again(
         "import builtins\nbuiltins.AssertionError = type('A', (), {})\ndef f(x):\n    return None",
         "import sys\ndef f(x):\n    sys.exit(0)",
         "import os\ndef f(x):\n    os._exit(0)",
+        "import os\ndef f(x):\n    os._exit(97)",
+        "import os, signal\ndef f(x):\n    os.kill(os.getpid(), signal.SIGUSR1)",
         "import os\ndef f(x):\n    os.write(3, b'0' * 16 + b' passed - 0\\n\\n')\n    os._exit(0)",
         "def f(x):\n    import sys\n    fr = sys._getframe()\n    while fr:\n        for v in fr.f_locals.values():\n"
         "            if hasattr(v, 'send') and hasattr(v, 'nonce'):\n                v.send('passed')\n"

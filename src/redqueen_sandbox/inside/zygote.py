@@ -23,7 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CAGE_FAILED_STATUS = 97
 _NUM_WARM_UPS = 30
 _NONE: frozenset[str] = frozenset()
 
@@ -114,7 +113,8 @@ class Zygote:
                 os.dup2(fd, wire.REPLY_FD)
             cage.close_descriptors(self.libc, wire.REPLY_FD)
             if not child_cage.close():
-                os._exit(_CAGE_FAILED_STATUS)
+                os.kill(os.getpid(), _signal.SIGUSR1)  # no end that a program can give itself
+                os._exit(1)
         return pid
 
     def collect(self, pid: int, wall_ms: int, talks: bool = False) -> wire.ReplyHeader:

@@ -1,17 +1,20 @@
 """Roots: the truth of a statement that has one is exact, and its own statement or any equal form is right."""
 
 import re
+from dataclasses import replace
 from random import Random
 
 import mpmath
 import pytest
 from test_maths_solver import TRUTHS
 
+from redqueen.domains.maths.answers import grade_number
 from redqueen.domains.maths.language import parse, write
 from redqueen.domains.maths.solver import solve
 from redqueen.domains.registry import grade
 from redqueen.records import Task
-from redqueen_sandbox import Sandbox
+from redqueen_sandbox import Limits, Sandbox
+from redqueen_sandbox.programs import Rules
 
 DIGITS = 60
 
@@ -110,3 +113,10 @@ def test_a_root_of_a_root_is_a_form_of_the_sum_that_it_is(verifier: Sandbox) -> 
     cases = [("sqrt(2) + sqrt(3)", "sqrt(5 + 2*sqrt(6))"), ("2^(1/4)", "sqrt(sqrt(2))")]
     assert solve("x where x^4 - 10*x^2 + 1 = 0, x > 3") == ("ok", "sqrt(2) + sqrt(3)")
     assert wrong_ones(cases, verifier) == []
+
+
+def test_a_comparison_in_a_group_has_the_time_of_the_group() -> None:
+    limits = Limits(cpu_ms=80, accept_cpu_ms=80)
+    for given, asked in ((limits, 80), (replace(limits, cpu_ms=10, accept_cpu_ms=10), 50)):
+        job = next(grade_number(task("sqrt(2)"), "(x+y+z+1)^{60}", Rules(given, 8, "")))
+        assert job.cpu_ms == asked

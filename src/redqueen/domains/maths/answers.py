@@ -20,7 +20,7 @@ from redqueen_sandbox.programs import CALL_MEMORY_BYTES, Rules, call_job, run_on
 
 MAX_NUMBER_CHARS = 250
 """No longer text is a number (ours)."""
-MAX_ANSWER_CHARS, COMPARE_CPU_MS = 300, 3_000
+MAX_ANSWER_CHARS, COMPARE_CPU_MS, LEAST_CPU_MS = 300, 3_000, 50
 """The longest answer that is looked at, and the CPU time of one comparison (ours)."""
 _PLAIN = re.compile(r"-?[0-9]{1,80}(?:\.[0-9]{1,80}|/[1-9][0-9]{0,79})?", re.ASCII)
 _DIGITS = r"(?:[0-9]{1,80}(?:\.[0-9]{0,80})?|\.[0-9]{1,80})"
@@ -276,7 +276,7 @@ def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
 
 def grade_number(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
     """Grade one answer to a task, in the language or in LaTeX; the gold answer is a number of the language."""
-    return grade_value(task.outputs[0], answer, rules)
+    return grade_value(task.outputs[0], answer, rules, cpu_ms=max(LEAST_CPU_MS, rules.limits.cpu_ms))
 
 
 def grade_value(
