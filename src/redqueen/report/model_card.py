@@ -48,6 +48,9 @@ written = model.generate(**asked, max_new_tokens={most}, do_sample=False{stops})
 print(tokenizer.decode(written[0, asked["input_ids"].shape[1] :]))"""
 
 
+LOCAL_BASE = "The run had its base from a folder: write its path in place of its name."
+
+
 def model_card(
     run_dir: Path,
     config: Config,
@@ -62,7 +65,7 @@ def model_card(
     ``sources`` are the members whose mean it is, if it is not a member itself. Its code holds wherever the folder is
     moved. Ids and names are shown literally; nothing in the card was written by a model.
     """
-    view, base = read_run(run_dir), replace(base, name=without_folders(base.name))
+    had, view, base = base.name, read_run(run_dir), replace(base, name=without_folders(base.name))
     run, members = view.run, {row["id"]: row for row in view.individuals}
     is_product = product_name(view.metrics, step) == member
     shown = (member if member in members or not is_product else PRODUCT, BASE, CONTROL)
@@ -82,6 +85,10 @@ def model_card(
         + ("The adapter is merged into the base." if merged else f"A LoRA adapter for {_code(base.name)}.")
         + (f" The base's weights have the SHA-256 {_code(base.sha256)}." if base.sha256 else ""),
         "## Load it",
+        *(
+            ["The run had its base from a folder: write its path in place of its name."]
+            * (had != base.name and not merged)
+        ),
         "```python\n" + _loading(base.name, merged) + "\n```",
         "## Prompt it",
         _prompt_text(config),
