@@ -99,7 +99,8 @@ def arm_rows(views: Sequence[RunView]) -> list[list[str]]:
         measures.append((f"external fitness, {mode}", partial(_fitness, mode=mode, less_base=False)))
         measures.append((f"change against the base, {mode}", partial(_fitness, mode=mode, less_base=True)))
     for name in COMPARED:
-        measures.append((f"{describe(name).title}, last tenth", partial(_last_tenth, name=name)))
+        of_run = partial(lambda name, view: ends(series_of(view, name), view.last_step)["last"], name)
+        measures.append((f"{describe(name).title}, last tenth", of_run))
     by_arm: dict[str, list[RunView]] = defaultdict(list)
     for view, arm in zip(views, arm_names([view.run for view in views]), strict=True):
         by_arm[arm].append(view)
@@ -180,10 +181,6 @@ def _fitness_over_time(views: Sequence[RunView], looks: Sequence[tuple[int, int]
     text = f"Mean over the members that solve ({mode}) with its 95 % interval over the items as a band."
     chart = {"type": "lines", "series": series}
     return Figure(f"compare-fitness-{mode}", f"External fitness, {mode}", UNIT, text, chart) if series else None
-
-
-def _last_tenth(view: RunView, name: str) -> float | None:
-    return ends(series_of(view, name), view.last_step)["last"]
 
 
 def _fitness(view: RunView, mode: str, less_base: bool) -> float | None:

@@ -120,7 +120,7 @@ def _figure(entries: Entries) -> Figure | None:
 
 def signs_of_collapse(view: RunView) -> list[str]:
     """Return a phrase for each sign that learning broke down, by means over ten steps (no sign: [])."""
-    if not _is_long_enough(view):
+    if view.last_step < WINDOW_STEPS:
         return []
     signs = []
     solve, any_solved_now = _windows(view, "solve/rate")
@@ -135,9 +135,12 @@ def signs_of_collapse(view: RunView) -> list[str]:
     valid, _ = _windows(view, "propose/valid_frac")
     if valid and min(valid) < VALIDITY_LOW_FRAC:
         signs.append(f"most proposals were invalid (only {100 * min(valid):.0f} % valid over {WINDOW_STEPS} steps)")
-    new = _new_frac_at_the_end(view)
-    if new is not None and new < NEW_LOW_FRAC:
-        signs.append(f"the teachers repeat themselves (only {100 * new:.0f} % of the last tasks were new)")
+    points = [point for point in view.curriculum if point["kind"] == "all"][-WINDOW_STEPS - 1 :]
+    num_tasks = sum(point["num_tasks"] for point in points[1:])
+    num_new = sum(after["coverage"] - before["coverage"] for before, after in pairwise(points))
+    if num_new < NEW_LOW_FRAC * num_tasks:
+        share = f"{100 * num_new / num_tasks:.0f} %"
+        signs.append(f"the teachers repeat themselves (only {share} of the last tasks were new)")
     entropy, _ = _windows(view, "propose/entropy")
     if entropy and entropy[0] > 0 and entropy[-1] < ENTROPY_LOW_FRAC * entropy[0]:
         signs.append(f"the teachers' entropy is gone ({entropy[0]:.2f} to {entropy[-1]:.2f} nats a token)")
@@ -155,7 +158,9 @@ def _headline(view: RunView, found: Sequence[Comparison], signs: Sequence[str]) 
         return f"Nothing was learned: none of {view.num_candidates:,} proposals was valid"
     if signs:
         return f"{_progress(view, found)}; signs of collapse"
-    return f"{_progress(view, found)}; no sign of collapse" if _is_long_enough(view) else _progress(view, found)
+    return (
+        f"{_progress(view, found)}; no sign of collapse" if view.last_step >= WINDOW_STEPS else _progress(view, found)
+    )
 
 
 def _progress(view: RunView, found: Sequence[Comparison]) -> str:
@@ -197,21 +202,10 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
 def _collapse_sentence(view: RunView, signs: Sequence[str]) -> str:
     if signs:
         return "Signs of collapse: " + "; ".join(signs) + "."
-    if not _is_long_enough(view):
+    if view.last_step < WINDOW_STEPS:
         return f"Fewer than {WINDOW_STEPS} steps are too few to decide whether learning holds or collapses."
     return (
         f"No sign of collapse: over {WINDOW_STEPS} steps at a time the solve rate stayed between {SOLVE_LOW_FRAC} "
         f"and {SOLVE_HIGH_FRAC} and validity above {100 * VALIDITY_LOW_FRAC:.0f} %, and the teachers kept writing new "
         "tasks."
     )
-
-
-def _new_frac_at_the_end(view: RunView) -> float | None:
-    points = [point for point in view.curriculum if point["kind"] == "all"][-WINDOW_STEPS - 1 :]
-    num_tasks = sum(point["num_tasks"] for point in points[1:])
-    num_new = sum(after["coverage"] - before["coverage"] for before, after in pairwise(points))
-    return num_new / num_tasks if num_tasks else None
-
-
-def _is_long_enough(view: RunView) -> bool:
-    return view.last_step >= WINDOW_STEPS
