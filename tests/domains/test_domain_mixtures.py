@@ -29,7 +29,8 @@ OTHER_PACKAGE = """
 from redqueen.domains.code.kinds import CODE
 from dataclasses import replace
 
-DOMAIN = replace(CODE, name="riddles", kinds=(replace(CODE.kinds[0], name="riddle"),), suite=list)
+DOMAIN = replace(CODE, name="riddles", kinds=(replace(CODE.kinds[0], name="riddle"),), suite=list,
+                 seed=replace(CODE.seed, kind="riddle"))
 """
 
 

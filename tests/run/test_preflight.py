@@ -72,6 +72,8 @@ def test_the_suite_must_have_room_too(tmp_path: Path) -> None:
         "propose.max_new_tokens=16",
         "--set",
         "evaluate.max_items=400",
+        "--set",
+        "model.prompt_format=fewshot",
     ]
     base = small_base(tmp_path / "base", positions=1000)
     code, _, err = redqueen("train", QUICK, "--set", f"model.base={base}", "--run-dir", tmp_path / "run", *words)
