@@ -27,6 +27,7 @@ MAX_PROGRAM_CHARS = 65_536
 MOST_CUTS = 20
 """Times that an answer which does not parse is cut before the line of its error (ours)."""
 
+_BUILTINS = frozenset(dir(builtins))
 _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.Try)
 
 SUITE_LIMITS = Limits(cpu_ms=2_000, accept_cpu_ms=2_000, wall_ms=20_000)
@@ -134,8 +135,8 @@ def definitions(program: str, entry: str) -> str:
     rest = next((line for line in lines[end:] if line.strip()), "")
     body = body[:-1] if rest[:1].isspace() else body
     kept = {id(one) for one in body if isinstance(one, _DEFINING)}
-    used = ({entry} | _names(one for one in body if id(one) in kept)) - set(dir(builtins))
-    for one in reversed(body):
+    used = ({entry} | _names(one for one in body if id(one) in kept)) - _BUILTINS
+    for one in reversed([one for one in body if id(one) not in kept]):
         names = targets = _names([one])
         if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = _names(one.targets if isinstance(one, ast.Assign) else [one.target])
@@ -143,7 +144,7 @@ def definitions(program: str, entry: str) -> str:
             continue  # an example
         if targets & used:
             kept.add(id(one))
-            used |= names - set(dir(builtins))
+            used |= names - _BUILTINS
     spans = [(one.lineno - 1, one.end_lineno, getattr(one, "decorator_list", ())) for one in body if id(one) in kept]
     return "\n".join(
         "\n".join(lines[min([first, *(d.lineno - 1 for d in marks)]) : last]) for first, last, marks in spans
