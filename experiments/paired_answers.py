@@ -3,8 +3,9 @@
     python experiments/paired_answers.py ANSWERS OTHER_ANSWERS
 
 Both are files that ``redqueen evaluate base --out FILE`` wrote, with as many samples. Prints, in points of a hundred,
-how far ANSWERS lies above OTHER_ANSWERS greedily, at one sample (pass@1) and at all k of them (pass@k), each with the
-95 % bootstrap interval over items; the three items about one function of the suite of programs are drawn together.
+how far ANSWERS lies above OTHER_ANSWERS greedily, at one sample (pass@1) and at all k of them (pass@k), and how much
+more is solved by k / 2 samples of each than by k samples of one (mean of the two). Each has the 95 % bootstrap interval
+over items; the three items about one function of the suite of programs are drawn together.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from redqueen.statistics import bootstrap_difference
+from redqueen.statistics import bootstrap_difference, pass_at_k
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -74,6 +75,17 @@ def difference(first: Sequence[float], second: Sequence[float], items: Sequence[
     return f"{100 * above:+.1f} ({100 * found.low:.1f} to {100 * found.high:.1f})"
 
 
+def together(one: float, other: float, num_samples: int) -> tuple[float, float]:
+    """Return the chance that half of the samples of each solve an item, and the mean chance of as many of one alone.
+
+    ``one`` and ``other`` are their shares of right samples. With k samples each, the first chance is
+    1 - (1 - p_1(k / 2)) (1 - p_2(k / 2)), where p(k / 2) is pass@k / 2.
+    """
+    right = [round(share * num_samples) for share in (one, other)]
+    missed = [1 - pass_at_k(num_samples, count, num_samples // 2) for count in right]
+    return 1 - missed[0] * missed[1], float(np.mean([count > 0 for count in right]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("answers", type=Path)
@@ -88,6 +100,9 @@ def main() -> None:
     for i, name in enumerate(("greedy", "pass@1", f"pass@{num_samples}")):
         first, second = [one[item][i] for item in items], [other[item][i] for item in items]
         print(f"{name}: {difference(first, second, items)}")
+    if num_samples % 2 == 0:
+        both = [together(one[item][1], other[item][1], num_samples) for item in items]
+        print(f"both at {num_samples}: {difference([b[0] for b in both], [b[1] for b in both], items)}")
 
 
 if __name__ == "__main__":

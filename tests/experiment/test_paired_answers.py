@@ -8,7 +8,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "experiments"))
 
-from paired_answers import main
+from paired_answers import main, together
 
 KINDS = ("code_o", "code_i", "code_f")
 
@@ -41,6 +41,16 @@ def test_the_items_of_one_function_are_drawn_together(
     greedy, first, best = printed(monkeypatch, capsys, one, other)
     assert greedy == "greedy: +50.0 (0.0 to 100.0)"  # six items on their own would hardly ever give all or none
     assert first == best == "pass@1: +50.0 (0.0 to 100.0)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both", "alone"),
+    [(1.0, 0.0, 1.0, 0.5), (0.5, 0.5, 0.75, 1.0), (0.5, 0.0, 0.5, 0.5), (0.0, 0.0, 0.0, 0.0)],
+)
+def test_what_two_solve_together_is_counted_at_equal_attempts(
+    one: float, other: float, both: float, alone: float
+) -> None:
+    assert together(one, other, 2) == (both, alone)
 
 
 def test_items_of_which_an_answer_was_lost_are_left_out_and_that_is_said(
