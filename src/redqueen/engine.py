@@ -104,10 +104,9 @@ LoadAdapters = Callable[[Config], Adapters]
 def open_engine(config: Config, load: LoadAdapters | None = None, report: Report = unheard) -> Iterator[Engine]:
     """Build the engine that the config asks for; the verifier's processes end with the context.
 
-    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``). ``report`` gets
-    how far sampling, judging and learning are.
-    Raises UserError when memory cannot hold the run, the model cannot be loaded, no sandbox is available, or a constant
-    of evolution or a rule of the content filter is wrong.
+    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``). ``report`` gets how
+    far sampling, judging and learning are. Raises UserError when memory cannot hold the run, the model cannot be
+    loaded, no sandbox is available, or a constant of evolution or a rule of the content filter is wrong.
     """
     check_constants(config.evolve, config.population.lora_rank)
     prompt_format = choose_format(config)

@@ -157,7 +157,8 @@ def match_metrics(state: State, engine: Engine) -> dict[str, float]:
 def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Match]) -> list[Proposal]:
     """Phase 2. Every teacher in a match writes proposals of each kind; its prompt shows tasks of the buffer.
 
-    The words are in ``domains/DOMAIN/prompts_compact.py`` (embedded base) and ``prompts_fewshot.py`` beside it.
+    The words are in ``domains/DOMAIN/prompts_compact.py`` (embedded base) and ``prompts_fewshot.py`` beside it;
+    ``domains/prompt_format.py`` makes prompts of them.
     """
     students_of = students_by_teacher(matches)
     return proposing.propose(
@@ -177,8 +178,9 @@ def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[
     """Phase 3. Run each proposal in the sandbox; it becomes a task, or is rejected with the reason.
 
     Rejected are proposals that the content filter forbids, that are invalid or not deterministic, that are in a
-    held-out suite, that were posed before, and those whose prompt would be too long. Of programs ``check_program`` in
-    ``domains/code/checking.py`` decides, and ``confirm`` in ``redqueen_sandbox/programs.py`` on determinism.
+    held-out suite, that were posed before, and those whose prompt would be too long. ``domains/registry.py`` asks each
+    kind's ``check``: of programs ``check_program`` in ``domains/code/checking.py``, and on determinism ``confirm`` in
+    ``redqueen_sandbox/programs.py``.
     """
     candidates = [proposal.candidate for proposal in proposals]
     verdicts = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
@@ -191,8 +193,8 @@ def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[
 def solve(
     state: State, engine: Engine, streams: Streams, matches: Sequence[Match], verdicts: Sequence[Task | Rejection]
 ) -> list[SampledAttempts]:
-    """Phase 4. The matched students attempt each task several times; the verifier grades the attempts next,
-    programs by ``domains/code/grading.py``.
+    """Phase 4. The matched students attempt each task several times; ``grade`` in ``solve.py`` grades the attempts
+    next, by each kind's ``grade``: of programs ``domains/code/grading.py``.
 
     With ``solve.students_per_task`` above 1 other students share the attempts. ``propose.anchor_frac`` of a student's
     tasks are anchors: tasks from the user's files, for which no teacher is paid.

@@ -142,11 +142,12 @@ def verify_program(program: Program, rules: Rules) -> Generator[Job, Run, Result
 
 def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
     """Run the job again, in a fresh process for each further seed: ``num_seeds`` of them in all, or two where that is
-    less and ``words.is_tame``.
+    less and the program is tame, that is, its words show no way to a set, a hash or an object's text (``is_tame``).
 
     Inputs come in reverse order, then rotated by one more each time. Where more than two are asked for, the second run
-    is odd (``runs.Job.odd``): what a program does in such a one alone, or in no such one, is then compared with runs of
-    the other sort. Returns a run that agrees, or one that says why not.
+    is odd: it has more memory and frames, and its sets are built backwards, so a program that can tell it from the
+    others is refused. All outputs must agree: else the verdict is "nondeterministic". Returns a run that agrees, or one
+    that says why not.
     """
     memory_bytes = job.memory_bytes * _MORE_MEMORY[0] // _MORE_MEMORY[1]
     dearest = first

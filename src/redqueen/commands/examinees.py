@@ -102,8 +102,7 @@ def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examinati
 
 
 def _own_words_only(config: Config) -> dict[str, Any]:
-    """Return a run folder's config without what would run code, do without a sandbox or ask the run's
-    servers."""
+    """Return a run folder's config without what would run code, do without a sandbox or ask the run's servers."""
     data: dict[str, Any] = config.model_dump(mode="json")
     del data["sampler"]
     known = [name for name in config.propose.domains if name not in config.propose.domains_to_import]

@@ -60,12 +60,12 @@ def export_member(
 ) -> Path:
     """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its card; return the folder.
 
-    With ``merged_students`` it is the mean of all students in delta space. Without ``merge`` a PEFT adapter
-    (``adapters/peft.py``: adapter_config.json, and A and B by PEFT's names in adapter_model.safetensors); for the
-    embedded base its weights and tokenizer are written to the folder too, so that it is complete. ``base_name``: the
-    base's name on the hub, where the run had it from a folder. With ``merge`` a
-    model with tokenizer, whose weights are W + dW rounded once to the base's own precision. Raises UserError for an
-    unknown member, a run without a product, or a folder that exists or cannot be written.
+    With ``merged_students`` it is the mean of all students in delta space. Without ``merge`` a PEFT adapter:
+    adapter_config.json (rank, alpha, modules, where the base is) and adapter_model.safetensors (of each module A, (r,
+    in), and B, (out, r), as ``base_model.model.MODULE.lora_A.weight`` and ``lora_B``); the embedded base is written
+    beside them. ``base_name``: the base's name on the hub, where the run had it from a folder. With ``merge`` a model
+    with tokenizer, whose weights are W + dW rounded once to the base's own precision. Raises UserError for an unknown
+    member, a run without a product, or a folder that exists or cannot be written.
     """
     if out.exists():
         raise UserError(f"--out {out} exists already: choose a new folder")

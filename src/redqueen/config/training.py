@@ -17,9 +17,10 @@ class LearnConfig(Section):
     """How rewards become advantages. Paper: REINFORCE++ with a group baseline. ``trr_pp`` is AZR's."""
     learning_rate: float = Field(default=2e-5, gt=0)
     """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that. Left
-    open, ``fitting.py`` sets it by the size of the base: 2e-3 (embedded), 3e-4, 1e-4, and 2e-5 from three billion
-    parameters. ``learn/schedule.py`` lets it decay; ``loop.learn`` hands it to ``learn/torch_learner.py``. Students
-    that are distilled learn at ``distill.learning_rate``."""
+    open, ``fit_to_base`` in ``redqueen/fitting.py`` sets it by the size of the base, for a larger one needs less: 2e-3
+    (embedded, if no section but run and model is set), 3e-4, 1e-4, and 2e-5 from three billion parameters.
+    ``learn/schedule.py`` lets it decay; ``loop.learn`` hands it to ``learn/torch_learner.py``. Students that are
+    distilled learn at ``distill.learning_rate``."""
     decay: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate falls between ``decay_from_step`` and ``decay_to_step``. Ours: readers name no schedule; a
     constant one lost over 300 steps what it had taught."""

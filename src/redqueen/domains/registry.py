@@ -71,7 +71,7 @@ def kind_named(name: str) -> TaskKind:
         open_domain(GYM_PREFIX + name.removeprefix(KIND_PREFIX))
     known = kinds()
     if name not in known:
-        raise _unknown(name)
+        raise UserError(f"no domain here has tasks of the kind {name}: name its domain in propose.domains")
     return known[name]
 
 
@@ -83,10 +83,6 @@ def words_of(kind: str, format_name: str) -> Words:
             f"tasks of the kind {kind} have no prompts in the format {format_name}: choose one of {', '.join(words)}"
         )
     return words[format_name]
-
-
-def _unknown(kind: str) -> UserError:
-    return UserError(f"no domain here has tasks of the kind {kind}: name its domain in propose.domains")
 
 
 def domain_of(kind: str) -> Domain:

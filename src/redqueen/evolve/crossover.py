@@ -107,9 +107,10 @@ def layerwise(breeding: Breeding, constants: LayerwiseConstants) -> Variation:
 
 
 def svd_subspace(breeding: Breeding, constants: SubspaceConstants) -> Variation:
-    """X3: singular components 1..k of parent 1 and k+1..r of parent 2, one k for all modules. Source: paper.
+    """X3: singular components 1..k of the fitter parent and k+1..r of the other, one k for all modules. Source: paper.
 
-    With rank 1 there is nothing to share and the child is parent 1.
+    With dW = U S V^T, each part is written as A = sqrt(S) V^T and B = U sqrt(S) (``balanced``), and the parts are put
+    beside each other along r. A component that is zero in both gets a fresh row of A (``revived``). Rank 1: parent 1.
     """
     rank = breeding.parents[0].rank
     drawn = int(torch.randint(1, max(2, rank), (), generator=breeding.rng))
@@ -145,9 +146,8 @@ def linear(breeding: Breeding, constants: LinearConstants) -> Variation:
 def slerp(breeding: Breeding, constants: SlerpConstants) -> Variation:
     """X8: along the arc between the parents, module by module, so that a mean does not shrink unlike parents.
 
-    Weights sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, omega the angle between the two dW.
-    Parallel, opposite or empty modules are combined linearly.
-    Source: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
+    Weights sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, omega the angle between the two dW. Parallel,
+    opposite or empty modules are combined linearly. Source: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
     """
     return merged(breeding, lambda x, y: _on_arc(x, y, constants.share_frac), asdict(constants))
 

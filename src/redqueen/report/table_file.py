@@ -33,9 +33,8 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
 
     With several runs a first column ``run`` names each row's run directory (``labels_of``). In CSV a text that a
     spreadsheet would take for a formula gets an apostrophe in front, invisible and commanding characters are written
-    out, and NULL is an empty cell; Parquet keeps everything as it is.
-    Raises UserError for an unknown table or format, a folder without journal, a file that cannot be written, and one
-    that a run needs.
+    out, and NULL is an empty cell; Parquet keeps everything as it is. Raises UserError for an unknown table or format,
+    a folder without journal, a file that cannot be written, and one that a run needs.
     """
     refuse_own_file(out)
     if format_ not in FORMATS:

@@ -291,7 +291,7 @@ def _play(session: Session, state: State) -> bool:
         for warning in warned:
             session.progress.say(f"step {report.step}: {warning}")
         session.tracker.log(report.step, session.journal)
-        if _checkpoint_due(config, state.step) or last:
+        if last or state.step % config.run.checkpoint_every_steps == 0 or state.step % MILESTONE_STEPS == 0:
             with clock.phase("checkpoint"):
                 _save(session, state)
             saved = state.step
@@ -313,10 +313,6 @@ def _tell_news(session: Session, step: int) -> None:
 
 def _is_over(config: Config, state: State, spent: Spent) -> bool:
     return is_over(config.run, state.step, spent, state.has_new_members)
-
-
-def _checkpoint_due(config: Config, step: int) -> bool:
-    return step % config.run.checkpoint_every_steps == 0 or step % MILESTONE_STEPS == 0
 
 
 def _evaluation_due(config: Config, step: int) -> bool:

@@ -1,10 +1,9 @@
 """The product of a run: one adapter, chosen on tasks of the run itself.
 
 After the last step the candidates attempt the same archived tasks, and the one that solves most is the product. The
-candidates are the students (of many, those with the highest ratings), their mean in delta space and, with
-``run.product = "distilled"``, an adapter distilled from the verified answers to all other tasks. On a tie the distilled
-adapter is preferred, then the mean. No held-out suite is used, so the product's score on one is not inflated by the
-choice. Ours.
+candidates are the students (of many, those with the highest ratings), their mean in delta space and, with ``run.product
+= "distilled"``, an adapter distilled from the verified answers to all other tasks. On a tie the distilled adapter is
+preferred, then the mean. No held-out suite is used, so the product's score on one is not inflated by the choice. Ours.
 """
 
 from __future__ import annotations

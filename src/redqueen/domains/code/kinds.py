@@ -1,7 +1,10 @@
 """The domain of programs: predict the output (deduction), find an input (abduction), write the program (induction).
 
-To add a kind of task, write a ``TaskKind`` (its fields: ``domains/domain.py``) and name it in the domain's ``kinds``. A
-new domain is added to ``DOMAINS`` in ``domains/registry.py``.
+To add a kind of task, write a ``TaskKind`` and name it in ``CODE`` below. It needs a ``name``, how it is ``shown`` to
+people, its ``words`` in each prompt format, ``check`` (a proposal becomes a task or a rejection), ``grade`` (whether an
+answer is right) and ``gold`` (a right answer); the rest is optional (``domains/domain.py``). Compact words end with
+``frames.asked(name)`` or ``frames.new(name)``, which need no new token. Add a new domain to ``DOMAINS`` in
+``domains/registry.py``.
 """
 
 from __future__ import annotations

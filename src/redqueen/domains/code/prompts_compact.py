@@ -1,7 +1,8 @@
 """Code tasks in the compact format of the embedded base: one-token marks between program, input and output.
 
 Other bases: ``prompts_fewshot.py`` (examples), chat models from a billion parameters ``prompts_chat.py``. Mathematics
-and puzzles have such files in ``domains/maths`` and ``domains/logic``. Marks: ``domains/frames.py``.
+and puzzles have such files in ``domains/maths`` and ``domains/logic``. A mark NAME is the token ``<|name|>``, such as
+``<|new_o|>``; there are no other words. A message that is too long for ``frames.hint`` is left out.
 
 ::
 
