@@ -107,7 +107,7 @@ def layerwise(breeding: Breeding, constants: LayerwiseConstants) -> Variation:
 
 
 def svd_subspace(breeding: Breeding, constants: SubspaceConstants) -> Variation:
-    """X3: singular components 1..k of the fitter parent and k+1..r of the other, one k for all modules. Source: paper.
+    """X3: singular components 1..k of parent 1, the fitter, and k+1..r of parent 2; one k for all. Source: paper.
 
     With dW = U S V^T, each part is written as A = sqrt(S) V^T and B = U sqrt(S) (``balanced``), and the parts are put
     beside each other along r. A component that is zero in both gets a fresh row of A (``revived``). Rank 1: parent 1.
