@@ -8,10 +8,10 @@ import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from processes import APART
 from torch import Tensor
 
 from redqueen.adapters.genotype import Genotype
@@ -91,13 +91,12 @@ class LearnerElsewhere:
 @contextmanager
 def adapters_elsewhere() -> Iterator[tuple[LoadAdapters, list[Pipe]]]:
     """Give a way to load adapters in a process of their own, which ends with the context, and the pipes to it."""
-    spawning = get_context("spawn")
     pipes: list[Pipe] = []
     processes = []
 
     def load(config: Config) -> Adapters:
-        ours, theirs = spawning.Pipe()
-        processes.append(spawning.Process(target=serve, args=(theirs, config), daemon=True))
+        ours, theirs = APART.Pipe()
+        processes.append(APART.Process(target=serve, args=(theirs, config), daemon=True))
         processes[-1].start()
         pipe = Pipe(ours)
         pipes.append(pipe)

@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # beside other processes of tests: one 
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 QUICK = Path(__file__).parent / "quick.toml"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_timed_texts() -> Iterator[None]:
+    """Let a run that begins time as few texts as it can, to say how long it will take."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "torch" in sys.modules:  # tests that were collected import it, and only they play runs
+            patch.setattr("redqueen.run.duration.NUM_ROWS", 1)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +45,5 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "report.html").exists():
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("redqueen.run.duration.NUM_ROWS", 1)  # few texts to time
-                play_to_report(folder, lambda: start(load_config(QUICK), folder))
+            play_to_report(folder, lambda: start(load_config(QUICK), folder))
     return folder

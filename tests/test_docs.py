@@ -23,6 +23,7 @@ from pathlib import Path
 import click
 import pytest
 import typer.main
+from processes import run_apart
 from task_run import write_task_run
 
 from redqueen.cli import _repeat_flags, app
@@ -143,11 +144,10 @@ def test_the_notebook_runs_and_is_stored_without_outputs(tmp_path: Path) -> None
     cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert not any(cell["outputs"] or cell["execution_count"] for cell in code)
-    blocks = [("python", f"cell {number}", 1, "".join(cell["source"])) for number, cell in enumerate(code)]
+    blocks = [("python", "before", 1, "from redqueen.run import duration; duration.NUM_ROWS = 1")]  # few texts to time
+    blocks += [("python", f"cell {number}", 1, "".join(cell["source"])) for number, cell in enumerate(code)]
     blocks.append(("python", "the end", 1, "print(repr(run.plot()), len(written[0]) > len(asked['input_ids'][0]))"))
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER], input=json.dumps(blocks), cwd=tmp_path, capture_output=True, text=True
-    )
+    done = run_apart(DRIVER, given=json.dumps(blocks), cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.endswith("Figures() True\n"), done.stderr[-2000:]
 
 
@@ -274,13 +274,11 @@ def run_page(page: Path, folder: Path, slow: bool) -> None:
     for name in ("configs", "experiments"):
         (folder / name).symlink_to(ROOT / name)
     write_task_run(folder / "runs" / "population-0")
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER],
-        input=json.dumps(plan_of(page, slow)),
+    done = run_apart(
+        DRIVER,
+        given=json.dumps(plan_of(page, slow)),
         cwd=folder,
         env={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": str(folder)},
-        capture_output=True,
-        text=True,
         timeout=900 if slow else 300,  # against a page that hangs; a crowded machine takes five minutes
     )
     assert done.returncode == 0, f"{page.name}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
@@ -299,10 +297,10 @@ def test_the_slow_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
 
 def test_a_block_that_fails_is_noticed_with_its_page_and_line(tmp_path: Path) -> None:
     plan = [("python", "page.md", 3, "one = 1\n"), ("python", "page.md", 9, "two = 2\nassert one == two\n")]
-    done = subprocess.run([sys.executable, "-c", DRIVER], input=json.dumps(plan), capture_output=True, text=True)
+    done = run_apart(DRIVER, given=json.dumps(plan))
     assert done.returncode == 1 and 'File "page.md", line 10' in done.stderr and "AssertionError" in done.stderr
     plan = [("command", "page.md", 4, ["breed", "--operator", "none"])]
-    done = subprocess.run([sys.executable, "-c", DRIVER], input=json.dumps(plan), capture_output=True, text=True)
+    done = run_apart(DRIVER, given=json.dumps(plan))
     assert done.returncode == 1 and "page.md, line 4" in done.stderr
 
 

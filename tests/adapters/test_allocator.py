@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from ctypes import CDLL
 from typing import Any
 
 import pytest
+from processes import run_apart
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(CDLL(None), "gnu_get_libc_version"), reason="another C library"
@@ -72,7 +72,8 @@ print(json.dumps({measure.__name__: forked(measure) for measure in (keep, leave_
 def told() -> dict[str, dict[str, Any]]:
     """What new processes measure: as usual and after ``keep_freed_memory``, with settings of the user, and in a run."""
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=settings, capture_output=True, text=True, check=True)
+    done = run_apart(PROGRAM, env=settings)
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import run_apart
 
 BENCH = Path(__file__).parents[2] / "bench"
 PATHS = """
@@ -48,7 +49,7 @@ with fake_gpu():
 def run(code: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: the device that is not there stays registered."""
     filled = code.format(bench=str(BENCH), tests=str(BENCH.parent / "tests"))
-    return subprocess.run([sys.executable, "-c", filled], capture_output=True, text=True, check=False)
+    return run_apart(filled)
 
 
 @pytest.mark.slow

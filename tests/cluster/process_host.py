@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
+
+from processes import APART
 
 from redqueen.cluster.host import Answer, Connection, ShardLost
 from redqueen.cluster.shard import Backup, Shard
@@ -23,9 +24,6 @@ DEADLINE_S = 300.0
 
 NOT_YET = object()
 """In place of an answer that is still awaited."""
-
-CONTEXT = get_context("forkserver")
-CONTEXT.set_forkserver_preload(["redqueen.cluster.shard"])  # so that a new shard does not load torch again
 
 
 def serve(pipe: Pipe, config: Config, slots: Sequence[int]) -> None:
@@ -53,8 +51,8 @@ class ProcessHost:
         self.backups: dict[int, bytes] = {}
 
     def open(self, index: int, slots: Sequence[int]) -> ProcessConnection:
-        ours, theirs = CONTEXT.Pipe()
-        process = CONTEXT.Process(target=serve, args=(theirs, self.config, tuple(slots)), daemon=True)
+        ours, theirs = APART.Pipe()
+        process = APART.Process(target=serve, args=(theirs, self.config, tuple(slots)), daemon=True)
         process.start()
         theirs.close()
         connection = self.connections[index] = ProcessConnection(ours, process)

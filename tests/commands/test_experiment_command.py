@@ -1,14 +1,13 @@
 """`redqueen experiment` on the embedded base: two arms are played, resumed where they were cut, and never repeated."""
 
 import os
+import runpy
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from processes import comes_true
+from processes import APART, comes_true
 from small_bases import small_base
 
 from redqueen.commands.experiment import run_experiment
@@ -20,6 +19,7 @@ from redqueen.run.lifecycle import resume
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
+PROGRAM = Path(__file__).parent / "signalled_experiment.py"
 FILE = f"""
 [experiment]
 name = "pair"
@@ -128,19 +128,18 @@ def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(
     endless = FILE.replace('match = "tokens"', "").replace("steps = 1\n", "steps = 10000\n")
     start, *tables = endless.replace('control" = false', f'control" = false, {FAST}').split("[[arm]]")
     file.write_text(start + "".join(f"[[arm]]{table}" for table in tables[-len(arms) :]))
-    words = ["experiment", str(file), "--out", str(out), "--jobs", "2"]
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a background job ignores it
-    command = [sys.executable, "-c", f"{code}; from redqueen.cli import main; main()", *words]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
-        try:
-            runs = [out / f"{arm}-seed0" for arm in arms]
-            assert comes_true(lambda: all(steps_of(run) > 0 for run in runs), 120)
-            os.kill(process.pid, number)
-            process.wait(120)
-            assert comes_true(lambda: not is_anybody_left(process.pid), 120)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+    words = {"WORDS": [str(file), "--out", str(out), "--jobs", "2"]}
+    process = APART.Process(target=runpy.run_path, args=(str(PROGRAM), words, "__main__"))
+    process.start()
+    try:
+        runs = [out / f"{arm}-seed0" for arm in arms]
+        assert comes_true(lambda: all(steps_of(run) > 0 for run in runs), 120)
+        os.kill(process.pid, number)
+        process.join(120)
+        assert comes_true(lambda: not is_anybody_left(process.pid), 120)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     for run in runs:
         assert list_checkpoints(run / CHECKPOINTS)[-1][0] == steps_of(run) > 0
 

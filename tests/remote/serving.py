@@ -5,14 +5,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import ClassVar
 from unittest.mock import patch
 
 import torch
+from processes import APART
 from small_server import serve
 from tiny_models import tiny_model
+from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from redqueen.adapters.bank import AdapterBank
@@ -24,10 +26,6 @@ from redqueen.remote.canary import Probe
 from redqueen.remote.fleet import Fleet
 from redqueen.remote.sampler import RemoteSampler
 from redqueen.remote.versions import Versions
-
-STARTING = get_context("forkserver")
-"""Imports what servers need once, so that each starts at once."""
-STARTING.set_forkserver_preload(["transformers.models.qwen3.modeling_qwen3", "safetensors.torch"])
 
 END = 3
 PROMPTS = [tuple(range(5 + 7 * i, 15 + 9 * i)) for i in range(4)]
@@ -50,8 +48,8 @@ class SmallServer:
 
     def start(self) -> None:
         """Start it, again on the same port, and wait until it listens."""
-        listening, told = STARTING.Pipe(duplex=False)
-        self.process = STARTING.Process(target=serve, args=(self.folder, self.port, told), daemon=True)
+        listening, told = APART.Pipe(duplex=False)
+        self.process = APART.Process(target=serve, args=(self.folder, self.port, told), daemon=True)
         self.process.start()
         told.close()
         self.port = listening.recv()
@@ -106,16 +104,27 @@ def learn(bank: AdapterBank, spread: float, seed: int) -> None:
             b.add_(spread * torch.randn(b.shape, generator=generator))
 
 
+class SharedProbe(Probe):
+    """Searches for the canary's own adapters once: they depend on the model alone, which all tests share."""
+
+    found: ClassVar[dict[tuple[int, float], Tensor]] = {}
+
+    def strong(self, seed: int, least: float) -> Tensor:
+        if (seed, least) not in self.found:
+            self.found[seed, least] = super().strong(seed, least)
+        return self.found[seed, least]
+
+
 @contextmanager
 def opened(store: TorchStore, *servers: SmallServer, **settings: float) -> Iterator[Fleet]:
     """A fleet over servers, opened and closed again."""
-    options = {"reconnect_s": 60.0, "canary_tolerance": 0.01} | settings
+    options = {"reconnect_s": 60.0, "canary_tolerance": 0.01, "pause_s": 0.1} | settings
     config = SamplerConfig(kind="vllm", urls=[server.url for server in servers])
     with ExitStack() as stack:
         for name, value in options.items():
-            module = "fleet" if name in ("reconnect_s", "canary_tolerance") else "server"
+            module = "server" if name in ("answer_s", "max_requests") else "fleet"
             stack.enter_context(patch(f"redqueen.remote.{module}.{name.upper()}", value))
-        fleet = Fleet(config, Versions(store.bank, store, ""), Probe(store.bank, PROMPTS))
+        fleet = Fleet(config, Versions(store.bank, store, ""), SharedProbe(store.bank, PROMPTS))
         stack.callback(fleet.close)
         fleet.open()
         yield fleet

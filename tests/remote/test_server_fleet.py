@@ -250,7 +250,7 @@ def test_a_server_that_is_killed_and_comes_back_is_given_everything_again(
             solver = sampler(fleet)
             expected = solver.sample(REQUESTS)
             server.kill()
-            back = threading.Timer(1.0, server.start)
+            back = threading.Timer(0.3, server.start)
             back.start()
             assert solver.sample(REQUESTS) == expected
             back.join()
@@ -321,7 +321,7 @@ def test_the_other_server_goes_on_alone_when_one_is_lost(
 def test_a_server_that_hangs_counts_as_lost_and_is_asked_again(
     server: SmallServer, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with opened(members(model), server, answer_s=3.0) as fleet:
+    with opened(members(model), server, answer_s=2.0) as fleet:
         expected = sampler(fleet).sample(REQUESTS)
         with faulty(server, "hang", 1):
             assert sampler(fleet).sample(REQUESTS[:1]) == expected[:1]
@@ -395,7 +395,7 @@ def test_a_run_is_stopped_while_all_requests_hang_and_waits_for_none(server: Sma
 
 
 def test_a_server_that_was_lost_and_never_died_keeps_nothing_of_before(server: SmallServer, model: Path) -> None:
-    with opened(members(model), server, answer_s=3.0) as fleet:
+    with opened(members(model), server, answer_s=2.0) as fleet:
         sampler(fleet).sample(REQUESTS)
         assert len(server.adapters) == 4
         with faulty(server, "hang", 1):

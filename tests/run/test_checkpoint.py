@@ -1,14 +1,12 @@
 """Checkpoints: whole or absent, exact, checked, and honest about damage."""
 
-import resource
-import subprocess
-import sys
-import textwrap
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 import torch
-from rights import without_root_rights
+from processes import APART
+from rights import files_of_at_most, without_root_rights
 
 from redqueen.errors import UserError
 from redqueen.run import checkpoint
@@ -185,43 +183,28 @@ def test_a_file_in_the_folders_place_is_the_users_error(tmp_path: Path) -> None:
 
 def test_a_write_that_breaks_off_leaves_the_earlier_checkpoint(tmp_path: Path) -> None:
     """A limit on the size of files breaks the write in the middle, as a full disk does."""
-    script = f"""
-        import resource, torch
-        from pathlib import Path
-        from redqueen.run.checkpoint import Checkpoint
-        from redqueen.errors import UserError
-        folder = Path({str(tmp_path)!r})
-        Checkpoint.save(folder, 1, {{"x": torch.ones(4)}}, {{}})
-        resource.setrlimit(resource.RLIMIT_FSIZE, (65536, resource.RLIM_INFINITY))
-        try:
-            Checkpoint.save(folder, 2, {{"x": torch.ones(1_000_000)}}, {{}})
-        except UserError as error:
-            print("told:", error)
-        print(Checkpoint.latest_valid(folder).step, sorted(path.name for path in folder.iterdir()))
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "told: Cannot use the checkpoint folder" in done.stdout
-    assert "1 ['step-000001']" in done.stdout
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+    Checkpoint.save(tmp_path, 1, {"x": torch.ones(4)}, {})
+    with files_of_at_most(65_536), pytest.raises(UserError, match="Cannot use the checkpoint folder"):
+        Checkpoint.save(tmp_path, 2, {"x": torch.ones(1_000_000)}, {})
+    found = Checkpoint.latest_valid(tmp_path)
+    assert found is not None and found.step == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000001"]
+
+
+def save_forever(folder: Path, saved: Connection) -> None:
+    for step in range(1, 10_000):
+        Checkpoint.save(folder, step, {"x": torch.full((200_000,), float(step))}, {"step": step})
+        saved.send(step)
 
 
 def test_a_process_killed_while_it_saves_leaves_a_checkpoint_that_loads(tmp_path: Path) -> None:
-    script = f"""
-        import torch
-        from pathlib import Path
-        from redqueen.run.checkpoint import Checkpoint
-        folder = Path({str(tmp_path)!r})
-        for step in range(1, 10_000):
-            Checkpoint.save(folder, step, {{"x": torch.full((200_000,), float(step))}}, {{"step": step}})
-            print(step, flush=True)
-    """
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        last = 0
-        while last < 5:
-            last = int(writer.stdout.readline())
-        writer.kill()
+    ours, theirs = APART.Pipe(duplex=False)
+    writer = APART.Process(target=save_forever, args=(tmp_path, theirs), daemon=True)
+    writer.start()
+    while ours.recv() < 5:
+        pass
+    writer.kill()
+    writer.join()
     found = Checkpoint.latest_valid(tmp_path)
     assert found is not None and found.skipped == ()
     assert found.step >= 5 and found.state == {"step": found.step}

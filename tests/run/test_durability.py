@@ -2,17 +2,15 @@
 
 import importlib.metadata
 import os
-import resource
 import shutil
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from rights import without_root_rights
+from rights import files_of_at_most, without_root_rights
 
 from redqueen import __version__
 from redqueen.config import load_config
@@ -117,17 +115,6 @@ def test_ctrl_c_ends_after_the_phase_with_a_checkpoint_and_the_run_goes_on_as_if
 
 
 # What the disk does --------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def files_of_at_most(num_bytes: int) -> Iterator[None]:
-    """Let no file of this process grow beyond a size: the system then breaks writes off as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_damaged_checkpoint_a_full_disk_and_a_second_ctrl_c_are_told_and_the_run_ends_as_if_they_had_not_been(

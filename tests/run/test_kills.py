@@ -4,14 +4,14 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from subprocess import TimeoutExpired
 
 import pytest
+from processes import run_apart
 
 from redqueen.commands import train
 from redqueen.config import load_config
@@ -36,16 +36,12 @@ NUM_STEPS_OF_SOAK = 500
 def play(folder: Path, config: Path, when: str, number: int, seconds: float | None = None) -> int:
     """Start or resume a run in a process that dies at a moment, or after some seconds; return its exit status."""
     words = ["resume", str(folder)] if folder.exists() else ["train", str(config), "--run-dir", str(folder)]
-    command = [sys.executable, str(PROGRAM), when, str(number), str(folder), *words]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            _, said = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return -signal.SIGKILL
-    assert process.returncode in (0, -signal.SIGKILL), said
-    return process.returncode
+    try:
+        done = run_apart(PROGRAM.read_text(), when, str(number), str(folder), *words, timeout=seconds)
+    except TimeoutExpired:
+        return -signal.SIGKILL
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode
 
 
 def same_end(one: Path, two: Path) -> bool:
