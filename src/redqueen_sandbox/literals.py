@@ -9,8 +9,8 @@ is parsed as syntax, and the tree is written anew. Time is linear in the text.
 
 Plain values: int, float, bool, str, None, and list, tuple, dict, set and frozenset of them. The ``wide`` reader also
 knows bytes and the infinities, which a program may return to a caller of ``run`` but which are not allowed in a task;
-the ``loose`` reader knows complex numbers as well, which a few benchmarks use, and ``...``, which stands for a match
-object there (see ``inside/encode.py``). NaN is never read.
+the ``loose`` reader, for unit tests, knows what ``inside/encode.py`` writes for them as well: complex numbers, NaN,
+decimals, dates and the like.
 
 What it reads, Python's ``ast.literal_eval`` reads to the same value, but for ``frozenset(...)``; blank lines at the
 ends count for nothing. What Python reads and it refuses: complex numbers, bytes and ``...`` (but as above), floats
@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from redqueen_sandbox.guard import note_fault
+from redqueen_sandbox.inside.equal import VALUES
 
 MAX_CHARS = 65_536
 """Longest text that is read, in characters (ours)."""
@@ -37,6 +38,7 @@ MAX_DIGITS = 4_300
 _TOO_BIG = 10**MAX_DIGITS
 _FILE_NAME = "<literal>"
 warnings.filterwarnings("ignore", module=_FILE_NAME)  # of escapes that Python does not know
+_CALLS = {"Held", *VALUES}
 _BLANKS = " \t\n\f"
 _REMARKS = re.compile(r"(?:[ \t\n\f]|#[^\n]*\n)+")
 # Strings and remarks; a quote that begins none takes all that follows, so that it is looked at once.
@@ -207,9 +209,11 @@ class _Writer:
                 return "set()", ""
             case ast.Call(func=ast.Name(id="frozenset"), args=[] | [_] as given, keywords=[]):
                 return self.frozen(given)
-            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(value=complex() as part)):
-                if self.loose:
-                    return _complex(self.real(left), -part.imag if isinstance(sign, ast.Sub) else part.imag)
+            case ast.Name(id="nan") if self.loose:
+                return "nan", "nan"
+            case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if self.loose and name in _CALLS:
+                text = f"{name}({', '.join([self.value(item)[0] for item in given])})"
+                return text, text
         raise LiteralError("not a plain literal")
 
     def constant(self, value: object) -> Value:
@@ -230,10 +234,6 @@ class _Writer:
             if not self.wide:
                 raise LiteralError("bytes are no part of a task")
             return repr(value), repr(value)
-        if self.loose and isinstance(value, complex):
-            return _complex(0.0, value.imag)
-        if self.loose and value is ...:
-            return "...", "..."
         raise LiteralError("not a plain literal")
 
     def signed(self, operand: ast.expr, sign: int) -> Value:
@@ -245,20 +245,9 @@ class _Writer:
             case ast.Constant(value=int() as number) if not isinstance(number, bool):
                 text = self.constant(number)[0]
                 return (text, text) if text == "0" else (minus + text, minus + text)
-            case ast.Constant(value=complex() as number) if self.loose:
-                return _complex(0.0, sign * number.imag)
             case ast.Name(id="inf") if self.infinite:
                 return minus + "inf", minus + "inf"
         raise LiteralError("not a plain literal")
-
-    def real(self, node: ast.expr) -> float:
-        """The real part of a complex number: a number with or without a sign."""
-        sign = 1.0
-        if isinstance(node, ast.UnaryOp):
-            sign, node = (-1.0 if isinstance(node.op, ast.USub) else 1.0), node.operand
-        if not isinstance(node, ast.Constant) or type(node.value) not in (int, float):
-            raise LiteralError("not a plain literal")
-        return sign * float(self.constant(node.value)[0])
 
     def tuple_(self, items: Iterable[ast.expr]) -> Value:
         found = [self.value(item) for item in items]
@@ -299,13 +288,6 @@ def _float(number: float) -> Value:
     if number in (float("inf"), float("-inf")):
         raise LiteralError("a float that is not finite")
     return repr(number), _float_key(number)
-
-
-def _complex(real: float, imag: float) -> Value:
-    number = complex(real, imag)
-    if float("inf") in (abs(real), abs(imag)):
-        raise LiteralError("a complex number that is not finite")
-    return repr(number), repr(number + 0) if imag else _float_key(real)
 
 
 def _float_key(number: float) -> str:

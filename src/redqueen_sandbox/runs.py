@@ -30,8 +30,8 @@ class Job:
 
     ``inputs`` are pairs (``literal`` or ``expression``, text). Mode ``all`` stops at the first input that is not ok,
     ``each`` continues. ``kind``: the kind of zygote that has its modules; the kinds of ``GATED_KINDS`` screen it.
-    ``seed`` is the number of the hash seed it must run under, -1 for any. ``loose``: see ``encode``. ``again``: the
-    gate has seen the program already. ``odd``: it runs with more frames and its sets built backwards.
+    ``seed`` is the number of the hash seed it must run under, -1 for any. ``again``: the gate has seen the
+    program already. ``odd``: it runs with more frames and its sets built backwards.
     """
 
     code: str
@@ -43,7 +43,6 @@ class Job:
     max_output_chars: int
     entry: str = "f"
     kind: str = "open"
-    loose: bool = False
     again: bool = False
     odd: bool = False
     seed: int = -1
@@ -64,7 +63,7 @@ class Job:
         """What the child reads first: a length, and all but the texts of the inputs."""
         gated = self.kind in GATED_KINDS
         fields = (nonce, self.code, inputs, self.mode == "all", self.entry, gated, self.max_output_chars)
-        head = marshal.dumps((*fields, self.loose, self.odd, gated and needs_tree(self.code, self.again)))
+        head = marshal.dumps((*fields, self.odd, gated and needs_tree(self.code, self.again)))
         return len(head).to_bytes(wire.LENGTH_BYTES, "little") + head
 
 

@@ -161,7 +161,6 @@ class _ZygotePair:
             memory_bytes=limits.memory_bytes,
             max_output_chars=limits.max_output_chars,
             entry=entry,
-            loose=True,
         )
         return Peer(self.zygotes[number], job, role, self.next_job_id)
 
@@ -205,9 +204,9 @@ class _Game:
         self.player = player
         self.tester = tester
         self.max_chars = max_chars
-        self.call = ""  # a call of the tests that the player has not been told yet
-        self.has_call = False
+        self.call: str | None = None  # a call of the tests that the player has not been told yet
         self.is_ready = False
+        self.has_answered = False
         self.num_owed = 1  # what the player has been asked for and has not answered: first of all, to be ready
         self.outcome: Grade | None = None
 
@@ -217,17 +216,26 @@ class _Game:
             self.hear_tester(*record)
         while (record := self.player.next_record()) is not None:
             self.hear_player(*record)
-        if self.has_call and self.is_ready:
-            self.has_call = False
+        if self.call is not None and self.is_ready:
             self.num_owed += 1
             self.player.tell_text(self.call)
+            self.call = None
         if self.player.is_forged:
             self.decide(Grade(False, "bad-frame", "not a reply of ours"))
         if self.player.end is not None and self.outcome is None:
+            if not self.num_owed:  # it waited for the tests
+                self.fail("took too long")
             verdict, detail = death(self.player.job, self.player.end)
             if verdict == "ok":
                 verdict, detail = "no-result", "the program ended during the tests"
             self.decide(Grade(False, verdict, detail, lost=verdict == "infra"))
+        if self.tester.end is not None:
+            self.fail("ended with " + " ".join(death(self.tester.job, self.tester.end)))
+
+    def fail(self, how: str) -> None:
+        """Settle the grade where tests failed to run: it is lost, unless an answer of the program may be the cause."""
+        is_lost = not self.has_answered
+        self.decide(Grade(False, "infra" if is_lost else "ok", f"the tests {how}", lost=is_lost))
 
     def look(self) -> None:
         """Called after a silence: a player that owes an answer and uses no CPU time sleeps, and is stopped."""
@@ -248,9 +256,7 @@ class _Game:
             try:
                 self.call = canonical_args(text, loose=True, max_chars=self.max_chars)
             except LiteralError as error:
-                self.decide(Grade(False, "infra", f"the tests call with {error}", lost=True))
-                return
-            self.has_call = True
+                self.fail(f"call with {error}")
         elif kind == "passed":
             self.decide(Grade(True, "ok"))
         elif kind == "failed":
@@ -259,8 +265,10 @@ class _Game:
             why = "pass whatever the function returns: give assertions about its values"
             self.decide(grade := Grade(False, _NO_TEST, why if kind == "untested" else f"cannot run ({detail})"))
             self.outcome = grade  # whatever the program did
+        elif kind == "unpassable" and not self.has_answered:
+            self.decide(Grade(False, _NO_TEST, "call the function with what is no plain value: give plain values"))
         elif kind == "memory":
-            self.decide(Grade(False, "infra", f"the tests end with {kind} {detail}", lost=True))
+            self.fail(f"end with {detail}")
 
     def hear_player(self, kind: str, detail: str, text: str) -> None:
         if kind == "ready" and not self.is_ready:
@@ -268,12 +276,14 @@ class _Game:
             self.num_owed -= 1
         elif kind == "ok" and self.is_ready:
             self.num_owed -= 1
+            self.has_answered = True
             try:
                 self.tester.tell_text("=" + canonical(text, loose=True, keep_order=True, max_chars=self.max_chars))
             except LiteralError:
                 self.decide(Grade(False, "invalid-output", "not canonical"))
         elif kind == "error" and self.is_ready:
             self.num_owed -= 1
+            self.has_answered = True
             self.tester.tell_text("!" + detail)
         elif kind in ("invalid-output", "too-large") and self.is_ready:  # no exception, which tests may wait for
             self.decide(Grade(False, "ok", f"{kind} {detail}"))
@@ -287,7 +297,4 @@ class _Game:
 
     def grade(self) -> Grade:
         """The grade, when both children have ended."""
-        if self.outcome is None and self.tester.end is not None:
-            verdict, detail = death(self.tester.job, self.tester.end)
-            return Grade(False, "infra", f"the tests ended with {verdict} {detail}", lost=True)
         return self.outcome or Grade(False, "infra", "no outcome", lost=True)

@@ -81,4 +81,4 @@ def is_tame(code: str, inputs: tuple[str, ...]) -> bool:
     bare = _TAME_DOTS.sub("(", STRING.sub(r"''\g<rest>", text))
     has_format = "%" in bare and ("\\" in text or text.count("%") > bare.count("%"))
     is_known = bare.isascii() and _RISKY_WORDS.isdisjoint(_WORD.findall(bare)) and not _RISKY_SIGN.search(bare)
-    return is_known and not has_format and "\r" not in code
+    return is_known and not has_format and "\r" not in text

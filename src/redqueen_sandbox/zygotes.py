@@ -160,11 +160,6 @@ class ZygoteHandle:
         return words.splitlines()[-1][:300] if words else "no reason given"
 
 
-def _inherited() -> dict[str, str]:
-    """The variables that some interpreters need to find their files; the zygote clears them after its start."""
-    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
-
-
 def _control_sockets() -> tuple[socket.socket, socket.socket]:
     """The judge's end and the zygote's, whose number is none of the standard streams', which a zygote has anew."""
     ours, theirs = socket.socketpair()
@@ -191,11 +186,13 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     options = marshal.dumps(
         ([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed, kind in GATED_KINDS, os.getpid())
     ).hex()
+    # Some interpreters need them to find their files; the zygote clears them after its start.
+    inherited = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
     boot = [_BOOT, str(theirs.fileno()), options, _CODE_FOLDER, *paths_of(kind)]
     try:
         process = subprocess.Popen(
             [settings.executable, "-s", "-S", "-P", "-B", "-c", *boot],
-            env={"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8", "TZ": "UTC", **_inherited()},
+            env={"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8", "TZ": "UTC", **inherited},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -1,12 +1,15 @@
 # ruff: noqa: E501 (tables of one-line programs)
 """Whatever differs between two processes gives itself away when eight of them disagree."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from test_inheritance import changed_zygotes
 
+import redqueen_sandbox
 from redqueen_sandbox import Program, Result, Sandbox
 
 TWO = [f"{{'{a}{i}', '{b}{i}'}}" for i, (a, b) in enumerate([("left", "right"), ("x", "yy"), ("", " ")] * 20)]
@@ -175,6 +178,50 @@ def test_where_a_large_object_lies_is_no_value(shown: str, num_bytes: int, run_o
     )
     result = run_one(code)
     assert result.verdict == "nondeterministic", result
+
+
+OWN = {
+    "the order of two generators": "[made.index(g) for g in {made[x], made[x + 1]}] for made in [[wide() for i in range(40)]]",
+    "of two functions": "[made.index(g) for g in {made[x], made[x + 1]}] for made in [[lambda: i for i in range(40)]]",
+    "of two classes": "[made.index(c) for c in {made[x], made[x + 1]}] for made in [[type('A', (), {}) for i in range(40)]]",
+    "of two builtins": "[all.index(g) for g in {all[x], all[x + 1]}] for all in [[g for g in vars(math).values() if callable(g)]]",
+    "of two methods": "[made.index(m) for m in {made[x], made[x + 1]}] for made in [[B(600 + i).at for i in range(40)]]",
+    "of two method-wrappers": "[made.index(m) for m in {made[x], made[x + 1]}] for made in [[B(600 + i).__len__ for i in range(40)]]",
+    "a method-wrapper's text": "[at(B(600).__len__) >> x % 12 + 4 & 1 for i in range(x + 1)][-1:] for y in [1]",
+    "a built-in method's text": "[at(B(600).hex) >> x % 12 + 4 & 1 for i in range(x + 1)][-1:] for y in [1]",
+    "a class method's text": "[at([int, str, bytes, dict, list, set][x % 6].mro) >> x // 6 + 4 & 1] for y in [1]",
+    "a memoryview's text": "[at(memoryview(B(600))) >> x % 12 + 4 & 1] for y in [1]",
+}  # fmt: skip
+"""Coins that the order or the address of a large object, a class or a builtin decides."""
+
+
+@pytest.mark.parametrize("coin", OWN)
+def test_a_coin_of_objects_that_lie_at_equal_distances_hardly_ever_agrees(coin: str, verifier: Sandbox) -> None:
+    names = " = ".join([f"v{i}" for i in range(60)])
+    code = (
+        "import math\nclass B(bytes):\n    def at(self): pass\ndef at(o): return int(repr(o).split(' at 0x')[1][:12], 16)\n"
+        f"def wide():\n    yield\n    {names} = 0\ndef f(x):\n    return [{OWN[coin]}]"
+    )
+    results = verifier.run([Program(str(n), code, (str(n),)) for n in range(24)])
+    assert {result.verdict for result in results} <= {"nondeterministic", "ok"}, results[0]
+    assert sum(result.verdict == "ok" for result in results) <= 3
+
+
+KEYS = """
+import gc, os, sys
+from inside import allowed, guards, zygote
+zygote._import_all([*allowed.PURE, *allowed.HELPERS], True)
+lost = [key for held in gc.get_objects() if type(held) is dict for key in list(held) if key not in held]
+lost += [key for held in gc.get_objects() if type(held) in (set, frozenset) for key in held if key not in held]
+print(lost, flush=True)
+os._exit(0)  # as a zygote ends
+"""
+
+
+def test_the_library_finds_its_classes_and_functions_under_their_salted_hashes() -> None:
+    folder = str(Path(redqueen_sandbox.__file__).parent)
+    command = [sys.executable, "-s", "-S", "-P", "-c", f"import sys; sys.path[:0] = [{folder!r}]\n{KEYS}"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "[]\n"
 
 
 def test_what_one_input_leaves_in_a_module_for_another_is_no_value(verifier: Sandbox) -> None:

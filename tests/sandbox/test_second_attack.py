@@ -272,6 +272,27 @@ def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_one
             assert seconds(f"    {body}") < 10 * honest, body
 
 
+@pytest.mark.slow  # a ratio of times
+@pytest.mark.parametrize("num", [1, 2, 4, 8, 16])
+def test_a_few_hostile_answers_cost_at_most_fifteen_times_as_much_as_honest_ones(num: int) -> None:
+    task = Task("t", "T", "S", "code_f", "", ("1", "2", "3"), ("2", "3", "4"), num_shown=1)
+
+    def seconds(body: str) -> float:
+        start_s = time.perf_counter()
+        for turn in range(8):
+            grade_all([(task, f"def f(x):\n    n = {turn, i}\n    {body}") for i in range(num)], verifier)
+        return time.perf_counter() - start_s
+
+    with Sandbox(workers=1, limits=Limits(cpu_ms=200)) as verifier:
+        seconds("return x + 1")
+        assert seconds("while True: pass") < 15 * seconds("return x + 1")
+        slow = [
+            f"def f(x):\n    for i in range(700_000): pass\n    return x + {i} // {i}"
+            for i in range(1, 1 + min(num, 8))
+        ]
+        assert all(one.correct for one in grade_all([(task, answer) for answer in slow], verifier))
+
+
 def test_no_grade_depends_on_the_order_of_the_answers(verifier: Sandbox) -> None:
     task = Task("t", "T", "S", "code_f", "", ("1", "2"), ("2", "3"), num_shown=1)
     loops = [f"def f(x):\n    while True: pass  # {i}" for i in range(3)]
@@ -442,7 +463,7 @@ def test_no_class_of_the_library_can_be_changed(patch: str, run_one: Callable[..
 @pytest.mark.parametrize(
     "change",
     [
-        "hash.__call__.__defaults__ = (1,)", "vars.__call__.__kwdefaults__ = {'a': 1}", "del json.dumps.__kwdefaults__",
+        "vars.__call__.__defaults__ = (1,)", "vars.__call__.__kwdefaults__ = {'a': 1}", "del json.dumps.__kwdefaults__",
         "json.dumps.__kwdefaults__['indent'] = 3", "type(f).__dict__['__defaults__'].__set__(json.dumps, (1,))",
     ],
 )  # fmt: skip

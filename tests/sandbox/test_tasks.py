@@ -10,7 +10,8 @@ import pytest
 from redqueen.domains import registry
 from redqueen.domains.code.measures import measure
 from redqueen.records import Candidate, Grade, Rejection, Task
-from redqueen_sandbox import Program, Sandbox, well_formed
+from redqueen_sandbox import Limits, Program, Sandbox, well_formed
+from redqueen_sandbox.programs import Rules
 
 PLUS_ONE = "def f(x):\n    return x + 1"
 TEN = tuple(str(i) for i in range(10))
@@ -239,9 +240,9 @@ def test_the_time_of_slow_answers_grows_with_the_number_of_answers_to_their_task
 
         def judge(self, work: Sequence[partial[object]]) -> list[object]:
             self.limits.append({one.args[2] for one in work})
-            return [([Grade(False, "timeout")], one.args[2], 200) for one in work]
+            return [([Grade(False, "timeout")], one.args[2], Rules(Limits(cpu_ms=200), 8, "")) for one in work]
 
     given = task(verifier, "code_f", PLUS_ONE, *TEN)
-    for num, limit_ms in {1: 200, 8: 57, 64: 13, 640: 13}.items():
+    for num, limit_ms in {1: 55, 4: 55, 8: 55, 64: 13, 640: 13}.items():
         registry.grade([(given, f"{PLUS_ONE} # {i}") for i in range(num)], recorder := Recorder())  # type: ignore[arg-type]
         assert recorder.limits[-2:] == [{10}, {limit_ms}], num

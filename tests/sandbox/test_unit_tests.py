@@ -1,5 +1,7 @@
+# ruff: noqa: E501 (tables of one-line programs)
 """Unit-test problems: right programs pass, cheats do not, and tests that test nothing are refused."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -100,6 +102,100 @@ def test_a_value_that_is_not_plain_is_no_exception_that_tests_wait_for(value: st
         0
     ]
     assert not grade.correct and grade.verdict == "ok"
+
+
+HONEST = {
+    "sorted in place": ("def f(x): x.sort()", "x = [3, 1, 2]\nassert f(x) is None and x == [1, 2, 3]"),
+    "rows in place": ("def f(x):\n    for row in x: row.reverse()", "x = [[1, 2], [3]]\nf(x=x)\nassert x == [[2, 1], [3]]"),
+    "a dict in place": ("def f(x, y): x.pop(y)", "x = {'a': 1, 'b': 2}\nf(x, 'a')\nassert x == {'b': 2}"),
+    "a set in place": ("def f(x): x |= {1}", "x = {2}\nf(x)\nassert x == {1, 2}"),
+    "a generator": ("def f(x):\n    yield x\n    yield [x]", "g = f(1)\nassert next(g) == 1 and list(g) == [[1]]"),
+    "one without end": ("def f():\n    n = 0\n    while True:\n        yield n\n        n += 1",
+                        "assert [n for n, _ in zip(f(), range(4))] == [0, 1, 2, 3]"),
+    "an iterator": ("def f(x): return map(str, x)", "assert list(f([1, 2])) == ['1', '2']"),
+    "keys": ("def f(x): return x.keys()", "assert sorted(f({'b': 1, 'a': 2})) == ['a', 'b']"),
+    "pairs of iterators": ("def f(x): return iter(x), reversed(x)", "a, b = f([1, 2])\nassert [*a, *b] == [1, 2, 2, 1]"),
+    "a function": ("def f(x): return lambda y: x + y", "assert f(2)(3) == 5 and f('a')(y='b') == 'ab'"),
+    "an iterable": ("class A:\n    def __iter__(self): return iter([1, 2])\ndef f(): return A()", "assert list(f()) == [1, 2]"),
+    "a decimal": ("from decimal import Decimal\ndef f(x): return Decimal(x) / 4",
+                  "from decimal import Decimal\nassert f('3') == Decimal('0.75') and f(Decimal(1)) == 0.25"),
+    "a fraction": ("from fractions import Fraction\ndef f(x): return [Fraction(x, 6)]",
+                   "from fractions import Fraction\nassert f(4) == [Fraction(2, 3)]"),
+    "dates": ("def f(x): return (x.date(), x - x, x.time())",
+              "from datetime import *\nd = datetime(2020, 1, 2, 3)\nassert f(d) == (date(2020, 1, 2), timedelta(0), time(3))"),
+    "a range": ("def f(x): return range(x)", "assert f(3) == range(3) and len(f(3)) == 3"),
+    "not a number": ("def f(x): return {x: float('nan')}", "import math\nassert math.isnan(f(1)[1])"),
+    "a complex number": ("def f(x): return (x + 1j) * -1", "assert f(2) == complex(-2, -1) and f(1j).imag == -2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_what_a_function_may_give_or_change_is_compared(name: str, tester: UnitTester) -> None:
+    code, tests = HONEST[name]
+    wrong = "def f(*given, **named): return 7"
+    right, other = tester.grade([UnitTest("right", code, tests, "f"), UnitTest("wrong", wrong, tests, "f")])
+    assert right.correct, right
+    assert not other.correct and not other.lost, other
+
+
+SLY = {
+    "an argument emptied beside a value": ("def f(x):\n    x.clear()\n    return x", "x = [2, 1]\nassert f(x) == sorted(x)"),
+    "methods that always agree": ("class A:\n    def __getattr__(self, name): return lambda *_: True\ndef f(x): return A()",
+                                  "assert f('a').startswith('b')"),
+    "a container of everything": ("class A:\n    def __contains__(self, item): return True\n    def __eq__(self, o): return True\n"
+                                  "def f(x): return A()", "assert 3 in f(x=1)"),
+    "a class of the same name": ("class Decimal:\n    def __eq__(self, o): return True\ndef f(x): return Decimal()",
+                                 "from decimal import Decimal\nassert f(1) == Decimal(2)"),
+    "a subclass": ("from fractions import Fraction\nclass F(Fraction):\n    def __eq__(self, o): return True\ndef f(x): return F(1)",
+                   "assert f(1) == 2"),
+    "a changed class": ("import fractions\nfractions.Fraction.__reduce__ = lambda self: (0, (E(),))\nclass E:\n"
+                        "    def __eq__(self, o): return True\ndef f(x): return fractions.Fraction(1)", "assert f(1) == 2"),
+    "a reply of one's own": ("import sys\ndef f(x):\n    v = [f.f_locals['replies'] for f in [sys._getframe(1)]][0]\n"
+                             "    v.send('ok', '', '([], [])')\n    return 1", "x = [2, 1]\nassert f(x) == sorted(x)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLY)
+def test_no_value_forges_an_equality_or_changes_what_it_is_compared_with(name: str, tester: UnitTester) -> None:
+    code, tests = SLY[name]
+    grade = tester.grade([UnitTest(name, code, tests, "f")])[0]
+    assert not grade.correct and not grade.lost, grade
+
+
+WAITING = {
+    "until a value": "n = 0\nwhile f(n) != 3: n += 1",
+    "in an expression": "import itertools\nassert next(n for n in itertools.count() if f(n) == 3) == 2",
+    "for a callback": "for _ in iter(lambda: f(2), 3): pass\nassert f(1) == 2",
+}
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_tests_that_wait_for_a_value_cost_no_time_with_a_stand_in(name: str, tester: UnitTester) -> None:
+    start_s = time.monotonic()
+    assert tester.grade([UnitTest(name, "def f(x): return x + 1", WAITING[name], "f")])[0].correct
+    assert time.monotonic() - start_s < 5
+
+
+def test_a_program_that_has_the_tests_run_for_ever_is_wrong_and_not_lost() -> None:
+    greedy = "def f(x): return 'a' * 200_000"
+    cases = [
+        ("def f(x): return 0", WAITING["until a value"]),
+        (greedy, "held = []\nwhile f(1) != 3: held.append(f(2) * 9)"),
+        (greedy, "assert f(f(1) + f(2)) == 3"),
+    ]
+    limits = Limits(cpu_ms=1_000, wall_ms=2_000, memory_bytes=256 << 20, max_output_chars=1 << 18)
+    with UnitTester(workers=1, limits=limits) as short:
+        assert short.grade([RIGHT])[0].correct
+        start_s = time.monotonic()
+        for grade in short.grade([UnitTest("a", code, tests, "f") for code, tests in cases]):
+            assert not grade.correct and not grade.lost, grade
+        assert short.grade([UnitTest("own", "def f(x): return x", "while True: pass", "f")])[0].lost
+        assert time.monotonic() - start_s < 20
+
+
+def test_an_argument_that_cannot_be_passed_is_told(tester: UnitTester) -> None:
+    with pytest.raises(UserError, match="call the function with what is no plain value"):
+        tester.grade([UnitTest("a", "def f(x): return x(1)", "assert f(lambda n: n) == 1", "f")])
 
 
 def test_an_exception_that_ends_iteration_does_not_end_the_tests(tester: UnitTester) -> None:

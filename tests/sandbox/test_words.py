@@ -90,6 +90,7 @@ def test_a_line_with_a_way_to_a_set_a_hash_or_a_text_makes_a_program_wild(line: 
 def test_an_input_that_holds_a_set_or_a_format_makes_a_program_wild() -> None:
     for given in ("{1, 2}", "set()", "[frozenset({'a'})]", "b'a'"):
         assert not is_tame("x = 1", ("1", given))
+    assert not is_tame("x = 1", ("# \rset('ab')",))  # a line ends there, and with it the remark
     assert not is_tame("x = y % z", ("'%s'",)) and is_tame(
         "x = 1", ("'%s', {1: 2.5}", "'set'", "dict(a='b c'.split())")
     )

@@ -278,9 +278,9 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
 
 FIRST_CPU_MS = 10
 """CPU time of the first run of an answer, milliseconds; nearly all need less than 5 (ours)."""
-GROUP_RUNS, ANSWER_RUNS = 5, 3 / 16
-"""CPU time that the answers to one task may use together, in runs under the full limit, or under 200 ms where that is
-more: a number for a group, or one for each answer. 64 answers have 2,400 ms, and 8 slow ones 57 ms a run (ours)."""
+TASK_RUNS, GROUP_RUNS, ANSWER_RUNS = 12 / 5, 5, 3 / 16
+"""CPU time that the answers to one task may use together: for each of a few, in runs as long as a task may take; for
+a group or each of many, in runs of the full limit, at least 200 ms. 8 have 960 ms, 55 a run, 64 have 2,400 (ours)."""
 
 
 def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
@@ -302,16 +302,16 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
         parts = {task: [all_] if kind_of(task).grade_all else [[one] for one in all_] for task, all_ in waiting.items()}
         work = [(task, part) for task, split in parts.items() for part in split]
         judged = verifier.judge([partial(_grade, task, part, limits[task]) for task, part in work])
-        full_ms = judged[0][2]
+        full = judged[0][2].limits
         for (task, part), (found, cost_ms, _) in zip(work, judged, strict=True):
             grades.update({(task, answer): one for answer, one in zip(part, found, strict=True)})
             spent_ms[task] += cost_ms
-        before, later = limits, waiting
-        waiting, limits = {}, {}
+        before, later, waiting, limits = limits, waiting, {}, {}
         for task, answers in later.items():
             slow = [answer for answer in answers if _ran_out(grades[task, answer])]
-            budget_ms = int(max(full_ms, 200) * max(GROUP_RUNS, ANSWER_RUNS * num_of[task]))
-            limit_ms = min(full_ms, (budget_ms - spent_ms[task]) // (2 * len(slow))) if slow else 0
+            few_ms, run_ms = TASK_RUNS * full.accept_cpu_ms * num_of[task], max(full.cpu_ms, 200)
+            budget_ms = int(max(min(few_ms, GROUP_RUNS * run_ms), ANSWER_RUNS * num_of[task] * run_ms))
+            limit_ms = min(full.cpu_ms, (budget_ms - spent_ms[task]) // (2 * len(slow))) if slow else 0
             if limit_ms > before[task]:
                 waiting[task], limits[task] = slow, limit_ms
     return [Grade(False, "unparsable") if answer is None else grades[task, answer] for task, answer in pairs]
@@ -322,10 +322,10 @@ def _ran_out(grade: Grade) -> bool:
     return "timeout" in (grade.verdict, grade.detail.partition(" ")[0])
 
 
-def _grade(task: Task, answers: list[str], cpu_ms: int, rules: Rules) -> Jobs[tuple[list[Grade], int, int]]:
-    """Grade answers under a limit of CPU time. Returns also the sum of the limits of all runs, and the full limit."""
-    full_ms = rules.limits.cpu_ms
-    rules = replace(rules, limits=replace(rules.limits, cpu_ms=min(cpu_ms, full_ms)))
+def _grade(task: Task, answers: list[str], cpu_ms: int, rules: Rules) -> Jobs[tuple[list[Grade], int, Rules]]:
+    """Grade answers under a limit of CPU time. Returns also the sum of the limits of all runs, and the full rules."""
+    full = rules
+    rules = replace(full, limits=replace(full.limits, cpu_ms=min(cpu_ms, full.limits.cpu_ms)))
 
     def jobs() -> Jobs[list[Grade]]:
         kind = kind_of(task)
@@ -342,7 +342,7 @@ def _grade(task: Task, answers: list[str], cpu_ms: int, rules: Rules) -> Jobs[tu
             cost_ms += job.cpu_ms
             job = work.send((yield job))
     except StopIteration as ended:
-        return ended.value, cost_ms, full_ms
+        return ended.value, cost_ms, full
 
 
 def grading(grade: Grader, task: Task, answer: str, rules: Rules) -> Jobs[Grade]:

@@ -13,7 +13,7 @@ import marshal
 import os
 import sys
 
-from . import equal, gate, guards, inputs, syntax, wire
+from . import gate, guards, inputs, syntax, wire
 from .encode import NotPlain, TooLarge, encode
 from .guards import PROGRAM_NAME
 
@@ -65,8 +65,7 @@ class Job:
     """What the judge wrote: the program, where its inputs are and how to run them (see ``runs.Job``)."""
 
     __slots__ = (
-        "code", "entry", "file", "gated", "inputs", "loose", "max_chars", "needs_tree", "next_at", "nonce", "odd",
-        "stop_early",
+        "code", "entry", "file", "gated", "inputs", "max_chars", "needs_tree", "next_at", "nonce", "odd", "stop_early",
     )  # fmt: skip
 
     def __init__(self, head: bytes, file: int = -1) -> None:
@@ -74,7 +73,7 @@ class Job:
         self.file = file
         self.next_at = wire.LENGTH_BYTES + len(head)
         self.nonce, self.code, self.inputs, *rest = marshal.loads(head)
-        self.stop_early, self.entry, self.gated, self.max_chars, self.loose, self.odd, self.needs_tree = rest
+        self.stop_early, self.entry, self.gated, self.max_chars, self.odd, self.needs_tree = rest
 
     def next_input(self, num_bytes: int) -> str:
         """Read the next input's text."""
@@ -114,7 +113,6 @@ def compile_and_run(job: Job, replies: Replies) -> None:
 
 def compile_program(job: Job, replies: Replies) -> CodeType | None:
     """Parse, screen and compile. On a refusal write its record and return None."""
-    equal.take_records(job.gated or job.loose)
     try:
         if not job.needs_tree:
             return syntax.to_code(job.code, _FILE_NAME)
@@ -177,7 +175,7 @@ def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, 
         return ("forbidden", "gate", guards.violation()) if guards.violation() else ("error", class_name(error), "")
     if guards.violation():
         return "forbidden", "gate", guards.violation()
-    return encode_value(value, job.max_chars, job.loose)
+    return encode_value(value, job.max_chars)
 
 
 def _leave() -> None:
@@ -186,10 +184,10 @@ def _leave() -> None:
         sys.setrecursionlimit(_RECURSION_LIMIT + guards.own_frames)
 
 
-def encode_value(value: object, max_chars: int, loose: bool) -> tuple[str, str, str]:
+def encode_value(value: object, max_chars: int, hold: Callable[[object], int] | None = None) -> tuple[str, str, str]:
     """Returns (verdict, detail, canonical text) of a value."""
     try:
-        return "ok", "", encode(value, max_chars, loose)
+        return "ok", "", encode(value, max_chars, hold)
     except TooLarge:
         return "too-large", "output", ""
     except NotPlain:

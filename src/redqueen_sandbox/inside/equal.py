@@ -12,6 +12,12 @@ from __future__ import annotations
 
 import sys
 
+from . import inputs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _mro_of = type.__dict__["__mro__"].__get__
 _names_of = type.__dict__["__dict__"].__get__  # both are immune to metaclasses
 _OWN_WAYS = frozenset(
@@ -24,34 +30,35 @@ _OWN_WAYS = frozenset(
 # Classes are looked up by their id: to compare or to hash one would ask its metaclass, which may be the program's.
 _dicts: set[int] = set()
 _lists: set[int] = set()
-_matches: set[int] = set()
-_record_base: list[type] = []
+_record_base: list[type] = []  # where the gate sees the programs
+
+VALUES = {
+    "complex": "builtins", "range": "builtins", "date": "datetime", "datetime": "datetime", "time": "datetime",
+    "timedelta": "datetime", "Decimal": "decimal", "Fraction": "fractions",
+}  # fmt: skip
+"""Further classes of values that unit tests compare, and their modules: such a value is written as a call."""
 
 
-def take_records(takes: bool) -> None:
-    """Say whether named tuples count, which are classes of the program's own making.
-
-    They do where the gate has seen the program, and in benchmarks.
-    """
-    _record_base[:] = [tuple] if takes else []
-
-
-def remember_classes() -> None:
+def remember_classes(is_gated: bool) -> None:
     """Note the library's classes, if it is there. Called once in a zygote, which runs no untrusted code."""
     if "collections" in sys.modules:
         names = vars(sys.modules["collections"])
         _dicts.update(map(id, (names["Counter"], names["defaultdict"], names["OrderedDict"])))
         _lists.add(id(names["deque"]))
-    if "re" in sys.modules:
-        _matches.add(id(vars(sys.modules["re"])["Match"]))
+    _record_base[:] = [tuple] * is_gated
+    inputs.NAMES.update(
+        {name: vars(sys.modules[module])[name] for name, module in VALUES.items() if module in sys.modules}
+    )
 
 
-def is_match(value: object) -> bool:
-    """Tell whether the value is a match of a regular expression, which a benchmark may ask to be there."""
-    return id(type(value)) in _matches
+def arguments_of(value: Any) -> tuple[str, Any]:
+    """The name of the value's class if it is one of ``VALUES``, else "", and what to call it with."""
+    kind: Any = type(value)
+    name = next((name for name in VALUES if inputs.NAMES.get(name) is kind), "")
+    return name, (value.real, value.imag) if kind is complex else kind.__reduce__(value)[1] if name else ()
 
 
-def plain_value(value: object) -> tuple[type, object] | None:
+def plain_value(value: object, takes_records: bool) -> tuple[type, object] | None:
     """Return the builtin type whose value the object equals, and an object that this type's methods can read.
 
     None: it equals no plain value.
@@ -61,7 +68,7 @@ def plain_value(value: object) -> tuple[type, object] | None:
         return dict, value
     if id(kind) in _lists:
         return list, list(value)  # type: ignore[call-overload]
-    return (tuple, value) if _record_base and _is_record(kind) else None
+    return (tuple, value) if (takes_records or _record_base) and _is_record(kind) else None
 
 
 def _is_record(kind: type) -> bool:

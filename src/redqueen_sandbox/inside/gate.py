@@ -20,33 +20,25 @@ _PURE = frozenset(PURE)
 _REFUSED = frozenset(REFUSED)
 
 
-class _Refused(Exception):
-    """Carries the reason out of the walk."""
-
-
 def screen(nodes: Grouped) -> str:
     """Return why the program is refused, or "" when it is not. Changes nothing."""
-    try:
-        _check_imports(nodes)
-        _check_names(nodes)
-    except _Refused as refusal:
-        return str(refusal)
-    return ""
+    return _check_imports(nodes) or _check_names(nodes)
 
 
-def _check_imports(nodes: Grouped) -> None:
+def _check_imports(nodes: Grouped) -> str:
     """Refuse imports of anything but pure modules, except in a main block, which never runs."""
     unused = {id(inner) for node in nodes.get(ast.If, ()) if _is_main_test(node.test) for inner in node.body}
     for node in nodes.get(ast.Import, ()):
         for alias in node.names:
             if alias.name not in _PURE and id(node) not in unused:
-                raise _Refused(f"import of {alias.name[:80]}")
+                return f"import of {alias.name[:80]}"
     for node in nodes.get(ast.ImportFrom, ()):
         if (node.level or node.module not in _PURE) and id(node) not in unused:
-            raise _Refused(f"import from {(node.module or '')[:80] or 'a relative place'}")
+            return f"import from {(node.module or '')[:80] or 'a relative place'}"
         for alias in node.names:
             if alias.name[:1] == "_" and node.module != "__future__":
-                raise _Refused(f"import of {alias.name[:80]}")
+                return f"import of {alias.name[:80]}"
+    return ""
 
 
 def _is_main_test(test: ast.expr) -> bool:
@@ -71,7 +63,7 @@ def _bound_names(nodes: Grouped) -> set[str]:
     return bound
 
 
-def _check_names(nodes: Grouped) -> None:
+def _check_names(nodes: Grouped) -> str:
     """Look at every name in every position: refused ones may stand nowhere, some builtins not be read."""
     read = {node.id for node in nodes.get(ast.Name, ())}
     everywhere = syntax.names(nodes) | read | {node.attr for node in nodes.get(ast.Attribute, ())}
@@ -79,9 +71,10 @@ def _check_names(nodes: Grouped) -> None:
         everywhere.update([node.name for node in nodes.get(kind, ())])
     if not _REFUSED.isdisjoint(everywhere):
         name = min(everywhere & _REFUSED)
-        raise _Refused(f"{name}, which {REFUSED[name]}")
+        return f"{name}, which {REFUSED[name]}"
     bound = _bound_names(nodes)
     for name in sorted(read):
         is_unknown = is_special(name) and name not in PLAIN_DUNDER_NAMES
         if (name in REFUSED_BUILTINS or is_unknown) and (name not in bound or name == "__import__"):
-            raise _Refused(f"use of {name[:80]}")
+            return f"use of {name[:80]}"
+    return ""

@@ -99,6 +99,17 @@ def _examples() -> list[object]:
 _namespace_of = vars(type)["__dict__"].__get__
 
 
+def _all_classes() -> set[type]:
+    subclasses_of = type.__subclasses__
+    known, waiting = {type, object}, [*subclasses_of(object), *subclasses_of(type)]
+    while waiting:
+        kind = waiting.pop()
+        if kind not in known:
+            known.add(kind)
+            waiting += subclasses_of(kind)
+    return known
+
+
 def _change(kind: type, members: Mapping[str, object]) -> None:
     """Replace attributes of a class of the interpreter's."""
     namespace: dict[str, object] = gc.get_referents(_namespace_of(kind))[0]
@@ -150,18 +161,8 @@ def close_interpreter() -> None:
 
     What the standard library needs of them ``library`` has seen to.
     """
-    subclasses_of = type.__subclasses__
-    known, waiting = {type, object}, [*subclasses_of(object), *subclasses_of(type)]
-    while waiting:
-        kind = waiting.pop()
-        if kind not in known:
-            known.add(kind)
-            waiting += subclasses_of(kind)
-    for kind in known:
-        if _flags(kind) & _IMMUTABLE_TYPE:
-            _salt_hashes(kind)
-    _salt_texts(known)
     _seal_functions()
+    mutable = {kind for kind in _all_classes() if not _flags(kind) & _IMMUTABLE_TYPE}
     self_of = vars(type(len))["__self__"].__get__
 
     def self_of_method(builtin: object) -> object:
@@ -173,7 +174,7 @@ def close_interpreter() -> None:
     _change(type(len), {"__self__": property(self_of_method)})
     # A copy: what stands behind a proxy is handed to whoever compares itself with it.
     _change(type, {"__dict__": property(lambda cls: type(_namespace_of(cls))(dict(_namespace_of(cls))))})
-    _seal({kind for kind in known if not _flags(kind) & _IMMUTABLE_TYPE})
+    _seal(mutable)
     sys._getframe = Caller._getframe
     for module in [module for module in sys.modules.values() if isinstance(module, ModuleType)]:
         vars(module).update(__loader__=None, __spec__=None)
@@ -181,64 +182,54 @@ def close_interpreter() -> None:
 
 # ---- hashes and texts that show addresses --------------------------------------------------------
 
-_HASHED_BY_VALUE: set[type] = {int, float, complex, str, bytes, range}
-_owners: dict[int, type] = {}
-"""By the ``id`` of each ``__hash__`` that is salted: the class that has it."""
-_find = type.__getattribute__
+
+def salted(address: object) -> int:
+    """An address as it may be shown: another number in each process, wherever the object lies."""
+    return 0x7F << 40 | hash(str(address)) & 0xFF_FFFF_FFF0
 
 
-def _salt_hashes(kind: type) -> None:
-    """Have a class's ``__hash__`` differ from process to process where it shows an address.
+def _salted_hash(real: Callable[[object], int]) -> Callable[[object], int]:
+    def __hash__(value: object, /) -> int:
+        return hash(str(real(value)))
 
-    The address of None, of a class or a builtin lies at the same distances in all processes.
+    return __hash__
+
+
+def _salted_text(real: Callable[[object], str]) -> Callable[[object], str]:
+    def __repr__(value: object, /) -> str:
+        head, sign, tail = real(value).rpartition(" at 0x")
+        return f"{head} at {salted(tail):#x}>" if sign else tail
+
+    return __repr__
+
+
+def salt_addresses() -> None:
+    """Have hashes and texts that show an address differ from process to process, each object's at random.
+
+    Large objects, classes and builtins lie at the same distances in all processes. What has them as keys already keeps
+    them under their new hashes.
     """
-    real: Any = vars(kind).get("__hash__")
-    if real is None or kind in _HASHED_BY_VALUE or kind.__name__ == "Decimal":
-        return
-
-    def __hash__(value: Any, /) -> int:
-        found: int = real(value)
-        return hash(("address", found)) if _shows_address(value, kind) else found
-
-    _owners[id(__hash__)] = kind
-    _change(kind, {"__hash__": __hash__})
+    method, wrapper, builtin = map(type, (refuser.__get__(0), refuser.__get__, len))
+    _replace("__hash__", {object, method, wrapper, builtin}, _salted_hash)
+    _replace("__repr__", {object, memoryview, wrapper, *map(type, _examples())}, _salted_text)
+    for held in gc.get_objects():
+        if type(held) in (dict, set) and not all([key in held for key in held]):
+            kept = list(held.items() if type(held) is dict else held)
+            held.clear()
+            held.update(kept)
 
 
-def _shows_address(value: Any, owner: type | None) -> bool:
-    if owner is tuple or owner is frozenset:
-        owners = [(item, _owners.get(id(_find(type(item), "__hash__")))) for item in owner.__iter__(value)]
-        return any([_shows_address(item, its_owner) for item, its_owner in owners])
-    return owner is not None
-
-
-def guarded_hash(value: Any, /) -> int:
-    """``hash`` likewise, for a gated program and for the library."""
-    found: Any = _find(type(value), "__hash__")
-    return found(value) if id(found) in _owners else hash(value)
-
-
-def salted_id(value: object) -> int:
-    """``id`` as it may be shown: another number in each process, also for an object so large that it lies alone."""
-    return 0x7F << 40 | hash(("address", id(value))) & 0xFF_FFFF_FFF0
-
-
-def _salt_texts(kinds: set[type]) -> None:
-    """Have ``repr`` show salted addresses where a class has ``object``'s own, and for objects that hold a frame."""
-
-    def salted(real: Callable[[object], str]) -> Callable[[object], str]:
-        def __repr__(value: object, /) -> str:
-            return f"{real(value).rpartition(' at 0x')[0]} at {salted_id(value):#x}>"
-
-        return __repr__
-
-    with_own = type("", (), {"__repr__": repr})
+def _replace(name: str, kinds: set[type], changed: Callable[[Any], object]) -> None:
+    """Replace a special method of the classes that define it, and its C function, also where that is inherited."""
+    with_own = type("", (), {name: repr})
     words = [(at, *[_word(kind, at).value for kind in (type("", (), {}), object, with_own)]) for at in range(8, 512, 8)]
-    slot, in_c, in_python = next((at, own, new) for at, plain, own, new in words if plain == own != new)
-    with_frames = {kind for kind in map(type, _examples()) if vars(kind).keys() & {"gi_frame", "cr_frame", "ag_frame"}}
-    for kind in with_frames | {object}:
-        _change(kind, {"__repr__": salted(vars(kind)["__repr__"])})
-    for kind in [*with_frames, *kinds]:
-        if kind in with_frames or _word(kind, slot).value == in_c:
+    slot, in_python = next((at, new) for at, plain, own, new in words if plain == own != new)
+    defining = [kind for kind in kinds if name in vars(kind)]
+    in_c = {_word(kind, slot).value for kind in defining}
+    for kind in defining:
+        _change(kind, {name: changed(vars(kind)[name])})
+    for kind in _all_classes():
+        if _word(kind, slot).value in in_c:
             _word(kind, slot).value = in_python
 
 
@@ -249,15 +240,6 @@ def _vars(*values: object) -> object:
     if not values:  # from a builtin that calls it, they would be those of the library or of the harness
         violate("use of locals")
     return vars(*values)
-
-
-def _as_builtin(name: str, function: Callable[..., object]) -> object:
-    """The function as a program sees it: like a builtin, it has no state and binds no instance."""
-    members = {
-        "__slots__": (), "__module__": "builtins", "__name__": name, "__call__": staticmethod(function),
-        "__class__": property(lambda _: type(len)), "__repr__": lambda _: f"<built-in function {name}>",
-    }  # fmt: skip
-    return type("builtin_function_or_method", (), members)()
 
 
 _modules: dict[str, Module] = {}
@@ -333,8 +315,11 @@ class Missing:
 PROGRAM_BUILTINS: dict[str, object] = {
     **{name: found for name, found in vars(builtins).items() if name not in ("__loader__", "__spec__")},
     **{name: refuser(name) for name in allowed.REFUSED_BUILTINS},
-    "hash": _as_builtin("hash", guarded_hash),
-    "vars": _as_builtin("vars", _vars),
+    "vars": type(  # as a builtin it has no state and binds no instance
+        "builtin_function_or_method", (),
+        {"__slots__": (), "__module__": "builtins", "__name__": "vars", "__call__": staticmethod(_vars),
+         "__class__": property(lambda _: type(len)), "__repr__": lambda _: "<built-in function vars>"},
+    )(),
     "__import__": _import,
-}
+}  # fmt: skip
 """The builtins that a gated program gets: one dict for all inputs, since to copy it is to touch all it holds."""

@@ -36,7 +36,9 @@ def _collect(*args: object, **kwargs: object) -> Arguments:
     return args, kwargs
 
 
-_NAMES = {"__builtins__": {}, "_collect": _collect, "inf": _INFINITY, **_CONSTRUCTORS}
+NAMES: dict[str, object] = {
+    "__builtins__": {}, "_collect": _collect, "inf": _INFINITY, "nan": float("nan"), **_CONSTRUCTORS
+}  # fmt: skip
 """One dict for all inputs: to make one touches every class in it, and with it a page of memory."""
 
 
@@ -57,8 +59,8 @@ def parse(text: str, literal: bool, backwards: bool = False) -> Arguments | None
                 for node in syntax.group(tree).get(ast.Set, ()):
                     node.elts.reverse()
             code = syntax.to_code(tree, "<input>", "eval")
-        return eval(code, _NAMES)  # type: ignore[no-any-return]
-    except (*syntax.UNPARSABLE, TypeError, NameError, _NotAllowed):
+        return eval(code, NAMES)  # type: ignore[no-any-return]
+    except (*syntax.UNPARSABLE, ArithmeticError, TypeError, NameError, _NotAllowed):
         return None
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import gate, syntax
-from .guards import PROGRAM_NAME, Caller, ModuleType, guarded_hash, refuser, salted_id, violate
+from .guards import PROGRAM_NAME, Caller, ModuleType, refuser, salted, violate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,10 +44,6 @@ def _eval_as_program(text: str, *_: object) -> object:
     return eval(_screened(text, "<annotation>", "eval"), vars(sys.modules[PROGRAM_NAME]))
 
 
-def _getattr_of_typing(value: object, name: str, *default: object) -> object:
-    return {} if name == "__globals__" else getattr(value, name, *default)
-
-
 class _Function:
     """What ``inspect`` reads of a function. Its code is closed to all others."""
 
@@ -63,13 +59,16 @@ class _Function:
 
 
 _CHANGES: dict[str, dict[str, object]] = {
-    "copy": {"id": salted_id},
+    "copy": {"id": lambda value: salted(id(value))},
     "dataclasses": {"exec": _exec_as_program},
     "inspect": {"eval": refuser("eval")},  # of defaults in what a docstring gives for a signature
-    "typing": {"compile": _kept_as_text, "eval": _eval_as_program, "getattr": _getattr_of_typing, "sys": Caller},
-    **{name: {"hash": guarded_hash} for name in ("_collections_abc", "datetime", "enum", "fractions")},
-}
-"""Modules that look up, evaluate or hash what their caller chose: the builtins they do it with."""
+    "typing": {
+        "compile": _kept_as_text, "eval": _eval_as_program, "sys": Caller,
+        "getattr": lambda value, name, *default: {} if name == "__globals__" else getattr(value, name, *default),
+        "overload": lambda function: vars(sys.modules["typing"])["_overload_dummy"],
+    },
+}  # fmt: skip
+"""Modules that look up or evaluate what their caller chose: the builtins they do it with."""
 
 
 class _Subclasses:
@@ -136,9 +135,6 @@ def change_library() -> None:
     for name, changes in _CHANGES.items():
         if name in sys.modules:
             vars(sys.modules[name]).update(changes)
-    if "typing" in sys.modules:
-        typing = vars(sys.modules["typing"])
-        typing.update(hash=guarded_hash, overload=lambda function: typing["_overload_dummy"])
     if "inspect" in sys.modules:
         inspect = vars(sys.modules["inspect"])
         read = inspect["_signature_from_function"]

@@ -2,7 +2,8 @@
 
 The tester's ``candidate`` is a stand-in: each call goes as literals to the judge, which has the player make it. So
 the program never sees an expected value, and an assertion only ever compares plain values in a process that the
-program is not in.
+program is not in. Functions and iterators that the program returns have stand-ins too, and a test's own list, dict or
+set is changed as a call that returned None left it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 NO_MORE = b"\xff\xff\xff\xff"
 """Instead of a length: no message follows."""
 _BROKEN = (ImportError, NameError, SyntaxError)
 """What tests raise that no program passes."""
-_OBJECT = object()
+_ITER, _NEXT = 1, 2  # the numbers of functions in the player: ``iter``, and one that takes one item of an iterator
+_MAX_LINES = 100_000  # that tests run with a stand-in: those that go on wait for a value it does not give (ours)
 
 
 def play_role(socket: int) -> NoReturn:
@@ -49,6 +51,13 @@ def _be_player(job: child.Job, replies: child.Replies) -> None:
     if function is None:
         replies.send("error", "NameError", "no entry function")
         return
+    held: list[Any] = [function, iter, lambda iterator: [item for _, item in zip("1", iterator, strict=False)]]
+    inputs.NAMES["Held"] = held.__getitem__
+
+    def hold(value: object) -> int:
+        held.append(value)
+        return len(held) - 1
+
     replies.send("ready")
     while (text := _told(replies.fd)) is not None:
         arguments = inputs.parse(text, literal=True)
@@ -56,8 +65,12 @@ def _be_player(job: child.Job, replies: child.Replies) -> None:
             replies.send("invalid-input")
             continue
         try:
-            value = function(*arguments[0], **arguments[1])  # type: ignore[operator]
-            said = child.encode_value(value, job.max_chars, job.loose)
+            (call, *given), named = arguments
+            value = call(*given, **named)  # type: ignore[operator]
+            answer = (value, *given, *named.values()) if value is None else (value,)
+            said = child.encode_value(answer, job.max_chars, hold)
+            if said[0] != "ok":
+                said = ("ok", "", "(None,)") if value is None else (said[0], child.class_name(value), "")
         except MemoryError:
             raise
         except BaseException as error:
@@ -65,41 +78,83 @@ def _be_player(job: child.Job, replies: child.Replies) -> None:
         replies.send(*said)
 
 
+class _Held:
+    """A value that is not plain and stays in the program's child: results of calling it and its items come from there.
+
+    It equals nothing else. No other attribute is passed on, so that no test asks the program whether it is right.
+    """
+
+    __slots__ = ("ask", "number")
+
+    def __init__(self, ask: Callable[..., Any], number: Any) -> None:
+        self.ask, self.number = ask, int(number)
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return self.ask(self.number, *args, **kwargs)
+
+    def __iter__(self) -> object:
+        return self.ask(_ITER, self)
+
+    def __next__(self) -> object:
+        for item in self.ask(_NEXT, self):
+            return item
+        raise StopIteration
+
+
 def _be_tester(job: child.Job, replies: child.Replies) -> None:
     """Run the tests against the stand-in and say whether they passed."""
 
-    def candidate(*args: object, **kwargs: object) -> object:
+    def ask(number: int, /, *args: object, **kwargs: object) -> object:
+        number_of: Callable[[object], int] = vars(_Held)["number"].__get__  # raises TypeError for what is not held
         try:
-            parts = [encode(value, job.max_chars, loose=True) for value in args]
-            parts += [f"{name}={encode(value, job.max_chars, loose=True)}" for name, value in kwargs.items()]
-        except (NotPlain, TooLarge):
+            parts = [f"Held({number})", *[encode(value, job.max_chars, number_of) for value in args]]
+            parts += [f"{name}={encode(value, job.max_chars, number_of)}" for name, value in kwargs.items()]
+        except (NotPlain, TooLarge, TypeError):
+            replies.send("unpassable")
             raise TypeError("a test called with something that is no plain value") from None
         replies.send("call", "", ", ".join(parts))
-        answer = _told(replies.fd)
-        if answer is None:
-            raise RuntimeError("no answer")
+        answer = _told(replies.fd) or "?"
         if answer[0] == "!":
             raise _exception(answer[1:])
-        told = inputs.parse(answer[1:], literal=True)
-        if told is None:
+        told: Any = inputs.parse(answer[1:], literal=True)
+        if told is None or answer[0] == "?":
             raise RuntimeError("no answer")
-        return told[0][0]
+        value, *now = told[0][0]
+        for old, new in zip((*args, *kwargs.values()), now if value is None else (), strict=False):
+            if type(old) in (list, dict, set) and old != new:
+                old.clear()  # type: ignore[attr-defined]
+                (old.extend if isinstance(old, list) else old.update)(new)  # type: ignore[attr-defined]
+        return value
 
     code = child.compile_program(job, replies)
     if code is None:
         return
-    for always in (lambda *_, **__: None, lambda *_, **__: _OBJECT):  # tests that pass with both test nothing
+    for always in (lambda *_, **__: None, lambda *_, **__: object):  # tests that pass with both test nothing
+        sys.settrace(_stopping_trace())
         error = _run_tests(code, job, always)
+        sys.settrace(None)
         if not (error is None or isinstance(error, _BROKEN)):
             break
     else:
         replies.send("untested" if error is None else "broken", child.class_name(error))
         return
-    error = _run_tests(code, job, candidate)
+    inputs.NAMES["Held"] = lambda number: _Held(ask, number)
+    error = _run_tests(code, job, _Held(ask, 0))
     replies.send("passed" if error is None else "failed", child.class_name(error))
 
 
-def _run_tests(code: CodeType, job: child.Job, candidate: Callable[..., object]) -> BaseException | None:
+def _stopping_trace() -> Any:
+    left = iter(range(_MAX_LINES))
+
+    def trace(*_: object) -> object:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return trace
+
+    return trace
+
+
+def _run_tests(code: CodeType, job: child.Job, candidate: object) -> BaseException | None:
     """Run the tests in a new namespace, as a script, and return what they raise."""
     try:
         helpers = syntax.to_code(syntax.parse(job.inputs[1], "<helpers>"), "<helpers>")

@@ -200,15 +200,16 @@ def _import_all(names: list[str], is_gated: bool) -> None:
     """Import everything a program may import, and what those import late: afterwards no file can be opened."""
     # The pure hash functions of the interpreter do; OpenSSL would make every fork more expensive.
     sys.modules.setdefault("_hashlib", None)  # type: ignore[arg-type]
-    if is_gated:  # the ``datetime`` that is written in Python asks a clock that can be taken away
-        sys.modules["_datetime"] = None  # type: ignore[assignment]
+    if is_gated:
+        guards.salt_addresses()
+        sys.modules["_datetime"] = None  # type: ignore[assignment]  # the one in Python asks a clock that can be taken away
     for name in names:
         __import__(name)
     if "datetime" in names:
         time.strptime("2000", "%Y")
         for codec in allowed.CODECS:
             codecs.lookup(codec)
-    equal.remember_classes()
+    equal.remember_classes(is_gated)
     if is_gated:
         library.change_library()
         guards.make_modules(_Sink())
@@ -220,35 +221,19 @@ def _import_all(names: list[str], is_gated: bool) -> None:
 
 
 def _shuffle_heap(seed: int) -> None:
-    """Leave free blocks at places of this seed's own, so that where a new object lies differs from process to process.
+    """Leave free blocks at places of this seed's own, at rising or falling addresses: the hash of a NaN is its address.
 
-    Without it the low bits of addresses would be the same in all: they follow from what was allocated before.
+    They take 32 bytes, as a float and a complex number do, or 112, as a ``Decimal``. What is freed last is taken first.
     """
-    for size in range(16, 513, 16):
-        _free_some([_fill(size, i) for i in range(1_000 if size <= _SMALL_BYTES else 64)], seed)
-    for kind in (list, dict, set):
-        _free_some([kind() for _ in range(160)], seed)
+    for blocks in ([i + 0.5 for i in range(1_000)], [bytes(79) for _ in range(1_000)]):
+        blocks.sort(key=id, reverse=seed % 2 == 1)
+        _kept.append(blocks[: 400 + 37 * seed % 200])
+        del blocks[: 400 + 37 * seed % 200]
+        while blocks:
+            blocks.pop()
 
 
-_SMALL_BYTES = 176
 _kept: list[object] = []
-
-
-def _free_some(blocks: list[object], seed: int) -> None:
-    """Free about half of the blocks, at rising or falling addresses: what is freed last is taken first."""
-    blocks.sort(key=id, reverse=seed % 2 == 1)
-    num_kept = len(blocks) * 2 // 5 + 37 * seed % (len(blocks) // 5)
-    _kept.append(blocks[:num_kept])
-    del blocks[:num_kept]
-    while blocks:
-        blocks.pop()
-
-
-def _fill(size: int, number: int) -> object:
-    """A new object that takes ``size`` bytes."""
-    if size <= 32:
-        return object() if size == 16 else number + 0.5
-    return bytes(size - 33)
 
 
 _WARM_UP = """
@@ -266,7 +251,7 @@ def _warm_up(is_gated: bool) -> None:
     sink = os.open(os.devnull, os.O_WRONLY)
     file = os.memfd_create("warm-up")
     given = (("literal", 1), ("expression", 3))
-    head = marshal.dumps(("0" * 16, _WARM_UP, given, False, "f", is_gated, 65_536, False, False, True))
+    head = marshal.dumps(("0" * 16, _WARM_UP, given, False, "f", is_gated, 65_536, False, True))
     os.write(file, len(head).to_bytes(wire.LENGTH_BYTES, "little") + head + b"3" + b"'4'")
     for _ in range(_NUM_WARM_UPS):
         job = child.Job(child.read_head(file), file)
