@@ -77,6 +77,9 @@ def test_programs_that_read_and_print_are_judged_by_what_they_print(judge: Judge
         "import os\nprint(sum(map(int, os.read(0, os.fstat(0).st_size).split()[1:])))",
         "import io, os, sys\nx = io.BytesIO(os.read(sys.stdin.fileno(), 9999)).read().split()\n"
         "os.write(1, b'%d' % sum(map(int, x[1:])))",
+        "import fileinput\nlines = list(fileinput.input())\nprint(sum(map(int, lines[1].split())))",
+        "import os\nx = os.fdopen(0).read().split()\nprint(sum(map(int, x[1:])), flush=True)\nos._exit(0)",
+        "x = open(0, 'rb').read().split()\nopen(1, 'wb').write(b'%d' % sum(map(int, x[1:])))",
     ]
     assert verdicts(judge, question, *right) == [(True, "ok")] * len(right)
 

@@ -34,7 +34,9 @@ CONTEST_LIMITS = Limits(
 )
 """For each case of a problem: six seconds of CPU (LiveCodeBench); the others are ours."""
 
-PRELOADED = ("cmath", "datetime", "fractions", "io", "os", "queue", "statistics", "sys", "threading", "time")
+PRELOADED = (
+    "cmath", "datetime", "fileinput", "fractions", "io", "os", "queue", "statistics", "sys", "threading", "time",
+)  # fmt: skip
 """Modules that contest programs import, in addition to those of any program: nothing can be loaded inside the sandbox.
 """
 
@@ -55,7 +57,7 @@ class _Stream(_io.BytesIO):
 def f(_text):
     _in, _said = _Stream(_text.encode()), _Stream()
     _in.fileno, _said.fileno = lambda: 100, lambda: 101  # of 0 and 1 ``input`` asks what they are
-    _write = _os.write
+    _write, _exit = _os.write, _os._exit
     _os.read = lambda fd, size: _in.read(size)
     _os.write = lambda fd, data: _said.write(data) if fd in (1, 101) else len(data)
     _os.fstat = lambda fd: _types.SimpleNamespace(st_size=len(_in.getvalue()))
@@ -63,13 +65,18 @@ def f(_text):
     _sys.stdin = _io.TextIOWrapper(_in, "utf-8")
     _open = _builtins.open
     _builtins.exit = _builtins.quit = _sys.exit  # the module that defines them is not loaded here
-    _builtins.open = lambda file, *a, **k: _sys.stdin if file in (0, 100, "/dev/stdin") else _open(file, *a, **k)
+    _streams = {{0: _sys.stdin, 100: _sys.stdin, "/dev/stdin": _sys.stdin, 1: _out, 101: _out}}
+    def _opened(file, mode="r", *a, **k):
+        stream = _streams.get(file)
+        return (stream.buffer if "b" in mode else stream) if stream else _open(file, mode, *a, **k)
+    _builtins.open = _os.fdopen = _opened
+    _os._exit = _sys.exit
     try:
         exec(compile({code!r}, "<program\\ud800>", "exec"), {{"__name__": "__main__"}})
     except SystemExit:
         pass
     finally:
-        _os.write = _write  # the harness writes its replies by it
+        _os.write, _os._exit = _write, _exit  # the harness writes its replies and ends by them
     _out.flush()
     return _said.getvalue().decode("utf-8", "replace")
 """
