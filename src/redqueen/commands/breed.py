@@ -25,11 +25,7 @@ _MUST_AGREE = ("r", "lora_alpha")
 
 
 def breed_folders(
-    operator: str,
-    parents: Sequence[Path],
-    seed: int,
-    fitness: Sequence[float] | None,
-    out: Path,
+    operator: str, parents: Sequence[Path], seed: int, fitness: Sequence[float] | None, out: Path
 ) -> dict[str, Any]:
     """Make one child from PEFT folders and write it to ``out``, which PEFT then loads.
 
@@ -114,13 +110,7 @@ def _entry(
     folder: Path, fitness: Callable[[Path], float], generation: int, operator: str, parents: list[str]
 ) -> dict[str, Any]:
     value = finite_by({str(folder): fitness(folder)}, "fitness")[str(folder)]
-    return {
-        "folder": str(folder),
-        "fitness": value,
-        "generation": generation,
-        "operator": operator,
-        "parents": parents,
-    }
+    return {"folder": str(folder), "fitness": value, "generation": generation, "operator": operator, "parents": parents}
 
 
 def operators_table() -> str:
@@ -152,11 +142,7 @@ def operator_rows() -> list[dict[str, Any]]:
 
 
 def _check_arguments(
-    operator: Operator,
-    parents: Sequence[Path],
-    seed: int,
-    fitness: Sequence[float] | None,
-    out: Path,
+    operator: Operator, parents: Sequence[Path], seed: int, fitness: Sequence[float] | None, out: Path
 ) -> None:
     """Refuse what can be refused before a file is read."""
     if len(parents) != operator.num_parents:

@@ -15,12 +15,7 @@ RUNS = Path("runs")
 
 
 def run_experiment(
-    file: Path,
-    out: Path | None,
-    tables: Path | None,
-    jobs: int,
-    dry_run: bool,
-    tables_only: bool,
+    file: Path, out: Path | None, tables: Path | None, jobs: int, dry_run: bool, tables_only: bool
 ) -> None:
     """Read ``file``, play its runs under ``out`` (default ``runs/NAME``), write tables to ``tables`` (default ``out``).
 

@@ -125,15 +125,10 @@ def breed(
     )
     if rules.child_rating == "inherit":
         child = replace(
-            child,
-            rating=rating.pool([parent.rating for parent in parents]),
-            domain_ratings=_inherited(parents, rating),
+            child, rating=rating.pool([parent.rating for parent in parents]), domain_ratings=_inherited(parents, rating)
         )
     birth = replace(
-        birth,
-        constants=made.constants,
-        relative_change=made.change.overall,
-        layer_changes=made.change.per_layer,
+        birth, constants=made.constants, relative_change=made.change.overall, layer_changes=made.change.per_layer
     )
     return Child(child, made.genotype, birth)
 

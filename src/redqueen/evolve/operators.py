@@ -9,14 +9,7 @@ from typing import Any, Literal
 import torch
 from pydantic import ValidationError
 
-from redqueen.adapters.genotype import (
-    Genotype,
-    RelativeChange,
-    change_of,
-    on_cpu,
-    relative_change,
-    same_shape,
-)
+from redqueen.adapters.genotype import Genotype, RelativeChange, change_of, on_cpu, relative_change, same_shape
 from redqueen.domains.registry import import_as
 from redqueen.errors import UserError, first_fault
 from redqueen.evolve import crossover as cross
@@ -182,12 +175,7 @@ def tuned(operator: Operator, overrides: Mapping[str, float]) -> Operator:
         raise UserError(f"operator {operator.id}: {first_fault(error)}") from None
 
 
-def apply(
-    operator: Operator,
-    parents: Sequence[Genotype],
-    fitness: Sequence[float],
-    rng_seed: int,
-) -> Child:
+def apply(operator: Operator, parents: Sequence[Genotype], fitness: Sequence[float], rng_seed: int) -> Child:
     """Make one child; the same seed gives the same child.
 
     The child is made on the CPU, wherever the parents are, so that a seed means the same on every device.

@@ -7,14 +7,7 @@
 from redqueen.journal import read
 from redqueen.journal.compare import diff
 from redqueen.journal.read import Row
-from redqueen.journal.schema import (
-    AttemptRecord,
-    CandidateRecord,
-    EvaluationRecord,
-    MatchRecord,
-    RunRecord,
-    TaskRecord,
-)
+from redqueen.journal.schema import AttemptRecord, CandidateRecord, EvaluationRecord, MatchRecord, RunRecord, TaskRecord
 from redqueen.journal.write import Journal, StepWriter
 
 __all__ = [

@@ -52,13 +52,7 @@ LOCAL_BASE = "The run had its base from a folder: write its path in place of its
 
 
 def model_card(
-    run_dir: Path,
-    config: Config,
-    member: str,
-    base: BaseIdentity,
-    merged: bool,
-    step: int,
-    sources: Sequence[str] = (),
+    run_dir: Path, config: Config, member: str, base: BaseIdentity, merged: bool, step: int, sources: Sequence[str] = ()
 ) -> str:
     """Return the card of ``member`` as it was after ``step`` (the checkpoint's), as markdown with a YAML head.
 

@@ -73,11 +73,7 @@ class Checkpoint:
 
     @staticmethod
     def save(
-        folder: Path,
-        step: int,
-        tensors: Mapping[str, torch.Tensor],
-        state: Mapping[str, Any],
-        num_kept: int = 3,
+        folder: Path, step: int, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any], num_kept: int = 3
     ) -> Path:
         """Write the checkpoint of ``step`` into ``folder``, delete all but the ``num_kept`` newest, return its path.
 

@@ -44,12 +44,7 @@ def check_puzzle(
     code, answer = found
     if not is_solution(read_puzzle(code), read_values(answer)):
         return Rejection(candidate, "disagreement", "the solver's answer does not fit the clues")
-    return task_of(
-        candidate,
-        code=code,
-        outputs=(answer,),
-        protection=rules.protection,
-    )
+    return task_of(candidate, code=code, outputs=(answer,), protection=rules.protection)
 
 
 def is_solution(puzzle: Puzzle, values: dict[str, int]) -> bool:
