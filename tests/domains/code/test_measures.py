@@ -206,6 +206,10 @@ SAME = [
     "def f(x):\n    pass\n    ...\n    1 + 1\n    assert True\n    return x + 1",
     "def f(x):\n    unused: int = 5\n    y: str\n    z = [x, (1, 2)]\n    return x + 1",
     "import math\nK = 3\ndef g(y):\n    return y\nclass A:\n    pass\ndef f(x):\n    return x + 1",
+    "from typing import List\nT = int\ndef f(x: List[T]) -> T:\n    x = x\n    return x + 1",
+    "def f(x):\n    x\n    a, b = 1, 2\n    g = lambda y: y * x\n    del a\n    return x + 1",
+    "def f(x):\n    for i in ():\n        x += i\n    return x + 1\nif __name__ == '__main__':\n    print(f(3))",
+    "async def h():\n    pass\ndef a(y):\n    return y\ndef b(y):\n    return a(y)\ndef f(x):\n    return x + 1",
 ]
 OTHERS = ["x - 1", "1 + x", "x + 2", "x + 1.0", "x + True", "y + 1", "f(x) + 1", "x.y + 1", "x in {1, 2}", "(x) and 1"]
 
@@ -213,6 +217,12 @@ OTHERS = ["x - 1", "1 + x", "x + 2", "x + 1.0", "x + True", "y + 1", "f(x) + 1",
 @pytest.mark.parametrize("code", SAME)
 def test_layout_annotations_dead_code_and_constants_that_fold_do_not_make_another_program(code: str) -> None:
     assert normalise(code) == normalise(PLAIN)
+
+
+def test_neither_the_order_of_imports_nor_their_names_make_another_program() -> None:
+    code = "import math\nfrom re import sub\ndef f(x):\n    return sub('a', '', x) * math.floor(2.5)"
+    other = "from re import sub as s\nimport math as m\ndef f(x):\n    return s('a', '', x) * m.floor(2.5)"
+    assert normalise(code) == normalise(other) != normalise(other.replace("floor", "ceil"))
 
 
 def test_programs_that_compute_something_else_have_forms_of_their_own() -> None:

@@ -10,6 +10,8 @@ from types import CodeType
 
 MAX_CHARS = 100_000
 """A longer program is its own normal form (ours): time is in proportion to the length."""
+MAX_PASSES = 4
+"""Passes that drop what only something dropped has read (ours)."""
 
 
 def normalise(code: str) -> str:
@@ -38,24 +40,58 @@ def normalise(code: str) -> str:
 
 
 def _drop_unread(tree: ast.Module) -> None:
-    """Drop functions, classes, imports and plain values that are bound to names which are never read."""
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)} | {"f"}
+    """Drop annotations, the main block, which never runs, and what binds plain values to names that are never read.
 
-    def is_unread(node: ast.stmt) -> bool:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and all(map(_is_plain, ast.walk(node.value))):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            return all(isinstance(target, ast.Name) and target.id not in read for target in targets)
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            return read.isdisjoint((one.asname or one.name).split(".")[0] for one in node.names)
-        return isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name not in read and not node.decorator_list
-
+    Imports come first, in one order, and each binds a name that can be renamed.
+    """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.For | ast.While | ast.If):
-            node.body = [one for one in node.body if not is_unread(one)] or [ast.Pass()]
+        if isinstance(node, ast.arg | ast.AnnAssign):
+            node.annotation = None  # type: ignore[assignment]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.alias) and node.name.isidentifier():
+            node.asname = node.asname or node.name
+    for _ in range(MAX_PASSES):
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        read = {node.id for node in names if isinstance(node.ctx, ast.Load)} | {"f"}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.FunctionDef | ast.For | ast.While | ast.If):
+                node.body = [one for one in node.body if not _is_unread(one, read)] or [ast.Pass()]
+    tree.body.sort(key=_import_order)
+
+
+def _is_unread(node: ast.stmt, read: set[str]) -> bool:
+    """Return whether a statement has no effect but to bind names that are not in ``read``."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=same)) if name == same:
+            return True
+        case ast.Assign(value=ast.expr() as value) | ast.AnnAssign(value=ast.expr() as value) | ast.Expr(value=value):
+            inside = [value] if isinstance(value, ast.Lambda) else ast.walk(value)
+            targets = getattr(node, "targets", [getattr(node, "target", value)])
+            bound = [part for target in targets if target is not value for part in ast.walk(target)]
+            return all(map(_is_plain, [*inside, *bound])) and read.isdisjoint(getattr(one, "id", "") for one in bound)
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return read.isdisjoint((one.asname or one.name).split(".")[0] for one in names)
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return node.name not in read and not node.decorator_list
+        case ast.Delete(targets=targets):
+            return all(isinstance(target, ast.Name) and target.id not in read for target in targets)
+        case ast.For(iter=ast.Tuple(elts=[]) | ast.List(elts=[]), orelse=[]):
+            return True
+    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
+
+
+_PLAIN = ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Lambda | ast.Load | ast.Store
 
 
 def _is_plain(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Load)
+    return isinstance(node, _PLAIN)
+
+
+def _import_order(node: ast.stmt) -> str:
+    """Return a text by which imports are sorted before all else, which keeps its order."""
+    is_import = isinstance(node, ast.Import | ast.ImportFrom)
+    return str([getattr(node, "module", ""), *(one.name for one in node.names)]) if is_import else "~"
 
 
 class _Shown:
@@ -138,14 +174,12 @@ class _Renamer(ast.NodeTransformer):
         if isinstance(node, ast.Name):
             node.id = self.rename(node.id) or node.id
         elif isinstance(node, ast.arg):
-            node.arg, node.annotation = self.rename(node.arg) or node.arg, None
+            node.arg = self.rename(node.arg) or node.arg
         elif isinstance(
             node,
             ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar,
         ):
             node.name = self.rename(node.name)  # type: ignore[assignment]
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                node.returns = None
         elif isinstance(node, ast.MatchMapping):
             node.rest = self.rename(node.rest)
         elif isinstance(node, ast.alias):
@@ -158,5 +192,5 @@ class _Renamer(ast.NodeTransformer):
         return super().generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """Drop the annotation, and a statement that has nothing else."""
+        """Leave an assignment, and nothing where nothing is assigned."""
         return self.generic_visit(ast.Assign([node.target], node.value) if node.value else ast.Pass())
