@@ -190,6 +190,11 @@ def test_other_inputs_of_a_set_do_not_depend_on_the_hash_seed() -> None:
         ("return a > 3", "3", 0.5),
         ("return a % 2", "4", 0.5),
         ("return 'odd' if a % 2 else 'even'", "4", 0.5),
+        ("return None if a % 2 else [True]", "4", 0.5),
+        ("return 'the answer is ' + ('odd' if a % 2 else 'even')", "4", 0.5),
+        ("return 12345678 if a % 2 else 87654321", "4", 0.5),
+        ("return 'no' if a < 10**9 else 'yes'", "4", 0.5),
+        ("return a.count('l') * 7", "'hello world'", 0.0),
         ("return a + 1", "4", 0.0),
         ("return min(a)", "[4, 2, 3]", 0.0),
         ("return a[::-1]", "'ab'", 0.0),
@@ -206,4 +211,5 @@ def test_a_task_says_with_what_chance_its_answer_is_guessed(
 def test_few_distinct_outputs_of_many_are_few_values() -> None:
     assert guess_chance("1", ["0", "1", "0", "2", "1"]) == 1 / 3
     assert guess_chance("1", ["0", "3", "2"]) == guess_chance("1", ["1", "1"]) == guess_chance("1", ["0"]) == 0
+    assert guess_chance("1", ["1", "1", "1"]) == 0.5
     assert guess_chance("True", []) == 0.5

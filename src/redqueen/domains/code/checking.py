@@ -21,8 +21,8 @@ MAX_CODE_DEPTH = 1_000
 deeper stack may not even parse (ours)."""
 
 BOOLS = ("True", "False")
-MAX_WORD_CHARS = 12
-"""Longest output that is taken to be a word, one of few (ours)."""
+MAX_GUESS_CHARS = 40
+"""Longest output that may be one of few values (ours)."""
 
 
 def check_program(
@@ -59,7 +59,7 @@ def check_program(
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
     chance = 0.0
-    if not with_pairs and (terms.refuse_constant or _is_short(outputs[0])):
+    if not with_pairs and (terms.refuse_constant or _is_shown(outputs[0], candidate.code + inputs[0])):
         others = yield from _outputs_of_others(candidate, inputs[0], outputs[0], rules)
         if isinstance(others, Rejection):
             return others
@@ -84,18 +84,17 @@ def check_program(
 def guess_chance(output: str, others: Sequence[str]) -> float:
     """Return the chance 1/k of a guess among the k values that a program gives; 0 where k seems to be large.
 
-    ``others`` are its outputs for other inputs. k is 2 for a truth value, else the number of distinct outputs, where
-    they are at most half as many as the outputs (ours).
+    ``others`` are its outputs for other inputs. k is 2 for a truth value, else the number of distinct outputs, at least
+    2, where they are at most half as many as the outputs (ours).
     """
-    num_values = len({output, *others})
-    if output in BOOLS:
-        return 0.5
-    return 1 / num_values if 1 < num_values <= (1 + len(others)) / 2 else 0.0
+    num_values = max(2, len({output, *others}))
+    return 1 / num_values if output in BOOLS or num_values <= (1 + len(others)) / 2 else 0.0
 
 
-def _is_short(output: str) -> bool:
-    """Tell whether an output may be one of few values: a truth value, a digit or a word."""
-    return len(output) <= MAX_WORD_CHARS and (output in BOOLS or output[0] in "\"'" or len(output.strip("-")) == 1)
+def _is_shown(output: str, shown: str) -> bool:
+    """Tell whether an output may be one of few values: short and, a number of several digits, written in the task."""
+    digits = output.strip("-")
+    return len(output) <= MAX_GUESS_CHARS and (not digits[1:].isdigit() or digits in shown)
 
 
 def _outputs_of_others(candidate: Candidate, given: str, output: str, rules: Rules) -> Jobs[list[str] | Rejection]:
