@@ -167,6 +167,12 @@ def test_accepting_programs_that_would_be_killed_is_refused() -> None:
     assert "accept_cpu_ms must not be above kill_cpu_ms" in refusal({"verify": {"accept_cpu_ms": 300}})
 
 
+def test_a_message_does_not_grow_with_the_number_of_faults() -> None:
+    with pytest.raises(UserError) as refused:
+        parse_config({f"{i}".zfill(5000): {} for i in range(1000)}, "my.toml")
+    assert len(str(refused.value)) < 5_000
+
+
 def test_several_faults_are_all_named_in_one_line() -> None:
     text = refusal({"run": {"num_steps": 0}, "solve": {"temperature": 0}})
     assert "run.num_steps" in text and "solve.temperature" in text
@@ -329,6 +335,8 @@ def test_a_set_option_that_is_too_deep_is_refused_in_a_sentence(override: str) -
     [
         ("run.num_steps=abc", "run.num_steps must be a whole number of at least 1 (got 'abc')"),
         ("run.num_steps=[1]", "run.num_steps must be a whole number of at least 1 (got [1])"),
+        ("run.num_steps=true", "run.num_steps must be a whole number of at least 1 (got True)"),
+        ("run.num_steps=1\n[learn]", "run.num_steps must be a whole number of at least 1 (got '1\\n[learn]')"),
         ("run.name=a/b", r"run.name must be a text of at most 80 characters that matches ^[\w .+-]+$ (got 'a/b')"),
         ("run.device=gpu", "run.device must be one of auto, cpu, cuda (got 'gpu')"),
         ("run.rng_seed=inf", "run.rng_seed must be a whole number of at least 0 and below 2147483648 (got inf)"),

@@ -185,7 +185,8 @@ def apply_override(data: dict[str, Any], override: str) -> None:
     if not equals or not 0 < len(parts) < MAX_TOML_DEPTH or not all((*parts, last)):
         raise UserError(f"--set {override:.200}: write it as section.field=value, for example --set run.num_steps=50")
     try:
-        value = parse_toml(f"value = {text}")["value"]
+        data_of_it = parse_toml(f"value = {text}")
+        value = data_of_it["value"] if len(data_of_it) == 1 else text.strip()
     except ValueError as error:
         if not isinstance(error, tomllib.TOMLDecodeError):
             raise UserError(f"--set {override:.200}: {error}") from None

@@ -17,8 +17,10 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _list_of_one(cls, value: object, info: ValidationInfo) -> object:
-        """Read a plain word as a list of one, where only a list or a table is allowed."""
+        """Read a plain word as a list of one, where only a list or a table is allowed; no truth value is a number."""
         kind = str(cls.model_fields[str(info.field_name)].annotation)
+        if isinstance(value, bool) and kind in ("<class 'int'>", "<class 'float'>"):
+            return str(value)
         return (value,) if isinstance(value, str) and kind.startswith("tuple[") else value
 
 

@@ -235,7 +235,7 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        faults = list(dict.fromkeys(_explain(fault, data) for fault in error.errors()))
+        faults = list(dict.fromkeys(_explain(fault, data) for fault in error.errors()[:20]))
         if any(fault.startswith(NO_SECTION) for fault in faults):
             faults.append(f"the sections are {', '.join(Config.model_fields)}")
         raise UserError(f"{source}: {'; '.join(faults)}") from None
@@ -258,7 +258,7 @@ def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) ->
 
 def _explain(fault: Any, data: Any) -> str:
     """Say in one phrase what is wrong with a field of ``data`` and what would be right."""
-    place = ".".join(str(p) for p in fault["loc"]) or "the config"
+    place = ".".join(f"{p:.100}" if isinstance(p, str) else str(p) for p in fault["loc"]) or "the config"
     if removed := why_removed(".".join(str(p) for p in fault["loc"][:2]), fault["input"]):
         return removed
     if fault["type"] == "extra_forbidden":
