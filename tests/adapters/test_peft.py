@@ -105,6 +105,7 @@ def test_modules_that_share_an_ending_with_others_are_named_in_full(tmp_path: Pa
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
         ({"bias": "all"}, "bias"),
         ({"init_lora_weights": "pissa"}, "init_lora_weights"),
+        ({"task_type": "FEATURE_EXTRACTION"}, "task_type"),
     ],
 )
 def test_what_is_more_than_plain_lora_is_refused_by_name(options: dict, field: str, tmp_path: Path) -> None:
@@ -171,11 +172,19 @@ def test_a_base_of_a_name_that_no_folder_can_have_is_just_not_here(tmp_path: Pat
     assert base_sha256(read_adapter(tmp_path)) == ""
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_factors_without_axes_are_refused(tmp_path: Path) -> None:
+    write_member(tiny_bank(), 1, tmp_path, BaseIdentity("base", ""))
+    save_file({k: torch.tensor(1.0) for k in load_file(tmp_path / WEIGHTS_FILE)}, tmp_path / WEIGHTS_FILE)
+    with pytest.raises(UserError, match=r"A \(\) and B \(\) are not"):
+        read_adapter(tmp_path)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
 def test_a_broken_adapter_is_refused(value: float, tmp_path: Path) -> None:
     write_member(tiny_bank(), 1, tmp_path, BaseIdentity("base", ""))
     tensors = load_file(tmp_path / WEIGHTS_FILE)
-    list(tensors.values())[-1][0, 0] = value
+    for tensor in tensors.values():  # each of 1e30 is finite, their product is not
+        tensor[0, 0] = value
     save_file(tensors, tmp_path / WEIGHTS_FILE)
     with pytest.raises(UserError, match=r"adapter_model.safetensors holds NaN or infinity"):
         read_adapter(tmp_path)

@@ -40,7 +40,7 @@ class Genotype:
             if a.ndim != 2 or b.ndim != 2 or a.shape[0] != b.shape[1] or a.shape[0] != self.rank:
                 raise ValueError(
                     f"{name}: A {tuple(a.shape)} and B {tuple(b.shape)} are not (rank, in) and (out, rank) "
-                    f"with the genotype's rank {self.rank}"
+                    "with one rank for all modules"
                 )
 
     @property
@@ -85,8 +85,9 @@ def same_shape(one: Genotype, other: Genotype) -> bool:
 
 
 def is_finite(genotype: Genotype) -> bool:
-    """Whether every entry of every factor is a number: False marks an individual that an update has broken."""
-    return all(bool(torch.isfinite(part).all()) for pair in genotype.factors.values() for part in pair)
+    """Whether all that the adapter adds is finite in float32: False marks an individual that an update has broken."""
+    norms = ((a.float().norm(), b.float().norm()) for a, b in genotype.factors.values())
+    return all(bool((a * b * genotype.scale).isfinite()) for a, b in norms)
 
 
 def clone(genotype: Genotype) -> Genotype:

@@ -49,6 +49,7 @@ _REFUSED: dict[str, tuple[object, ...]] = {
     "trainable_token_indices": (None, [], {}),
     "target_parameters": (None, []),
     "bias": (None, "none"),
+    "task_type": (None, "CAUSAL_LM"),
     "lora_bias": (None, False),
     "fan_in_fan_out": (None, False),
     "layer_replication": (None, []),
