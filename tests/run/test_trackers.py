@@ -111,13 +111,28 @@ def test_an_unknown_tracker_is_refused_by_the_config() -> None:
         config("mlflow")
 
 
-@pytest.mark.parametrize("fails", ["init", "log", "finish"])
+class Mute(Exception):
+    """Its own text raises."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("fails", "error", "told"),
+    [
+        *((name, ConnectionError("the server said 500"), "Error: the server said 500") for name in ("init", "finish")),
+        ("log", ConnectionError("the server said 500"), "ConnectionError: the server said 500"),
+        ("log", SystemExit(1), "SystemExit: 1"),
+        ("log", Mute(), "Mute: <exception str() failed>"),
+    ],
+)
 def test_a_tracker_that_raises_is_told_once_and_ends_nothing(
-    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Journal
+    fails: str, error: BaseException, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Journal
 ) -> None:
     def fail(name: str) -> None:
         if name == fails:
-            raise ConnectionError("the server said 500")
+            raise error
 
     class Opened:
         def __enter__(self) -> "Opened":
@@ -141,4 +156,4 @@ def test_a_tracker_that_raises_is_told_once_and_ends_nothing(
         for step in (2, 3):
             tracker.log(step, journal)
         assert tracker.id == "known"
-    assert len(said) == 1 and "ConnectionError: the server said 500" in said[0]
+    assert len(said) == 1 and told in said[0]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import format_exception_only
 from typing import Any
 
 from redqueen.config import Config
@@ -59,10 +60,10 @@ class Tracker:
         """Say where the enclosed call of the tracker fails."""
         try:
             yield
-        except Exception as error:  # its client raises whatever a server or a network leads to
+        except (Exception, SystemExit) as error:  # its client raises whatever a server or a network leads to
             if what not in self.failed:
-                why = f"{type(error).__name__}: {error}"
-                self.say(f"run.tracker {self.name} could not {what} ({why:.300}); the journal has every metric.")
+                why = visible("".join(format_exception_only(error)).strip(), 300)  # whose own text may raise
+                self.say(f"run.tracker {self.name} could not {what} ({why}); the journal has every metric.")
             self.failed.add(what)
 
 
