@@ -103,6 +103,9 @@ def damaged_base(folder: Path, **changes: object) -> Path:
         tokenizer.save_pretrained(base)
     if "template" in changes:
         (base / "chat_template.jinja").write_text(str(changes["template"]))
+    if "normalizer" in changes:
+        tokenizer = json.loads((base / "tokenizer.json").read_text()) | changes
+        (base / "tokenizer.json").write_text(json.dumps(tokenizer))
     return base
 
 
@@ -114,8 +117,9 @@ def damaged_base(folder: Path, **changes: object) -> Path:
         ({"tokens": 200}, r"has the token '<extra_199>' as number \d+, and the model has only \d+ tokens"),
         ({"template": "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3}, "does not write a short prompt within"),
         ({"template": "{{ 'a' * 10 ** 11 }}"}, "does not write a short prompt within"),
+        ({"normalizer": {"type": "Replace", "pattern": {"Regex": "."}, "content": ""}}, "does not write a short"),
     ],
-    ids=["nan", "inf", "tokens", "loop", "memory"],
+    ids=["nan", "inf", "tokens", "loop", "memory", "no text"],
 )
 def test_a_base_that_cannot_be_run_is_refused_before_it_does_harm(
     changes: dict[str, object], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

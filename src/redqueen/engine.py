@@ -302,7 +302,7 @@ TRIAL_TEXT = "def f(x):\n    return [x, 'a_1', 2.5]  # Gr\u00fc\u00dfe, \u4f60\u
 
 
 def _try_out(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise UserError when a foreign tokenizer or chat template does not end on a short text, or ends the process.
+    """Raise UserError when a foreign tokenizer or chat template loses a short text, or does not end on it.
 
     Templates are programs and regular expressions may take for ever, so both are tried in a child with limits. What
     raises an ordinary error there is told where the first prompt is written.
@@ -319,8 +319,7 @@ def _try_out(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (TRIAL_S, TRIAL_S))
             held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (held + TRIAL_BYTES, held + TRIAL_BYTES))
-            FRAMES["chat"].encode(tokenizer, TRIAL_TEXT)
-            code = 0
+            code = int("return" not in tokenizer.decode(FRAMES["chat"].encode(tokenizer, TRIAL_TEXT)))
         except MemoryError:
             pass
         except Exception:
@@ -343,7 +342,7 @@ def _not_loaded(name: str, error: Exception) -> UserError:
     """Return the reason why a base was not loaded: the library's own for a folder, the remedies for a name."""
     if Path(name).is_dir() or base_shape(name) is not None:
         why = [*str(error).strip().splitlines(), type(error).__name__][0]
-        return UserError(f"model.base {name} cannot be loaded: {why}")
+        return UserError(f"model.base {name} cannot be loaded: {why:.300}")
     return UserError(
         f"model.base {name} is not a folder, is not in the hub's cache on this machine, and could not be downloaded: "
         "check the name and the connection (`hf auth login` for a private model), or give a folder"

@@ -176,7 +176,7 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
         base = Base(model, model.get_decoder(), head, precision, device, positions)
         problem = _problem_of(base)
     except Exception as error:  # each architecture fails in its own way
-        problem = f"does not run here ({[*str(error).splitlines(), type(error).__name__][0]})"
+        problem = f"does not run here ({[*str(error).splitlines(), type(error).__name__][0]:.300})"
     if problem:
         raise UserError(f"base model type {model.config.model_type!r} {problem}: {_SUPPORTED}")
     return base

@@ -329,7 +329,7 @@ def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
             return AutoModelForCausalLM.from_config(config, trust_remote_code=False), config
     except Exception as error:  # a damaged shape fails in many ways, each architecture's its own
         first = [*str(error).strip().splitlines(), type(error).__name__][0]
-        raise UserError(f"the base's config.json is not of a supported causal language model: {first}") from None
+        raise UserError(f"the base's config.json is not of a supported causal language model: {first:.300}") from None
 
 
 def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_bytes: int) -> int:

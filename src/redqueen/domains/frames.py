@@ -259,7 +259,7 @@ def _user_turn(tokenizer: PreTrainedTokenizerBase, prompt: str) -> str:
     except Exception as error:  # a template is a program of the model's, and may fail in any way
         first = [*str(error).splitlines(), type(error).__name__][0]
         raise UserError(
-            f"the tokenizer of the base cannot write a prompt ({first}): repair its chat template, or remove it "
+            f"the tokenizer of the base cannot write a prompt ({first:.300}): repair its chat template, or remove it "
             "to use the base without one"
         ) from None
     finally:
