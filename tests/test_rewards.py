@@ -203,6 +203,7 @@ def test_program_reward_runs_tests_in_the_forms_of_data_sets(name: str, paid: Ca
         (b"assert f(1) == 2", "f", "row 0: tests are b'assert"),
         (">>> f(1)\n2", "f", "row 0: the tests are not Python .*give assertions that call f"),
         ("assert f(1) == 2", None, "row 0: entry is None: give the name of the function"),
+        ("assert f(1) == 2", "def", "row 0: entry is 'def': give the name of the function"),
         ("assert f(1) == 2", "", "row 0: entry is '': give the name of the function"),
         ("assert g(1) == 2", "f", r"row 0: the tests cannot run \(NameError\)"),
         ("import pytest\nassert f(1) == 2", "f", r"row 0: the tests cannot run \(ModuleNotFoundError\)"),
@@ -236,6 +237,7 @@ ANSWERS = {
     "a shell before it": f"```bash\npip install it\n```\n```python\n{SOLUTION}\n```",
     "marks": f"<think>easy</think><answer>{SOLUTION}</answer>",
     "parts": [{"role": "assistant", "content": [{"type": "text", "text": f"```python\n{SOLUTION}\n```"}]}],
+    "as Gemma calls it": [{"role": "model", "content": SOLUTION}],
     "several parts": [
         {
             "role": "assistant",

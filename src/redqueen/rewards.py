@@ -12,6 +12,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from redqueen.commands.task_rows import COLUMNS, NEEDED, format_named, task_of_row
@@ -33,6 +34,7 @@ _END_TOKENS = re.compile(r"(?:(?:<[|｜][\w▁]{1,30}[|｜]>|</s>|<eos>|<pad>|<e
 """What trainers may leave of the tokens that end a turn."""
 _SAID = ("text", "output_text")
 """The types of the parts of a content that are the answer's text: not its reasoning, no image."""
+_SPEAKERS = ("assistant", "model")
 
 
 def reward_fn(
@@ -138,7 +140,7 @@ def _text(completion: Any) -> str:
     if isinstance(completion, list | tuple) and completion:
         if not isinstance(completion[-1], Mapping) or completion[-1].keys().isdisjoint(("role", "content")):
             raise UserError(refusal)
-        content = completion[-1].get("content") if completion[-1].get("role", "assistant") == "assistant" else ""
+        content = completion[-1].get("content") if completion[-1].get("role", "model") in _SPEAKERS else ""
     parts = [content or ""] if isinstance(content, str | None) else content
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Mapping) for part in parts):
         raise UserError(refusal)
@@ -177,7 +179,7 @@ def runnable_tests(tests: object, entry: object, where: str) -> str:
     HumanEval's ``check(candidate)`` and functions of pytest are called where nothing calls them. Raises UserError,
     which begins with ``where``, for tests that are not Python text or that would never run.
     """
-    if not (isinstance(entry, str) and entry.isidentifier()):
+    if not (isinstance(entry, str) and entry.isidentifier()) or iskeyword(entry):
         raise UserError(f"{where}: entry is {entry!r:.100}: give the name of the function that the tests call")
     is_list = isinstance(tests, Iterable) and not isinstance(tests, str | bytes | Mapping)
     parts: list[Any] = list(tests) if is_list else [tests]  # type: ignore[call-overload]

@@ -79,6 +79,8 @@ def test_programs_that_read_and_print_are_judged_by_what_they_print(judge: Judge
         "os.write(1, b'%d' % sum(map(int, x[1:])))",
         "import fileinput\nlines = list(fileinput.input())\nprint(sum(map(int, lines[1].split())))",
         "import os\nx = os.fdopen(0).read().split()\nprint(sum(map(int, x[1:])), flush=True)\nos._exit(0)",
+        "import io, sys\nx = sys.__stdin__.read().split()\nsys.stdout = io.StringIO()\n"
+        "sys.__stdout__.write(str(sum(map(int, x[1:]))))",
         "x = open(0, 'rb').read().split()\nopen(1, 'wb').write(b'%d' % sum(map(int, x[1:])))",
     ]
     assert verdicts(judge, question, *right) == [(True, "ok")] * len(right)

@@ -61,8 +61,8 @@ def f(_text):
     _os.read = lambda fd, size: _in.read(size)
     _os.write = lambda fd, data: _said.write(data) if fd in (1, 101) else len(data)
     _os.fstat = lambda fd: _types.SimpleNamespace(st_size=len(_in.getvalue()))
-    _out = _sys.stdout = _io.TextIOWrapper(_said, "utf-8", newline="")
-    _sys.stdin = _io.TextIOWrapper(_in, "utf-8")
+    _out = _sys.stdout = _sys.__stdout__ = _io.TextIOWrapper(_said, "utf-8", newline="")
+    _sys.stdin = _sys.__stdin__ = _io.TextIOWrapper(_in, "utf-8")
     _open = _builtins.open
     _builtins.exit = _builtins.quit = _sys.exit  # the module that defines them is not loaded here
     _streams = {{0: _sys.stdin, 100: _sys.stdin, "/dev/stdin": _sys.stdin, 1: _out, 101: _out}}
