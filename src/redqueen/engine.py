@@ -319,7 +319,7 @@ def _try_out(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (TRIAL_S, TRIAL_S))
             held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (held + TRIAL_BYTES, held + TRIAL_BYTES))
-            code = int("return" not in tokenizer.decode(FRAMES["chat"].encode(tokenizer, TRIAL_TEXT)))
+            code = int("return" not in tokenizer.decode(list(FRAMES["chat"].encode(tokenizer, TRIAL_TEXT))))
         except MemoryError:
             pass
         except Exception:

@@ -90,8 +90,9 @@ def _is_plain(node: ast.AST) -> bool:
 
 def _import_order(node: ast.stmt) -> str:
     """Return a text by which imports are sorted before all else, which keeps its order."""
-    is_import = isinstance(node, ast.Import | ast.ImportFrom)
-    return str([getattr(node, "module", ""), *(one.name for one in node.names)]) if is_import else "~"
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return "~"
+    return str([getattr(node, "module", ""), *(one.name for one in node.names)])
 
 
 class _Shown:
