@@ -5,9 +5,15 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from scripted import Table
+
+    from redqueen_sandbox import Sandbox
 
 settings.register_profile("redqueen", deadline=None)
 settings.load_profile("redqueen")
@@ -47,3 +53,21 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not (folder / "report.html").exists():
             play_to_report(folder, lambda: start(load_config(QUICK), folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def verifier() -> "Iterator[Sandbox]":
+    """One open sandbox with the limits of a config that sets none."""
+    from redqueen_sandbox import Sandbox
+
+    with Sandbox() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def table() -> "Iterator[Table]":
+    """One open engine of four members, at which tests play steps (``scripted.py``)."""
+    from scripted import open_table
+
+    with open_table() as opened:
+        yield opened

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 import pytest
-from scripted import Teacher, config_of, open_table, right
+from scripted import Table, Teacher, config_of, right
 
 from redqueen.loop import play_step
 from redqueen.match import Winner
@@ -38,19 +38,18 @@ class Elo:
         return Rating(fmean(rating.mu for rating in ratings), 0.0)
 
 
-def test_a_run_of_a_few_steps_is_rated_paired_and_selected_by_elo() -> None:
+def test_a_run_of_a_few_steps_is_rated_paired_and_selected_by_elo(table: Table) -> None:
     rules = {"enabled": True, "every_steps": 3, "child_rating": "inherit", "operators": ["copy_parent"]}
     config = config_of(evolve=rules)
-    with open_table() as table:
-        _, engine = table.sit(config, Teacher(), right)
-        engine = replace(engine, rating=Elo())
-        state = initial_state(config, engine.rating)
-        for _ in range(2):
-            state, report = play_step(state, engine, Clock())
-        assert {i.rating.mu for i in state.teachers} == {1500 - 16 - 32 * (1 - expected_after_one_win())}
-        assert sum(i.rating.mu for i in state.individuals) == pytest.approx(4 * 1500)
-        before = state.by_id()
+    _, engine = table.sit(config, Teacher(), right)
+    engine = replace(engine, rating=Elo())
+    state = initial_state(config, engine.rating)
+    for _ in range(2):
         state, report = play_step(state, engine, Clock())
+    assert {i.rating.mu for i in state.teachers} == {1500 - 16 - 32 * (1 - expected_after_one_win())}
+    assert sum(i.rating.mu for i in state.individuals) == pytest.approx(4 * 1500)
+    before = state.by_id()
+    state, report = play_step(state, engine, Clock())
     assert all(game.match.expected_win_frac > 0.55 for game in report.games)
     assert len(report.births) == 2
     for birth in report.births:

@@ -1,13 +1,12 @@
 """One step of self-play, with scripted teachers and students: what each phase makes of what was written."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from statistics import fmean
 
 import pytest
 import torch
-from scripted import Reply, Table, Teacher, config_of, garbage, half, open_table, right, wrong
+from scripted import Reply, Table, Teacher, config_of, garbage, half, right, wrong
 
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.frames import IN
@@ -22,12 +21,6 @@ from redqueen.state import State
 from redqueen.timing import Clock
 
 NEWCOMER = STANDARD.newcomer()
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    with open_table() as opened:
-        yield opened
 
 
 def metrics_of(report: StepReport, state: State) -> dict[str, float]:

@@ -1,11 +1,10 @@
 """The phase ``distill`` of a step, with scripted teachers and students: when it runs and what it changes."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import torch
-from scripted import Reply, Table, Teacher, config_of, half, open_table, wrong
+from scripted import Reply, Table, Teacher, config_of, half, wrong
 
 from redqueen.config import Config
 from redqueen.engine import Engine
@@ -16,12 +15,6 @@ from redqueen.state import State
 from redqueen.timing import Clock
 
 STUDENTS, DISTILLED = (2, 3), 4
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    with open_table() as opened:
-        yield opened
 
 
 def distilling(**changes: dict[str, object]) -> Config:

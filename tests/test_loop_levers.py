@@ -1,12 +1,11 @@
 """What the loop makes of the levers: probe and genes."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from scripted import Reply, Table, Teacher, config_of, half, open_table, right, wrong
+from scripted import Reply, Table, Teacher, config_of, half, right, wrong
 
 from redqueen.adapters.genotype import distance, norm
 from redqueen.config import Config
@@ -21,12 +20,6 @@ from redqueen.timing import Clock
 EVOLVING = {"enabled": True, "every_steps": 2, "replaced_frac": 0.5, "operators": ["copy_parent"]}
 FIRST_STUDENT = 2
 """The slot of S1; S2 has the next one."""
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    with open_table() as opened:
-        yield opened
 
 
 def sit(table: Table, config: Config, answer: Reply, judged: Reply | None = None) -> tuple[State, Engine]:

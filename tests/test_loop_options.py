@@ -1,12 +1,11 @@
 """What the loop makes of its options: other fitness and replacement, a hall of fame, diversity terms, a policy."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import fields, replace
 
 import pytest
 import torch
-from scripted import Table, Teacher, config_of, half, open_table, right, wrong
+from scripted import Table, Teacher, config_of, half, right, wrong
 
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
@@ -17,12 +16,6 @@ from redqueen.state import state_from_plain, state_to_plain
 from redqueen.timing import Clock
 
 EVOLVING = {"enabled": True, "every_steps": 2, "replaced_frac": 0.5, "operators": ["copy_parent"]}
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    with open_table() as opened:
-        yield opened
 
 
 # Fitness and replacement ---------------------------------------------------------------------------------------

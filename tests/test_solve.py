@@ -1,7 +1,5 @@
 """Solving: who is asked what, how answers are read and graded, and which attempts count."""
 
-from collections.abc import Iterator
-
 import pytest
 from scripted import Scripted, half, right
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -21,12 +19,6 @@ FORMAT = PromptFormat(FRAMES["compact"])
 @pytest.fixture(scope="module")
 def tokenizer() -> PreTrainedTokenizerBase:
     return AutoTokenizer.from_pretrained(embedded_folder())
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Sandbox]:
-    with Sandbox(workers=1) as opened:
-        yield opened
 
 
 def task(name: str, teacher: str = "T1", kind: str = "code_o") -> Task:

@@ -126,7 +126,8 @@ def test_report_and_dashboard_show_it(own_run: Path, tmp_path: Path, known: bool
 
 def test_the_console_script_finds_the_pages_files_in_the_folder_where_it_is_started(tmp_path: Path) -> None:
     (tmp_path / "sums.py").write_text(block_with("DOMAIN = Domain("), encoding="utf-8")
-    (tmp_path / "my.toml").write_text('[propose]\ndomains = ["sums:DOMAIN"]\nnum_proposals = { sum = 8 }\n')
+    elsewhere = '[model]\nbase = "someone/base"\n'  # a plan for a base that is not here needs no torch
+    (tmp_path / "my.toml").write_text(elsewhere + '[propose]\ndomains = ["sums:DOMAIN"]\nnum_proposals = { sum = 8 }\n')
     script = Path(sys.executable).with_name("redqueen")
     line = [script, "train", "my.toml", "--dry-run"]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=os.environ)

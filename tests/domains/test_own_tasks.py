@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripted import Table, Teacher, config_of, open_table, wrong
+from scripted import Table, Teacher, config_of, wrong
 
 from redqueen.config import ProposeConfig
 from redqueen.domains.own import FORMS, read_own, rows_of_source
@@ -36,12 +35,6 @@ QUESTION = {"question": "How many days has a leap year?", "answer": "366"}
 LEMMA = {"kind": "code_i", "code": "def f(x):\n    return x + 17\n", "inputs": ["4"]}
 
 
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    with open_table() as opened:
-        yield opened
-
-
 def written(path: Path, *rows: object) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -51,13 +44,7 @@ def task_of_row(row: dict[str, object]) -> Task:
     return read_own(Row("mine.jsonl, line 1", row), "own-0")
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(workers=1) as opened:
-        yield opened
-
-
-def test_each_form_of_a_row_becomes_a_task_that_its_grader_knows(sandbox: Sandbox) -> None:
+def test_each_form_of_a_row_becomes_a_task_that_its_grader_knows(verifier: Sandbox) -> None:
     program, function, question = map(task_of_row, (PROGRAM, FUNCTION, QUESTION))
     answers = [
         (program, "[9, 4, 3]"),
@@ -69,7 +56,7 @@ def test_each_form_of_a_row_becomes_a_task_that_its_grader_knows(sandbox: Sandbo
         (question, "366.0"),
         (question, "365"),
     ]
-    assert [one.correct for one in grade(answers, sandbox)] == [True, False, True, False, False, True, True, False]
+    assert [one.correct for one in grade(answers, verifier)] == [True, False, True, False, False, True, True, False]
     assert (program.kind, function.kind, question.kind) == ("code_o", "own_function", "own_answer")
     assert function.inputs == ("4", "0") and function.outputs == ("8", "0")
 

@@ -1,7 +1,5 @@
 """A text just short enough, whose normal writing with its blanks is too long, is refused and costs no sandbox."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from redqueen.domains.logic import language as logic
@@ -9,13 +7,6 @@ from redqueen.domains.maths import language as maths
 from redqueen.domains.registry import check
 from redqueen.records import Candidate, Rejection
 from redqueen_sandbox import Sandbox, guard
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Sandbox]:
-    with Sandbox(workers=1) as running:
-        yield running
-
 
 PUZZLE = "order A B C\nA<B\nB<C\n" + "\n".join(["A+B+C" + "+A+B+C" * 11 + ">0"] * 20)
 TEXTS = [

@@ -5,6 +5,7 @@ import json
 import pickle
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
-from redqueen.evaluate.livecode import same_output, same_value
+from redqueen.evaluate.livecode import CONTEST_LIMITS, ContestJudge, same_output, same_value
 from redqueen.evaluate.questions import ContestQuestion, Question
 from redqueen_sandbox.guard import faults
 
@@ -52,7 +53,10 @@ def load(row: dict[str, str], folder: Path) -> ContestQuestion:
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
-    with Judge() as opened:
+    """One that gives a program a second of CPU, where a contest gives six."""
+    limits = replace(CONTEST_LIMITS, cpu_ms=1_000, accept_cpu_ms=1_000)
+    with Judge() as opened, ContestJudge(limits=limits) as quick:
+        opened._contest = quick
         yield opened
 
 

@@ -1,6 +1,6 @@
 """External fitness: right answers are counted right, over members, modes, strata and kinds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 
@@ -91,12 +91,6 @@ def losing_wrong_deductions(task: Task, answer: str, rules: Rules) -> Grade:
 @pytest.fixture(scope="module")
 def tokenizer() -> PreTrainedTokenizerFast:
     return build_tokenizer([])
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Sandbox]:
-    with Sandbox() as judge:
-        yield judge
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ FIGURES = SCRIPT["figures"]()
 INTERVAL = re.compile(r"\(([-+]?[\d.]+) to ([-+]?\d+(?:\.\d+)?)")
 
 
+@cache
 def plain(page: str) -> str:
     """The text of a page on one line, without what stands between a value and its interval."""
     text = re.sub(r"\s+", " ", (ROOT / page).read_text(encoding="utf-8"))

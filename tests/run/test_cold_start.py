@@ -1,10 +1,10 @@
 """Before step 1 a run says whether its base can begin, and what would do better where it cannot."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from scripted import Scripted, Table, Teacher, config_of, garbage, open_table, right, wrong
+from scripted import Scripted, Table, Teacher, config_of, garbage, right, wrong
 
 from redqueen.adapters.memory import fit_limits
 from redqueen.domains.registry import num_proposals
@@ -13,12 +13,6 @@ from redqueen.records import BASE_SLOT, Completion, Request
 from redqueen.run.cold_start import check_cold_start
 
 ASKED = {"num_check_proposals": 6, "num_code_o": 2, "num_code_i": 1, "num_code_f": 0}
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    with open_table() as opened:
-        yield opened
 
 
 def test_a_base_that_writes_and_solves_is_measured_and_not_warned_of(table: Table) -> None:

@@ -1,11 +1,10 @@
 """Founders from PEFT folders: exactly what was trained elsewhere, in the shape of the run's adapters."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from scripted import Table, Teacher, config_of, open_table, wrong
+from scripted import Table, Teacher, config_of, wrong
 from small_adapters import adapter, dense, founder
 from small_bases import small_base
 
@@ -14,12 +13,6 @@ from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.peft import founder_like, plain_config, read_adapter, write_adapter
 from redqueen.errors import UserError
 from redqueen.run.cold_start import place_founders
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    with open_table() as opened:
-        yield opened
 
 
 def saved(folder: Path, genotype: Genotype) -> Path:

@@ -1,23 +1,15 @@
 """The seed buffer: what the untrained base writes before the first step, shown to teachers and trained on by nobody."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-import pytest
 import torch
-from scripted import Table, Teacher, config_of, garbage, open_table, wrong
+from scripted import Table, Teacher, config_of, garbage, wrong
 
 from redqueen.config import ProposeConfig
 from redqueen.domains.code.kinds import CODE, IDENTITY
 from redqueen.domains.frames import IN
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.run.cold_start import SEED_AUTHOR, grow_seed_buffer
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    with open_table() as opened:
-        yield opened
 
 
 def test_the_bases_valid_tasks_stand_behind_the_identity_program_under_the_seeds_name(table: Table) -> None:

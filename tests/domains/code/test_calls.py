@@ -1,6 +1,5 @@
 """One call is one input, however its arguments are written down."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations
 
@@ -11,13 +10,6 @@ from redqueen.domains.registry import check as check_all
 from redqueen.domains.registry import grade
 from redqueen.records import Candidate, Rejection, Task
 from redqueen_sandbox import Sandbox
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Sandbox]:
-    with Sandbox(workers=2) as running:
-        yield running
-
 
 THREE = "def f(a, b=2, *, c=3):\n    return [a, b, c]\n"
 

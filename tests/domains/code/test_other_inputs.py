@@ -23,12 +23,6 @@ from redqueen_sandbox.runs import Job, Run
 STRICT = VerifyConfig(refuse_constant=True)
 
 
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Sandbox]:
-    with Sandbox(1) as judge:
-        yield judge
-
-
 def judged(verifier: Sandbox, body: str, given: str, kind: str = "code_i", terms: VerifyConfig = STRICT) -> str:
     names = "a, b" if given.count(",") == 1 and given[0].isalnum() else "a"
     code = f"def f({names}):\n    {body}\n"

@@ -26,23 +26,21 @@ def as_kind(kind: str) -> Task:
     return PAIRS if kind == "code_f" else Task("t", "T1", "", kind, GIVEN.code, GIVEN.inputs, GIVEN.outputs)
 
 
-def test_the_examples_are_valid_tasks_with_the_outputs_that_stand_beside_them() -> None:
+def test_the_examples_are_valid_tasks_with_the_outputs_that_stand_beside_them(verifier: Sandbox) -> None:
     candidates = [
         Candidate(f"c{i}", "T1", "S1", "code_f", "", one.code, one.inputs, one.message)
         for i, one in enumerate(EXAMPLES)
     ]
-    with Sandbox(1) as verifier:
-        judged = check(candidates, verifier, VerifyConfig())
+    judged = check(candidates, verifier, VerifyConfig())
     assert len(judged) == 12
     assert [(one.inputs, one.outputs) for one in judged if isinstance(one, Task)] == [
         (one.inputs, one.outputs) for one in EXAMPLES
     ]
 
 
-def test_the_seeds_are_valid_tasks_with_the_outputs_that_stand_beside_them() -> None:
+def test_the_seeds_are_valid_tasks_with_the_outputs_that_stand_beside_them(verifier: Sandbox) -> None:
     candidates = [Candidate(seed.id, "T1", "S1", "code_o", "", seed.code, seed.inputs) for seed in SEEDS]
-    with Sandbox(1) as verifier:
-        judged = check(candidates, verifier, VerifyConfig(refuse_constant=True))
+    judged = check(candidates, verifier, VerifyConfig(refuse_constant=True))
     assert [(one.inputs, one.outputs) for one in judged if isinstance(one, Task)] == [
         (seed.inputs, seed.outputs) for seed in SEEDS
     ]
@@ -107,12 +105,9 @@ def test_a_proposal_without_its_call_or_its_program_is_told_so(text: str, error:
     assert FORMAT.parse_proposal("code_o", text, None).error == error
 
 
-def test_what_a_proposal_says_it_gives_is_not_believed() -> None:
+def test_what_a_proposal_says_it_gives_is_not_believed(verifier: Sandbox) -> None:
     parsed = FORMAT.parse_proposal("code_o", "(1, 2) == 7\ndef f(a, b):\n    return a + b\n", None)
-    with Sandbox(1) as verifier:
-        (task,) = check(
-            [Candidate("c", "T1", "S1", "code_o", "", parsed.code, parsed.inputs)], verifier, VerifyConfig()
-        )
+    (task,) = check([Candidate("c", "T1", "S1", "code_o", "", parsed.code, parsed.inputs)], verifier, VerifyConfig())
     assert isinstance(task, Task) and task.outputs == ("3",)
 
 
@@ -149,12 +144,13 @@ def test_answers_are_read(prompt_format: PromptFormat, kind: str, text: str, ans
 
 @pytest.mark.parametrize("prompt_format", [FORMAT, TRACED])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_right_answer_in_the_layout_of_the_examples_is_graded_right(prompt_format: PromptFormat, kind: str) -> None:
+def test_the_right_answer_in_the_layout_of_the_examples_is_graded_right(
+    prompt_format: PromptFormat, kind: str, verifier: Sandbox
+) -> None:
     written = {"code_o": "\n=> 3\n###", "code_i": "\n=> f(1, 2)\n###", "code_f": "(a, b):\n    return a + b\n###"}
     text = written[kind] if prompt_format is TRACED else written[kind].replace("\n=> f", "").replace("\n=>", "")
     task = as_kind(kind)
-    with Sandbox(1) as verifier:
-        assert grade([(task, prompt_format.parse_answer(kind, text).answer)], verifier)[0].correct
+    assert grade([(task, prompt_format.parse_answer(kind, text).answer)], verifier)[0].correct
 
 
 @pytest.mark.parametrize("prompt_format", [FORMAT, TRACED])

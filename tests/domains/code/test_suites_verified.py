@@ -1,7 +1,5 @@
 """The real verifier agrees with the frozen suites: same outputs, every task acceptable, every right answer right."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from redqueen.domains.code.calls import distinct_pairs
@@ -14,12 +12,6 @@ from redqueen_sandbox import Program, Sandbox
 
 SAYS_LESS = {f"generated/{name}/code_f" for name in ("1-047", "2-050", "1-072", "1-094", "1-110", "2-072", "3-117")}
 """Frozen before inputs that differ in what the program never reads, or by type alone, counted once: 7 of 782."""
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Sandbox]:
-    with Sandbox() as judge:
-        yield judge
 
 
 @pytest.mark.parametrize("name", sorted(read_checksums(SUITES)))

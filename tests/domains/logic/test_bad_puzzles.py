@@ -1,7 +1,5 @@
 """Puzzles that are none, answers that only look right: each is refused or graded right, in bounded time."""
 
-import pytest
-
 from redqueen.domains.logic.kinds import MINIMAL, PUZZLE
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import check, grade
@@ -107,12 +105,6 @@ LABORIOUS = [
 
 def candidates(texts: list[str], kind: str = PUZZLE.name) -> list[Candidate]:
     return [Candidate(str(number), "T", "S", kind, "", code=text) for number, text in enumerate(texts)]
-
-
-@pytest.fixture(scope="module")
-def verifier():
-    with Sandbox(workers=1) as opened:
-        yield opened
 
 
 def reasons(texts: list[str], verifier: Sandbox) -> list[str]:

@@ -8,8 +8,7 @@ from redqueen_sandbox import Sandbox, guard
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Sandbox]:
+def verifier(verifier: Sandbox) -> Iterator[Sandbox]:
     guard.faults.clear()
-    with Sandbox(workers=1) as running:
-        yield running
+    yield verifier
     assert not guard.faults, "the judge itself failed on a text"

@@ -19,13 +19,12 @@ def test_every_level_has_as_many_statements_as_word_problems() -> None:
 
 
 @pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.slow)])
-def test_items_are_tasks_for_the_judge_with_the_recorded_answers(every: int) -> None:
+def test_items_are_tasks_for_the_judge_with_the_recorded_answers(every: int, verifier: Sandbox) -> None:
     items = load_suite()[::every]
-    with Sandbox(workers=1) as verifier:
-        proposed = [Candidate(i.id, "T1", "S1", i.kind, "", i.task.code, message=i.task.message) for i in items]
-        judged = check(proposed, verifier)
-        assert [v.outputs if isinstance(v, Task) else v for v in judged] == [item.task.outputs for item in items]
-        grades = grade([(item.task, MATHS.kinds[0].gold(item.task)) for item in items], verifier)
-        assert all(one.correct for one in grades)
-        changed = grade([(item.task, item.task.outputs[0] + "1") for item in items], verifier)
-        assert not any(one.correct for one in changed)
+    proposed = [Candidate(i.id, "T1", "S1", i.kind, "", i.task.code, message=i.task.message) for i in items]
+    judged = check(proposed, verifier)
+    assert [v.outputs if isinstance(v, Task) else v for v in judged] == [item.task.outputs for item in items]
+    grades = grade([(item.task, MATHS.kinds[0].gold(item.task)) for item in items], verifier)
+    assert all(one.correct for one in grades)
+    changed = grade([(item.task, item.task.outputs[0] + "1") for item in items], verifier)
+    assert not any(one.correct for one in changed)
