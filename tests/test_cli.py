@@ -191,6 +191,13 @@ def test_a_report_in_an_unknown_format_is_refused(quick_run: Path, tmp_path: Pat
     assert line == "--format pdf is the format of a table: name one with --table, or leave it out"
 
 
+def test_a_page_of_the_documentation_is_printed_by_its_name() -> None:
+    folder = Path(__file__).parents[1] / "docs"
+    code, out, _ = redqueen("docs", "faq")
+    assert code == 0 and out.rstrip() == (folder / "faq.md").read_text(encoding="utf-8").rstrip()
+    assert redqueen("docs", "fqa")[0] == 2
+
+
 def test_a_command_that_is_not_there_exits_with_two() -> None:
     code, _, err = redqueen("evolve")
     assert code == 2 and "No such command" in err

@@ -11,6 +11,7 @@ import typer
 
 from redqueen import __version__
 from redqueen.commands.ending import run_to_exit
+from redqueen.errors import UserError
 
 app = typer.Typer(
     name="redqueen",
@@ -95,12 +96,17 @@ def presets_() -> None:
 
 
 @app.command()
-def docs() -> None:
-    """Print the folder of the documentation of this version, in Markdown."""
+def docs(
+    page: Annotated[str, typer.Argument(help="A page to print, such as runs; default: the folder of all.")] = "",
+) -> None:
+    """Print the folder of the documentation of this version, in Markdown, or a page of it: start with runs."""
     from redqueen.config.load import shipped
 
-    print("start with runs.md; how-it-works.md explains the method", file=sys.stderr)
-    print(shipped("docs", "docs"))
+    folder = shipped("docs", "docs")
+    pages = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    if page and page not in pages:
+        raise UserError(f"there is no page {page}: choose one of {', '.join(pages)}")
+    print(pages[page].read_text(encoding="utf-8") if page else folder)
 
 
 @app.command()

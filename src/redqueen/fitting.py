@@ -96,7 +96,8 @@ def fit_to_base(config: Config) -> Fitted:
     name = config.model.base
     copy = is_embedded_copy(name)  # such as a merged product
     if name == EMBEDDED or copy:
-        wanted: list[Defaults] = [] if _sections_set(config) - {"run", "model"} else [EMBEDDED_DEFAULTS]
+        changed = {name for name in config.model_fields_set if getattr(config, name).model_fields_set}
+        wanted: list[Defaults] = [] if changed - {"run", "model"} else [EMBEDDED_DEFAULTS]
         chosen, size, reasons = str(config.model.prompt_format), "", []
         if copy and chosen == "auto":
             chosen, reasons = "compact", ["prompt format compact: the base has the embedded base's vocabulary"]
@@ -143,11 +144,6 @@ def _idle(config: Config) -> list[str]:
             f"{learn.estimator} compares it with others at the same task; set it to 2 or more, or take trr_pp"
         )
     return found
-
-
-def _sections_set(config: Config) -> set[str]:
-    """Return the sections of which a field is set; a heading without one sets nothing."""
-    return {name for name in config.model_fields_set if getattr(config, name).model_fields_set}
 
 
 def _is_on_a_gpu(config: Config) -> bool:

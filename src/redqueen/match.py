@@ -247,8 +247,7 @@ def _uniform(wins: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[
 
 def _all_pairs(wins: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[int, int]]:
     """Every student attempts every teacher's tasks."""
-    num_teachers, num_students = wins.shape
-    return [(i, j) for i in range(num_teachers) for j in range(num_students)]
+    return [(i, j) for i, j in np.ndindex(wins.shape)]
 
 
 RULES: dict[str, Callable[[NDArray[np.float64], np.random.Generator], list[tuple[int, int]]]] = {

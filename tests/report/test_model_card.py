@@ -54,14 +54,16 @@ def test_a_merged_model_loads_by_itself_and_a_local_base_is_no_hub_name(run_dir:
     card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=True, step=20)
     assert "library_name: transformers" in card and "base_model:" not in card
     assert "AutoModelForCausalLM.from_pretrained(folder)" in card and "PeftModel" not in card
-    assert "write its path" not in card
+    assert "had its base from a folder" not in card
 
 
-def test_an_adapter_on_a_folder_says_that_the_reader_writes_the_folders_path(run_dir: Path) -> None:
+def test_the_code_of_an_adapter_on_a_folder_reads_the_folder_from_its_config(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "student")
     card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=False, step=20)
-    assert 'from_pretrained("base")' in card and "/models" not in card
-    assert "The run had its base from a folder: write its path in place of its name." in card
+    assert (
+        "from_pretrained(PeftConfig.from_pretrained(folder).base_model_name_or_path)" in card and "/models" not in card
+    )
+    assert "The run had its base from a folder, which adapter_config.json names." in card
 
 
 def test_what_came_after_the_checkpoint_is_not_in_it(run_dir: Path) -> None:

@@ -1,6 +1,7 @@
 """The expected duration of a run is measured before step 1, and measuring changes nothing."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from command_line import redqueen
 
 from redqueen.config import RunConfig, load_config
 from redqueen.engine import open_engine
-from redqueen.run.duration import duration_text, expected_steps
+from redqueen.run.dry_run import texts_of_a_step
+from redqueen.run.duration import NUM_ROWS, duration_text, expected_steps
+from redqueen.solve import sample_attempts
 from redqueen.state import initial_state
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
@@ -25,6 +28,20 @@ def test_measuring_names_steps_and_evaluation_and_leaves_the_adapters_as_they_ar
         r"expected duration: \d+ .*s \(4 steps of \d+ s, distillation \d+ s, evaluation \d+ s\)", told
     ), told
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_no_more_answers_are_measured_than_a_step_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = []
+
+    def counted(pairs: Sequence[object], each: int, *rest: object) -> object:
+        numbers.append(len(pairs) * each)
+        return sample_attempts(pairs, each, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("redqueen.run.duration.sample_attempts", counted)
+    config = load_config(QUICK, [])
+    with open_engine(config) as engine:
+        duration_text(initial_state(config, engine.rating), engine)
+    assert len(numbers) == 1 and numbers[0] <= max(texts_of_a_step(config)) < NUM_ROWS
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 import torch
+from command_line import redqueen
 from cut_run import play
 
 from redqueen.adapters.peft import read_adapter
@@ -25,6 +26,8 @@ from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.product import candidates, preferred
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 from redqueen.state import State, state_from_plain
+
+QUICK = Path(__file__).parents[1] / "quick.toml"
 
 
 def students_of(run: Path) -> list[str]:
@@ -172,3 +175,14 @@ def test_where_no_students_are_scored_base_and_product_are_and_reports_are_writt
 def test_two_adapters_cannot_be_exported_at_once(quick_run: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="name two adapters"):
         export_member(quick_run, "S1", tmp_path / "out", merged_students=True)
+
+
+def test_a_product_that_nothing_has_taught_is_said_to_be_the_base(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["run.num_steps=1", "learn.train_students=false", "evolve.enabled=false", "population.num_students=1"]
+    run = tmp_path / "run"
+    code, _, said = redqueen("train", QUICK, "--run-dir", run, *(word for one in settings for word in ("--set", one)))
+    assert code == 0 and "product: S1, which nothing has taught: it answers as the base" in said
+    export_member(run, "", tmp_path / "product")
+    assert "S1 was never updated" in capsys.readouterr().err

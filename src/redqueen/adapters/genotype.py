@@ -54,6 +54,11 @@ class Genotype:
         return self.alpha / self.rank
 
     @property
+    def is_zero(self) -> bool:
+        """Whether dW is 0, as of a founder that was not trained: B is 0 in every module."""
+        return not any(bool(b.any()) for _, b in self.factors.values())
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Module names in their stored order."""
         return tuple(self.factors)

@@ -118,9 +118,8 @@ def operators_table() -> str:
     lines = []
     for operator in OPERATORS.values():
         constants = ", ".join(f"{name} {value:g}" for name, value in constants_of(operator).items())
-        parents = f"{operator.num_parents} parent{'s' if operator.num_parents > 1 else ''}"
-        lines.append(f"{operator.id:12} {operator.name} ({operator.family}, {parents})")
-        lines.append(f"{'':12} {operator.formula}")
+        parents = f"{operator.num_parents} parent{'s' * (operator.num_parents > 1)}"
+        lines += [f"{operator.id:12} {operator.name} ({operator.family}, {parents})", f"{'':12} {operator.formula}"]
         lines.append(f"{'':12} {f'constants: {constants}; ' if constants else ''}source: {operator.source}")
     return "\n".join(lines)
 

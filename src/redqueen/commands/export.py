@@ -91,6 +91,8 @@ def export_member(
         raise UserError(
             f"--out {out} cannot be written ({why}): choose a folder you may write to on a disk with free space"
         ) from None
+    if genotype.is_zero:
+        print(f"{opened.name} was never updated: with it the base answers as without it", file=sys.stderr)
     if not merge and os.path.isabs(base.name):
         print(
             f"{out} names the folder of its base, {base.name}: before you publish it, export it with --base-name "

@@ -23,7 +23,7 @@ from redqueen.report.view import read_run
 
 MAX_ANCESTORS = 40
 
-LOAD_ADAPTER = """from peft import PeftModel
+LOAD_ADAPTER = """from peft import PeftConfig, PeftModel  # pip install peft
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 folder = "."  # where this card is; of a repository on the hub: huggingface_hub.snapshot_download("owner/name")
@@ -46,9 +46,6 @@ PROMPT = """prompt = (
 asked = {asked}
 written = model.generate(**asked, max_new_tokens={most}, do_sample=False{stops})
 print(tokenizer.decode(written[0, asked["input_ids"].shape[1] :]))"""
-
-
-LOCAL_BASE = "The run had its base from a folder: write its path in place of its name."
 
 
 def model_card(
@@ -79,11 +76,8 @@ def model_card(
         + ("The adapter is merged into the base." if merged else f"A LoRA adapter for {_code(base.name)}.")
         + (f" The base's weights have the SHA-256 {_code(base.sha256)}." if base.sha256 else ""),
         "## Load it",
-        *(
-            ["The run had its base from a folder: write its path in place of its name."]
-            * (had != base.name and not merged)
-        ),
-        "```python\n" + _loading(base.name, merged) + "\n```",
+        *(["The run had its base from a folder, which adapter_config.json names."] * (had != base.name and not merged)),
+        "```python\n" + _loading(base.name, merged, had != base.name) + "\n```",
         "## Prompt it",
         _prompt_text(config),
         "## Rating",
@@ -121,12 +115,14 @@ def _head(base: str, merged: bool) -> str:
     return "\n".join(["---", *lines, "tags:", "- redqueen", "- self-play", *([] if merged else ["- lora"]), "---"])
 
 
-def _loading(base: str, merged: bool) -> str:
+def _loading(base: str, merged: bool, is_local: bool) -> str:
     if merged:
         return LOAD_MERGED
     if base.lower().endswith(".gguf"):
         file = f"{json.dumps(str(Path(base).parent))}, gguf_file={json.dumps(Path(base).name)}"
         return LOAD_ADAPTER.format(base=file, options=f", quantization_config={DEQUANTIZED}")
+    if is_local:
+        return LOAD_ADAPTER.format(base="PeftConfig.from_pretrained(folder).base_model_name_or_path", options="")
     own = base.startswith(EMBEDDED_ID)
     return LOAD_ADAPTER.format(base=f'f"{{folder}}/{OWN_BASE}"' if own else json.dumps(base), options="")
 

@@ -93,8 +93,7 @@ def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
         raise UserError("Name at least one run directory to report on.")
     paths = [Path(run_dir).resolve() for run_dir in run_dirs]
     with naming_contradictions(", ".join(map(str, run_dirs))):
-        views = [read_run(path, label) for path, label in zip(paths, labels_of(paths), strict=True)]
-        return write_page(views, out)
+        return write_page([read_run(path, label) for path, label in zip(paths, labels_of(paths), strict=True)], out)
 
 
 def write_page(views: Sequence[RunView], out: Path) -> Path:

@@ -18,21 +18,21 @@ from redqueen.loop import propose, verify
 from redqueen.records import Completion, Match, Rollout
 from redqueen.run.continuation import Spent, is_limit_spent, is_over
 from redqueen.run.dry_run import texts_of_a_step
-from redqueen.run.progress import Schedule
+from redqueen.run.progress import Activity, Schedule
 from redqueen.solve import grade, sample_attempts
 from redqueen.state import State, initial_state
 from redqueen.streams import Streams
 
 NUM_ROWS, MOST_TOKENS = 64, 256
-"""Texts of each sort that are sampled, at least, and their length, at most (ours)."""
+"""Texts of each sort that are sampled, but no more than a step has, and their length, at most (ours)."""
 
 VALID_FRAC, SOLVED_FRAC = 0.8, 0.5
 """Shares of valid proposals, and of tasks with a correct answer, that are taken for granted (ours)."""
 
 
 def measured_duration(config: Config, load: LoadAdapters | None) -> str:
-    """Load the base and return how long the run would take, as ``duration_text`` does."""
-    with open_engine(config, load) as engine:
+    """Load the base and return how long the run would take, as ``duration_text`` does; progress on standard error."""
+    with Activity("measuring the speed") as activity, open_engine(config, load, activity) as engine:
         return duration_text(initial_state(config, engine.rating), engine)
 
 
@@ -100,8 +100,9 @@ def _measured_pace(state: State, engine: Engine) -> tuple[Pace, float]:
     config, limits, student = engine.config, engine.limits, state.students[0]
     streams = Streams(config.run.rng_seed, 0)
     form, tokenizer = engine.prompt_format, engine.tokenizer
+    num_rows = min(NUM_ROWS, *texts_of_a_step(config))
     each = texts_of_a_step(config)[0] // config.population.num_teachers
-    matches = [Match(teacher.id, student.id, 0.5) for teacher in state.teachers[: -(-NUM_ROWS // each)]]
+    matches = [Match(teacher.id, student.id, 0.5) for teacher in state.teachers[: -(-num_rows // each)]]
     proposer = engine.sampler(config.propose_temperature, min(MOST_TOKENS, limits.propose_new_tokens))
     began = time.perf_counter()
     proposals = propose(state, replace(engine, proposer=proposer), streams, matches)
@@ -109,10 +110,10 @@ def _measured_pace(state: State, engine: Engine) -> tuple[Pace, float]:
     propose_s = (time.perf_counter() - began) / len(proposals)
 
     tasks = [item.task for item in items_of(config)] or list(state.buffer.tasks)
-    pairs = [(task, student) for task in tasks[:: max(1, len(tasks) // NUM_ROWS)][:NUM_ROWS]]
+    pairs = [(task, student) for task in tasks[:: max(1, len(tasks) // num_rows)][:num_rows]]
     solver = engine.sampler(config.solve.temperature, min(MOST_TOKENS, limits.solve_new_tokens))
     began = time.perf_counter()
-    sampled = sample_attempts(pairs, -(-NUM_ROWS // len(pairs)), solver, form, tokenizer, streams)
+    sampled = sample_attempts(pairs, -(-num_rows // len(pairs)), solver, form, tokenizer, streams)
     grade(sampled, engine.verifier, form, tokenizer)
     answers = [completion for one in sampled for completion in one.completions]
     answer_s = (time.perf_counter() - began) / len(answers)

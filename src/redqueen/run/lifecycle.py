@@ -358,7 +358,8 @@ def _evaluation(
     records = student_records(students, scores, base, examiner.items)
     if product is None:
         return records, {}
-    session.progress.say(f"product: {product.name}")
+    untaught = product.name in {i.id for i in state.students if engine.store.genotype(i.slot).is_zero}
+    session.progress.say(f"product: {product.name}" + ", which nothing has taught: it answers as the base" * untaught)
     return records + product.records + gain, product.metrics() | (distilled.metrics() if distilled else {})
 
 

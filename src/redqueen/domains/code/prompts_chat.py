@@ -93,9 +93,7 @@ def _solve_program(task: Task) -> str:
         parts.append(f"A hint:\n{fence('message', message)}")
     for source, value in zip(task.inputs[: task.num_shown], task.outputs[: task.num_shown], strict=True):
         parts.append(f"{fence('input', source)}\n{fence('output', value)}")
-    parts.append(_RULES)
-    parts.append(f"{THINK_FIRST} The answer is the whole program in a ```python block.")
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, _RULES, f"{THINK_FIRST} The answer is the whole program in a ```python block."])
 
 
 def _read_program(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
