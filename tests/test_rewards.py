@@ -235,6 +235,7 @@ ANSWERS = {
     "a call behind it": f"```python\n{SOLUTION}\n```\nSo:\n```python\nprint(f(1))\n```",
     "an empty block behind it": f"```python\n{SOLUTION}\n```\n```python\n\n```",
     "a shell before it": f"```bash\npip install it\n```\n```python\n{SOLUTION}\n```",
+    "an example that reads": f"```python\n{SOLUTION}\nprint(f(int(input())))\nassert f(1) == 3\n```",
     "marks": f"<think>easy</think><answer>{SOLUTION}</answer>",
     "parts": [{"role": "assistant", "content": [{"type": "text", "text": f"```python\n{SOLUTION}\n```"}]}],
     "as Gemma calls it": [{"role": "model", "content": SOLUTION}],

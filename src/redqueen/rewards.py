@@ -21,6 +21,7 @@ from redqueen.domains.frames import MARKS, ChatFrame, bare
 from redqueen.domains.prompt_format import end_tokens
 from redqueen.domains.registry import grade
 from redqueen.errors import UserError
+from redqueen.evaluate.judging import definitions
 from redqueen.learn.rewards import student_reward
 from redqueen.verifying import open_sandbox
 from redqueen_sandbox import Sandbox, well_formed
@@ -77,7 +78,7 @@ def program_reward_fn(workers: int = 2) -> Reward:
 
     Reads the columns ``tests`` (trusted Python with assertions, as a text or a list of texts) and ``entry`` (the
     function's name; tests may also call it ``candidate``). The program is the completion's last fenced block of Python,
-    or all of it. The function raises UserError for tests that test nothing.
+    or all of it, without what only shows its use. The function raises UserError for tests that test nothing.
     """
     tester = _FirstCall(lambda: UnitTester(workers=workers))
 
@@ -90,7 +91,7 @@ def program_reward_fn(workers: int = 2) -> Reward:
         for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True)):
             runnable = runnable_tests(tests, entry, f"row {i}")
             said = _END_TOKENS.sub("", _text(one)).removeprefix("\ufeff")
-            units.append(UnitTest(f"row {i}", bare(said, entry), runnable, entry))
+            units.append(UnitTest(f"row {i}", definitions(bare(said, entry), entry), runnable, entry))
         return [None if one.lost else float(one.correct) for one in tester.get().grade(units)]
 
     weakref.finalize(tests_reward, tester.close)
