@@ -188,11 +188,7 @@ def pair(
     return [Match(teachers[i].id, students[j].id, float(wins[i, j])) for i, j in pairs]
 
 
-def preference(
-    teachers: Sequence[Rating],
-    students: Sequence[Rating],
-    rating: RatingSystem = STANDARD,
-) -> float:
+def preference(teachers: Sequence[Rating], students: Sequence[Rating], rating: RatingSystem = STANDARD) -> float:
     """The share of pfsp's first draws that depend on the ratings, in [0, 1 - 1 / number of students]; 0: uniform.
 
     The total variation distance between a teacher's chances of drawing each student, proportional to p (1 - p), and

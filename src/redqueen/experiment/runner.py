@@ -85,11 +85,7 @@ def check_settings(plan: Experiment, folder: Path) -> None:
 
 
 def run_all(
-    plan: Experiment,
-    folder: Path,
-    jobs: int,
-    say: Callable[[str], None],
-    after_each: Callable[[], object],
+    plan: Experiment, folder: Path, jobs: int, say: Callable[[str], None], after_each: Callable[[], object]
 ) -> None:
     """Run the unfinished runs; ``say`` gets a line before and after a run, ``after_each`` is called after each.
 

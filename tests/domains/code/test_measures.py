@@ -207,6 +207,8 @@ SAME = [
     "def f(x):\n    unused: int = 5\n    y: str\n    z = [x, (1, 2)]\n    return x + 1",
     "import math\nK = 3\ndef g(y):\n    return y\nclass A:\n    pass\ndef f(x):\n    return x + 1",
     "from typing import List\nT = int\ndef f(x: List[T]) -> T:\n    x = x\n    return x + 1",
+    "def f(x):\n    if 1 == 2 or 'a' > 'b':\n        return 3\n    return x + (1 if 2 >= 1 else 0)",
+    "def f(x):\n    if None:\n        pass\n    else:\n        y = 3\n    return x + 1",
     "def f(x):\n    x\n    a, b = 1, 2\n    g = lambda y: y * x\n    del a\n    return x + 1",
     "def f(x):\n    for i in ():\n        x += i\n    return x + 1\nif __name__ == '__main__':\n    print(f(3))",
     "async def h():\n    pass\ndef a(y):\n    return y\ndef b(y):\n    return a(y)\ndef f(x):\n    return x + 1",

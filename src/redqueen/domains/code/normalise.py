@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import dis
+import operator
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType
+from typing import Any
 
 MAX_CHARS = 100_000
 """A longer program is its own normal form (ours): time is in proportion to the length."""
@@ -57,6 +59,8 @@ def _drop_unread(tree: ast.Module) -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.FunctionDef | ast.For | ast.While | ast.If):
                 node.body = [one for one in node.body if not _is_unread(one, read)] or [ast.Pass()]
+                if isinstance(node, ast.If):
+                    node.orelse = [one for one in node.orelse if not _is_unread(one, read)]
     tree.body.sort(key=_import_order)
 
 
@@ -159,6 +163,12 @@ def _own_functions(tree: ast.AST) -> set[str]:
     return found
 
 
+_SIGNS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
+
+
 class _Renamer(ast.NodeTransformer):
     """Replaces each of ``names`` by v0, v1, ... in the order in which the walk meets them."""
 
@@ -191,6 +201,14 @@ class _Renamer(ast.NodeTransformer):
             for pair in node.keywords:
                 pair.arg = self.rename(pair.arg)
         return super().generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Fold a comparison of two constants, which the compiler does not."""
+        match node:
+            case ast.Compare(ast.Constant(a), [sign], [ast.Constant(b)]) if type(sign) in _SIGNS and type(a) is type(b):
+                if isinstance(a, int | float | str):
+                    return ast.Constant(_SIGNS[type(sign)](a, b))
+        return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """Leave an assignment, and nothing where nothing is assigned."""
