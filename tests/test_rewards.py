@@ -42,7 +42,7 @@ def test_answers_of_a_chat_model_are_paid_as_students_are() -> None:
     prompts = columns.pop("prompt")
     assert prompts[0][0]["role"] == "user" and "x[::-1]" in prompts[0][0]["content"]
     assert "'cba'" not in prompts[0][0]["content"]
-    said = ["<think>back</think><answer>'cba'</answer>", "<answer>'abc'</answer>", "no idea"]
+    said = ["<think>back</think><answer>'cba'</answer>", "<answer>'abc'</answer>", "<think><answer>'cba'</answer>"]
     said += ["<answer>\n```python\ndef f(x):\n    return 2 * x\n```\n</answer>"]
     reward = reward_fn(config=ONE)
     marked = [turn(f"<answer>{text}</answer>") for text in ("`'cba'`", "**'cba'**", "`'abc'`")]

@@ -161,7 +161,7 @@ NO_VALUE_OF_FIVE = [
     "|-5|",
     "\\max(5,3)", "\\gcd(5,10)", "\\lfloor5.5\\rfloor", "\\binom51", "\\binom{5}{1}", "\\log_2 32", "e^{\\ln5}",
     "\\det(5)",
-    "5\\cap5", "5\\cup6", "5\\mid10", "--5", "5}{6", "}5{", "5\\} 6", "０5", "５", "٥", "²5", "0_5", "5e0j", "0x5",
+    "5\\cap5", "5\\cup6", "5\\mid10", "--5", "5}{6", "}5{", "5\\} 6", "٥", "²5", "0_5", "5e0j", "0x5",
     "V", "five", "5i^4",
     "5≡5", "5≅5", "5＝5", "5％", "5\\text{ percent}", "5 percent", "5\\text{ hundredths}", "5\\text{ million}",
     "5\\text{k}", "5k",
@@ -308,6 +308,10 @@ def test_a_text_is_read_by_the_library_in_the_sandbox_and_nowhere_else() -> None
         ("$x$ and $y$", "$x$ and $y$"),
         ("reasons #### 1,000", "1,000"),
         ("  7 ", "7"),
+        ("## Final Answer\n$7$", "$7$"),
+        ("Thus, the answer is **7**.", "7**."),
+        ("So:\n```text\n7\n```", "7"),
+        ("```7\n```", "7"),
     ],
 )
 def test_the_final_answer_is_the_last_box_or_what_follows_the_mark(text: str, expected: str) -> None:

@@ -54,7 +54,7 @@ def test_the_compact_format_has_no_words_for_prose(question: Question) -> None:
         ("<think>6 * 7 = \\boxed{1}</think><answer>\\boxed{42}</answer>", "\\boxed{42}"),
         ("<answer>41</answer> no, <answer> 42 </answer>", "42"),
         ("So it is $\\boxed{42}$.", "So it is $\\boxed{42}$."),  # unmarked: judged by its last box
-        ("<think>\\boxed{42}", "\\boxed{42}"),  # opened and never closed: it is no thought
+        ("<think>\\boxed{42}", None),  # an unfinished thought
         ("It is 42.", None),
         ("<answer> </answer>", None),
         ("", None),
@@ -88,7 +88,7 @@ CUT_OFF = [
     ("fewshot-trace", "it is\n=> 1234", None),
     ("chat", "<think>it is</think><answer>1234", None),
     ("chat", "<answer>1234</answer> And so", "1234"),
-    ("chat", "<think>it is <answer>1234</answer>", "1234"),
+    ("chat", "<think>it is <answer>1234</answer>", None),
     ("plain", "It is\n```\n1234\n", None),
     ("plain", "It is\n```python\n1234\n```\nbecause", "1234"),
     ("plain", "No: <answer>1234</answer>", "1234"),

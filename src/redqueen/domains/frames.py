@@ -172,7 +172,7 @@ class ChatFrame:
 
     def answer(self, text: str) -> tuple[str | None, str]:
         """Return the content of the last answer marks outside the thinking (None: nowhere), and the thinking."""
-        return last_answer(outside_thought(text)), split_thought(text)[1]
+        return last_answer(split_thought(text)[0]), split_thought(text)[1]
 
     def is_closed(self, text: str) -> bool:
         """Return whether there is an answer: each is read by what closes it."""
@@ -206,7 +206,7 @@ class PlainFrame(ChatFrame):
     def answer(self, text: str) -> tuple[str | None, str]:
         """Return the content of the last answer marks, else the text with its closed fences (None: it has none)."""
         marked, thought = super().answer(text)
-        outside = self.outside(text)
+        outside = split_thought(text)[0]
         return marked if marked is not None or not fenced_blocks(outside) else outside, thought
 
 
@@ -348,11 +348,11 @@ def split_thought(text: str) -> tuple[str, str]:
     return "\n".join(outside), "\n".join(inside).strip()
 
 
-def outside_thought(text: str) -> str:
-    """Return the text outside the thinking, or where that is blank, a thought that is never closed: models that were
-    not trained to think open one and answer in it."""
+def outside_thought(text: str, reads_open: bool = True) -> str:
+    """Return the text outside the thinking, or where that is blank (``reads_open``), a thought that is never closed:
+    models that were not trained to think open one and write a program in it."""
     outside = split_thought(text)[0]
-    return outside if outside.strip() else text.rpartition("</think>")[2].partition("<think>")[2]
+    return outside if outside.strip() or not reads_open else text.rpartition("</think>")[2].partition("<think>")[2]
 
 
 def last_answer(text: str) -> str | None:

@@ -187,7 +187,7 @@ def read_answer(question: Question, prompt_format: PromptFormat, text: str, fini
         return starter + text if text.strip() and (finished or ends) else None
     if isinstance(question, FunctionQuestion) and not finished:
         text += "\n```"
-    outside = outside_thought(text)
+    outside = outside_thought(text, not isinstance(question, MathsQuestion))
     marked = last_answer(outside)
     if isinstance(question, MathsQuestion):
         found = marked if marked is not None else outside

@@ -137,7 +137,7 @@ def test_a_proposal_that_lacks_a_part_says_which(kind: str, text: str, error: st
         ("<answer>1</answer> no: <answer>2</answer> or <answer>3", "2", ""),
         ("<answer><answer>1</answer></answer>", "1", ""),
         ("<answer>```python\n'ab'\n```</answer>", "'ab'", ""),
-        ("<think>still going <answer>2</answer>", "2", "still going <answer>2</answer>"),
+        ("<think>still going <answer>2</answer>", None, "still going <answer>2</answer>"),
         ("<think><answer>1</answer></think>2", None, "<answer>1</answer>"),
         ("<answer>1</answer><think>still going <answer>2</answer>", "1", "still going <answer>2</answer>"),
         ("<answer> </answer>", None, ""),

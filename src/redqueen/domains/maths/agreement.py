@@ -34,12 +34,10 @@ _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w])", re.
 _FORMULA = re.compile(
     r"[=<>^*/+~|\\{}\[\]_×÷·≤≥≠−]|\$(?!\d)|[0-9]\s*-\s*[0-9]|%(?!\s|[.,?]|$)|[0-9][A-Za-z]|[A-Za-z][0-9]"
 )
-_SMALL = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
-)  # fmt: skip
+_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+_SMALL += "seventeen eighteen nineteen twenty"
 _TENS = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_WORDS_FOR = {word: n for n, word in enumerate(_SMALL)} | {word: 10 * n for n, word in enumerate(_TENS, start=3)}
+_WORDS_FOR = {word: n for n, word in enumerate(_SMALL.split())} | {word: 10 * n for n, word in enumerate(_TENS, 3)}
 _COUNTS_THE_ASKED = re.compile(
     r"\b(?:two|three|four)(?= (?:(?:whole|positive|consecutive|different|natural|real|unknown) )*"
     r"(?:numbers|integers|unknowns)\b)"
@@ -129,7 +127,7 @@ def disagreement(text: str, statement: Node) -> str:
         return why
     twin = Counter(_numbers_of(statement))
     told = Counter(_numbers_in(words))
-    free = {0, 1} | {number for number, cue in _IMPLIED.items() if _has(words, cue)}
+    free = {0, 1} | {number for number, cue in _IMPLIED.items() if _find(words, cue)}
     if told - twin:
         return f"the text has {min(told - twin):g}, the twin has not"
     alone = [number for number in (twin - told) if number not in free]
@@ -137,7 +135,7 @@ def disagreement(text: str, statement: Node) -> str:
         return f"the twin has {min(alone):g}, the text has not"
     operations = set(_operations_of(statement))
     asked = question(text)
-    counts_it = _has(asked, _ASKS_HOW_MUCH_OF_IT) and not _has(asked, _ASKS_FOR_THE_REST)
+    counts_it = _find(asked, _ASKS_HOW_MUCH_OF_IT) and not _find(asked, _ASKS_FOR_THE_REST)
     for cue, wanted in _CUES if counts_it else ((_USED_UP, _TAKING), *_CUES):
         if not operations & wanted and (found := _find(words, cue)):
             return f"the text says {found!r}, the twin does nothing of the kind"
@@ -145,7 +143,7 @@ def disagreement(text: str, statement: Node) -> str:
     if not statement[2] and operations <= {"+", "-", "*", "/"}:
         must |= _PLAIN_MUST_BE_NAMED
     for operation in sorted(operations & must.keys()):
-        if not _has(words, must[operation]):
+        if not _find(words, must[operation]):
             return f"the twin has {operation}, the text does not say so"
     return ""
 
@@ -214,10 +212,6 @@ def _operations_of(node: Any) -> Iterator[str]:
 def _find(words: str, cue: str) -> str:
     found = re.search(rf"(?<!\w)(?:{cue})(?!\w)", words)
     return found[0] if found else ""
-
-
-def _has(words: str, cue: str) -> bool:
-    return bool(_find(words, cue))
 
 
 _TITLES = r"mrs?|ms|dr|st|prof|jr|sr|no|vs|e\.g|i\.e|etc|[a-z]"

@@ -41,17 +41,19 @@ _UNIT = re.compile(
 )
 _OF_NO_UNIT = re.compile(
     r"\b(?:not|nor|or|isn't|wrong|incorrect|false|unless|except|other|never|no|n't|either|between|about|approx\w*|maybe|"
-    r"at least|at most|less|more|if|when|half|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
-    r"(?:twen|thir|for|four|fif|six|seven|eigh|nine)(?:teen|t(?:y|ies))|infinity|perhaps|nearly|almost|roughly|"
+    r"at least|at most|less|more(?= than)|if|when|half|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|"
+    r"twelve|(?:twen|thir|for|four|fif|six|seven|eigh|nine)(?:teen|t(?:y|ies))|infinity|perhaps|nearly|almost|roughly|"
     r"factorial|(?:doubl|tripl|halv)e[ds]?|twice|thrice|times|plus|minus|negative|opposite|over|modulo|mod|inverse|"
-    r"reciprocal|root|log|base|divided|(?:hal(?:ve)|third|quarter|fourth|fifth|sixth|eighth|ninth|ten)s|percentage|"
-    r"per ?mill?e?|ppm|/.*squared|(?<![a-z] )(?:squared|cubed)|dozens?|bn|mn|lakhs?|crores?|basis|none|too|power|"
-    r"to the \w+th|(?:tenth|(?:hundred|thousand|[mbtr]+illion)(?:th)?)s?|exp|phi|sqrt|tau|cos|sin|tan|pi|ln)\b",
+    r"reciprocal|root|log|base|divided|(?:halve|third|quarter|fourth|\w*fth|sixth|seventh|eighth|ninth|ten|\w+teenth|"
+    r"\w+ieth)s|percentage|per ?mil(?:le?)?|ppm|/.*squared|(?<![a-z] )(?:squared|cubed)|dozens?|bn|mn|lakhs?|crores?|"
+    r"basis|none|too|power|to the (?:\w+th|second|third)|(?:tenth|(?:hundred|thousand|[a-z]+illion)(?:th)?)s?|bil|mil|"
+    r"myriads?|(?:grand|gross|score|couple|(?:un|tern|quatern)ary)(?! )|duodecimal|kilo|mega|giga|tera|hecto|de[ck]a|"
+    r"deci|centi|milli|micro|nano|pico|exp|phi|sqrt|tau|cos|sin|tan|pi|ln)\b",
     re.IGNORECASE,
 )
 """Words beside a number that change it, take it back, or are a number themselves."""
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_SI = "m meter metre|g gram|l liter litre|s second sec|W watt|J joule|N newton|Hz hertz|V volt|Pa pascal"
+_SI = "m meter metre|g gram|l liter litre|mol mole|s second sec|W watt|J joule|N newton|Hz hertz|V volt|Pa pascal"
 _PREFIXES = " |k kilo|c centi|d deci|m milli|M mega|G giga|u micro|n nano"
 _OTHERS = (
     "l L|in inch inches|ft foot feet|yd yard|mi mile|lb pound|oz ounce|gal gallon|min minute|h hour hr|day|week wk|"
@@ -70,7 +72,7 @@ _COUNTED = re.compile(r"[^A-Za-z\\]*[0-9] +[A-Za-z]{2}")
 _NAME = (
     r"(?:m?\\angle |\\triangle |\\det |\\?(?:sin|cos|tan) ?(?=[a-z(\\]))?(?:\\text\{[A-Za-z ]*\}|"
     r"\\?[a-zA-Z]+'*(?:_(?:[a-zA-Z0-9]+|\{[a-zA-Z0-9]+\}))?(?:\(\\?[a-zA-Z0-9]+ ?(?:,[a-zA-Z])*\))?)|"
-    r"\([a-z](?:, ?[a-z])+\)|\[[A-Z]{3,}\]|\|[A-Z]{2}\||\\?(?:sin|cos|tan) ?\(\\?[a-z]+ ?\)"
+    r"\([a-z](?:, ?[a-z])+\)|\[[A-Z]{3,}\]|\|[A-Z]{1,2}\||\\?(?:sin|cos|tan) ?\(\\?[a-z]+ ?\)"
 )
 _NAMED = re.compile(rf"\s*({_NAME})\s*(?:=|\\in(?![a-zA-Z]))\s*(?=[^=\s])")
 _RELATION = re.compile(
@@ -198,7 +200,8 @@ def judged(gold: str, answer: str) -> bool | tuple[str, str]:
         return Fraction(gold) == Fraction(answer)
     is_text, gold, answer = bool(_ALL_TEXT.fullmatch(gold)), plain_form(gold), plain_form(answer)
     is_a_range = _RELATION.search(gold) or _INTERVAL.fullmatch(gold)
-    gold, answer = (text.replace("\\lor", "\\cup" if is_a_range else ",") for text in (gold, answer))
+    for sign, read in (("\\lor", "\\cup" if is_a_range else ","), ("\\mixed", "," if "," in gold else "")):
+        gold, answer = gold.replace(sign, read), answer.replace(sign, read)
     if gold == answer:
         return True
     named, others = _equations(gold), _equations(answer)
@@ -259,7 +262,8 @@ def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
     if is_mixed or "\\boxed" in answer or not is_balanced(re.sub(r"[()]", "", answer)):
         return False
     wanted, given = (["<" if one in _ORDERS else one for one in _RELATION.findall(text)] for text in (gold, answer))
-    if given and sorted(wanted) != sorted(given) and (wanted or set(given) != {"<"} or not _INTERVAL.fullmatch(gold)):
+    is_a_range = _INTERVAL.fullmatch(gold) or set(wanted) == {"<"} or gold.startswith("\\mathbb")
+    if given and sorted(wanted) != sorted(given) and (set(given) != {"<"} or not is_a_range):
         return False
     letters = [set(re.findall(r"(?<![\\a-zA-Z])[a-z](?![a-zA-Z])", text)) for text in (gold, answer)]
     if wanted and given and letters[0] != letters[1]:
@@ -268,7 +272,7 @@ def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
     if len(brackets) == 2 and (brackets[0] == "{") != (brackets[1] == "{"):
         return False
     for pattern in (_COMMAND, _DOUBTFUL, _A_WORD):
-        known = set(pattern.findall(gold))
+        known = set(pattern.findall(gold) + ["|"] * ("<" in given))
         if set(pattern.findall(answer)) - known.union(_HARMLESS, *(names for names in _FAMILIES if names & known)):
             return False
     return gold, answer

@@ -15,6 +15,7 @@ _SIGNS = str.maketrans(
     {letter: f"\\{name} " for letter, name in _LETTERS.items()}
     | {letter.upper(): f"\\{name.capitalize()} " for letter, name in _LETTERS.items()}
     | {sign: "-" for sign in "‐‑‒–−"}
+    | dict(zip("０１２３４５６７８９∶∣", "0123456789:|", strict=True))
     | {sign: "" for sign in "\u200b\u2060\u2061\u2062\u2063\ufe0f\ufeff✓✔✅"}
     | {sign: f" {normalize('NFKC', sign).replace('⁄', '/')}" for sign in "½⅓⅔¼¾⅐⅑⅒⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
     | {letter: f"\\mathbb{{{normalize('NFKC', letter)}}}" for letter in "ℂℕℚℝℤ"}
@@ -23,7 +24,7 @@ _SIGNS = str.maketrans(
         "≤": "\\le ", "⩽": "\\le ", "≦": "\\le ", "≥": "\\ge ", "⩾": "\\ge ", "≧": "\\ge ", "≠": "\\ne ", "±": "\\pm ",
         "∓": "\\mp ", "∪": "\\cup ", "⋃": "\\cup ", "∩": "\\cap ", "∈": "\\in ", "°": "^\\circ ", "º": "^\\circ ",
         "˚": "^\\circ ", "√": " sqrt ", "∛": "\\sqrt[3]", "∜": "\\sqrt[4]", "∅": "\\emptyset ", "Ø": "\\emptyset ",
-        "∨": "\\lor ", "∧": "\\land ", "“": '"', "”": '"',
+        "∨": "\\lor ", "∧": "\\land ", "“": '"', "”": '"', "∠": "\\angle ", "∖": "\\setminus ", "∘": "^\\circ ",
     }
 )  # fmt: skip
 _RAISED, _LOWERED = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿ]+"), re.compile("[₀-₉]+")
@@ -31,12 +32,13 @@ _MARKDOWN = "*_#` \n\t"
 _GROUP = r"(\{[^{}]*\}|[0-9])"
 _CIRC = r"(?:\^\s*\{?\s*\^?\s*\\circ\s*\}?|(?<=[0-9])\^\{?o\}?(?![a-z])|\\degree(?![a-zA-Z]))\s*"
 _BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "twelve": 12}
+_BASES |= {"ten": 10, "sixteen": 16, "binary": 2, "octal": 8, "hex": 16}
 _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"~~.*?~~|</?(?:b|i|u|em|strong)>|(?<!\\)\$", " "),
+    (r"(?<![*_`])[*_`]+\.$|~~.*?~~|</?(?:b|i|u|em|strong)>|(?<!\\)\$", " "),
     (r"\\\\\s*\[-?[0-9.]+ ?[a-z]+\]", r"\\\\"),
     (
         r"\\(?:(?:left|right|(?:display|text|script)style|[bB]igg?[lr]?|limits|tiny|normalsize|[lL]arge|LARGE|[hH]uge|small|"
-        r"underline|bf|it|tt|em|sf|math(?:bf|it|sf|tt|cal|frak|normal|op)|boldsymbol|bm|ensuremath|therefore|checkmark)"
+        r"underline|(?:math)?(?:bf|it|tt|em|sf|cal|frak|normal|op)|bold(?:symbol)?|bm|ensuremath|therefore|checkmark)"
         r"(?![a-zA-Z])|(?:begin|end)\{(?:align|equation|gather)(?:ed)?\*?\}|(?:text)?color(?:box)?(?:\[\w+\])?\s*\{[^{}]+\})",
         "",
     ),
@@ -68,7 +70,7 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\\varnothing(?![a-zA-Z])|^\\\{\s*\\\}$", r"\\emptyset"),
     (r"\\(?:var(epsilon|phi|theta|rho)|big(cup)|(?:[cdtsx]|nice)(frac|binom))(?![a-zA-Z_])", r"\\\1\2\3"),
     (r"\\mathbb\s+([A-Z])|\\([RZNQC])(?![a-zA-Z])", r"\\mathbb{\1\2}"),
-    (r"^(?:all )?real numbers$", r"\\mathbb{R}"),
+    (r"^(?:all )?real(?:s| numbers)$", r"\\mathbb{R}"),
     (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}", r"\\text{\1/\2}"),
     (rf"\\frac\s*{_GROUP}\s*{_GROUP}", lambda bar: f"\\frac{{{bar[1].strip('{}')}}}{{{bar[2].strip('{}')}}}"),
     (r"(?:^|\{|(?<=\}))([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}?", r"\\frac{\1}{\2}"),
@@ -80,18 +82,25 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?:\\text\{\s*)?(?<![A-Za-z])(?:per ?cents?|pct)(?![A-Za-z])(?:\s*\})?", r"\\%"),
     (rf"{_CIRC}(?:\\text\s*\{{\s*)?([CF])\s*\}}?$", r"\\text{degrees \1}"),
     (rf"{_CIRC}(?=[)}}\]]?$)", r"\\text{degrees}"),
-    (r"(?<=[0-9A-F)])\s*(?:\\text\{)?\s*\(?(?:in )?base[ -]?\}?\s*(\w+)\)?\}?", r"_{\1}"),
+    (r"\b0([xbo])([0-9A-Fa-f]+)$", lambda code: f"{code[2]}_{dict(x=16, b=2, o=8)[code[1]]}"),
+    (r"(?<=[0-9A-F ({])(binary|octal|hex)(?:adecimal)?(?: notation)?(?=[)}]*$)", r"base \1"),
+    (r"(?<=[0-9A-F)])\s*(?:_\{)?(?:\\text\{)?\s*\(?(?:in )?base[ -]?\}?\s*(\w+)\)?\}{0,2}", r"_{\1}"),
     (
         r"_\{?\\text\s*\{\(?(\w+)\)?\}\}?|_\{\(?([0-9a-z]+)\)?\}",
         lambda base: f"_{_BASES.get(base[1] or base[2], base[1] or base[2])}",
     ),
     (r"(?:^|(?<=[ ,=]))(?:\(|\\text\{)([0-9A-F]+)[)}]_", r"\1_"),
-    (r"(?<=\d)(?:,|\{,\})(?=\d{3}(?:(?:,|\{,\})\d{3})*_)", ""),
+    (r"(?<=\d)(?:,|\{,\})(?=\d{3}(?:(?:,|\{,\})\d{3})*_)|(?<=\d)_(?=\d{3}(?!\d))", ""),
+    (r"^(-?\d+) *(?:\\text\{ *and *\}|and) *(?=(?:\d+ */ *\d+|\\frac\{\d+\}\{\d+\})[a-z ]*$)", r"\1\\mixed "),
+    (r"\\[lr]?vert(?![a-zA-Z])", "|"),
+    (r"\\([lr])(angle|brace)(?![a-zA-Z])", lambda s: {"la": "(", "ra": ")", "lb": "\\{", "rb": "\\}"}[s[1] + s[2][0]]),
+    (r"(?<=\.)([0-9]*)\(([0-9]+)\)$", r"\1\\overline{\2}"),
+    (r"(?<=[0-9\s}])(?:-|\\backslash)\s*(?=\\\{)", r"\\setminus "),
     (r"\s*;\s*", ", "),
     (r"^[a-zA-Z]\s*\\in(?![a-zA-Z])\s*", ""),
     (r"^\\\{\s*[a-z](?:\s*\\in\s*\\mathbb\{R\})?\s*(?:\\mid(?![a-z])|[|:])(.*)\\\}$", r"\1"),
     (r"\s*(?:,\s*)?(?:\\text\{\s*and\s*\}|\\land(?![a-z])|(?<=[0-9)}\s])\band\b)\s*", ", "),
-    (r"\s*(?:,\s*)?(?:\\text\{\s*or\s*\}|(?<=[0-9)}\]\s])\bor\b|(?<=[)\]])\s*U\s*(?=[(\[]))\s*", r" \\lor "),
+    (r"\s*(?:,\s*)?(?:\\text\{\s*or\s*\}|(?<=[0-9)}\]\s])\bor\b|(?<=[)\]])\s*(?:U|union)\s*(?=[(\[]))\s*", r" \\lor "),
     (r"^\(([^,]*)\)$", lambda all: all[1].strip() if is_balanced(all[1]) else all[0]),
 )
 """Ways to write the same, and what stands for all of them."""
@@ -99,7 +108,9 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 _THOUGHT = re.compile(r"(?i)[<\[◁]\|? ?(/?|\w+_of_)(?:seed:)?(?:think(?:ing)?|thought|reasoning|analysis) ?\|?[>\]▷]")
 """Marks that models set around a thought."""
 _BOX = re.compile(r"\\(?:boxed|f(?:rame)?box)\s*(?:\{|(\w+))|(?<![\\\w])boxed\{")
-_SAID = re.compile(r"(?i)(?:^|(?<=[\n.:*]) ?)(?:(?:so |thus |the |final |correct )*answer\*{0,2}(?: is\b|:)[\s:*]*)+")
+_SAID = re.compile(
+    r"(?i)(?<![^\n.:,*#]) ?(?:(?:so |thus |hence |the |final |correct )*answer\**(?: is\b|:|\n)[\s:*]*)+"
+)
 _BETWEEN_BOXES = re.compile(r"[\s$,;]*(?:,|;|\b(?:and|or)\b|\\text\s*\{\s*(?:and|or)\s*\})[\s$]*(?:[a-z]\s*=\s*)?")
 
 
@@ -119,6 +130,8 @@ def final_answer(text: str) -> str:
         boxes = [*(boxes if _BETWEEN_BOXES.fullmatch(between) else ()), text[inner : _closing(text, inner)].strip()]
     if boxes:
         return ", ".join(boxes)
+    if (fences := text.split("```"))[2:] and not fences[-1].strip(" .\n"):
+        text = re.sub(r"^[a-zA-Z]*\n", "", fences[-2])
     text = _SAID.split(text.rpartition("####")[2].strip())[-1].strip(_MARKDOWN)
     return text.removesuffix("I hope it is correct.").strip(_MARKDOWN)
 

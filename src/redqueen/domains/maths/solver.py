@@ -78,9 +78,6 @@ def _one(values: list[Value]) -> Value:
     return values[0]
 
 
-# ---- sequences ------------------------------------------------------------------------------------------------------
-
-
 def _defined(condition: Node) -> str:
     """The name of the sequence that a condition defines, as in ``a(n) = 2*a(n - 1)``, or ""."""
     match condition:
@@ -161,9 +158,6 @@ class _Sequence:
         return self.values[at]
 
 
-# ---- unknowns that are real numbers ---------------------------------------------------------------------------------
-
-
 def _solved(conditions: tuple[Node, ...], unknowns: list[str], calculator: Calculator) -> list[dict[str, Value]]:
     """Solve polynomial equations exactly; other conditions choose among the real solutions."""
     symbols = {name: sympy.Symbol(name, real=True) for name in unknowns}
@@ -236,9 +230,6 @@ def _is_real(value: Any) -> bool:
     if value.is_real is not None:
         return bool(value.is_real)
     return bool(abs(sympy.im(value.evalf(40))) < TINY)
-
-
-# ---- how a number is written ----------------------------------------------------------------------------------------
 
 
 def _shown(value: Value) -> str:
