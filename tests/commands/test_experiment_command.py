@@ -43,7 +43,7 @@ def test_an_experiment_is_played_once_and_goes_on_where_it_was_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, out = tmp_path / "e.toml", tmp_path / "out"
-    file.write_text(FILE)
+    file.write_text(FILE.replace('control" = false', f'control" = false, {FAST}'))
 
     def cut(folder: Path) -> Path:
         raise KeyboardInterrupt

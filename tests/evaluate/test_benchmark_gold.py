@@ -4,7 +4,7 @@ The fast suite takes a sample of each; the slow one takes all items.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from benchmark_data import BENCHMARK_FILES, benchmark_file
@@ -91,12 +91,6 @@ SPOILED_MATHS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"(?<=^\\text\{)(?=\w+\}$)", "un"),
 ]  # fmt: skip
 """Ways to spoil a gold answer: another digit, sign, unit, base or bracket, one of two values, parts in other order."""
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as opened:
-        yield opened
 
 
 def items_of(suite: str, every: int = 1) -> list[Question]:

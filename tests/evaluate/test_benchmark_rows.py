@@ -175,20 +175,19 @@ def test_without_the_extra_a_suite_from_the_hub_names_the_remedy(suite: str) -> 
 
 
 @pytest.mark.parametrize("name", ["maths", "logic"])
-def test_a_domains_frozen_suite_is_asked_by_the_domains_name(name: str) -> None:
+def test_a_domains_frozen_suite_is_asked_by_the_domains_name(name: str, judge: Judge) -> None:
     questions = load_questions(name)
     items = DOMAINS[name].suite()
     assert list(clusters_of(questions).items()) == [(item.id, item.cluster) for item in items]
     assert load_questions(name, limit=3) == questions[:3]
-    with Judge() as judge:
-        grades = judge.grade([pair for q in questions[::40] for pair in ((q, q.gold or ""), (q, "no such answer"))])
+    grades = judge.grade([pair for q in questions[::40] for pair in ((q, q.gold or ""), (q, "no such answer"))])
     assert [grade.correct for grade in grades] == [True, False] * len(questions[::40])
 
 
 SUM = {"id": "sum", "kind": "maths_formal", "code": "3 + 4", "outputs": ["7"]}
 
 
-def test_a_domains_tasks_can_be_asked_from_a_file(tmp_path: Path) -> None:
+def test_a_domains_tasks_can_be_asked_from_a_file(tmp_path: Path, judge: Judge) -> None:
     told = {
         "id": "told",
         "kind": "maths_word",
@@ -200,8 +199,7 @@ def test_a_domains_tasks_can_be_asked_from_a_file(tmp_path: Path) -> None:
     questions = load_questions("maths", path)
     assert clusters_of(questions) == {"sum": "sum", "told": "told"}
     assert load_questions("maths", path, limit=1) == questions[:1]
-    with Judge() as judge:
-        grades = judge.grade([pair for q in questions for pair in ((q, "7"), (q, "8"))])
+    grades = judge.grade([pair for q in questions for pair in ((q, "7"), (q, "8"))])
     assert [grade.correct for grade in grades] == [True, False, True, False]
 
 

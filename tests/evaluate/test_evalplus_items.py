@@ -1,7 +1,6 @@
 """EvalPlus items: types read off the assertions, comparisons as published, and the tests they become in the cage."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,12 +150,6 @@ EVAL_PLUS = {
     "plus_input": [[[-1, -3]], [[7]]],
     "atol": 0,
 }
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as opened:
-        yield opened
 
 
 def load(suite: str, row: dict[str, object], folder: Path) -> FunctionQuestion:

@@ -152,7 +152,7 @@ OF_DOMAINS = [
 ]
 
 
-def test_tasks_of_every_domain_are_graded_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+def test_tasks_of_every_domain_are_graded_and_a_damaged_one_is_named(tmp_path: Path, judge: Judge) -> None:
     faults.clear()
     graded: list[tuple[Question, str]] = []
     expectations: list[str] = []
@@ -166,8 +166,7 @@ def test_tasks_of_every_domain_are_graded_and_a_damaged_one_is_named(tmp_path: P
         else:
             with pytest.raises(UserError, match=re.escape(expected)):
                 load_questions(suite, data)
-    with Judge() as judge:
-        grades = judge.grade(graded)
+    grades = judge.grade(graded)
     verdicts = ["right" if one.correct else "wrong" if one.verdict == "ok" else one.verdict for one in grades]
     assert verdicts == expectations
     assert not faults

@@ -249,12 +249,12 @@ def test_a_relation_or_a_percentage_counts_only_as_the_gold_answer_has_it(judge:
     assert [pair for pair, grade in zip(pairs, judge.grade(pairs), strict=True) if grade.correct] == []
 
 
-def test_hostile_answers_are_wrong_and_cost_little() -> None:
-    with MathsJudge(deadline_s=5) as judge:
-        judge.grade([("1", "1.0")])  # start it
-        start_s = time.monotonic()
-        grades = judge.grade([("5", text) for text in HOSTILE])
-        spent_s = time.monotonic() - start_s
+def test_hostile_answers_are_wrong_and_cost_little(judge: MathsJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "deadline_s", 5)
+    judge.grade([("1", "1.0")])  # start it
+    start_s = time.monotonic()
+    grades = judge.grade([("5", text) for text in HOSTILE])
+    spent_s = time.monotonic() - start_s
     assert not any(grade.correct or grade.lost for grade in grades) and not faults
     assert sum(grade.verdict in ("timeout", "memory") for grade in grades) <= 1
     assert spent_s < 60
@@ -270,22 +270,24 @@ def test_other_answers_are_wrong(judge: MathsJudge) -> None:
     assert not any(grade.lost for grade in grades)
 
 
-def test_an_answer_that_takes_for_ever_is_stopped_and_the_next_one_is_graded() -> None:
-    with MathsJudge(deadline_s=3) as judge:
-        endless = judge.grade([("1", "10^{10^{10^{10}}}")])[0]
-        assert (endless.correct, endless.lost) == (False, False) and endless.verdict in ("timeout", "memory", "ok")
-        assert judge.grade([("1/2", "0.5")])[0].correct
+def test_an_answer_that_takes_for_ever_is_stopped_and_the_next_one_is_graded(
+    judge: MathsJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "deadline_s", 3)
+    endless = judge.grade([("1", "10^{10^{10^{10}}}")])[0]
+    assert (endless.correct, endless.lost) == (False, False) and endless.verdict in ("timeout", "memory", "ok")
+    assert judge.grade([("1/2", "0.5")])[0].correct
 
 
-def test_a_text_is_read_by_the_library_in_the_sandbox_and_nowhere_else() -> None:
-    with MathsJudge(workers=1) as judge:
-        assert judge.verifier.protections()["seccomp"]
-        assert [grade.correct for grade in judge.grade([("5", "5"), ("5", "x=5"), ("5", "6=5"), ("5", "")])] == [
-            True, True, False, False,
-        ]  # fmt: skip
-        assert judge.verifier.num_jobs == 0  # texts alone decided these
-        assert [grade.correct for grade in judge.grade([("\\pi^2", "\\pi\\pi"), ("\\pi", "3")])] == [True, False]
-        assert judge.verifier.num_jobs == 2
+def test_a_text_is_read_by_the_library_in_the_sandbox_and_nowhere_else(judge: MathsJudge) -> None:
+    assert judge.verifier.protections()["seccomp"]
+    before = judge.verifier.num_jobs
+    assert [grade.correct for grade in judge.grade([("5", "5"), ("5", "x=5"), ("5", "6=5"), ("5", "")])] == [
+        True, True, False, False,
+    ]  # fmt: skip
+    assert judge.verifier.num_jobs == before  # texts alone decided these
+    assert [grade.correct for grade in judge.grade([("\\pi^2", "\\pi\\pi"), ("\\pi", "3")])] == [True, False]
+    assert judge.verifier.num_jobs == before + 2
 
 
 @pytest.mark.parametrize(

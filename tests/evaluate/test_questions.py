@@ -106,10 +106,9 @@ def test_the_beginning_of_an_answer_is_none_unless_the_format_closed_it(
         assert (read_answer(TASK, prompt_format, text) or "").strip() == "1234"  # the same text, had it ended there
 
 
-def test_a_box_or_fence_that_was_cut_off_holds_no_answer() -> None:
+def test_a_box_or_fence_that_was_cut_off_holds_no_answer(judge: Judge) -> None:
     cut = read_answer(MATHS, CHAT, "So it is \\boxed{\\frac{1}{2}, or #### 42", finished=False)
-    with Judge() as judge:
-        assert not judge.grade([(MATHS, cut)])[0].correct
+    assert not judge.grade([(MATHS, cut)])[0].correct
     assert read_answer(MATHS, CHAT, "So it is \\boxed{42}. Let me", finished=False) == "So it is \\boxed{42}. Let me"
     assert read_answer(CONTEST, CHAT, "```python\nprint(2)\n", finished=False) is None
     assert read_answer(FUNCTION, CHAT, "```python\nreturn 2\n", finished=False) == "return 2"  # its tests decide
@@ -186,12 +185,11 @@ def test_what_an_answer_runs_for_show_does_not_count(shown: str, correct: bool) 
     assert grade.correct == correct
 
 
-def test_a_long_chain_does_not_end_the_grading_and_a_table_is_kept() -> None:
+def test_a_long_chain_does_not_end_the_grading_and_a_table_is_kept(judge: Judge) -> None:
     question = FunctionQuestion("d", "Double x.", UnitTest("d", "", "assert double(4) == 8", "double"))
     chain = "def double(x):\n    return x + x" + 600 * " + 0"
     assert "600" not in chain and definitions(chain, "double") == chain
     table = "\n".join(["T = []", "T.append(2)", "def double(x):", "    return T[0] * x", "T.append(double(None))"])
     assert definitions(table, "double").count("T.append") == 1
     assert definitions("a = 1\n" * 16_000 + "(" + 101 * "\n", "double") == ""
-    with Judge() as judge:
-        assert [one.correct for one in judge.grade([(question, chain), (question, table)])] == [True, True]
+    assert [one.correct for one in judge.grade([(question, chain), (question, table)])] == [True, True]

@@ -1,5 +1,6 @@
 """Wrong programs fail: every way of comparing a value, against what only looks like the value."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -148,12 +149,17 @@ def program(test: UnitTest, value: str) -> UnitTest:
     return replace(test, code=f"def {test.entry}({name}):\n    return {value}\n")
 
 
+@pytest.fixture(scope="module")
+def tester() -> Iterator[UnitTester]:
+    with UnitTester(workers=1) as opened:
+        yield opened
+
+
 @pytest.mark.parametrize("way", list(WRONG))
-def test_what_is_no_equal_plain_value_fails_and_what_is_one_passes(way: str) -> None:
+def test_what_is_no_equal_plain_value_fails_and_what_is_one_passes(way: str, tester: UnitTester) -> None:
     test, wrong = WRONG[way]
-    with UnitTester(workers=1) as tester:
-        grades = tester.grade([program(test, value) for value in wrong])
-        honest = tester.grade([program(test, value) for value in HONEST[way]])
+    grades = tester.grade([program(test, value) for value in wrong])
+    honest = tester.grade([program(test, value) for value in HONEST[way]])
     assert [value for value, grade in zip(wrong, grades, strict=True) if grade.correct or grade.lost] == []
     assert [value for value, grade in zip(HONEST[way], honest, strict=True) if not grade.correct] == []
 
@@ -176,20 +182,18 @@ def items_of(suite: str) -> list[FunctionQuestion]:
         pytest.param("mbpp+", 1, marks=pytest.mark.slow),
     ],
 )
-def test_no_constant_passes_any_item(suite: str, every: int) -> None:
+def test_no_constant_passes_any_item(suite: str, every: int, judge: Judge) -> None:
     guard.faults.clear()
     pairs = [(q, constant(q.test.entry, value)) for q in items_of(suite)[::every] for value in CONSTANTS.values()]
-    with Judge() as judge:
-        grades = judge.grade(pairs)
+    grades = judge.grade(pairs)
     assert [pair for pair, grade in zip(pairs, grades, strict=True) if grade.correct or grade.lost] == []
     assert not guard.faults
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", ["humaneval", "mbpp+"])
-def test_most_programs_with_one_thing_changed_fail(suite: str) -> None:
+def test_most_programs_with_one_thing_changed_fail(suite: str, judge: Judge) -> None:
     pairs = [(q, code) for q in items_of(suite) for code in list(mutants(q.stub + str(q.gold)))[:4]]
-    with Judge() as judge:
-        grades = judge.grade(pairs)
+    grades = judge.grade(pairs)
     assert not any(grade.lost for grade in grades)
     assert sum(grade.correct for grade in grades) / len(grades) < 0.2

@@ -61,7 +61,7 @@ def lemma_of(lesson: Lesson) -> Task:
     return Task("1", "", "", "proof_lemma", write_lemma(read_lemma(lemma)), ("",), ("id",))
 
 
-@pytest.mark.parametrize(("domain", "num"), [("logic", 50), ("proofs", 100)])
+@pytest.mark.parametrize(("domain", "num"), [("logic", 30), ("proofs", 60)])
 def test_every_lesson_is_a_right_answer_or_a_valid_proposal_in_the_form_of_self_play(domain: str, num: int) -> None:
     solving, proposing = drawn(domain, num)
     assert len(solving) == num and num / 4 < len(proposing) < 3 * num / 4

@@ -12,7 +12,7 @@ from redqueen.domains.rows import frozen_files, rows_of_file
 from redqueen_proofs.kinds import PROOFS
 
 
-@pytest.mark.parametrize("num_exercises", [600, pytest.param(None, id="all", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_exercises", [300, pytest.param(None, id="all", marks=pytest.mark.slow)])
 def test_the_suite_of_mathematics_is_drawn_again_line_by_line(num_exercises: int | None) -> None:
     [path] = frozen_files(SUITES)
     frozen = [row.fields for row in islice(rows_of_file(path), num_exercises)]
@@ -22,8 +22,8 @@ def test_the_suite_of_mathematics_is_drawn_again_line_by_line(num_exercises: int
 @pytest.mark.parametrize(
     ("domain", "draw", "num_tasks"),
     [
-        pytest.param(LOGIC, draw_puzzles, 20, id="puzzles"),
-        pytest.param(PROOFS, draw_lemmas, 20, id="lemmas"),
+        pytest.param(LOGIC, draw_puzzles, 10, id="puzzles"),
+        pytest.param(PROOFS, draw_lemmas, 10, id="lemmas"),
         pytest.param(LOGIC, draw_puzzles, 900, id="all puzzles", marks=pytest.mark.slow),
         pytest.param(PROOFS, draw_lemmas, 900, id="all lemmas", marks=pytest.mark.slow),
     ],
