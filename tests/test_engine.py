@@ -150,7 +150,16 @@ def test_a_template_is_told_one_date_and_draws_the_same(tmp_path: Path) -> None:
     assert len(texts) == 1 and texts.pop().startswith("01 Jan 2025 00:00:00 ")
 
 
-@pytest.mark.parametrize("template", ["no prompt", "{{ 1 / 0 }}", "{{ messages[0]['content'] | upper }}", "{% if %}"])
+@pytest.mark.parametrize(
+    "template",
+    [
+        "no prompt",
+        "{{ joiner() }}{{ messages[0]['content'] }}",
+        "{{ 1 / 0 }}",
+        "{{ messages[0]['content'] | upper }}",
+        "{% if %}",
+    ],
+)
 def test_a_template_that_fails_or_does_not_show_the_prompt_is_refused(template: str, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(str(damaged_base(tmp_path / "base", template=template)))
     with pytest.raises(UserError, match="chat template"):

@@ -152,6 +152,8 @@ _DATE = {"Y": "2025", "y": "25", "m": "01", "B": "January", "b": "Jan", "d": "01
 _PARTS = "".join(f" | replace('%{code}', '{text}')" for code, text in {**_DATE, "S": "00", "A": "Wednesday"}.items())
 PINNED_DATE = "{% macro strftime_now(format) %}{{ format" + _PARTS + " }}{% endmacro %}{{ '' }}"
 """What is put before a chat template that asks for the time, so that runs can be repeated (ours)."""
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{6}")
+"""In the text of an object, which no two processes write alike."""
 
 
 class ChatFrame:
@@ -187,10 +189,10 @@ class ChatFrame:
         if not getattr(tokenizer, "chat_template", None):
             return encode_as_text(tokenizer, prompt, prompt, self.marks)
         turn = _user_turn(tokenizer, prompt)
-        if prompt.strip() not in turn:
+        if prompt.strip() not in turn or _ADDRESS.search(turn.replace(prompt.strip(), "")):
             raise UserError(
-                "the chat template of the base does not show the user's text as it is: correct the template, or choose "
-                "another base"
+                "the chat template of the base does not show the user's text as it is, or writes an address: correct "
+                "the template, or choose another base"
             )
         return encode_as_text(tokenizer, turn, prompt.strip(), self.marks, begins=False)
 
