@@ -166,10 +166,7 @@ class PrefixCache:
 
     def keep(self, groups: Tensor | None, rows: Tensor) -> None:
         """Shrink to the given ``rows`` and, unless None, ``groups``, in the given order."""
-        for stores, kept in (
-            ((self.prompt_k, self.prompt_v), groups),
-            ((self.own_k, self.own_v), rows),
-        ):
+        for stores, kept in (((self.prompt_k, self.prompt_v), groups), ((self.own_k, self.own_v), rows)):
             if kept is None:
                 continue
             for layers in stores:

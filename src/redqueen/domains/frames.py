@@ -152,8 +152,7 @@ _DATE = {"Y": "2025", "y": "25", "m": "01", "B": "January", "b": "Jan", "d": "01
 _PARTS = "".join(f" | replace('%{code}', '{text}')" for code, text in {**_DATE, "S": "00", "A": "Wednesday"}.items())
 PINNED_DATE = "{% macro strftime_now(format) %}{{ format" + _PARTS + " }}{% endmacro %}{{ '' }}"
 """What is put before a chat template that asks for the time, so that runs can be repeated (ours)."""
-_ADDRESS = re.compile(r" at 0x[0-9a-f]{6}")
-"""In the text of an object, which no two processes write alike."""
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{6}")  # of an object: no two processes write it alike
 
 
 class ChatFrame:

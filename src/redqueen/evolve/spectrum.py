@@ -45,9 +45,7 @@ def stacks(parents: Sequence[Genotype], only: Collection[str] | None = None) -> 
 
 
 def map_stacks(
-    parents: Sequence[Genotype],
-    change: Callable[[Names, list[Factors]], Factors],
-    only: Collection[str] | None = None,
+    parents: Sequence[Genotype], change: Callable[[Names, list[Factors]], Factors], only: Collection[str] | None = None
 ) -> Genotype:
     """The child whose stacks are ``change(names, the parents' stacks)``; modules outside ``only`` copy parent 0.
 

@@ -70,10 +70,11 @@ def _is_unread(node: ast.stmt, read: set[str]) -> bool:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=same)) if name == same:
             return True
         case ast.Assign(value=ast.expr() as value) | ast.AnnAssign(value=ast.expr() as value) | ast.Expr(value=value):
-            inside = [value] if isinstance(value, ast.Lambda) else ast.walk(value)
+            inside = [value] if isinstance(value, ast.Lambda) else list(ast.walk(value))
             targets = getattr(node, "targets", [getattr(node, "target", value)])
             bound = [part for target in targets if target is not value for part in ast.walk(target)]
-            return all(map(_is_plain, [*inside, *bound])) and read.isdisjoint(getattr(one, "id", "") for one in bound)
+            is_plain = all(isinstance(part, _PLAIN) for part in inside + bound)
+            return is_plain and read.isdisjoint(getattr(one, "id", "") for one in bound)
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             return read.isdisjoint((one.asname or one.name).split(".")[0] for one in names)
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -86,10 +87,6 @@ def _is_unread(node: ast.stmt, read: set[str]) -> bool:
 
 
 _PLAIN = ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Lambda | ast.Load | ast.Store
-
-
-def _is_plain(node: ast.AST) -> bool:
-    return isinstance(node, _PLAIN)
 
 
 def _import_order(node: ast.stmt) -> str:
