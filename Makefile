@@ -23,7 +23,9 @@ run: setup
 test: setup
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
+# An hour or more on two cores: fifty killed runs, five hundred steps, all items of the benchmarks, wheels, browsers.
 test-slow: setup
+	@echo "test-slow takes an hour or more on two cores"
 	$(BIN)/python -m pytest -q -m slow
 
 lint: setup

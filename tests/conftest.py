@@ -24,6 +24,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # beside other processes of tests: one 
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 QUICK = Path(__file__).parent / "quick.toml"
+LONG = ("test_docs.py", "test_untrusted_folders.py", "test_architectures.py")
+"""Files that take long and would be among the last."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the long files: a worker that began one at the end would be alone with it."""
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 @pytest.fixture(scope="session", autouse=True)

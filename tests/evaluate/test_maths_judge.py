@@ -197,13 +197,13 @@ CASES = [line.split(" | ") for line in (Path(__file__).parent / "maths_cases.txt
 """Lines ``gold | answer | T`` or ``F``: all notations and spoiled answers that were tried, by their kind."""
 
 
-@pytest.mark.parametrize("part", [pytest.param(0), *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 5))])
+@pytest.mark.parametrize("part", [pytest.param(0), *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 10))])
 def test_cases_of_every_kind_get_the_grade_that_a_reader_gives(judge: MathsJudge, part: int) -> None:
-    cases = [(gold, " | ".join(answer), right == "T") for gold, *answer, right in CASES[part::5]]
+    cases = [(gold, " | ".join(answer), right == "T") for gold, *answer, right in CASES[part::10]]
     grades = judge.grade(
         [(gold, answer.replace("\\n", "\n") if "```" in answer else answer) for gold, answer, _ in cases]
     )
-    assert len(cases) > 200
+    assert len(cases) > 100
     assert [case for case, grade in zip(cases, grades, strict=True) if grade.correct is not case[2]] == []
 
 
