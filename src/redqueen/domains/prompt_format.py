@@ -14,6 +14,7 @@ from redqueen.config import EMBEDDED, Config, VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import THINK, ChatFrame, CompactFrame, FewshotFrame, PlainFrame, R1Frame, control_tokens
 from redqueen.domains.registry import refuse_unasked, words_of
+from redqueen.errors import UserError
 from redqueen.records import Completion, Task
 
 if TYPE_CHECKING:
@@ -193,6 +194,8 @@ def end_tokens(tokenizer: PreTrainedTokenizerBase, generation_config: object) ->
     """Return what ends a completion: the end tokens of tokenizer and generation config, and its ``END_MARKS``."""
     known = getattr(generation_config, "eos_token_id", None)
     listed = known if isinstance(known, list) else [known]
+    if not all(isinstance(token, int | None) for token in listed):
+        raise UserError(f"the base's generation_config.json has eos_token_id {known!r:.100}: give the token's number")
     marks = [number for number, token in control_tokens(tokenizer).items() if token in END_MARKS]
     return sorted({int(t) for t in (*listed, tokenizer.eos_token_id, *marks) if t is not None})
 
