@@ -40,3 +40,14 @@ def test_temperature_flattens_and_zero_takes_the_most_likely() -> None:
     assert logprob.exp().item() == pytest.approx(0.25)  # sqrt(0.1) : sqrt(0.9) = 1 : 3
     token, logprob, _ = draw(logits, torch.tensor([0.0]), 0.0)
     assert token.item() == 1 and logprob.exp().item() == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_rows_are_drawn_alike_however_many_are_drawn_from_at_a_time(
+    temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits, noise = torch.randn(7, 1000, generator=generator), torch.rand(7, generator=generator)
+    whole = draw(logits, noise, temperature)
+    monkeypatch.setattr("redqueen.adapters.decoding.DRAWN_AT_ONCE", 3000)
+    assert all(torch.equal(one, other) for one, other in zip(whole, draw(logits, noise, temperature), strict=True))

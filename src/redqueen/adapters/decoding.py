@@ -49,6 +49,10 @@ def uniforms(rng_seeds: list[int], samples: list[int], num_tokens: int, device: 
     return _shift_right(_mix(key[:, None] + steps), 40).to(torch.float32) * 2.0**-24
 
 
+DRAWN_AT_ONCE = 1 << 18
+"""Logits that a CPU draws from at a time: they and what is made of them stay in its cache (ours)."""
+
+
 def draw(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
     """Draw one token a row: (tokens int64, log-probabilities, entropies), each (rows,).
 
@@ -56,6 +60,14 @@ def draw(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tensor, Ten
     reports probabilities at temperature 1. Log-probabilities and entropies (nats) are those of the softmax at the
     temperature.
     """
+    num_rows = max(1, DRAWN_AT_ONCE // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
+    parts = zip(logits.split(num_rows), noise.split(num_rows), strict=True)
+    drawn = [_draw_some(some, numbers, temperature) for some, numbers in parts]
+    tokens, logprobs, entropy = (torch.cat(column) for column in zip(*drawn, strict=True))
+    return tokens, logprobs, entropy
+
+
+def _draw_some(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
     # (rows, vocabulary)
     logp = torch.log_softmax(logits if temperature in (0.0, 1.0) else logits / temperature, dim=-1)
     probs = logp.exp()
