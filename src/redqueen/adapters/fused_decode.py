@@ -9,6 +9,7 @@ the library's own. The weights that are put side by side are copied, once for al
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import cast
 
 import torch
@@ -36,10 +37,11 @@ class Projection:
 
 @dataclass(frozen=True)
 class Deltas:
-    """The active members' factors for one projection: ``a`` (active, ranks, in), ``b`` (active, outs, ranks)."""
+    """The active members' factors for one projection: ``a`` (active, ranks, in) of all its modules, and for each module
+    the columns of the output and its B (active, out, rank)."""
 
     a: Tensor
-    b: Tensor
+    b: tuple[tuple[slice, Tensor], ...]
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,16 @@ class FusedDecoder:
         y = F.linear(x, projection.weight, projection.bias)  # (rows, out of all)
         if deltas is None:
             return y
-        return apply_delta(x, y, layout, deltas.a, deltas.b, self.bank.scale)
+        if len(projection.names) == 1:
+            return apply_delta(x, y, layout, deltas.a, deltas.b[0][1], self.bank.scale)
+        member = layout.block_member
+        a = deltas.a if member is None else deltas.a.index_select(0, member)  # (blocks, ranks, in)
+        hidden = torch.bmm(layout.into_blocks(x[:, None]), a.transpose(1, 2))  # (blocks, rows a block, ranks)
+        for (columns, b), low in zip(deltas.b, hidden.split(self.bank.rank, dim=-1), strict=True):
+            b = b if member is None else b.index_select(0, member)  # (blocks, out, rank)
+            delta = layout.out_of_blocks(torch.bmm(low, b.transpose(1, 2)), 1)  # (rows, 1, out)
+            y[:, columns].add_(delta[:, 0], alpha=self.bank.scale)
+        return y
 
 
 def _weight(module: object) -> Tensor:
@@ -190,17 +201,13 @@ def _weight(module: object) -> Tensor:
 
 
 def _side_by_side(projection: Projection, index: dict[str, int], route: Route) -> Deltas | None:
-    """Stack the modules' A and set their B as blocks on a diagonal: one product each for all modules."""
+    """Stack the modules' A, so that one product serves them all."""
     adapted = [name for name in projection.names if name in index]
     if not adapted:
         return None
-    a = torch.cat([route.a[index[name]] for name in adapted], dim=1)  # (active, ranks, in)
-    b = a.new_zeros(a.shape[0], sum(projection.widths), a.shape[1])  # (active, outs, ranks)
-    row = column = 0
-    for name, width in zip(projection.names, projection.widths, strict=True):
-        if name in index:
-            own = route.b[index[name]]  # (active, out, rank)
-            b[:, row : row + width, column : column + own.shape[2]] = own
-            column += own.shape[2]
-        row += width
-    return Deltas(a, b)
+    ends = dict(zip(projection.names, accumulate(projection.widths), strict=True))
+    b = [(ends[name], route.b[index[name]]) for name in adapted]
+    return Deltas(
+        torch.cat([route.a[index[name]] for name in adapted], dim=1),  # (active, ranks, in)
+        tuple((slice(end - one.shape[1], end), one) for end, one in b),
+    )
