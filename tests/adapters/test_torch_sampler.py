@@ -134,12 +134,22 @@ FEWSHOT = [
 """Prompts of three members that begin with the same examples; one has none like it, two are equal."""
 
 
+@pytest.mark.parametrize(
+    ("options", "most_read"),
+    [
+        ({}, 3 * 70 + (5 + 30 + 1 + 5) + (9 + 12) + 4 + 2 * ROW_TOKENS),
+        # One prompt after the other, each filled up to whole rows: two with the examples, four without, and one alone
+        ({"prefill_tokens": 1}, 2 * 2 * ROW_TOKENS + 4 * ROW_TOKENS + 74),
+    ],
+)
 @pytest.mark.parametrize("architecture", CONFIGS)
-def test_examples_that_prompts_share_are_read_once_a_member_and_change_no_sample(architecture: str) -> None:
+def test_examples_that_prompts_share_are_read_once_a_member_and_change_no_sample(
+    architecture: str, options: dict, most_read: int
+) -> None:
     bank = tiny_bank(architecture)
-    together = sampler(bank)
+    together = sampler(bank, **options)
     found = together.sample(FEWSHOT)
-    assert together.stats.prompt_tokens <= 3 * 70 + (5 + 30 + 1 + 5) + (9 + 12) + 4 + 2 * ROW_TOKENS
+    assert together.stats.prompt_tokens <= most_read
     for request, completions in zip(FEWSHOT, found, strict=True):
         [alone] = sampler(bank).sample([request])
         for one, other in zip(completions, alone, strict=True):

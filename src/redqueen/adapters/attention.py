@@ -18,6 +18,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PretrainedC
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from redqueen.adapters.shared_prefixes import PackedPrompts
 from redqueen.adapters.tree_attention import TreePlan, tree_attention
 
 ATTENTION_NAME = "redqueen"
@@ -51,7 +52,9 @@ def attention(
     if prefix_cache is not None:
         prefix_cache.store(key, value, cast(int, module.layer_idx))
     if tree is not None:
-        return tree_attention(query, key, value, tree, scale), None
+        packed = prefix_cache.packed if prefix_cache else None
+        cached = prefix_cache.beginnings(packed, cast(int, module.layer_idx)) if prefix_cache and packed else None
+        return tree_attention(query, key, value, tree, scale, cached), None
     if prefix_cache is None or not prefix_cache.decoding:
         plain: Callable[..., tuple[Tensor, None]] = sdpa_attention_forward
         return plain(module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs)
@@ -105,14 +108,14 @@ class PrefixCache:
         self.own_k, self.own_v = zeros(num_rows, own_tokens), zeros(num_rows, own_tokens)
         self.decoding = False
         self.filling: Tensor | None = None
-        self.sources: Tensor | None = None
+        self.packed: PackedPrompts | None = None
         self.reading: Reading | None = None
 
     def store(self, key: Tensor, value: Tensor, layer: int) -> None:
         """Store a layer's new keys and values (rows, kv heads, length, head_dim), before anything attends to them.
 
-        Filling: they are whole prompts, for the groups ``filling``, or packed rows, in which ``sources`` are the places
-        where the tokens of these prompts lie (-1: none). Decoding: one token for each row.
+        Filling: they are whole prompts, for the groups ``filling``, or the rows in which these are ``packed``.
+        Decoding: one token for each row.
         """
         if self.decoding:
             assert self.reading is not None
@@ -122,22 +125,32 @@ class PrefixCache:
                 flat.index_copy_(0, self.reading.own_place, new.reshape(-1, self.head_dim).to(flat.dtype))
         else:
             assert self.filling is not None
-            for store, new in ((self.prompt_k, key), (self.prompt_v, value)):
+            if self.packed is not None:
+                before_k, before_v = self.beginnings(self.packed, layer).chunk(2, dim=1)
+                # (n, kv heads, length, head_dim) each, n = the groups that are filled
+                key, value = self._whole(self.packed, key, before_k), self._whole(self.packed, value, before_v)
+            for store, whole in ((self.prompt_k, key), (self.prompt_v, value)):
                 # (groups, kv heads, prompt length, head_dim)
                 prompts = store[layer].view(-1, self.kv_heads, store[layer].shape[1], self.head_dim)
-                # (n, kv heads, length, head_dim), n = the groups that are filled
-                whole = new if self.sources is None else self._unpacked(new, self.sources)
                 length = whole.shape[2]
                 prompts[self.filling, :, :length] = whole.to(prompts.dtype)
                 # What an earlier prompt left behind is masked, but a masked NaN would still spoil the product.
                 prompts[self.filling, :, length:] = 0.0
 
-    def _unpacked(self, packed: Tensor, sources: Tensor) -> Tensor:
-        """Gather prompts (n, kv heads, length, head_dim) from packed rows (rows, kv heads, row length, head_dim)."""
+    def beginnings(self, packed: PackedPrompts, layer: int) -> Tensor:
+        """Return keys, then values (tokens, 2 * kv heads, head_dim), of what ``packed`` finds in the cache."""
+        place, position = packed.in_cache
+        shape = (-1, self.kv_heads, self.prompt_tokens, self.head_dim)
+        stores = self.prompt_k[layer].view(shape), self.prompt_v[layer].view(shape)
+        return torch.cat([store[place, :, position] for store in stores], dim=1)
+
+    def _whole(self, packed: PackedPrompts, rows: Tensor, before: Tensor) -> Tensor:
+        """Gather prompts (n, kv heads, length, head_dim) from packed rows (rows, kv heads, row length, head_dim) and
+        the tokens ``before`` (tokens, kv heads, head_dim)."""
         # (rows * row length, kv heads, head_dim)
-        flat = packed.transpose(1, 2).reshape(-1, self.kv_heads, self.head_dim)
-        found = flat[sources.clamp(min=0)]  # (n, length, kv heads, head_dim)
-        return torch.where((sources >= 0)[..., None, None], found, 0.0).transpose(1, 2)
+        flat = rows.transpose(1, 2).reshape(-1, self.kv_heads, self.head_dim)
+        found = torch.cat((flat, before.to(flat.dtype)))[packed.sources.clamp(min=0)]  # (n, length, kv heads, head_dim)
+        return torch.where((packed.sources >= 0)[..., None, None], found, 0.0).transpose(1, 2)
 
     def clear_own(self, rows: Tensor) -> None:
         """Zero the own cache of ``rows`` before new attempts move in, so that a broken member leaves no NaN."""

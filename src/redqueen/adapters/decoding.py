@@ -16,7 +16,7 @@ from torch import Tensor
 
 from redqueen.adapters.attention import PrefixCache, Reading
 from redqueen.adapters.base import Base
-from redqueen.adapters.shared_prefixes import PackedPrompts
+from redqueen.adapters.shared_prefixes import Beginning, PackedPrompts
 from redqueen.errors import UserError
 from redqueen.records import Completion
 
@@ -133,7 +133,8 @@ _UNIT = 16
 class Job:
     """Samples ``start`` .. ``start + count`` of one request: one prompt, ``count`` rows.
 
-    ``num_shared``: the prompt's first tokens with which another prompt of its member begins too.
+    ``num_shared``: the prompt's first tokens with which another prompt of its member begins too; ``is_read``: whether
+    the prompt lies in the cache.
     """
 
     request: int
@@ -147,6 +148,7 @@ class Job:
     stop_count: int = 0
     num_shared: int = 0
     place: int = -1
+    is_read: bool = False
     rows: list[int] = field(default_factory=list)
 
 
@@ -302,13 +304,18 @@ class Decoding:
         """Run prompts (n, length), padded at the end, into the cache; return hidden states (n, length, hidden)."""
         self.prompt_tokens_read += tokens.numel()
         positions = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
-        self.cache.decoding, self.cache.filling, self.cache.sources = False, places, None
+        self.cache.decoding, self.cache.filling, self.cache.packed = False, places, None
         return self.base.hidden(tokens, positions, self.cache)
+
+    def beginnings(self) -> dict[Beginning, int]:
+        """Return the places in the cache of prompts with shared first tokens, by member and these tokens."""
+        read = [job for job in self.jobs if job is not None and job.num_shared and job.is_read]
+        return {(job.slot, job.prompt[: job.num_shared]): job.place for job in read}
 
     def read_packed(self, packed: PackedPrompts, places: Tensor) -> Tensor:
         """Run packed prompts into the cache; return hidden states (rows, row length, hidden)."""
         self.prompt_tokens_read += packed.tokens.numel()
-        self.cache.decoding, self.cache.filling, self.cache.sources = False, places, packed.sources
+        self.cache.decoding, self.cache.filling, self.cache.packed = False, places, packed
         return self.base.hidden(packed.tokens, packed.positions, self.cache, tree=packed.tree)
 
     def prepare(self, num_steps: int) -> bool:

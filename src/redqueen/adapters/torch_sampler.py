@@ -188,6 +188,7 @@ class TorchSampler:
             [job.slot for job in jobs],
             [job.prompt for job in jobs],
             [job.num_shared for job in jobs],
+            decoding.beginnings(),
             self.pad_id,
             self.base.compute_dtype,
         )
@@ -196,6 +197,8 @@ class TorchSampler:
         route = self.bank.route(packed.owners, tokens_per_row=ROW_TOKENS)
         with self.bank.routed(route), self.base.autocast():
             hidden = decoding.read_packed(packed.to(self.base.device), places)  # (rows, row length, width)
+        for job in jobs:
+            job.is_read = True
         return hidden.reshape(-1, hidden.shape[-1])[last.to(self.base.device)]  # (jobs, width)
 
     def _route_step(self, decoding: Decoding, last: StepRoute | None) -> StepRoute:

@@ -21,6 +21,9 @@ from torch import Tensor
 _WASTE = 0.7
 """Runs share a call while the shorter is at least this part of the longer; below, padding costs more than a call."""
 
+IN_CACHE = 1 << 40
+"""A run that starts here or later is not in the batch: its keys and values are passed to ``tree_attention``."""
+
 MOST_SCORES = 1 << 25
 """Calls that score more pairs (over all heads) do not keep them in memory."""
 
@@ -67,8 +70,8 @@ class TreePlan:
     """The calls for one batch, and where their tokens lie in it.
 
     ``queries``, ``keys``: flat token positions of all buckets one after the other, padding repeating a token of the
-    same run or of those before it. ``output_index`` (rows, length): where a token's output lies among those of all
-    queries.
+    same run or of those before it. Keys of runs in the cache are numbered on from the batch's own. ``output_index``
+    (rows, length): where a token's output lies among those of all queries.
     """
 
     buckets: tuple[Bucket, ...]
@@ -105,17 +108,19 @@ def plan_tree(runs: Sequence[Run], num_rows: int, row_tokens: int, dtype: torch.
     # Padding at a row's end takes the output of the row's first token, which is the same member's: a broken member
     # then spoils no other, not even with zero gradients times NaN.
     rows = np.where(rows >= 0, rows, rows[:, :1])
+    all_keys = np.concatenate(keys)
+    all_keys[all_keys >= IN_CACHE] -= IN_CACHE - num_rows * row_tokens
     return TreePlan(
-        tuple(buckets),
-        torch.from_numpy(np.concatenate(queries)),
-        torch.from_numpy(np.concatenate(keys)),
-        torch.from_numpy(rows),
+        tuple(buckets), torch.from_numpy(np.concatenate(queries)), torch.from_numpy(all_keys), torch.from_numpy(rows)
     )
 
 
-def tree_attention(query: Tensor, key: Tensor, value: Tensor, plan: TreePlan, scale: float) -> Tensor:
+def tree_attention(
+    query: Tensor, key: Tensor, value: Tensor, plan: TreePlan, scale: float, cached: Tensor | None = None
+) -> Tensor:
     """Attend as ``plan`` says. ``query`` (rows, heads, length, dim), ``key``, ``value`` with fewer heads perhaps.
 
+    ``cached`` (tokens, 2 * kv heads, dim): keys, then values, of the runs in the cache, in the order of their starts.
     Returns (rows, length, heads, dim). Tokens are gathered by ``embedding``, which adds rows up fast in its backward.
     """
     rows, heads, length, dim = query.shape
@@ -124,6 +129,8 @@ def tree_attention(query: Tensor, key: Tensor, value: Tensor, plan: TreePlan, sc
         # One line for each token: flat_q (rows * length, heads * dim), flat_kv (rows * length, 2 * kv heads * dim)
         flat_q = (query * scale).to(dtype).transpose(1, 2).reshape(rows * length, heads * dim)
         flat_kv = torch.cat((key.to(dtype), value), dim=1).transpose(1, 2).reshape(rows * length, 2 * kv_heads * dim)
+        if cached is not None:
+            flat_kv = torch.cat((flat_kv, cached.flatten(1)))  # (rows * length + cached tokens, 2 * kv heads * dim)
         # all_q (queries of all buckets, heads * dim), all_kv (keys of all buckets, 2 * kv heads * dim)
         all_q, all_kv = F.embedding(plan.queries, flat_q), F.embedding(plan.keys, flat_kv)
         parts_q = all_q.split([b.num_runs * b.num_queries for b in plan.buckets])
