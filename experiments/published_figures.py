@@ -158,6 +158,9 @@ def _qwen() -> Iterator[Figure]:
                 gain = _over_items(f"{name}: {who} less base", own - found["base"], ())
                 gains += [gain.value] if who.startswith("distilled") else []
                 yield gain
+        if "unverified seed 0" in found:
+            less = found["distilled seed 0"] - found["unverified seed 0"]
+            yield _over_items(f"{name}: distilled less as many unverified answers, seed 0", less, (README,))
         if gains:
             pages = (README,) if suite in ("cruxeval-o", "cruxeval-i", "gsm8k") else ()
             yield Figure(f"{name}: distilled less base, over three seeds", fmean(gains), *mean_interval(gains), pages)
