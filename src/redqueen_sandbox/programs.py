@@ -146,8 +146,7 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
 
     Inputs come in reverse order, then rotated by one more each time. Where more than two are asked for, the second run
     is odd: it has more memory and frames, and its sets are built backwards, so a program that can tell it from the
-    others is refused. All outputs must agree: else the verdict is "nondeterministic". Returns a run that agrees, or one
-    that says why not.
+    others is refused. Returns a run whose outputs agree, or one that says why not ("nondeterministic", say).
     """
     memory_bytes = job.memory_bytes * _MORE_MEMORY[0] // _MORE_MEMORY[1]
     dearest = first

@@ -77,6 +77,9 @@ BLIND = {
     "a sum over a set": ("def f(x):\n    return sum(map(len, x))", "{'a', 'bb'}", "3"),
     "a set emptied": (
         "def f(x):\n    n = 0\n    while x:\n        n += len(x.pop())\n    return n", "{'a', 'bb', 'ccc'}", "6"),
+    "the hash of kinds of numbers": (
+        "from decimal import Decimal\ndef f(x):\n    try: return hash(Decimal('sNaN'))\n    except TypeError:\n"
+        "        return {0.5: hash(2.0)}[Decimal('0.5')], len({Decimal(1), 1.0, True, 1 + 0j})", "1", "(2, 1)"),
     "the hash of numbers": ("def f(x):\n    return hash((1, 2)) == hash((1, 2)) and hash(7)", "1", "7"),
     "hashes that are equal": ("def f(x):\n    return hash('a' + x) == hash('ab')", "'b'", "True"),
     "hashes in a class": (
@@ -190,6 +193,11 @@ OWN = {
     "a method-wrapper's text": "[at(B(600).__len__) >> x % 12 + 4 & 1 for i in range(x + 1)][-1:] for y in [1]",
     "a built-in method's text": "[at(B(600).hex) >> x % 12 + 4 & 1 for i in range(x + 1)][-1:] for y in [1]",
     "a class method's text": "[at([int, str, bytes, dict, list, set][x % 6].mro) >> x // 6 + 4 & 1] for y in [1]",
+    "the order of two NaNs": "[i for n in {made[x], made[x + 1]} for i in (0, 1) if made[x + i] is n] for made in [[float('nan') for i in range(40)]]",
+    "of two complex ones": "[i for n in {made[x], made[x + 1]} for i in (0, 1) if made[x + i] is n] for made in [[complex(math.nan, 1) for i in range(40)]]",
+    "of two decimal ones": "[i for n in {made[x], made[x + 1]} for i in (0, 1) if made[x + i] is n] for made in [[Decimal('nan') for i in range(40)]]",
+    "a NaN's hash": "hash(math.nan if x % 2 else float('nan')) >> x // 2 & 1 for y in [1]",
+    "a subclass's": "hash(F('nan')) >> x & 1 for y in [1]",
     "a memoryview's text": "[at(memoryview(B(600))) >> x % 12 + 4 & 1] for y in [1]",
 }  # fmt: skip
 """Coins that the order or the address of a large object, a class or a builtin decides."""
@@ -199,7 +207,7 @@ OWN = {
 def test_a_coin_of_objects_that_lie_at_equal_distances_hardly_ever_agrees(coin: str, verifier: Sandbox) -> None:
     names = " = ".join([f"v{i}" for i in range(60)])
     code = (
-        "import math\nclass B(bytes):\n    def at(self): pass\ndef at(o): return int(repr(o).split(' at 0x')[1][:12], 16)\n"
+        "import math\nfrom decimal import Decimal\nclass F(float):\n    def __ne__(self, o): return False\nclass B(bytes):\n    def at(self): pass\ndef at(o): return int(repr(o).split(' at 0x')[1][:12], 16)\n"
         f"def wide():\n    yield\n    {names} = 0\ndef f(x):\n    return [{OWN[coin]}]"
     )
     results = verifier.run([Program(str(n), code, (str(n),)) for n in range(24)])

@@ -188,11 +188,17 @@ def salted(address: object) -> int:
     return 0x7F << 40 | hash(str(address)) & 0xFF_FFFF_FFF0
 
 
-def _salted_hash(real: Callable[[object], int]) -> Callable[[object], int]:
-    def __hash__(value: object, /) -> int:
-        return hash(str(real(value)))
+def salt_nans(kind: Any) -> None:
+    """Have a NaN's hash, which is an address, differ likewise."""
 
-    return __hash__
+    def salted_hash(real: Callable[[object], int]) -> Callable[[object], int]:
+        def __hash__(value: object, /) -> int:
+            found = real(value)
+            return hash(str(found)) if kind.__ne__(value, value) else found
+
+        return __hash__
+
+    _replace("__hash__", {kind}, salted_hash)
 
 
 def _salted_text(real: Callable[[object], str]) -> Callable[[object], str]:
@@ -210,7 +216,9 @@ def salt_addresses() -> None:
     them under their new hashes.
     """
     method, wrapper, builtin = map(type, (refuser.__get__(0), refuser.__get__, len))
-    _replace("__hash__", {object, method, wrapper, builtin}, _salted_hash)
+    salt_nans(float)
+    salt_nans(complex)
+    _replace("__hash__", {object, method, wrapper, builtin}, lambda real: lambda value, /: hash(str(real(value))))
     _replace("__repr__", {object, memoryview, wrapper, *map(type, _examples())}, _salted_text)
     for held in gc.get_objects():
         if type(held) in (dict, set) and not all([key in held for key in held]):
@@ -219,11 +227,19 @@ def salt_addresses() -> None:
             held.update(kept)
 
 
+def _find_slot(name: str) -> tuple[int, int]:
+    """Where a class has its C function of a special method, and the one that calls a method in Python."""
+    kinds = type("", (), {}), object, type("", (), {name: repr})
+    words = [(at, *[_word(kind, at).value for kind in kinds]) for at in range(8, 512, 8)]
+    return next((at, new) for at, plain, own, new in words if plain == own != new)
+
+
+_SLOTS = {name: _find_slot(name) for name in ("__hash__", "__repr__")}
+
+
 def _replace(name: str, kinds: set[type], changed: Callable[[Any], object]) -> None:
     """Replace a special method of the classes that define it, and its C function, also where that is inherited."""
-    with_own = type("", (), {name: repr})
-    words = [(at, *[_word(kind, at).value for kind in (type("", (), {}), object, with_own)]) for at in range(8, 512, 8)]
-    slot, in_python = next((at, new) for at, plain, own, new in words if plain == own != new)
+    slot, in_python = _SLOTS[name]
     defining = [kind for kind in kinds if name in vars(kind)]
     in_c = {_word(kind, slot).value for kind in defining}
     for kind in defining:

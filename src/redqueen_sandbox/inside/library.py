@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import gate, syntax
-from .guards import PROGRAM_NAME, Caller, ModuleType, refuser, salted, violate
+from .guards import PROGRAM_NAME, Caller, ModuleType, refuser, salt_nans, salted, violate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ def change_library() -> None:
     for name, changes in _CHANGES.items():
         if name in sys.modules:
             vars(sys.modules[name]).update(changes)
+    if "decimal" in sys.modules:
+        salt_nans(vars(sys.modules["decimal"])["Decimal"])
     if "inspect" in sys.modules:
         inspect = vars(sys.modules["inspect"])
         read = inspect["_signature_from_function"]

@@ -220,22 +220,6 @@ def _import_all(names: list[str], is_gated: bool) -> None:
     sys.modules["builtins"] = copied
 
 
-def _shuffle_heap(seed: int) -> None:
-    """Leave free blocks at places of this seed's own, at rising or falling addresses: the hash of a NaN is its address.
-
-    They take 32 bytes, as a float and a complex number do, or 112, as a ``Decimal``. What is freed last is taken first.
-    """
-    for blocks in ([i + 0.5 for i in range(1_000)], [bytes(79) for _ in range(1_000)]):
-        blocks.sort(key=id, reverse=seed % 2 == 1)
-        _kept.append(blocks[: 400 + 37 * seed % 200])
-        del blocks[: 400 + 37 * seed % 200]
-        while blocks:
-            blocks.pop()
-
-
-_kept: list[object] = []
-
-
 _WARM_UP = """
 def f(x):
     found = {str(i): [i, -1.5, (i,), True, None] for i in range(x)}
@@ -301,5 +285,4 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     payload = " ".join([f"{name}={int(holds)}" for name, holds in observed.items()]).encode()
     zygote.send(wire.ReplyHeader(len(payload), wire.HELLO_ID).pack() + payload)
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = _Sink()  # type: ignore[misc, assignment]
-    _shuffle_heap(seed)
     zygote.serve()
