@@ -181,14 +181,14 @@ class _ZygotePair:
 
     def _wait(self, deadline_s: float, game: _Game) -> None:
         left_s = deadline_s - time.monotonic()
-        if left_s <= 0:
-            raise Lost
         peers = [peer for peer in (game.player, game.tester) if peer.end is None]
         if not peers:
             return
         sockets = {end: peer for peer in peers for end in (peer.socket, peer.zygote.socket)}
         unsent = [peer.socket for peer in peers if peer.has_unsent]
         ready = wait_for(sockets, unsent, min(left_s, LOOK_MS / 1000))
+        if not ready and left_s <= 0:  # and not before: to read a long answer takes the judge time
+            raise Lost
         if not ready:
             game.look()
         for peer in peers:
