@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 settings.register_profile("redqueen", deadline=None)
 settings.load_profile("redqueen")
 
-os.environ["REDQUEEN_CACHE"] = ""  # every run evaluates its own base
+os.environ["REDQUEEN_CACHE"] = ""  # that of the user stays as it is
 os.environ["HF_HUB_OFFLINE"] = "1"  # before huggingface_hub is imported: a name that is not here is refused at once
 if "PYTEST_XDIST_WORKER" in os.environ:  # beside other processes of tests: one thread each, before torch is imported
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -42,6 +42,25 @@ def few_timed_texts() -> Iterator[None]:
         yield
 
 
+def folder_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    own = tmp_path_factory.getbasetemp()  # of this worker, inside the folder of all of them
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_base_scores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the first run of each kind evaluate its base, and later ones read the scores."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REDQUEEN_CACHE", str(folder_of_all(tmp_path_factory) / "base_scores"))
+        yield
+
+
+@pytest.fixture
+def own_base_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every run of the test evaluate its base."""
+    monkeypatch.setenv("REDQUEEN_CACHE", "")
+
+
 @pytest.fixture(scope="session")
 def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run directory of ``quick.toml``, finished without interruption. Read it, do not write to it.
@@ -52,8 +71,7 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from redqueen.config import load_config
     from redqueen.run.lifecycle import start
 
-    own = tmp_path_factory.getbasetemp()  # of this worker, inside the folder of all of them
-    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "quick" / "run"
+    folder = folder_of_all(tmp_path_factory) / "quick" / "run"
     folder.parent.mkdir(exist_ok=True)
     with (folder.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -14,6 +14,8 @@ from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 
+pytestmark = pytest.mark.usefixtures("own_base_scores")
+
 CONFIG = config_of(
     run={"num_threads": 1, "num_steps": 2, "device": "cpu", "checkpoint_every_steps": 1, "product": "none"},
     propose={"num_code_o": 2, "num_code_i": 0, "num_code_f": 0, "max_new_tokens": 44, "num_seed_proposals": 1},

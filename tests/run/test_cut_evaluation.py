@@ -15,6 +15,7 @@ from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import CHECKPOINTS, JOURNAL
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
+pytestmark = pytest.mark.usefixtures("own_base_scores")
 SHORT = ["run.num_steps=1", "solve.max_new_tokens=12"]
 
 
@@ -62,6 +63,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CuttingAt]:
     """A run of one step that nothing cuts, and what its progress was told."""
     folder = tmp_path_factory.mktemp("short") / "run"
     with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("REDQUEEN_CACHE", "")
         shown = cutting(monkeypatch, 9, "")
         assert start(load_config(QUICK, SHORT), folder)
     return folder, shown

@@ -215,6 +215,7 @@ def test_the_run_directory_holds_config_journal_checkpoints_and_report(quick_run
 # Repeating, stopping and going on ------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("own_base_scores")
 def test_a_run_without_a_checkpoint_starts_over_and_the_same_seed_gives_the_same_journal(
     quick_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
