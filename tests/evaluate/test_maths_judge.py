@@ -298,6 +298,8 @@ def test_a_text_is_read_by_the_library_in_the_sandbox_and_nowhere_else(judge: Ma
         ("\\boxed{1}, then \\boxed{2}", "2"),
         ("\\boxed{1}, \\boxed{2} and \\boxed{3}", "1, 2, 3"),
         ("\\boxed{1} or $\\boxed{2}$", "1, 2"),
+        ("\\boxed{1},\\quad\\boxed{2}", "1, 2"),
+        ("\\boxed{1} \\quad \\boxed{2}", "2"),
         ("\\boxed{\\boxed{1}}", "1"),
         ("\\boxed 1", "1"),
         ("<think>\\boxed{1}</think>", ""),

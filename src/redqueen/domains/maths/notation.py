@@ -111,7 +111,9 @@ _BOX = re.compile(r"\\(?:boxed|f(?:rame)?box)\s*(?:\{|(\w+))|(?<![\\\w])boxed\{"
 _SAID = re.compile(
     r"(?i)(?<![^\n.:,*#]) ?(?:(?:so |thus |hence |the |final |correct )*answer\**(?: is\b|:|\n)[\s:*]*)+"
 )
-_BETWEEN_BOXES = re.compile(r"[\s$,;]*(?:,|;|\b(?:and|or)\b|\\text\s*\{\s*(?:and|or)\s*\})[\s$]*(?:[a-z]\s*=\s*)?")
+_GAP = r"(?:[\s$]|\\q?quad(?![a-z]))*"
+_AND = r"(?:[,;]|\b(?:and|or)\b|\\text\s*\{\s*(?:and|or)\s*\})"
+_BETWEEN_BOXES = re.compile(rf"{_GAP}(?:[,;]{_GAP})?{_AND}{_GAP}(?:[a-z]\s*=\s*)?")
 
 
 def final_answer(text: str) -> str:
