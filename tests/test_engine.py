@@ -130,7 +130,7 @@ def test_a_base_that_cannot_be_run_is_refused_before_it_does_harm(
         load_base(str(base))
 
 
-@pytest.mark.parametrize("architecture", ["GPTNeoX", "Falcon", "Bloom", "MPT", "Mamba"])
+@pytest.mark.parametrize("architecture", ["GPTNeoX", "Falcon", "Bloom", "MPT", "Mamba", "GPTBigCode"])
 def test_an_architecture_with_an_attention_of_its_own_is_refused_in_a_sentence(architecture: str) -> None:
     config = getattr(transformers, {"MPT": "MptConfig"}.get(architecture, f"{architecture}Config"))(
         **{"vocab_size": 64, "hidden_size": 32, "d_model": 32, "num_hidden_layers": 2, "n_layers": 2, "n_layer": 2}

@@ -125,6 +125,8 @@ class PrefixCache:
                 flat.index_copy_(0, self.reading.own_place, new.reshape(-1, self.head_dim).to(flat.dtype))
         else:
             assert self.filling is not None
+            if key.shape[1] != self.kv_heads:
+                raise ValueError(f"its config says {self.kv_heads} heads of keys, and it has {key.shape[1]}")
             if self.packed is not None:
                 before_k, before_v = self.beginnings(self.packed, layer).chunk(2, dim=1)
                 # (n, kv heads, length, head_dim) each, n = the groups that are filled
