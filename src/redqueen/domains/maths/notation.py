@@ -42,7 +42,9 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"(?![a-zA-Z])|(?:begin|end)\{(?:align|equation|gather)(?:ed)?\*?\}|(?:text)?color(?:box)?(?:\[\w+\])?\s*\{[^{}]+\})",
         "",
     ),
-    (r"\\mathrm\s*\{\s*([dei])\s*\}", r"\1"),
+    (r"\\mathrm\s*\{\s*([dei])\s*\}|\\rm(?=[ ~]*[-\d])", r"\1"),
+    (r"\{\s*\\rm(?= )([^{}]*)\}", r"\\text{\1}"),
+    (r"(?<=\d)\s*[(\[]([a-z]{2,20}s?)[)\]]$", r" \1"),
     (r"\\(?:[mh]box|mathrm|rm|text(?:rm|bf|it|tt|sf|sc|normal)|emph|operatorname|si|unit)(?![a-zA-Z])", r"\\text"),
     (r"(?s)^(?:\\text\s*)?\{(.*)\}$", lambda all: all[1] if _closing(f"{all[1]}}}", 0) == len(all[1]) else all[0]),
     (r"(?<![.,;\\])(?:[.,;]|\\text\s*\{\s*[.]\s*\}|\\\\?)\s*$", ""),
@@ -105,7 +107,9 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 )
 """Ways to write the same, and what stands for all of them."""
 
-_THOUGHT = re.compile(r"(?i)[<\[◁]\|? ?(/?|\w+_of_)(?:seed:)?(?:think(?:ing)?|thought|reasoning|analysis) ?\|?[>\]▷]")
+_THOUGHT = re.compile(
+    r"(?i)[<\[◁]\|? ?(/?|\w+_of_)(?:seed:)?(?:think(?:ing)?|thought|reasoning|analysis|scratchpad) ?\|?[>\]▷]"
+)
 """Marks that models set around a thought."""
 _BOX = re.compile(r"\\(?:boxed|f(?:rame)?box)\s*(?:\{|(\w+))|(?<![\\\w])boxed\{")
 _SAID = re.compile(
