@@ -8,7 +8,7 @@ from redqueen.adapters.base_shape import embedded_folder
 from redqueen.domains.frames import END_THINK, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.records import Attempt, Grade, Individual, Outcome, Rating, Task
-from redqueen.solve import GradedAttempts, SampledAttempts, assign_students, grade, sample_attempts
+from redqueen.solve import GradedAttempts, SampledAttempts, grade, sample_attempts
 from redqueen.streams import Streams
 from redqueen_sandbox import Sandbox
 
@@ -91,13 +91,3 @@ def test_a_lost_attempt_does_not_count_and_a_task_whose_attempts_are_all_lost_ha
     assert answered(right_, lost, wrong_, wrong_).kept == [0, 2, 3]
     assert answered(right_, lost, wrong_, wrong_).solve_frac == pytest.approx(1 / 3)
     assert answered(lost, lost).kept == [] and answered(lost, lost).solve_frac is None
-
-
-def test_attempts_are_dealt_to_the_matched_student_and_to_others_in_turn() -> None:
-    students = [Individual(f"S{i}", "student", i, Rating(25, 8)) for i in range(4)]
-    players, tasks = {s.id: s for s in students}, [task(str(i)) for i in range(3)]
-    pairs = assign_students(tasks, {"T1": ("S1",)}, players, students, 2)
-    assert [(one.id, student.id) for one, student in pairs] == [
-        ("0", "S1"), ("0", "S0"), ("1", "S1"), ("1", "S2"), ("2", "S1"), ("2", "S3"),
-    ]  # fmt: skip
-    assert [s.id for _, s in assign_students(tasks[:1], {"T1": ("S1", "S2")}, players, students, 1)] == ["S1", "S2"]

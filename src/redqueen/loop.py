@@ -17,7 +17,7 @@ from redqueen.engine import Engine
 from redqueen.evolve.generation import Child, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students, prober_of
 from redqueen.evolve.selection import internal_fitness, rank_frac
-from redqueen.learn.distillation import Distilled, combine, examples_of, fine_tune, select_answers, split_answers
+from redqueen.learn.distillation import Distilled, examples_of, fine_tune, select_answers
 from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.learn.schedule import tunings
 from redqueen.match import pair, preference, with_hall_of_fame
@@ -31,7 +31,6 @@ from redqueen.solve import (
     GradedAttempts,
     SampledAttempts,
     add_latest_payoffs,
-    assign_students,
     draw_anchors,
     grade,
     rated,
@@ -196,16 +195,14 @@ def solve(
     """Phase 4. The matched students attempt each task several times; ``grade`` in ``solve.py`` grades the attempts
     next, by each kind's ``grade``: of programs ``domains/code/grading.py``.
 
-    With ``solve.students_per_task`` above 1 other students share the attempts. ``propose.anchor_frac`` of a student's
-    tasks are anchors: tasks from the user's files, for which no teacher is paid.
+    ``propose.anchor_frac`` of a student's tasks are anchors: tasks from the user's files, for which no teacher is paid.
     """
-    students_per_task = engine.config.solve.students_per_task
-    matched = students_by_teacher(matches)
-    pairs = assign_students(tasks_in(verdicts), matched, state.players, state.students, students_per_task)
+    matched, tasks = students_by_teacher(matches), tasks_in(verdicts)
+    pairs = [(task, state.players[student]) for task in tasks for student in matched[task.teacher]]
     pairs += draw_anchors(pairs, state.anchors, engine.config.propose.anchor_frac, streams)
     return sample_attempts(
         pairs,
-        engine.config.solve.num_attempts // students_per_task,
+        engine.config.solve.num_attempts,
         sampler=engine.solver,
         prompt_format=engine.prompt_format,
         tokenizer=engine.tokenizer,
@@ -279,7 +276,7 @@ def distill(
     state: State, engine: Engine, streams: Streams, on_part: Callable[[str], None]
 ) -> tuple[State, Distilled | None]:
     """Phase 6, every ``distill.every_steps``: fine-tune a fresh adapter on all verified correct answers, then reset
-    every student to it, or each to an adapter of its own share of the answers (``distill.student_answers``).
+    every student to it.
 
     Without such answers the students stay as they are. ``on_part`` receives lines of progress.
     """
@@ -287,18 +284,15 @@ def distill(
     if not config.every_steps or state.step % config.every_steps:
         return state, None
     [slot] = engine.config.slots.distilled
-    groups = [[student] for student in state.students] if config.student_answers == "disjoint" else [state.students]
-    results, broken = [], state.broken
-    for answers, students in zip(split_answers(state.answers.by_task, len(groups)), groups, strict=True):
-        examples = examples_of(select_answers(answers, config, streams), engine.prompt_format, engine.tokenizer)
-        results.append(fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_part))
-        if results[-1].num_answers:
-            for student in students:
-                engine.store.copy(slot, student.slot)
-            broken -= {student.id for student in students}
-    distilled = combine(results)
-    step = state.step if distilled.num_answers else state.distilled_step
-    return replace(state, broken=broken, distilled_step=step), distilled
+    answers = select_answers(list(state.answers.by_task.values()), config, streams)
+    examples = examples_of(answers, engine.prompt_format, engine.tokenizer)
+    distilled = fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_part)
+    if not distilled.num_answers:
+        return state, distilled
+    for student in state.students:
+        engine.store.copy(slot, student.slot)
+    broken = state.broken - {student.id for student in state.students}
+    return replace(state, broken=broken, distilled_step=state.step), distilled
 
 
 def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, EvolveResult]:

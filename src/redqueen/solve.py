@@ -48,23 +48,6 @@ class GradedAttempts(SampledAttempts):
         return sum(self.outcomes[i].grade.correct for i in kept) / len(kept) if kept else None
 
 
-def assign_students(
-    tasks: Sequence[Task],
-    matched: Mapping[str, Sequence[str]],
-    players: Mapping[str, Individual],
-    students: Sequence[Individual],
-    num_students: int,
-) -> list[tuple[Task, Individual]]:
-    """Return who attempts each task: its teacher's matched students, then others in turn, up to ``num_students``."""
-    pairs = []
-    for at, task in enumerate(tasks):
-        own = [players[name] for name in matched[task.teacher]]
-        others = [student for student in students if student not in own]
-        turn = at % len(others) if others else 0
-        pairs += [(task, one) for one in [*own, *[*others[turn:], *others[:turn]][: max(0, num_students - len(own))]]]
-    return pairs
-
-
 def draw_anchors(
     pairs: Sequence[tuple[Task, Individual]], anchors: Sequence[Task], anchor_frac: float, streams: Streams
 ) -> list[tuple[Task, Individual]]:

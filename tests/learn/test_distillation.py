@@ -11,7 +11,7 @@ from redqueen.adapters.genotype import flattened
 from redqueen.config import DistillConfig, LearnConfig
 from redqueen.learn.answers import VerifiedAnswer
 from redqueen.learn.batches import by_member
-from redqueen.learn.distillation import Distilled, Example, combine, fine_tune, rate_at, select_answers, split_answers
+from redqueen.learn.distillation import Distilled, Example, fine_tune, rate_at, select_answers
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.records import Completion, Rollout, Task, Tuning
 from redqueen.streams import Streams
@@ -172,19 +172,3 @@ def test_a_balanced_draw_leaves_out_what_every_attempt_solved_and_is_even_over_s
     drawn = Counter(one.text for one in select_answers([*short, long[0]], balanced, Streams(0, 1)))
     assert drawn["long 0"] == 4, "one answer is used at most four times"
     assert select_answers([verified("easy", 1.0)], balanced, Streams(0, 1)) == []
-
-
-def test_shares_of_answers_are_disjoint_complete_and_stable() -> None:
-    answers = {f"{i * 7919:x}": verified(str(i), 0.5) for i in range(40)}
-    shares = split_answers(answers, 4)
-    assert sorted(int(one.text) for share in shares for one in share) == list(range(40))
-    fewer = split_answers({key: answers[key] for key in list(answers)[:20]}, 4)
-    assert all(set(a) <= set(b) for a, b in zip(_texts(fewer), _texts(shares), strict=True))
-    assert combine([Distilled(2, 10, (4.0, 2.0)), Distilled(0, 0, ()), Distilled(1, 30, (8.0, 6.0))]) == Distilled(
-        3, 40, (7.0, 5.0)
-    )
-    assert combine([Distilled(0, 0, ())]) == Distilled(0, 0, ())
-
-
-def _texts(shares: list[list[VerifiedAnswer]]) -> list[list[str]]:
-    return [[one.text for one in share] for share in shares]

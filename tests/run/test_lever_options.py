@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-import torch
 from cut_run import check_it_goes_on_as_if_never_cut, checkpoint, play
 
 from redqueen.journal import Journal, read
-from redqueen.learn.torch_learner import FACTORS
 from redqueen.run.continuation import spent_so_far
 
 OPTIONS = (
@@ -18,14 +16,12 @@ OPTIONS = (
     "evaluate.control=false",
     "run.product_tasks=6",
     "solve.num_attempts=4",
-    "solve.students_per_task=2",
     "solve.temperature=0.8",
     "propose.temperature=1.1",
     "propose.complete_at_last_input=true",
     "propose.num_niches=2",
     "run.product=distilled",
     "distill.every_steps=2",
-    "distill.student_answers=disjoint",
     "distill.balanced=true",
     "distill.batch_size=2",
     "learn.updates_per_step=2",
@@ -61,16 +57,6 @@ def test_every_lever_leaves_its_trace(run: Path, journal: Journal) -> None:
     state = checkpoint(run, 3).state["state"]
     assert len({str(i["genes"]) for i in state["individuals"]}) == 4
     assert state["archive"]["entries"] and state["probes"]
-
-
-def test_attempts_are_dealt_to_both_students_and_each_is_reset_to_an_adapter_of_its_own(
-    run: Path, journal: Journal
-) -> None:
-    dealt = journal.tuples("SELECT task, count(*), count(DISTINCT student) FROM attempt GROUP BY task")
-    assert dealt and {(attempts, students) for _, attempts, students in dealt} == {(4, 2)}
-    factors = checkpoint(run, 2).tensors[FACTORS]
-    assert read.metric_series(journal)["distill/answers"]
-    assert not torch.equal(factors[2], factors[3])
 
 
 def test_what_acted_is_measured(journal: Journal) -> None:

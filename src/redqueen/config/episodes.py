@@ -259,9 +259,6 @@ class SolveConfig(Section):
 
     num_attempts: int = Field(default=8, ge=1)
     """Attempts at each task: the solve rate's sample and the training group. AZR: 8."""
-    students_per_task: int = Field(default=1, ge=1)
-    """Students to whom the attempts at a task are dealt, the matched one first; it divides ``num_attempts``. Ratings
-    read the matched student's attempts alone. Ours: unlike students solve more at equal attempts."""
     temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature of attempts. AZR: 1."""
     max_new_tokens: int = Field(default=8096, ge=1)

@@ -140,7 +140,6 @@ class Config(Section):
                 f"propose.num_niches is {self.propose.num_niches}, and there are {self.population.num_teachers} "
                 "teachers to own them: lower it"
             )
-        self._check_dealing()
         if self.distill.every_steps and self.run.product != "distilled":
             raise ValueError('distill.every_steps needs run.product = "distilled": set that, or it to 0')
         if self.distill.every_steps and self.population.single:
@@ -148,16 +147,6 @@ class Config(Section):
                 "distill.every_steps needs two roles: a single agent would forget how to propose, set it to 0"
             )
         return self
-
-    def _check_dealing(self) -> None:
-        """Raise ValueError where attempts cannot be dealt to as many students as the config wants."""
-        num, attempts = self.solve.students_per_task, self.solve.num_attempts
-        if num > self.population.num_students:
-            raise ValueError(f"solve.students_per_task is {num} of {self.population.num_students} students: lower it")
-        if attempts % num:
-            raise ValueError(f"solve.students_per_task is {num} and must divide solve.num_attempts, {attempts}")
-        if num > 1 and self.match.rule == "all_pairs":
-            raise ValueError("match.rule = all_pairs asks all students already: set solve.students_per_task to 1")
 
     @model_validator(mode="after")
     def _servers_can_sample_it(self) -> Config:
@@ -191,8 +180,8 @@ class Config(Section):
     @property
     def students_are_clones(self) -> bool:
         """Whether all students are one adapter all the time: reset to the distilled one, and not trained between."""
-        is_shared = self.distill.student_answers == "shared" and "temperature" not in self.evolve.genes
-        return self.distill.every_steps > 0 and is_shared and not self.learn.train_students
+        is_alike = "temperature" not in self.evolve.genes and not self.learn.train_students
+        return self.distill.every_steps > 0 and is_alike
 
     @property
     def slots(self) -> Slots:

@@ -18,6 +18,7 @@ class Removed(NamedTuple):
 
 NEVER_SHOWN = "no experiment has shown that it helps"
 CONSTANT = "it is a constant now, as no run changed it"
+UNLIKE = "two adapters solve together no more than one does in as many attempts"
 
 REMOVED: dict[str, Removed] = {
     "run.num_checkpoints_kept": Removed(2, CONSTANT),
@@ -95,10 +96,13 @@ REMOVED: dict[str, Removed] = {
     "sampler.load_s": Removed(60.0, "one limit bounds answers and the loading of adapters"),
     "learn.length_neutral": Removed(False, "it did not keep answers longer in its experiment"),
     "distill.max_answers": Removed(0, "a run keeps at most 50,000 answers to distil"),
+    "distill.diets": Removed("shared", UNLIKE),
+    "distill.student_answers": Removed("shared", UNLIKE),
+    "solve.students_per_task": Removed(1, UNLIKE),
 }
 """By ``section.field``."""
 
-RENAMED = {"distill.restart_every_steps": "every_steps", "distill.diets": "student_answers"}
+RENAMED = {"distill.restart_every_steps": "every_steps"}
 """The name that ``section.field`` has now within its section."""
 
 REMOVED_VALUES: dict[str, dict[str, str]] = {

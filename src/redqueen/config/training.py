@@ -144,10 +144,6 @@ class DistillConfig(Section):
     every_steps: int = Field(default=0, ge=0)
     """Steps between distillations, each of which resets every student to an adapter fine-tuned on all verified answers
     so far; 0: none. Ours: STaR and ReST-EM restart from the base in each round."""
-    student_answers: Literal["shared", "disjoint"] = "shared"
-    """What students are reset to: one adapter distilled from all answers, or each to an adapter of its own from an
-    equal share of them; the product is distilled from all. Ours: other answers make students differ, other seeds do
-    not."""
     balanced: bool = False
     """Leave out tasks that every attempt solved, and draw evenly over kinds and sizes of task. Ours: of the tasks that
     are distilled half were solved in all attempts."""

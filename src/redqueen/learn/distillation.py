@@ -10,7 +10,7 @@ al. 2022) and ReST-EM (Singh et al. 2023). For the students of a population: our
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,11 +57,6 @@ class Distilled:
 
 MOST_USES = 4
 """Times that a balanced draw takes one answer at most. Ours: a rare size must not be learned by heart."""
-
-
-def split_answers(answers: Mapping[str, VerifiedAnswer], num: int) -> list[list[VerifiedAnswer]]:
-    """Divide answers into ``num`` shares by their keys, which are digests, so that an answer stays in its share."""
-    return [[one for key, one in answers.items() if int(key, 16) % num == share] for share in range(num)]
 
 
 def select_answers(answers: Sequence[VerifiedAnswer], config: DistillConfig, streams: Streams) -> list[VerifiedAnswer]:
@@ -137,17 +132,6 @@ def fine_tune(
     if not num_taken:
         return Distilled(0, 0, ())
     return Distilled(len(examples), sum(len(one.answer) for one in examples), tuple(nats))
-
-
-def combine(results: Sequence[Distilled]) -> Distilled:
-    """Return the figures of several distillations as one: totals, and the mean nats weighed by tokens."""
-    made = [one for one in results if one.num_answers]
-    total = sum(one.num_tokens for one in made)
-    nats = [
-        sum(one.num_tokens * x for one, x in zip(made, epoch, strict=True)) / total
-        for epoch in zip(*(one.nats for one in made), strict=True)
-    ]
-    return Distilled(sum(one.num_answers for one in made), total, tuple(nats))
 
 
 def _rollout(slot: int, example: Example) -> Rollout:
