@@ -13,7 +13,16 @@ from redqueen.adapters.attention import PrefixCache
 from redqueen.adapters.bank import AdapterBank, Route
 from redqueen.adapters.decoding import Decoding
 from redqueen.adapters.fused_decode import fused_decoder
-from redqueen.adapters.memory import MemoryPlan, Work, available_bytes, plan, plan_memory, refuse_if_too_large, work_of
+from redqueen.adapters.memory import (
+    MemoryPlan,
+    Work,
+    available_bytes,
+    logits_at_once,
+    plan,
+    plan_memory,
+    refuse_if_too_large,
+    work_of,
+)
 from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import Config
 from redqueen.errors import UserError
@@ -263,3 +272,9 @@ def test_a_configured_run_counts_who_learns_in_a_step() -> None:
 
     assert counted() == 40
     assert counted(match={"rule": "all_pairs"}) == 60
+
+
+def test_a_large_vocabulary_leaves_few_tokens_their_logits_at_a_time_on_a_cpu() -> None:
+    assert logits_at_once(608, on_cuda=False) == logits_at_once(151_936, on_cuda=True) == 4096
+    assert logits_at_once(151_936, on_cuda=False) * 151_936 * 4 <= 64 * 2**20
+    assert logits_at_once(10**9, on_cuda=False) == 1

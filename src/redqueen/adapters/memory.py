@@ -137,6 +137,12 @@ def _held_bytes() -> int:
 FP32_BYTES = 4
 
 
+def logits_at_once(vocabulary: int, on_cuda: bool, most_tokens: int = 4096) -> int:
+    """Return of how many tokens the learner makes logits at a time, on a CPU at most 64 MB of them: larger tensors are
+    not kept by the allocator, and no product becomes faster (ours)."""
+    return most_tokens if on_cuda else max(1, min(most_tokens, SMALLER_THAN // (FP32_BYTES * vocabulary)))
+
+
 @dataclass(frozen=True)
 class Work:
     """The sizes that memory depends on.
@@ -159,7 +165,6 @@ class Work:
     micro_batch_tokens: int
     checkpointing: bool = False
     members_at_once: int = 0
-    logit_chunk_tokens: int = 4096
     num_lanes: int = 1
 
 
@@ -212,7 +217,8 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
     cache += work.sample_rows * work.new_tokens * 20  # tokens, log-probabilities, entropies and noise
     cache += work.sample_rows * int(config.vocab_size) * FP32_BYTES * 4  # logits, probabilities and their sums
     activations = work.micro_batch_tokens * _activation_bytes_per_token(config, work, compute_bytes)
-    activations += min(work.logit_chunk_tokens, work.micro_batch_tokens) * int(config.vocab_size) * FP32_BYTES * 3
+    chunk = min(logits_at_once(int(config.vocab_size), work.on_cuda) * work.num_lanes, work.micro_batch_tokens)
+    activations += chunk * int(config.vocab_size) * FP32_BYTES * 3
     # The factors in compute dtype and their gradients.
     activations += work.num_lanes * gathered * per_member * compute_bytes * 2
     return MemoryPlan(

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from redqueen.adapters.bank import AdapterBank, first_time_and_again
 from redqueen.adapters.base import deterministic_kernels
 from redqueen.adapters.genotype import Genotype
-from redqueen.adapters.memory import available_bytes, give_back_if_scarce
+from redqueen.adapters.memory import available_bytes, give_back_if_scarce, logits_at_once
 from redqueen.adapters.peft import publish_adapter
 from redqueen.adapters.threads import side_by_side
 from redqueen.config import LearnConfig
@@ -82,8 +82,8 @@ class TorchLearner:
     """Steps the members of ``bank`` by policy gradients, as the section ``learn`` of the config says.
 
     ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
-    whose logits exist at a time. ``members_at_once``: members whose gradients are held at a time (0: all). ``slots``
-    say where references lie, if there are any. ``importance_cap``: that of the tokens' weights where
+    whose logits exist at a time, at most. ``members_at_once``: members whose gradients are held at a time (0: all).
+    ``slots`` say where references lie, if there are any. ``importance_cap``: that of the tokens' weights where
     another engine samples, None where this one does. ``num_lanes`` threads take parts of each update, and of the
     micro-batches' tokens. ``report`` gets the number of completion tokens learned from.
     """
@@ -106,7 +106,9 @@ class TorchLearner:
         self.importance_cap = importance_cap
         self.mismatch: MismatchSums | None = None
         self.tunings: dict[int, Tuning] = {}
-        self.members_at_once, self.logit_chunk_tokens = members_at_once, logit_chunk_tokens
+        on_cuda = self.base.device.type == "cuda"
+        self.logit_chunk_tokens = logits_at_once(self.base.head.out_features, on_cuda, logit_chunk_tokens)
+        self.members_at_once = members_at_once
         self.num_lanes, self.report = num_lanes, report
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
         # skips the members that have no gradient. One group a member, since each has its own learning rate.
