@@ -73,9 +73,7 @@ WRONG = {
         [
             "print",
             "range(0)",
-            "print if x[0]=='a' else range(0)",
             "object()",
-            "[object()] if x[0]=='a' else None",
             "True",
             "None",
             "(i for i in x)",
@@ -137,7 +135,13 @@ WRONG = {
 HONEST = {
     "floats": ["[v*(1/3) for v in x]", "list(map(lambda v: v/3, x))"],
     "bool": ["not x<=0", "int(x>0)"],
-    "truth": ["__import__('re').match('a',x)", "x[0]=='a'", "x if x[0]=='a' else ''"],
+    "truth": [
+        "__import__('re').match('a',x)",
+        "x[0]=='a'",
+        "x if x[0]=='a' else ''",
+        "print if x[0]=='a' else range(0)",  # true and false, which is all that the test asks
+        "[object()] if x[0]=='a' else None",
+    ],
     "set": ["list(dict.fromkeys(x))", "set(x)", "frozenset(x)", "x*2"],
     "root": ["-xs[0]/xs[1]"],
 }
