@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_DIR ?= runs/maths-0
 NAME ?= verifier
-TEST_WORKERS ?= 2
+TEST_WORKERS ?= 3
 TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 
 .PHONY: setup run test test-slow lint reproduce-smoke smollm2 bench cluster-demo docs docs-serve dist check-dist clean
