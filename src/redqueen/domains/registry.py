@@ -279,8 +279,9 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
 FIRST_CPU_MS = 10
 """CPU time of the first run of an answer, milliseconds; nearly all need less than 5 (ours)."""
 TASK_RUNS, GROUP_RUNS, ANSWER_RUNS = 12 / 5, 5, 3 / 16
-"""CPU time that the answers to one task may use together: for each of a few, in runs as long as a task may take; for
-a group or each of many, in runs of the full limit, at least 200 ms. 8 have 960 ms, 55 a run, 64 have 2,400 (ours)."""
+"""CPU time that the answers to one task may use together: for each of a few programs, in runs as long as a task may
+take; else for a group or each of many, in runs of the full limit, at least 200 ms. 8 programs have 960 ms, 55 a run, 64
+have 2,400; a judge of mathematics needs 50 ms for hard roots alone (ours)."""
 
 
 def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
@@ -309,8 +310,11 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
         before, later, waiting, limits = limits, waiting, {}, {}
         for task, answers in later.items():
             slow = [answer for answer in answers if _ran_out(grades[task, answer])]
-            few_ms, run_ms = TASK_RUNS * full.accept_cpu_ms * num_of[task], max(full.cpu_ms, 200)
-            budget_ms = int(max(min(few_ms, GROUP_RUNS * run_ms), ANSWER_RUNS * num_of[task] * run_ms))
+            run_ms = float(max(full.cpu_ms, 200))
+            runs_ms = GROUP_RUNS * run_ms
+            if kind_of(task) in DOMAINS["code"].kinds:
+                runs_ms = min(TASK_RUNS * full.accept_cpu_ms * num_of[task], runs_ms)
+            budget_ms = int(max(runs_ms, ANSWER_RUNS * num_of[task] * run_ms))
             limit_ms = min(full.cpu_ms, (budget_ms - spent_ms[task]) // (2 * len(slow))) if slow else 0
             if limit_ms > before[task]:
                 waiting[task], limits[task] = slow, limit_ms

@@ -120,3 +120,8 @@ def test_a_comparison_in_a_group_has_the_time_of_the_group() -> None:
     for given, asked in ((limits, 80), (replace(limits, cpu_ms=10, accept_cpu_ms=10), 50)):
         job = next(grade_number(task("sqrt(2)"), "(x+y+z+1)^{60}", Rules(given, 8, "")))
         assert job.cpu_ms == asked
+
+
+def test_a_hard_comparison_has_more_time_than_a_program_of_a_few(verifier: Sandbox) -> None:
+    case = ("19/15880 - sqrt(11)/174680", "1/(sqrt(176) + 836)")  # some 45 ms, so that half of the runs ran out at 55
+    assert wrong_ones([case] * 12, verifier) == []
