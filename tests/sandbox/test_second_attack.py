@@ -274,7 +274,7 @@ def test_sixty_four_hostile_answers_cost_at_most_ten_times_as_much_as_honest_one
 
 @pytest.mark.slow  # a ratio of times
 @pytest.mark.parametrize("num", [1, 2, 4, 8, 16])
-def test_a_few_hostile_answers_cost_at_most_fifteen_times_as_much_as_honest_ones(num: int) -> None:
+def test_a_few_hostile_answers_cost_at_most_twenty_five_times_as_much_as_honest_ones(num: int) -> None:
     task = Task("t", "T", "S", "code_f", "", ("1", "2", "3"), ("2", "3", "4"), num_shown=1)
 
     def seconds(body: str) -> float:
@@ -285,7 +285,7 @@ def test_a_few_hostile_answers_cost_at_most_fifteen_times_as_much_as_honest_ones
 
     with Sandbox(workers=1, limits=Limits(cpu_ms=200)) as verifier:
         seconds("return x + 1")
-        assert seconds("while True: pass") < 15 * seconds("return x + 1")
+        assert seconds("while True: pass") < 25 * seconds("return x + 1")
         slow = [
             f"def f(x):\n    for i in range(700_000): pass\n    return x + {i} // {i}"
             for i in range(1, 1 + min(num, 8))
