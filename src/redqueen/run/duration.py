@@ -100,8 +100,8 @@ def _measured_pace(state: State, engine: Engine) -> tuple[Pace, float]:
     config, limits, student = engine.config, engine.limits, state.students[0]
     streams = Streams(config.run.rng_seed, 0)
     form, tokenizer = engine.prompt_format, engine.tokenizer
-    num_rows = min(NUM_ROWS, *texts_of_a_step(config))
-    each = texts_of_a_step(config)[0] // config.population.num_teachers
+    num_proposals, most_attempts = texts_of_a_step(config)
+    num_rows, each = min(NUM_ROWS, num_proposals, most_attempts), num_proposals // config.population.num_teachers
     matches = [Match(teacher.id, student.id, 0.5) for teacher in state.teachers[: -(-num_rows // each)]]
     proposer = engine.sampler(config.propose_temperature, min(MOST_TOKENS, limits.propose_new_tokens))
     began = time.perf_counter()

@@ -358,7 +358,7 @@ def _evaluation(
     records = student_records(students, scores, base, examiner.items)
     if product is None:
         return records, {}
-    untaught = product.name in {i.id for i in state.students if engine.store.genotype(i.slot).is_zero}
+    untaught = any(i.id == product.name and engine.store.genotype(i.slot).is_zero for i in state.students)
     session.progress.say(f"product: {product.name}" + ", which nothing has taught: it answers as the base" * untaught)
     return records + product.records + gain, product.metrics() | (distilled.metrics() if distilled else {})
 
