@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,16 @@ def parents_of(folder: Path, config: Config) -> list[Genotype]:
     raise UserError(f"{folder} has one adapter alone, or copies of it: the operators need two parents")
 
 
+def with_changes(config: Config, changes: Mapping[str, Mapping[str, Any]], overrides: Sequence[str]) -> Config:
+    """Return the config of a run with other fields by section, and then with ``section.field=value`` of a user."""
+    data, asked = config.model_dump(mode="json"), load_config(None, overrides)
+    for section, fields in changes.items():
+        data[section] |= fields
+    for section in asked.model_fields_set:
+        data[section] |= getattr(asked, section).model_dump(mode="json", exclude_unset=True)
+    return parse_config(data, "the changed config of the run")
+
+
 def at_strength(operator: Operator, strength: float) -> Operator:
     """Return the operator with its first constant times ``strength``."""
     constants = constants_of(operator)
@@ -65,14 +76,12 @@ def measure(folder: Path, num_children: int, strengths: Sequence[float], overrid
     config = load_run_config(folder)
     parents = parents_of(folder, config)
     plans = [(find(name), s) for name in OPERATORS for s in strengths if s == 1.0 or find(name).family == "mutation"]
-    data = config.model_dump(mode="json")
-    data["population"] |= {"num_teachers": 1, "num_students": len(plans) * num_children, "founders": []}
-    data["run"] |= {"product": "none"}
-    data["distill"] |= {"every_steps": 0}
-    asked = load_config(None, overrides)
-    for section in asked.model_fields_set:
-        data[section] |= getattr(asked, section).model_dump(mode="json", exclude_unset=True)
-    with open_engine(parse_config(data, "the thicket experiment")) as engine:
+    changes: dict[str, dict[str, Any]] = {
+        "population": {"num_teachers": 1, "num_students": len(plans) * num_children, "founders": []},
+        "run": {"product": "none"},
+        "distill": {"every_steps": 0},
+    }
+    with open_engine(with_changes(config, changes, overrides)) as engine:
         labels, changes = [(PARENT, 0.0, 0)], [0.0]
         engine.store.load(0, parents[0])
         for operator, strength in plans:

@@ -14,8 +14,9 @@ import argparse
 import time
 from pathlib import Path
 
+from thicket import with_changes
+
 from redqueen.adapters.peft import plain_config, write_adapter
-from redqueen.config import load_config, parse_config
 from redqueen.engine import open_engine
 from redqueen.journal import Journal
 from redqueen.journal.read import as_task, with_pairs
@@ -53,11 +54,8 @@ def main() -> None:
     options = parser.parse_args()
     answers, right = drawn_answers(options.run_dir, options.num, options.verified, options.seed)
     print(f"{len(answers):,} answers, {100 * right:.1f} % of them right", flush=True)
-    data, asked = load_run_config(options.run_dir).model_dump(mode="json"), load_config(None, options.set)
-    data["population"] |= {"num_teachers": 1, "num_students": 1, "founders": []}
-    for section in asked.model_fields_set:
-        data[section] |= getattr(asked, section).model_dump(mode="json", exclude_unset=True)
-    config, began = parse_config(data, "the run's config"), time.monotonic()
+    alone = {"population": {"num_teachers": 1, "num_students": 1, "founders": []}}
+    config, began = with_changes(load_run_config(options.run_dir), alone, options.set), time.monotonic()
 
     def tell(words: str) -> None:
         print(f"{words}, {time.monotonic() - began:,.0f} s", flush=True)
