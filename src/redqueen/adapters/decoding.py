@@ -50,7 +50,7 @@ def uniforms(rng_seeds: list[int], samples: list[int], num_tokens: int, device: 
 
 
 DRAWN_AT_ONCE = 1 << 18
-"""Logits that a CPU draws from at a time: they and what is made of them stay in its cache (ours)."""
+"""Logits that each thread of a CPU draws from at a time: they and what is made of them stay in its cache (ours)."""
 
 
 def draw(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -60,7 +60,8 @@ def draw(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tensor, Ten
     reports probabilities at temperature 1. Log-probabilities and entropies (nats) are those of the softmax at the
     temperature.
     """
-    num_rows = max(1, DRAWN_AT_ONCE // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
+    at_once = DRAWN_AT_ONCE * torch.get_num_threads()
+    num_rows = max(1, at_once // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
     parts = zip(logits.split(num_rows), noise.split(num_rows), strict=True)
     drawn = [_draw_some(some, numbers, temperature) for some, numbers in parts]
     tokens, logprobs, entropy = (torch.cat(column) for column in zip(*drawn, strict=True))
