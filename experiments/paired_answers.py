@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from redqueen.statistics import bootstrap_difference, pass_at_k
+from redqueen.statistics import bootstrap_mean, pass_at_k
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def difference(first: Sequence[float], second: Sequence[float], items: Sequence[
     Items about one function depend on each other and are drawn together.
     """
     clusters = [function_of(item) for item in items]
-    found = bootstrap_difference(first, second, np.random.default_rng(0), clusters)
+    found = bootstrap_mean(np.subtract(first, second), np.random.default_rng(0), clusters)
     above = float(np.mean(first)) - float(np.mean(second))
     return f"{100 * above:+.1f} ({100 * found.low:.1f} to {100 * found.high:.1f})"
 

@@ -14,7 +14,7 @@ from command_line import redqueen, redqueen_afresh
 
 from redqueen import __version__
 from redqueen.commands.doctor import examine
-from redqueen.config import OPERATORS, Config
+from redqueen.config.training import OPERATORS, Config
 
 QUICK = Path(__file__).parent / "quick.toml"
 CONFIGS = Path(__file__).parent.parent / "configs"

@@ -38,12 +38,14 @@ from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, 
 from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_constants
+from redqueen.evolve.probe import NUM_ATTEMPTS, Prober
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.match import GaussianRating, RatingSystem
 from redqueen.propose.filters import ContentFilter, load_content_filter
 from redqueen.records import ShardEvent
 from redqueen.remote.fleet import open_fleet
 from redqueen.remote.sampler import RemoteSampler
+from redqueen.streams import Streams
 from redqueen.timing import Report, unheard
 from redqueen.verifying import open_sandbox
 
@@ -95,6 +97,11 @@ class Engine(Adapters):
     rating: RatingSystem
     content_filter: ContentFilter
 
+    def prober(self, streams: Streams) -> Prober:
+        """Return what asks members at ``solve.temperature``, whatever their genes."""
+        sampler = self.sampler(self.config.solve.temperature)
+        return Prober(sampler, self.verifier, self.prompt_format, self.tokenizer, streams, NUM_ATTEMPTS)
+
 
 LoadAdapters = Callable[[Config], Adapters]
 """Opens the adapters of a run, wherever they are."""
@@ -116,16 +123,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
     near = adapters.shard_verifier
     with closing(adapters), nullcontext(near) if near else open_sandbox(config, report=report) as verifier:
         yield Engine(
+            **vars(adapters),
             config=config,
-            tokenizer=adapters.tokenizer,
-            limits=adapters.limits,
-            store=adapters.store,
-            proposer=adapters.proposer,
-            solver=adapters.solver,
-            sampler=adapters.sampler,
-            learner=adapters.learner,
-            close=adapters.close,
-            news=adapters.news,
             prompt_format=prompt_format,
             verifier=verifier,
             rating=GaussianRating(),

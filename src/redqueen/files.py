@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import json
 import os
 import re
 import secrets
@@ -173,6 +174,15 @@ def parse_toml(text: str) -> dict[str, Any]:
         if not (level := [part for part in inside if isinstance(part, dict | list)]):
             return data
     raise ValueError(too_deep)
+
+
+def as_toml(value: object) -> str:
+    """Return a value out of a TOML file as one: tables in a line; what no field takes, such as a date, as it is."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {as_toml(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(as_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
 
 
 def apply_override(data: dict[str, Any], override: str) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from redqueen.adapters.hall_of_fame import Entry, opponents
 from redqueen.engine import Engine
 from redqueen.evolve.generation import Child, admit_fittest, replace_weakest
-from redqueen.evolve.probe import probe_figures, probe_students, prober_of
+from redqueen.evolve.probe import probe_figures, probe_students
 from redqueen.evolve.selection import internal_fitness, rank_frac
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune, select_answers
 from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
@@ -303,7 +303,7 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolv
     config, clones = engine.config.evolve, engine.config.students_are_clones
     if state.step % config.every_steps:
         return state, EvolveResult()
-    prober = prober_of(engine, engine.config, streams)
+    prober = engine.prober(streams)
     probe = probe_students(state.archive, () if clones else state.students, prober, config, streams.rng("probe"))
     state = replace(state, archive=state.archive.with_solve_fracs(probe.solve_fracs()), probes=probe.means())
     fitness = internal_fitness(state.individuals, state.evidence, state.step, config, engine.rating)

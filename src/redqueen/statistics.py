@@ -164,28 +164,12 @@ def bootstrap_mean(
     confidence: float = CONFIDENCE,
     strata: Labels | None = None,
 ) -> Interval:
-    """Return the percentile bootstrap interval of the mean; arguments and errors as in :func:`resampled_means`."""
-    return percentile_interval(resampled_means(values, rng, num_resamples, clusters, strata), confidence)
+    """Return the percentile bootstrap interval of the mean; arguments and errors as in :func:`resampled_means`.
 
-
-def bootstrap_difference(
-    a: ArrayLike,
-    b: ArrayLike,
-    rng: np.random.Generator,
-    clusters: Labels | None = None,
-    num_resamples: int = 2000,
-    confidence: float = CONFIDENCE,
-    strata: Labels | None = None,
-) -> Interval:
-    """Return the bootstrap interval of mean(a - b) over the same items, paired item by item.
-
-    ``a``, ``b``: shape (n,), in the same order; the rest as in :func:`bootstrap_mean`. Pairing removes the spread that
-    comes from some items being harder than others. Raises ValueError when the shapes differ.
+    Of the differences of two results on the same items it is that of the paired comparison, without the spread that
+    comes from some items being harder than others.
     """
-    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if first.shape != second.shape:
-        raise ValueError(f"paired values need equal shapes, got {first.shape} and {second.shape}")
-    return bootstrap_mean(first - second, rng, clusters, num_resamples, confidence, strata)
+    return percentile_interval(resampled_means(values, rng, num_resamples, clusters, strata), confidence)
 
 
 # Over runs ---------------------------------------------------------------------------------------------------------

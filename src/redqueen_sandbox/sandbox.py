@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from typing import Self
 
 from redqueen_sandbox.errors import UserError
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
@@ -12,11 +13,6 @@ from redqueen_sandbox.pool import Answer, Jobs, Pool
 from redqueen_sandbox.programs import NUM_SEEDS, Rules, verify_program
 from redqueen_sandbox.records import WEAK, Limits, Program, Report, Result, protection_level, unheard
 from redqueen_sandbox.zygotes import ZygoteSettings
-
-_NO_LINUX = (
-    "the sandbox needs Linux (seccomp); on this system run redqueen in a Linux container, "
-    "or verify on a Linux machine and send it the programs"
-)
 
 
 class Sandbox:
@@ -44,7 +40,10 @@ class Sandbox:
         report: Report = unheard,
     ) -> None:
         if not sys.platform.startswith("linux"):
-            raise UserError(_NO_LINUX)
+            raise UserError(
+                "the sandbox needs Linux (seccomp); on this system run redqueen in a Linux container, "
+                "or verify on a Linux machine and send it the programs"
+            )
         if workers < 1 or num_seeds < 1:
             raise UserError("a verifier needs workers >= 1 and num_seeds >= 1")
         self.limits = limits or Limits()
@@ -64,7 +63,7 @@ class Sandbox:
             weakness = f"untrusted programs run with weak protection ({self.protection})"
             warnings.warn(weakness, RuntimeWarning, stacklevel=3)
 
-    def __enter__(self) -> Sandbox:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -115,24 +115,9 @@ def fresh_like(genotype: Genotype, rng: torch.Generator) -> Genotype:
     return Genotype(factors, genotype.alpha)
 
 
-def inner_products(one: Genotype, other: Genotype) -> dict[str, float]:
-    """<dW_one, dW_other> (Frobenius) of each module.
-
-    Raises ValueError when the two do not have the same modules. Source: ours (the trace identity in the file's head).
-    """
-    if one.factors.keys() != other.factors.keys():
-        raise ValueError("the genotypes do not adapt the same modules")
-    r, scale = one.rank, one.scale * other.scale
-    products = {}
-    for name, (a1, b1) in one.factors.items():
-        a2, b2 = other.factors[name]
-        products[name] = scale * float((gram_of_rows([a1, a2]) * gram_of_rows([b1.T, b2.T]))[:r, r:].sum())
-    return products
-
-
 def layer_norms(genotype: Genotype) -> dict[str, float]:
     """|dW| (Frobenius) of each module."""
-    return {name: math.sqrt(max(0.0, square)) for name, square in inner_products(genotype, genotype).items()}
+    return {name: math.sqrt(square) for name, (_, square) in _squares(genotype, genotype).items()}
 
 
 def norm(genotype: Genotype) -> float:
@@ -202,7 +187,7 @@ def gram_of_rows(parts: Sequence[Tensor]) -> Tensor:
 def _squares(one: Genotype, other: Genotype) -> Squares:
     """|dW_one - dW_other|^2 (never below 0) and |dW_other|^2 of each module.
 
-    Raises ValueError when the two do not have the same modules.
+    Raises ValueError when the two do not have the same modules. Source: ours (the trace identity in the file's head).
     """
     if one.factors.keys() != other.factors.keys():
         raise ValueError("the genotypes do not adapt the same modules")

@@ -184,13 +184,13 @@ def plain_config(genotype: Genotype, base_model_name: str, targets: Sequence[str
     }
 
 
-def publish_adapter(folder: Path, slot: int, genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> Path:
-    """Write the member of ``slot`` into a folder of its own in ``folder``, unless it is there, and return that folder.
+def publish_adapter(folder: Path, name: str, genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> Path:
+    """Write the adapter ``name`` into a folder of its own in ``folder``, unless it is there, and return that folder.
 
-    Its name ends with a hash of the factors as a bank holds them, so no name is used for two adapters.
+    The folder's name ends with a hash of the factors as a bank holds them, so no name is used for two adapters.
     """
     digest = hashlib.sha256(flattened(genotype).numpy().tobytes()).hexdigest()[:16]
-    published = folder / f"slot-{slot}-{digest}"
+    published = folder / f"{name}-{digest}"
     if not published.is_dir():
         with making_folder(published) as aside:
             write_adapter(aside, plain_config(genotype, base_model_name, targets), genotype)

@@ -103,7 +103,7 @@ class ShardedStore:
 
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter into a folder named by its slot and a hash of its factors."""
-        return publish_adapter(folder, slot, self.genotype(slot), self.about.base_name, self.about.targets)
+        return publish_adapter(folder, f"slot-{slot}", self.genotype(slot), self.about.base_name, self.about.targets)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all factors and what the learner keeps, under the names that one process gives them."""

@@ -10,7 +10,7 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -217,11 +217,11 @@ def _ks(num_samples: int) -> list[int]:
     return sorted({1 << power for power in range(num_samples.bit_length())} | {num_samples})
 
 
-def _marks(answers: Sequence[Answer], questions: Sequence[Question]) -> dict[str, list[bool]]:
-    """Return the verdicts on the sampled answers by question, without lost ones."""
+def _marks(answers: Iterable[Answer], questions: Sequence[Question], mode: str = "sampled") -> dict[str, list[bool]]:
+    """Return the verdicts on the answers of a mode by question, without lost ones."""
     marks: dict[str, list[bool]] = {question.id: [] for question in questions}
     for answer in answers:
-        if answer.mode == "sampled" and not answer.grade.lost:
+        if answer.mode == mode and not answer.grade.lost:
             marks[answer.question].append(answer.grade.correct)
     return marks
 
@@ -276,10 +276,7 @@ def _population(
     known = {name: score for name, score in scores.items() if score is not None}
     if not known:
         return {"num_members": len(scores), "mean": None}
-    marks: dict[str, list[bool]] = {question.id: [] for question in questions}
-    for answer in answers:
-        if answer.examinee in known and answer.mode == "greedy" and not answer.grade.lost:
-            marks[answer.question].append(answer.grade.correct)
+    marks = _marks((answer for answer in answers if answer.examinee in known), questions, "greedy")
     graded = {name: statistics.fmean(own) for name, own in marks.items() if own}
     rng = np.random.default_rng(EVALUATION_SEED)
     clusters = clusters_of(questions)

@@ -5,12 +5,11 @@ What a preset leaves open stays open, behind a ``#``: it is what ``redqueen.fitt
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
-from typing import Any
 
 from redqueen.config import Config, load_config
+from redqueen.files import as_toml
 
 WIDTH = 110
 
@@ -33,7 +32,7 @@ def config_text(preset: str) -> str:
         values = getattr(config, section)
         lines += ["", *_comment((field.annotation.__doc__ or "").split("\n\n")[0]), f"[{section}]"]
         for name, about in type(values).model_fields.items():
-            line = f"{name} = {_toml(values.model_dump(mode='json')[name])}"
+            line = f"{name} = {as_toml(values.model_dump(mode='json')[name])}"
             lines += ["", *_comment(about.description or ""), line if name in values.model_fields_set else f"#{line}"]
     return "\n".join(lines) + "\n"
 
@@ -41,12 +40,3 @@ def config_text(preset: str) -> str:
 def _comment(text: str) -> list[str]:
     plain = " ".join(text.replace("``", "`").split())
     return textwrap.wrap(plain, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
-
-
-def _toml(value: Any) -> str:
-    """Write a plain value as TOML; there is no field whose value is None."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(inner)}" for name, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value)

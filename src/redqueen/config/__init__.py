@@ -10,42 +10,24 @@ from redqueen.config.episodes import (
     FILE_PREFIX,
     GYM_PREFIX,
     MatchConfig,
-    ModelConfig,
-    PopulationConfig,
     ProposeConfig,
     RunConfig,
-    SolveConfig,
     VerifyConfig,
 )
 from redqueen.config.load import Config, load_config, parse_config, parse_recorded
-from redqueen.config.training import (
-    OPERATORS,
-    ClusterConfig,
-    DistillConfig,
-    EvaluateConfig,
-    EvolveConfig,
-    LearnConfig,
-    SamplerConfig,
-)
+from redqueen.config.training import DistillConfig, EvolveConfig, LearnConfig
 
 __all__ = [
     "EMBEDDED",
     "FILE_PREFIX",
     "GYM_PREFIX",
-    "OPERATORS",
-    "ClusterConfig",
     "Config",
     "DistillConfig",
-    "EvaluateConfig",
     "EvolveConfig",
     "LearnConfig",
     "MatchConfig",
-    "ModelConfig",
-    "PopulationConfig",
     "ProposeConfig",
     "RunConfig",
-    "SamplerConfig",
-    "SolveConfig",
     "VerifyConfig",
     "load_config",
     "parse_config",

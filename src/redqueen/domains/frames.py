@@ -269,10 +269,7 @@ def _user_turn(tokenizer: PreTrainedTokenizerBase, prompt: str) -> str:
 
 def fence(label: str, body: str) -> str:
     """Put untrusted text between fences that it cannot close: longer than any run of backticks inside it."""
-    longest = run = 0
-    for letter in body:
-        run = run + 1 if letter == "`" else 0
-        longest = max(longest, run)
+    longest = max(map(len, re.findall("`+", body)), default=0)
     marks = "`" * max(3, longest + 1)
     return f"{marks}{label}\n{body}\n{marks}"
 
@@ -321,9 +318,15 @@ def bare(answer: str, entry: str = "") -> str:
     return program_in(marked, entry) or marked
 
 
-def last_block(blocks: list[tuple[str, str]], label: str) -> str:
-    """Return the body of the last block with this label that is not blank, or ""."""
-    return next((body for found, body in reversed(blocks) if found == label and body.strip()), "")
+def unfenced(answer: str) -> str | None:
+    """Return an answer without the fence that chat models like to put around one; None when nothing is left."""
+    blocks = fenced_blocks(answer)
+    return (blocks[-1][1] if blocks else answer).strip() or None
+
+
+def last_block(text: str, label: str) -> str:
+    """Return the body of the last fenced block with this label that is not blank, or ""."""
+    return next((body for found, body in reversed(fenced_blocks(text)) if found == label and body.strip()), "")
 
 
 def split_thought(text: str) -> tuple[str, str]:

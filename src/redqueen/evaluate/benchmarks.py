@@ -165,10 +165,6 @@ def _entry_of(row: Row, reference: str) -> str:
     raise UserError(f"{row.where}: no function of the reference is called by test_list; is it this suite's file?")
 
 
-def _live_code_bench(row: Row, name: str) -> Question:
-    return read_question(row)
-
-
 def _maths(row: Row, name: str) -> Question:
     text = row.text("problem", "question", "Problem", "Question")
     gold = row.fields.get("answer", row.fields.get("final_answer", row.fields.get("solution")))
@@ -210,7 +206,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "humaneval": Benchmark(_human_eval, "openai/openai_humaneval"),
     "humaneval+": Benchmark(_human_eval, "evalplus/humanevalplus"),
     "mbpp+": Benchmark(_mbpp, "evalplus/mbppplus"),
-    "livecodebench": Benchmark(_live_code_bench, "livecodebench/code_generation_lite", files="test*.jsonl"),
+    "livecodebench": Benchmark(
+        lambda row, name: read_question(row), "livecodebench/code_generation_lite", files="test*.jsonl"
+    ),
     "aime24": Benchmark(_maths, "HuggingFaceH4/aime_2024", "train"),
     "aime25": Benchmark(_maths, "yentinglin/aime_2025", "train"),
     "amc23": Benchmark(_maths, "math-ai/amc23"),

@@ -18,7 +18,7 @@ from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner, grade
 from redqueen.records import Completion, Request, Task
-from redqueen.statistics import Interval, bootstrap_difference, bootstrap_mean
+from redqueen.statistics import Interval, bootstrap_mean
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -30,8 +30,7 @@ MODES: tuple[Mode, ...] = ("sampled", "greedy")
 ALL = "all"
 
 NUM_RESAMPLES = 1000
-CONFIDENCE = 0.95
-"""Bootstrap resamples and level of every interval in a score (ours)."""
+"""Bootstrap resamples of every interval in a score (ours)."""
 
 SamplerFactory = Callable[[float], "Sampler"]
 """Makes a sampler of the members at a temperature (0 is greedy)."""
@@ -138,7 +137,7 @@ def difference(a: Score, b: Score, items: Sequence[Item], rng_seed: int) -> Inte
     clusters = [item.cluster for item, keep in zip(items, kept, strict=True) if keep]
     strata = [item.stratum for item, keep in zip(items, kept, strict=True) if keep]
     rng = np.random.default_rng(rng_seed)
-    return bootstrap_difference(first[kept], second[kept], rng, clusters, NUM_RESAMPLES, CONFIDENCE, strata)
+    return bootstrap_mean((first - second)[kept], rng, clusters, NUM_RESAMPLES, strata=strata)
 
 
 def _mark(
@@ -199,7 +198,7 @@ def _cell(index: list[int], items: Sequence[Item], columns: NDArray[np.float64],
     return Cell(
         num_items=len(kept),
         mean=float(means.mean()) if kept else float("nan"),
-        interval=bootstrap_mean(means, rng, clusters, NUM_RESAMPLES, CONFIDENCE, strata),
+        interval=bootstrap_mean(means, rng, clusters, NUM_RESAMPLES, strata=strata),
         thought_frac=float(columns[1, index].mean()),
         mean_tokens=float(columns[2, index].mean()),
     )

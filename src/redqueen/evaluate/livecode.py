@@ -150,18 +150,11 @@ def _pickled_text(data: bytes) -> str:
     return found
 
 
-class ContestJudge:
-    """Grades answers to contest problems. Use it as a context manager."""
+class ContestJudge(Sandbox):
+    """Grades answers to contest problems."""
 
     def __init__(self, workers: int = 2, allow_weak: bool = False, limits: Limits = CONTEST_LIMITS) -> None:
-        settings = ZygoteSettings(preload=PRELOADED)
-        self._verifier = Sandbox(workers, limits, 1, allow_weak, gated=False, settings=settings)
-
-    def __enter__(self) -> ContestJudge:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._verifier.close()
+        super().__init__(workers, limits, 1, allow_weak, gated=False, settings=ZygoteSettings(preload=PRELOADED))
 
     def grade(self, pairs: Sequence[tuple[ContestQuestion, str]]) -> list[Grade]:
         """Grade programs, in order: all on their first case, and those that passed it on the others."""
@@ -180,7 +173,7 @@ class ContestJudge:
             for (question, code), several in zip(pairs, cases, strict=True)
             for case in several
         ]
-        results = iter(self._verifier.run(programs))
+        results = iter(self.run(programs))
         return [
             [_guarded_judge(question, case, next(results)) for case in several]
             for (question, _), several in zip(pairs, cases, strict=True)

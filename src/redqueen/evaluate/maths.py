@@ -9,7 +9,6 @@ from redqueen.records import Grade
 from redqueen_sandbox import Sandbox
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
 from redqueen_sandbox.pool import Jobs
-from redqueen_sandbox.programs import Rules
 
 DEADLINE_S = 10.0
 """CPU time of the longest comparison of one answer; then it counts as wrong (ours)."""
@@ -19,26 +18,18 @@ MAX_ANSWER_CHARS = 2_000
 """A longer answer is not parsed (ours); no gold answer of the suites is a tenth as long."""
 
 
-class MathsJudge:
-    """Grades answers to problems in mathematics, ``workers`` at a time. Use it as a context manager.
-
-    Raises UserError when no sandbox can be had (``allow_weak``: see ``Sandbox``).
-    """
+class MathsJudge(Sandbox):
+    """Grades answers to problems in mathematics, ``workers`` at a time."""
 
     def __init__(self, workers: int = 2, allow_weak: bool = False, deadline_s: float = DEADLINE_S) -> None:
+        super().__init__(workers, allow_weak=allow_weak)
         self.deadline_s = deadline_s
-        self.verifier = Sandbox(workers, allow_weak=allow_weak)
-
-    def __enter__(self) -> MathsJudge:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.verifier.close()
 
     def grade(self, pairs: Sequence[tuple[str, str]]) -> list[Grade]:
         """Grade pairs (gold, answer), in order."""
-        return self.verifier.drive(self._guarded_grade(*pair, self.verifier.rules) for pair in pairs)
+        return self.drive(self._guarded_grade(*pair) for pair in pairs)
 
-    def _guarded_grade(self, gold: str, answer: str, rules: Rules) -> Jobs[Grade]:
-        jobs = grade_value(gold, answer, rules, True, MAX_ANSWER_CHARS, round(1000 * self.deadline_s), MEMORY_BYTES)
+    def _guarded_grade(self, gold: str, answer: str) -> Jobs[Grade]:
+        cpu_ms = round(1000 * self.deadline_s)
+        jobs = grade_value(gold, answer, self.rules, True, MAX_ANSWER_CHARS, cpu_ms, MEMORY_BYTES)
         return guarded_jobs("maths", jobs, lambda detail: Grade(False, VERDICT, detail))

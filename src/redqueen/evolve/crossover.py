@@ -42,8 +42,9 @@ class NoConstants:
 
 
 @dataclass(frozen=True)
-class LayerwiseConstants:
-    """X2. ``share_frac`` in [0, 1]: the chance of each module to come from parent 2."""
+class ShareConstants:
+    """``share_frac`` in [0, 1], parent 2's: the chance of each module (X2), the way along the arc from parent 1 to it
+    (X8), its weight in the mean (X9)."""
 
     share_frac: Share = 0.5
 
@@ -77,13 +78,6 @@ class LinearConstants:
         check_range("share_low_frac", self.share_low_frac, 0, self.share_high_frac)
 
 
-@dataclass(frozen=True)
-class SlerpConstants:
-    """X8. ``share_frac`` in [0, 1]: how far along the arc from parent 1 to parent 2."""
-
-    share_frac: Share = 0.5
-
-
 def copy_parent(breeding: Breeding, constants: NoConstants) -> Variation:
     """Control: the first parent, factors and all. An operator that does not beat it is retraining alone."""
     return Variation(clone(breeding.parents[0]), {})
@@ -94,7 +88,7 @@ def linear_half(breeding: Breeding, constants: NoConstants) -> Variation:
     return combined(breeding, (0.5, 0.5), {"share_frac": 0.5})
 
 
-def layerwise(breeding: Breeding, constants: LayerwiseConstants) -> Variation:
+def layerwise(breeding: Breeding, constants: ShareConstants) -> Variation:
     """X2: each module whole from one random parent. Source: paper; the module as the slot is ours."""
     names = breeding.parents[0].names
     from_second = torch.rand(len(names), generator=breeding.rng, dtype=torch.float64) < constants.share_frac
@@ -143,7 +137,7 @@ def linear(breeding: Breeding, constants: LinearConstants) -> Variation:
     return combined(breeding, (1 - share, share), {"share_frac": share})
 
 
-def slerp(breeding: Breeding, constants: SlerpConstants) -> Variation:
+def slerp(breeding: Breeding, constants: ShareConstants) -> Variation:
     """X8: along the arc between the parents, module by module, so that a mean does not shrink unlike parents.
 
     Weights sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, omega the angle between the two dW. Parallel,
@@ -229,13 +223,6 @@ class DellaConstants:
         check_range("drop_frac", self.drop_frac, self.spread_frac / 2, 0.99 - self.spread_frac / 2)
 
 
-@dataclass(frozen=True)
-class FisherConstants:
-    """X9. ``share_frac`` in [0, 1]: parent 2's weight."""
-
-    share_frac: Share = 0.5
-
-
 def dare(breeding: Breeding, constants: DareConstants) -> Variation:
     """X1: drop each entry of a parent's dW with probability p, rescale the rest by 1 / (1 - p), take the weighted mean.
 
@@ -295,7 +282,7 @@ def della(breeding: Breeding, constants: DellaConstants) -> Variation:
     return merged(breeding, merge, asdict(constants), singular_bases=True)
 
 
-def fisher(breeding: Breeding, constants: FisherConstants) -> Variation:
+def fisher(breeding: Breeding, constants: ShareConstants) -> Variation:
     """X9: the mean weighted entry by entry with an importance, here the squared entry: sum w x^3 / sum w x^2.
 
     A diagonal Fisher needs gradients on data and a breeding has none; an entry that training moved far is taken as one

@@ -89,7 +89,7 @@ _LIST = (
         "X2", "layer-wise", "crossover", num_parents=2,
         formula="each module whole from one random parent",
         source="paper",
-        apply=cross.layerwise, constants=cross.LayerwiseConstants(),
+        apply=cross.layerwise, constants=cross.ShareConstants(),
     ),
     Operator(
         "X3", "SVD subspace", "crossover", num_parents=2,
@@ -125,13 +125,13 @@ _LIST = (
         "X8", "SLERP", "crossover", num_parents=2,
         formula="half way along the arc between the parents, module by module",
         source="paper names it; Shoemake 1985; half ours",
-        apply=cross.slerp, constants=cross.SlerpConstants(),
+        apply=cross.slerp, constants=cross.ShareConstants(),
     ),
     Operator(
         "X9", "Fisher", "crossover", num_parents=2,
         formula="sum w x^3 / sum w x^2, entry by entry: importance is the squared entry",
         source="paper names it; Matena and Raffel 2022; importance and coordinates ours",
-        apply=cross.fisher, constants=cross.FisherConstants(),
+        apply=cross.fisher, constants=cross.ShareConstants(),
     ),
     Operator(
         "copy_parent", "copy of parent 1", "control", num_parents=1,

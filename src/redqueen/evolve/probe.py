@@ -7,16 +7,16 @@ differences. Its tasks were all posed inside the run: nothing here reads a held-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from redqueen.adapters.protocols import Sampler
-from redqueen.config import Config, EvolveConfig
+from redqueen.config import EvolveConfig
 from redqueen.domains.prompt_format import PromptFormat
 from redqueen.domains.registry import JobRunner
 from redqueen.propose.buffer import TaskArchive, draw_of_all_ages
@@ -95,25 +95,6 @@ class Prober:
         shares = np.array(fracs, dtype=np.float64).reshape(len(members), len(tasks))
         num_tokens = sum(len(c.tokens) for one in sampled for c in one.completions)
         return Look(tuple(m.id for m in members), tuple(tasks), shares, num_tokens)
-
-
-class Judges(Protocol):
-    """What a prober needs of the engine."""
-
-    @property
-    def sampler(self) -> Callable[[float], Sampler]: ...
-    @property
-    def verifier(self) -> JobRunner: ...
-    @property
-    def prompt_format(self) -> PromptFormat: ...
-    @property
-    def tokenizer(self) -> PreTrainedTokenizerBase: ...
-
-
-def prober_of(engine: Judges, config: Config, streams: Streams) -> Prober:
-    """Return the prober of a run: all members at ``solve.temperature``, whatever their genes."""
-    sampler = engine.sampler(config.solve.temperature)
-    return Prober(sampler, engine.verifier, engine.prompt_format, engine.tokenizer, streams, NUM_ATTEMPTS)
 
 
 def probe_students(

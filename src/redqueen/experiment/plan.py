@@ -30,7 +30,6 @@ hours.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +40,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from redqueen.config import Config, LearnConfig, load_config
 from redqueen.domains.registry import texts_of_a_step
 from redqueen.errors import UserError, command
-from redqueen.files import read_toml
+from redqueen.files import as_toml, read_toml
 
 Match = Literal["per_adapter", "tokens", "wall_clock"]
 Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^\w[\w .+-]*$")]
@@ -175,7 +174,7 @@ def _runs(path: Path, header: _Header, arm: _Arm, reference: str) -> list[Planne
     runs = []
     for seed in dict.fromkeys(arm.seeds or header.seeds):
         own = {"run.name": f"{arm.name} seed {seed}", "run.rng_seed": seed, "run.num_steps": most_steps}
-        overrides = [f"{name}={_as_toml(value)}" for name, value in (settings | own).items()]
+        overrides = [f"{name}={as_toml(value)}" for name, value in (settings | own).items()]
         try:
             config = load_config(path.parent / base if base else None, overrides)
         except UserError as error:
@@ -193,15 +192,6 @@ def _runs(path: Path, header: _Header, arm: _Arm, reference: str) -> list[Planne
 def _falls_to_the_last_step(learn: LearnConfig) -> bool:
     learns = learn.train_teachers or learn.train_students
     return learns and learn.decay != "constant" and not learn.decay_to_step
-
-
-def _as_toml(value: object) -> str:
-    """Return a value out of a TOML file as one: tables in a line; what no field takes, such as a date, as it is."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(name)} = {_as_toml(item)}" for name, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_as_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, bool)) else str(value)
 
 
 def _flat(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -188,11 +188,6 @@ def health(journal: Reader) -> list[Row]:
     return [{**row, "warnings": json_of(row, "warnings")} for row in rows]
 
 
-def hall(journal: Reader) -> list[Row]:
-    """Return the members that entered the hall of fame, in order: id, step, member, slot."""
-    return journal.query("SELECT * FROM hall ORDER BY step, slot")
-
-
 def ratings(journal: Reader) -> list[Row]:
     """Return the ratings of all members after each step: step, individual, mu, sigma, fitness."""
     return journal.query("SELECT * FROM rating ORDER BY step, individual")

@@ -98,18 +98,7 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch with every tensor on ``device``."""
-        return Batch(
-            self.tokens.to(device),
-            self.positions.to(device),
-            self.tree.to(device),
-            self.owners,
-            self.source.to(device),
-            self.target.to(device),
-            self.slot.to(device),
-            self.advantages.to(device),
-            self.old_logprobs.to(device),
-            self.weights.to(device),
-        )
+        return replace(self, **{name: part.to(device) for name, part in vars(self).items() if name != "owners"})
 
 
 def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:

@@ -358,7 +358,7 @@ class TorchStore:
     def publish(self, slot: int, folder: Path) -> Path:
         """Write a member as a PEFT adapter; its folder's name ends with a hash of its factors, so none is reused."""
         base_name = self.bank.base.model.name_or_path or ""
-        return publish_adapter(folder, slot, self.genotype(slot), base_name, self.bank.shortest_targets())
+        return publish_adapter(folder, f"slot-{slot}", self.genotype(slot), base_name, self.bank.shortest_targets())
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all factors and moments as named tensors."""

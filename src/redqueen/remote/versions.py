@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Collection
@@ -14,10 +13,9 @@ from torch import Tensor
 
 from redqueen.adapters.bank import AdapterBank
 from redqueen.adapters.genotype import Genotype
-from redqueen.adapters.peft import plain_config, read_adapter, write_adapter
+from redqueen.adapters.peft import publish_adapter, read_adapter
 from redqueen.adapters.protocols import AdapterStore
 from redqueen.errors import UserError
-from redqueen.files import making_folder
 from redqueen.records import BASE_SLOT
 
 Version = Path
@@ -58,17 +56,13 @@ class Versions:
 
     def write(self, name: str, row: Tensor) -> Version:
         """Write the adapter whose factors are ``row`` (parameters,), as the bank holds them."""
-        bank, folder = self.bank, self.root / f"{name}-{hashlib.sha256(row.numpy().tobytes()).hexdigest()[:16]}"
-        if not folder.is_dir():
-            factors = {
-                site.name: (row[site.a_slice].view(bank.rank, -1), row[site.b_slice].view(-1, bank.rank))
-                for site in bank.sites
-            }
-            genotype = Genotype(factors, bank.alpha)
-            base_name = bank.base.model.name_or_path or ""
-            with making_folder(folder) as aside:
-                write_adapter(aside, plain_config(genotype, base_name, bank.shortest_targets()), genotype)
-        return folder
+        bank = self.bank
+        factors = {
+            site.name: (row[site.a_slice].view(bank.rank, -1), row[site.b_slice].view(-1, bank.rank))
+            for site in bank.sites
+        }
+        base_name = bank.base.model.name_or_path or ""
+        return publish_adapter(self.root, name, Genotype(factors, bank.alpha), base_name, bank.shortest_targets())
 
     def row(self, version: Version) -> Tensor:
         """Read the factors of a version (parameters,), fp32."""

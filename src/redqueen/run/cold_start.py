@@ -19,7 +19,7 @@ from redqueen.adapters.genotype import on_cpu
 from redqueen.adapters.memory import TextLimits
 from redqueen.adapters.peft import founder_like, read_adapter
 from redqueen.adapters.protocols import Sampler
-from redqueen.config import Config, ProposeConfig, parse_config
+from redqueen.config import Config, ProposeConfig
 from redqueen.domains.own import OWN_TASKS, read_own, rows_of_source
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
 from redqueen.domains.registry import check, domain_of, kinds, num_proposals, open_domain, texts_of_a_step, words_of
@@ -27,7 +27,7 @@ from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import items_of
 from redqueen.propose.filters import REASON, check_allowed, reject_held_out, reject_too_long
-from redqueen.propose.proposing import propose
+from redqueen.propose.proposing import Proposal, propose
 from redqueen.records import BASE_SLOT, Candidate, Individual, Rejection, Task
 from redqueen.solve import grade, sample_attempts
 from redqueen.state import State
@@ -143,29 +143,36 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
     refused is returned too, for the journal.
     """
     config = engine.config.propose
-    num = config.num_seed_proposals
-    if num == 0:
-        return state, []
     asked = [kind for name in config.domains for kind in open_domain(name).kinds if not kind.needs_given]
     names = [kind.name for kind in asked if engine.prompt_format.name in kind.words]
-    if not names:
+    if not names or not config.num_seed_proposals:
         return state, []
-    wanted = ProposeConfig(
-        **{
-            **config.model_dump(),
-            "domains": tuple(config.domains),
-            "num_of_each_kind": 0,
-            "num_proposals": dict.fromkeys(names, num),
-        }
-    )
-    founder: Individual = replace(state.teachers[0], id=SEED_AUTHOR)
-    limits = engine.limits
+    founder = replace(state.teachers[0], id=SEED_AUTHOR)
+    wanted = dict.fromkeys(names, config.num_seed_proposals)
+    proposals, judged = _written(founder, (), wanted, state, engine, engine.proposer)
+    judged = reject_held_out([p.candidate for p in proposals], judged)
+    refused = [v for v in judged if isinstance(v, Rejection) and v.reason == REASON]
+    return replace(state, buffer=state.buffer.add(v for v in judged if isinstance(v, Task))), refused
+
+
+def _written(
+    author: Individual,
+    students: tuple[str, ...],
+    wanted: dict[str, int],
+    state: State,
+    engine: Engine,
+    sampler: Sampler,
+) -> tuple[list[Proposal], list[Task | Rejection]]:
+    """Return what an author proposes to ``students``, as many of each kind as are wanted, and what comes of each."""
+    config, limits = engine.config.propose, engine.limits
+    # without shares of domains: each kind is asked as often as ``wanted`` says
+    asked = {"domains": tuple(config.domains), "num_of_each_kind": 0, "num_proposals": wanted}
     proposals = propose(
-        [founder],
-        opponents={SEED_AUTHOR: ()},
+        [author],
+        opponents={author.id: students},
         buffer=state.buffer,
-        config=wanted,
-        sampler=engine.proposer,
+        config=ProposeConfig(**{**config.model_dump(), **asked}),
+        sampler=sampler,
         prompt_format=engine.prompt_format,
         tokenizer=engine.tokenizer,
         streams=Streams(engine.config.run.rng_seed, 0),
@@ -173,10 +180,8 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
     )
     candidates = [p.candidate for p in proposals]
     judged = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
-    judged = reject_held_out(candidates, judged)
-    judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limits.solve_prompt_tokens)
-    refused = [v for v in judged if isinstance(v, Rejection) and v.reason == REASON]
-    return replace(state, buffer=state.buffer.add(v for v in judged if isinstance(v, Task))), refused
+    limit = limits.solve_prompt_tokens
+    return proposals, reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limit)
 
 
 LEAST_FRAC = 0.1
@@ -299,39 +304,26 @@ def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Calla
 
 def _measure(state: State, engine: Engine, proposer: Sampler, solver: Sampler | None) -> list[KindCheck]:
     """Have the bare base propose and, with a ``solver``, attempt."""
-    config, limits = _asking(engine.config), engine.limits
+    config = engine.config.propose
+    wanted = dict.fromkeys(num_proposals(config), config.num_check_proposals)
     base = Individual(CHECKER, "both", BASE_SLOT, state.teachers[0].rating)
-    streams = Streams(config.run.rng_seed, 0)
-    proposals = propose(
-        [base],
-        opponents={CHECKER: (CHECKER,)},
-        buffer=state.buffer,
-        config=config.propose,
-        sampler=proposer,
-        prompt_format=engine.prompt_format,
-        tokenizer=engine.tokenizer,
-        streams=streams,
-        max_prompt_tokens=limits.propose_prompt_tokens,
-    )
-    candidates = [p.candidate for p in proposals]
-    judged = check_allowed(candidates, engine.content_filter, engine.verifier, config.verify)
-    judged = reject_too_long(candidates, judged, engine.prompt_format, engine.tokenizer, limits.solve_prompt_tokens)
-    right = _attempt(judged, base, engine, solver, streams) if solver is not None else {}
+    proposals, judged = _written(base, (CHECKER,), wanted, state, engine, proposer)
+    right = _attempt(judged, base, engine, solver) if solver is not None else {}
     return [
         KindCheck(
             kind=kind,
-            num_proposals=sum(c.kind == kind for c in candidates),
+            num_proposals=sum(p.candidate.kind == kind for p in proposals),
             num_valid=sum(isinstance(v, Task) and v.kind == kind for v in judged),
             num_cut_off=sum(p.candidate.kind == kind and not p.completion.finished for p in proposals),
             num_attempts=len(right.get(kind, [])),
             num_right=sum(right.get(kind, [])),
         )
-        for kind in num_proposals(config.propose)
+        for kind in wanted
     ]
 
 
 def _attempt(
-    judged: Sequence[Task | Rejection], base: Individual, engine: Engine, solver: Sampler, streams: Streams
+    judged: Sequence[Task | Rejection], base: Individual, engine: Engine, solver: Sampler
 ) -> dict[str, list[bool]]:
     """Return which attempts at the first tasks of each kind were right."""
     tasks: list[Task] = []
@@ -344,21 +336,9 @@ def _attempt(
         sampler=solver,
         prompt_format=engine.prompt_format,
         tokenizer=engine.tokenizer,
-        streams=streams,
+        streams=Streams(engine.config.run.rng_seed, 0),
     )
     right: dict[str, list[bool]] = {}
     for one in grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer):
         right.setdefault(one.task.kind, []).extend(o.grade.correct for o in one.outcomes if not o.grade.lost)
     return right
-
-
-def _asking(config: Config) -> Config:
-    """Return the config with as many proposals of each kind of the run as the check asks for."""
-    wanted = dict.fromkeys(num_proposals(config.propose), config.propose.num_check_proposals)
-    data = config.model_dump(mode="json")
-    data["propose"] |= {
-        "domains": list(config.propose.domains),  # without shares: each kind is asked as often
-        "num_of_each_kind": 0,
-        "num_proposals": wanted,
-    }
-    return parse_config(data, "the cold-start check")

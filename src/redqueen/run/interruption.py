@@ -64,16 +64,6 @@ def catching_signals() -> Iterator[StopRequest]:
     Outside the main thread no signal can be caught, and only ``ask_to_stop`` makes the request.
     """
     request = StopRequest()
-    _playing.append(request)
-    try:
-        with _noting_signals(request):
-            yield request
-    finally:
-        _playing.remove(request)
-
-
-@contextmanager
-def _noting_signals(request: StopRequest) -> Iterator[None]:
 
     def note(number: int, frame: FrameType | None) -> None:
         if request.asked:
@@ -82,13 +72,13 @@ def _noting_signals(request: StopRequest) -> Iterator[None]:
         with suppress(OSError):
             os.write(2, NOTICE)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, note) for number in SIGNALS}
+    in_main = threading.current_thread() is threading.main_thread()
+    _playing.append(request)
+    before = {number: signal.signal(number, note) for number in SIGNALS if in_main}
     try:
-        yield
+        yield request
     finally:
+        _playing.remove(request)
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -16,7 +16,6 @@ from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner, member_records
 from redqueen.evaluate.fitness_suite import Score
-from redqueen.evolve.probe import prober_of
 from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.journal import EvaluationRecord
 from redqueen.journal.schema import CHOSEN, DISTILLED, PRODUCT, SHARE
@@ -102,7 +101,7 @@ def choose_product(
     if config.product == "none":
         return None
     students = candidates(state, num_candidates(engine.config))
-    prober = prober_of(engine, engine.config, Streams(config.rng_seed, state.step))
+    prober = engine.prober(Streams(config.rng_seed, state.step))
     taught = [distilled_member(engine.config, state)] if distilled and distilled.num_answers else []
     look = prober.look(tasks, [*taught, *students])
     shares = look.means()

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
-from redqueen.config import ModelConfig, VerifyConfig, parse_config
+from redqueen.config import VerifyConfig, parse_config
+from redqueen.config.episodes import ModelConfig
 from redqueen.domains.code.suite import KINDS
 from redqueen.domains.frames import fenced_blocks
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, completion_text, end_tokens

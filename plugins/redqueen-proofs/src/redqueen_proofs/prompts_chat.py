@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block
+from redqueen.domains.frames import THINK_FIRST, fence, last_block, unfenced
 from redqueen.records import Task
 from redqueen_proofs.calculus import RULES
 from redqueen_proofs.formulas import read_lemma, write_formula
@@ -66,16 +66,10 @@ def _numbered(text: str) -> str:
 
 def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
     """Read the last lemma, and the last proof if there is one."""
-    blocks = fenced_blocks(text)
-    lemma = last_block(blocks, "lemma")
+    lemma = last_block(text, "lemma")
     if not lemma:
         return ParsedProposal(error="no lemma block")
-    return ParsedProposal(lemma.strip(), (last_block(blocks, "proof").strip(),))
+    return ParsedProposal(lemma.strip(), (last_block(text, "proof").strip(),))
 
 
-def _read_answer(answer: str) -> str | None:
-    blocks = fenced_blocks(answer)  # a fence around an answer is a chat model's habit and harmless
-    return (blocks[-1][1].strip() if blocks else answer.strip()) or None
-
-
-WORDS = Words(_propose, _solve, _read_proposal, _read_answer)
+WORDS = Words(_propose, _solve, _read_proposal, unfenced)

@@ -10,7 +10,16 @@ from functools import partial
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import MAX_MESSAGE_CHARS, THINK_FIRST, fence, fenced_blocks, hint, last_block, program_in
+from redqueen.domains.frames import (
+    MAX_MESSAGE_CHARS,
+    THINK_FIRST,
+    fence,
+    fenced_blocks,
+    hint,
+    last_block,
+    program_in,
+    unfenced,
+)
 from redqueen.records import Task
 
 _RULES = """Rules for the program:
@@ -98,11 +107,10 @@ def _solve_program(task: Task) -> str:
 
 def _read_program(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
     """Read the last program and the last input."""
-    blocks = fenced_blocks(text)
-    inputs = _inputs(blocks)
+    inputs = _inputs(text)
     if not inputs:
         return ParsedProposal(error="no input block")
-    code = last_block(blocks, "python")
+    code = last_block(text, "python")
     if not code.strip():
         return ParsedProposal(error="no python block")
     return ParsedProposal(code=code, inputs=inputs[-1:])
@@ -110,25 +118,23 @@ def _read_program(text: str, given: Task | None, terms: VerifyConfig) -> ParsedP
 
 def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
     """Read the last inputs and the message."""
-    blocks = fenced_blocks(text)
-    inputs = _inputs(blocks)
+    inputs = _inputs(text)
     if not inputs:
         return ParsedProposal(error="no input block")
     if given is None:
         return ParsedProposal(error="no given program")
-    message = last_block(blocks, "message").strip()
+    message = last_block(text, "message").strip()
     if not message:
         return ParsedProposal(error="no message block")
     return ParsedProposal(code=given.code, inputs=inputs[-terms.num_inputs :], message=message)
 
 
-def _inputs(blocks: list[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(body.strip() for label, body in blocks if label == "input")
+def _inputs(text: str) -> tuple[str, ...]:
+    return tuple(body.strip() for label, body in fenced_blocks(text) if label == "input")
 
 
 def _read_literal(answer: str) -> str | None:
-    blocks = fenced_blocks(answer)  # a fence around a literal is a chat model's habit and harmless
-    return (blocks[-1][1] if blocks else answer).strip().strip("`*") or None
+    return (unfenced(answer) or "").strip("`*") or None
 
 
 def _read_answered_program(answer: str) -> str | None:

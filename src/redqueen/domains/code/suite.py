@@ -19,8 +19,6 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from redqueen.domains.domain import Item
 from redqueen.domains.rows import Row, frozen_files, rows_of_file
-from redqueen.domains.rows import checksum as checksum
-from redqueen.domains.rows import read_checksums as read_checksums
 from redqueen.errors import UserError, first_fault
 from redqueen.records import Task
 from redqueen_sandbox.literals import canonical, canonical_args

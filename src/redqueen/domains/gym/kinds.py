@@ -20,7 +20,7 @@ from typing import Any
 
 from redqueen.config import GYM_PREFIX, VerifyConfig
 from redqueen.domains.domain import Domain, Item, ParsedProposal, Shown, TaskKind, Words, task_of, worker_verdict
-from redqueen.domains.frames import ASKED, END, IN, REF, THINK_FIRST, asked, fence, fenced_blocks, has_mark, last_block
+from redqueen.domains.frames import ASKED, END, IN, REF, THINK_FIRST, asked, fence, has_mark, last_block, unfenced
 from redqueen.errors import UserError, how_to_install
 from redqueen.records import Candidate, Grade, Rejection, Task
 from redqueen_sandbox.pool import Jobs
@@ -283,13 +283,8 @@ def _solve_chat(task: Task) -> str:
 
 
 def _read_chat(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    code = last_block(fenced_blocks(text), "json") or text[text.rfind("{") : text.rfind("}") + 1]
+    code = last_block(text, "json") or text[text.rfind("{") : text.rfind("}") + 1]
     return ParsedProposal(code=code.strip()) if code.strip() else ParsedProposal(error="no JSON")
-
-
-def _read_answer(answer: str) -> str | None:
-    blocks = fenced_blocks(answer)
-    return (blocks[-1][1] if blocks else answer).strip() or None
 
 
 def _propose_fewshot(kind: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
@@ -369,7 +364,7 @@ def kind_of_family(family: str) -> TaskKind:
         shown=Shown(f"{name} (generator)", "The student sees the question of a generated task."),
         words={
             "compact": Words(partial(_propose_compact, name), _solve_compact, partial(_read_compact, name), str.strip),
-            "chat": Words(partial(_propose_chat, name), _solve_chat, _read_chat, _read_answer),
+            "chat": Words(partial(_propose_chat, name), _solve_chat, _read_chat, unfenced),
             "fewshot": fewshot,
         },
         check=check_parameters,

@@ -105,9 +105,9 @@ def held_to(plan: str, text: str) -> str:
         return text
     ordered = tuple(values[name] for name in puzzle.names)
     kept = tuple(clue for clue in puzzle.clues if compile_clue(clue)(ordered))
-    if not kept or not _is_allowed(puzzle, ordered):
-        return text
     mended, work_left = replace(puzzle, clues=kept), MAX_WORK
+    if not kept or not is_solution(mended, values):
+        return text
     for _ in range(MAX_TOLD + 1):
         try:
             solved = solve(mended, work_left)
@@ -129,9 +129,3 @@ def _told(puzzle: Puzzle, ordered: tuple[int, ...], at: int) -> Node:
     other = at - 1 if at else 1
     relation = "=" if ordered[at] else "!="
     return ("says", other, (relation, ("var", at), ("var", other)))
-
-
-def _is_allowed(puzzle: Puzzle, ordered: tuple[int, ...]) -> bool:
-    if not all(puzzle.low <= value <= puzzle.high for value in ordered):
-        return False
-    return all(len(set(ordered[start:end])) == end - start for start, end in puzzle.spans())

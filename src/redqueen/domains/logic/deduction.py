@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
-from redqueen.domains.logic.language import Node, Puzzle, first_line, write_clue
+from redqueen.domains.logic.language import Node, Puzzle, write_clue
 
 MAX_COMBINATIONS = 1_200
 """A clue whose names have more combinations of values left is not asked yet: bounded work a step (ours)."""
@@ -263,6 +263,3 @@ def trace(puzzle: Puzzle) -> str:
     solver = Solver(puzzle, is_traced=True)
     solver.solve(most=1)
     return "\n".join(solver.lines)
-
-
-__all__ = ["Counts", "Solved", "Solver", "TooHardError", "compile_clue", "first_line", "names_in", "solve", "trace"]

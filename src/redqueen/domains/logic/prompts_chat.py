@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block
+from redqueen.domains.frames import THINK_FIRST, fence, last_block, unfenced
 from redqueen.records import Task
 
 LANGUAGE = """A puzzle is written in a small language. The first line says what is sought:
@@ -49,13 +49,8 @@ def _solve(task: Task) -> str:
 
 def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
     """Read the last puzzle."""
-    code = last_block(fenced_blocks(text), "puzzle")
+    code = last_block(text, "puzzle")
     return ParsedProposal(code=code.strip()) if code else ParsedProposal(error="no puzzle block")
 
 
-def _read_answer(answer: str) -> str | None:
-    blocks = fenced_blocks(answer)  # a fence around an answer is a chat model's habit and harmless
-    return (blocks[-1][1].strip() if blocks else answer.strip()) or None
-
-
-WORDS = Words(_propose, _solve, _read_proposal, _read_answer)
+WORDS = Words(_propose, _solve, _read_proposal, unfenced)

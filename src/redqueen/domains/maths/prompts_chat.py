@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import THINK_FIRST, fence, fenced_blocks, last_block
+from redqueen.domains.frames import THINK_FIRST, fence, last_block, unfenced
 from redqueen.records import Task
 
 LANGUAGE = """A statement is what is asked for, and where needed the conditions that fix it:
@@ -97,22 +97,16 @@ def _solve_word(task: Task) -> str:
 
 
 def _read_formal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    code = last_block(fenced_blocks(text), "maths").strip()
+    code = last_block(text, "maths").strip()
     return ParsedProposal(code=code) if code else ParsedProposal(error="no maths block")
 
 
 def _read_word(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    blocks = fenced_blocks(text)
-    code, message = last_block(blocks, "maths").strip(), last_block(blocks, "problem").strip()
+    code, message = last_block(text, "maths").strip(), last_block(text, "problem").strip()
     if not (code and message):
         return ParsedProposal(error=f"no {'problem' if code else 'maths'} block")
     return ParsedProposal(code=code, message=message)
 
 
-def _read_number(answer: str) -> str | None:
-    blocks = fenced_blocks(answer)
-    return (blocks[-1][1].strip() if blocks else answer.strip()) or None
-
-
-FORMAL_WORDS = Words(_propose_formal, _solve_formal, _read_formal, _read_number)
-STORY_WORDS = Words(_propose_word, _solve_word, _read_word, _read_number)
+FORMAL_WORDS = Words(_propose_formal, _solve_formal, _read_formal, unfenced)
+STORY_WORDS = Words(_propose_word, _solve_word, _read_word, unfenced)
