@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,15 +16,19 @@ from redqueen.commands.examinees import open_examination
 from redqueen.commands.tasks import judge_again, task_text
 from redqueen.commands.validate import validate
 from redqueen.config import Config, parse_config
-from redqueen.domains.registry import DOMAINS, open_domain
+from redqueen.domains.registry import DOMAINS, grade, open_domain
 from redqueen.engine import Adapters, load_adapters
 from redqueen.errors import UserError
 from redqueen.journal import Journal
+from redqueen.records import Task
 from redqueen.report.pages import write_report
 from redqueen.report.site import create_app
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task
 from redqueen.run.lifecycle import start
 from redqueen.run.store import JOURNAL
+from redqueen_sandbox import Sandbox
+from redqueen_sandbox.pool import Answer, Jobs
+from redqueen_sandbox.programs import Rules
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-domain.md"
 SMALL = {
@@ -162,3 +166,28 @@ def test_validate_says_what_a_domain_without_tasks_lacks(
     finally:
         del DOMAINS["lone_sums:DOMAIN"]
     assert "no task: give the domain a suite with this kind, or the kind proposals" in capsys.readouterr().out
+
+
+class Limits:
+    """A verifier, and the limits of CPU time under which it was asked to grade, round by round."""
+
+    def __init__(self, verifier: Sandbox) -> None:
+        self.verifier, self.rounds = verifier, list[list[int]]()
+
+    def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
+        self.rounds.append([part.args[2] for part in work])  # type: ignore[attr-defined]
+        return self.verifier.judge(work)
+
+
+def test_answers_to_a_kind_of_ones_own_that_runs_programs_have_the_time_of_the_packages_kinds(
+    verifier: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = DOMAINS["code"]
+    own = replace(next(kind for kind in code.kinds if kind.name == "code_f"), name="own_program")
+    monkeypatch.setitem(DOMAINS, "own_programs", replace(code, name="own_programs", kinds=(own,)))
+    rounds = []
+    for kind in ("code_f", own.name):
+        asked, task = Limits(verifier), Task("t", "T", "S", kind, "", ("1", "2"), ("1", "2"))
+        grade([(task, f"def f(x):\n    while True:\n        x = {number}") for number in (1, 2)], asked)
+        rounds.append(asked.rounds)
+    assert rounds[0] == rounds[1] and max(rounds[0][-1]) < verifier.limits.cpu_ms

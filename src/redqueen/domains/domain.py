@@ -98,6 +98,8 @@ class TaskKind:
     """An answer to a task that is known to be right."""
     grade_all: Callable[[Task, Sequence[str], Rules], Jobs[list[Grade]]] | None = None
     """All distinct answers to one task in one go, where that saves processes."""
+    runs_programs: bool = False
+    """Whether grading runs programs that may each take ``verify.accept_cpu_ms``: few answers then share less time."""
     needs_given: bool = False
     """Whether a proposal is about an earlier task (and the seed buffer is grown without it)."""
     is_multiline: bool = False

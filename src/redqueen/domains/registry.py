@@ -312,7 +312,7 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
             slow = [answer for answer in answers if _ran_out(grades[task, answer])]
             run_ms = float(max(full.cpu_ms, 200))
             runs_ms = GROUP_RUNS * run_ms
-            if kind_of(task) in DOMAINS["code"].kinds:
+            if kind_of(task).runs_programs:
                 runs_ms = min(TASK_RUNS * full.accept_cpu_ms * num_of[task], runs_ms)
             budget_ms = int(max(runs_ms, ANSWER_RUNS * num_of[task] * run_ms))
             limit_ms = min(full.cpu_ms, (budget_ms - spent_ms[task]) // (2 * len(slow))) if slow else 0

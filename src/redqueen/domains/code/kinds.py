@@ -64,6 +64,7 @@ DEDUCTION = TaskKind(
     check=check_program,
     grade=grade_literal,
     gold=lambda task: task.outputs[0],
+    runs_programs=True,
     statement=lambda task: f"{task.code.rstrip()}\n\nf({task.inputs[0]}) == ?",
     normal_form=lambda task: _normal_form(task.code),
     behaviour=_behaviour,
