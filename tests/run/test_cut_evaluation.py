@@ -83,13 +83,16 @@ def test_the_last_evaluation_is_cut_and_made_up_for(
     shown = cutting(monkeypatch, 4, "evaluate")
     assert not resume(folder)
     assert len(shown.heard[4, "evaluate"]) == 1, "it went on after the first batch"
+    [told] = [text for text in shown.said if text.startswith("expected duration: ")]
+    assert "(2 steps of " in told
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         assert read.last_step(journal) == 4, "what was learned is kept"
         assert {row["step"] for row in read.evaluations(journal)} == {0}
     cutting(monkeypatch, 4, "evaluate")
     assert not resume(folder), "what is owed can be cut too"
-    cutting(monkeypatch, 9, "")
+    shown = cutting(monkeypatch, 9, "")
     assert resume(folder)
+    assert not [text for text in shown.said if text.startswith("expected duration: ")], "no step is left"
     assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
     assert state_of(folder) == state_of(quick_run)
 

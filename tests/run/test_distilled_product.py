@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from redqueen.adapters.base_shape import model_source
 from redqueen.adapters.peft import read_adapter
 from redqueen.commands.evaluate import evaluate
 from redqueen.commands.export import export_member
-from redqueen.config import load_config
+from redqueen.config import Config, load_config
 from redqueen.domains.prompt_format import choose_format
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
@@ -22,8 +23,10 @@ from redqueen.journal.schema import DISTILLED, SHARE
 from redqueen.learn.distillation import examples_of
 from redqueen.learn.torch_learner import FACTORS, TorchLearner
 from redqueen.propose.buffer import task_key
+from redqueen.records import Individual, Rollout, Tuning, UpdateStats
 from redqueen.report.summary import summary
 from redqueen.report.view import read_run
+from redqueen.run import lifecycle
 from redqueen.run.lifecycle import resume
 from redqueen.run.product import probe_tasks
 from redqueen.run.store import JOURNAL
@@ -110,12 +113,14 @@ def test_a_cut_and_a_stop_in_the_distillation_are_made_up_for(
     taken = 0
     update = TorchLearner.update
 
-    def stopping(self: TorchLearner, rollouts: object, tunings: object = None) -> object:
+    def stopping(
+        self: TorchLearner, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None
+    ) -> object:
         nonlocal taken
-        taken += any(tuning.supervised for tuning in tunings.values())  # type: ignore[attr-defined]
+        taken += any(tuning.supervised for tuning in (tunings or {}).values())
         if taken == 2:
             os.kill(os.getpid(), signal.SIGINT)
-        return update(self, rollouts, tunings)  # type: ignore[arg-type]
+        return update(self, rollouts, tunings)
 
     cut_after(run, tmp_path / "cut", 2)
     with monkeypatch.context() as patch:
@@ -125,3 +130,31 @@ def test_a_cut_and_a_stop_in_the_distillation_are_made_up_for(
     assert summary(read_run(tmp_path / "cut"))["product"] is None
     assert resume(tmp_path / "cut")
     check_same_end(run, tmp_path / "cut")
+
+
+def test_a_stop_after_the_distillation_keeps_the_distilled_adapter(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervised = []
+    update, scored = TorchLearner.update, lifecycle.scored_students
+
+    def noting(
+        self: TorchLearner, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None
+    ) -> list[UpdateStats]:
+        supervised.extend(tuning for tuning in (tunings or {}).values() if tuning.supervised)
+        return update(self, rollouts, tunings)
+
+    def stopping(config: Config, students: Sequence[Individual], step: int) -> list[Individual]:
+        os.kill(os.getpid(), signal.SIGINT)
+        return scored(config, students, step)
+
+    folder = cut_after(run, tmp_path / "cut", 2)
+    monkeypatch.setattr(TorchLearner, "update", noting)
+    with monkeypatch.context() as patch:
+        patch.setattr(lifecycle, "scored_students", stopping)
+        assert not resume(folder)
+    assert supervised and summary(read_run(folder))["product"] is None
+    supervised.clear()
+    assert resume(folder)
+    assert not supervised
+    check_same_end(run, folder)

@@ -10,6 +10,7 @@ from command_line import redqueen
 
 from redqueen.config import RunConfig, load_config
 from redqueen.engine import open_engine
+from redqueen.run.continuation import Spent
 from redqueen.run.dry_run import texts_of_a_step
 from redqueen.run.duration import NUM_ROWS, duration_text, expected_steps
 from redqueen.solve import sample_attempts
@@ -61,6 +62,13 @@ def test_a_limit_of_seconds_or_tokens_shortens_the_expected_run(
 ) -> None:
     run = RunConfig(num_steps=400, **limits)  # type: ignore[arg-type]
     assert expected_steps(run, 102.0, 1_000.0, every, 10.0) == steps
+
+
+def test_what_a_run_has_spent_counts_to_its_limits() -> None:
+    run, spent = RunConfig(num_steps=400, max_tokens=9_500, max_seconds=1_400.0), Spent(7_000, 1_000.0)
+    assert expected_steps(run, 102.0, 1_000.0, 0, 10.0, 7, spent) == 10  # tokens
+    assert expected_steps(run, 202.0, 1_000.0, 8, 10.0, 7, spent) == 9  # 202 s and 80 s of step 8, then the limit
+    assert expected_steps(run, 1.0, 1.0, 0, 0.0, 399, spent) == 400
 
 
 def test_the_expected_duration_counts_the_distillations_and_evaluations_within_a_limit() -> None:

@@ -38,6 +38,9 @@ class Spent:
         return Spent(self.tokens + proposed + answered + unlisted, self.seconds + sum(report.seconds.values()))
 
 
+NOTHING_SPENT = Spent(0, 0.0)
+
+
 def spent_so_far(journal: Journal) -> Spent:
     """Return the cost of a run according to its journal."""
     return Spent(read.tokens_sampled(journal), read.step_seconds(journal))

@@ -16,7 +16,7 @@ from redqueen.evolve.probe import NUM_ATTEMPTS
 from redqueen.learn.distillation import NUM_EPOCHS
 from redqueen.loop import propose, verify
 from redqueen.records import Completion, Match, Rollout
-from redqueen.run.continuation import Spent, is_limit_spent, is_over
+from redqueen.run.continuation import NOTHING_SPENT, Spent, is_limit_spent, is_over
 from redqueen.run.dry_run import texts_of_a_step
 from redqueen.run.progress import Activity, Schedule
 from redqueen.solve import grade, sample_attempts
@@ -46,32 +46,36 @@ class Pace(NamedTuple):
     answer_tokens: float
 
 
-def duration_text(state: State, engine: Engine) -> str:
-    """Return how long the run will take, with its parts, as a sentence."""
+def duration_text(state: State, engine: Engine, spent: Spent = NOTHING_SPENT) -> str:
+    """Return how long the run will take from ``state`` on, which has cost ``spent``, with its parts, as a sentence.
+
+    A student's moments are lost: a run that goes on loads them again.
+    """
     pace, longer = _measured_pace(state, engine)
-    parts = _parts(engine.config, len(state.students), pace)
+    parts = _parts(engine.config, state, spent, pace)
     least_s = sum(parts.values())
-    most_s = sum(_parts(engine.config, len(state.students), Pace(*(longer * one for one in pace))).values())
+    most_s = sum(_parts(engine.config, state, spent, Pace(*(longer * one for one in pace))).values())
     most = f" to {duration(most_s)}" if most_s > 1.2 * least_s else ""
     return f"expected duration: {duration(least_s)}{most} ({', '.join(text for text, s in parts.items() if s)})"
 
 
-def _parts(config: Config, num_students: int, pace: Pace) -> dict[str, float]:
-    """Return the seconds of each part of a run, by its words."""
+def _parts(config: Config, state: State, spent: Spent, pace: Pace) -> dict[str, float]:
+    """Return the seconds of each part of a run that is left, by its words."""
     proposals, most_attempts = texts_of_a_step(config)
     attempts = VALID_FRAC * most_attempts
     num_learned = proposals * config.learn.train_teachers + attempts * config.learn.train_students
     step_s = proposals * pace.propose_s + attempts * pace.answer_s + num_learned * pace.learn_s
     step_tokens = proposals * pace.propose_tokens + attempts * pace.answer_tokens
     every, distill_s = config.distill.every_steps, proposals * VALID_FRAC * SOLVED_FRAC * NUM_EPOCHS * pace.learn_s
-    num_steps = expected_steps(config.run, step_s, step_tokens, every, distill_s)
-    distilled_at = [*(range(every, num_steps, every) if every else ()), num_steps * bool(config.slots.distilled)]
-    num_evaluations = Schedule(num_steps, config.evaluate.every_steps).evaluations_after(0)
+    last = expected_steps(config.run, step_s, step_tokens, every, distill_s, state.step, spent)
+    num_steps, distilled_at = last - state.step, [last * bool(config.slots.distilled)]
+    distilled_at += [step for step in range(state.step + 1, last) if every and step % every == 0]
+    num_evaluations = Schedule(last, config.evaluate.every_steps).evaluations_after(state.step)
     num_scored = 2 + config.num_scored_students * num_evaluations + (config.run.product != "none")  # 2: base, control
     num_answers = num_scored * len(items_of(config)) * (1 + config.evaluate.num_samples)
     if config.run.product != "none":
-        num_candidates = (1 if config.students_are_clones else num_students) + 1
-        archived = int(proposals * VALID_FRAC * num_steps)  # of which a quarter chooses the product
+        num_candidates = (1 if config.students_are_clones else len(state.students)) + 1
+        archived = int(proposals * VALID_FRAC * last)  # of which a quarter chooses the product
         num_answers += min(config.run.product_tasks, archived // 4) * num_candidates * NUM_ATTEMPTS
     return {
         f"{num_steps} step{'s' * (num_steps > 1)} of {duration(step_s)}": step_s * num_steps,
@@ -80,16 +84,25 @@ def _parts(config: Config, num_students: int, pace: Pace) -> dict[str, float]:
     }
 
 
-def expected_steps(run: RunConfig, step_s: float, step_tokens: float, every: int, distill_s: float) -> int:
+def expected_steps(
+    run: RunConfig,
+    step_s: float,
+    step_tokens: float,
+    every: int,
+    distill_s: float,
+    done: int = 0,
+    spent: Spent = NOTHING_SPENT,
+) -> int:
     """Return after how many steps a run ends, by their number or by a limit of tokens or seconds.
 
-    A step takes ``step_s`` seconds and ``step_tokens`` tokens. After every ``every`` steps (0: never) there is a
-    distillation, which takes ``distill_s`` seconds for each step before it.
+    ``done`` of them have cost ``spent``. A step takes ``step_s`` seconds and ``step_tokens`` tokens. After every
+    ``every`` steps (0: never) there is a distillation, which takes ``distill_s`` seconds for each step before it.
     """
-    spent = Spent(0, 0.0)
-    for step in range(1, run.num_steps):
+    tokens_before = spent.tokens
+    for step in range(done + 1, run.num_steps):
         distills = every > 0 and step % every == 0 and not is_limit_spent(run, spent)
-        spent = Spent(math.ceil(step * step_tokens), spent.seconds + step_s + step * distill_s * distills)
+        tokens = tokens_before + math.ceil((step - done) * step_tokens)
+        spent = Spent(tokens, spent.seconds + step_s + step * distill_s * distills)
         if is_over(run, step, spent, has_new_members=distills):
             return step
     return run.num_steps

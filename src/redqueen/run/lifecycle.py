@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,7 @@ from redqueen.evaluate.external import Examiner, gain_records, member_records, s
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.schema import BASE, CONTROL, EvaluationRecord
+from redqueen.learn.distillation import Distilled
 from redqueen.loop import play_step
 from redqueen.run.checkpoint import (
     MILESTONE_STEPS,
@@ -93,6 +94,8 @@ class Session:
     """Scores of the base and of the control; a resumed process computes them again."""
     evaluation_owed: bool = False
     """Whether the evaluation of the last step was cut: it is made up for before the next step."""
+    distilled: Distilled | None = None
+    """The distillation of the product, where the evaluation was cut after it: its adapter is in its slot."""
 
     @property
     def progress(self) -> RunProgress:
@@ -182,6 +185,13 @@ def resume(
                 record_lengths(journal, config, checkpoint.step)
                 journal.add_session(time.time(), checkpoint.step)
                 session.evaluation_owed = bool(checkpoint.state.get("evaluation_owed"))
+                if found_distilled := checkpoint.state.get("distilled"):
+                    session.distilled = Distilled(**found_distilled)
+                spent = spent_so_far(journal)
+                if not _is_over(config, state, spent):
+                    session.reporter.part("measuring the speed")
+                    session.progress.say(duration_text(state, engine, spent))
+                    engine.store.load_state(checkpoint.tensors)
                 return _make_up(session, state) and _play(session, state)
 
 
@@ -329,13 +339,13 @@ def _evaluation(
     second. A run that never had a valid task has no product.
     """
     engine, part = session.engine, session.reporter.part
-    examiner, distilled, product, gain = Examiner.of(engine), None, None, []
+    examiner, product, gain = Examiner.of(engine), None, []
     choosing = last and not is_nothing_valid(session.journal)
     asked = probe_tasks(engine.config, state) if choosing else []
     try:
         if choosing:
             with clock.phase("product"):
-                distilled = distill_product(engine, state, asked, part)
+                session.distilled = session.distilled or distill_product(engine, state, asked, part)
         with clock.phase("evaluate"):
             if not session.base_scores:
                 part("the base")
@@ -345,7 +355,7 @@ def _evaluation(
             scores = examiner.members(students)
             if choosing:
                 part("the candidates for the product")
-                product = choose_product(engine, state, examiner, scores, asked, distilled)
+                product = choose_product(engine, state, examiner, scores, asked, session.distilled)
             if product is not None:
                 if session.control_scores is None:
                     part("the control")
@@ -354,7 +364,7 @@ def _evaluation(
     except Stopped:
         session.evaluation_owed = True
         return [], {}
-    session.evaluation_owed = False
+    distilled, session.distilled, session.evaluation_owed = session.distilled, None, False
     records = student_records(students, scores, base, examiner.items)
     if product is None:
         return records, {}
@@ -383,6 +393,6 @@ def _save(session: Session, state: State) -> None:
     plain: dict[str, object] = {"state": state_to_plain(state), "tracker": session.tracker.id}
     plain |= named_base(session.engine.config.model.base)
     if session.evaluation_owed:
-        plain |= {"evaluation_owed": True}
+        plain |= {"evaluation_owed": True, "distilled": session.distilled and asdict(session.distilled)}
     folder = session.folder / CHECKPOINTS
     Checkpoint.save(folder, state.step, tensors, plain, NUM_CHECKPOINTS_KEPT)
