@@ -143,17 +143,64 @@ FLIPS = {
     "a text in JSON": "int(json.dumps(A(), default=repr).rpartition(' at 0x')[2][:12], 16) >> x + 6 & 1",
     "a template": "int(string.Template('$a').substitute(a=A()).rpartition(' at 0x')[2][:12], 16) >> x + 6 & 1",
 }  # fmt: skip
+OWN = {
+    "the order of two generators": "[made.index(g) for g in {made[x], made[x + 1]}] for made in [[wide() for i in range(40)]]",
+    "of two functions": "[made.index(g) for g in {made[x], made[x + 1]}] for made in [[lambda: i for i in range(40)]]",
+    "of two classes": "[made.index(c) for c in {made[x], made[x + 1]}] for made in [[type('A', (), {}) for i in range(40)]]",
+    "of two builtins": "[all.index(g) for g in {all[x], all[x + 1]}] for all in [[g for g in vars(math).values() if callable(g)]]",
+    "of two methods": "[made.index(m) for m in {made[x], made[x + 1]}] for made in [[B(600 + i).at for i in range(40)]]",
+    "of two method-wrappers": "[made.index(m) for m in {made[x], made[x + 1]}] for made in [[B(600 + i).__len__ for i in range(40)]]",
+    "a method-wrapper's text": "[at(B(600).__len__) >> x % 12 + 4 & 1 for i in range(x + 1)][-1:] for y in [1]",
+    "a built-in method's text": "[at(B(600).hex) >> x % 12 + 4 & 1 for i in range(x + 1)][-1:] for y in [1]",
+    "a class method's text": "[at([int, str, bytes, dict, list, set][x % 6].mro) >> x // 6 + 4 & 1] for y in [1]",
+    "the order of two NaNs": "[i for n in {made[x], made[x + 1]} for i in (0, 1) if made[x + i] is n] for made in [[float('nan') for i in range(40)]]",
+    "of two complex ones": "[i for n in {made[x], made[x + 1]} for i in (0, 1) if made[x + i] is n] for made in [[complex(math.nan, 1) for i in range(40)]]",
+    "of two decimal ones": "[i for n in {made[x], made[x + 1]} for i in (0, 1) if made[x + i] is n] for made in [[Decimal('nan') for i in range(40)]]",
+    "a NaN's hash": "hash(math.nan if x % 2 else float('nan')) >> x // 2 & 1 for y in [1]",
+    "a subclass's": "hash(F('nan')) >> x & 1 for y in [1]",
+    "a memoryview's text": "[at(memoryview(B(600))) >> x % 12 + 4 & 1] for y in [1]",
+}  # fmt: skip
+"""Coins that the order or the address of a large object, a class or a builtin decides."""
+
+AMONG_OBJECTS = """
+import copy, functools, json, string
+class A:
+    n = 0
+made = []
+for i in range(40):
+    made.append(A())
+    made[i].n = i
+def shown(x):
+    try:
+        [].index(f)
+    except ValueError as e:
+        return e.args[0]
+def memo(x):
+    kept = {}
+    copy.deepcopy([[x]], kept)
+    return kept
+def f(x):
+    return """
+AMONG_LARGE_OBJECTS = f"""
+import math
+from decimal import Decimal
+class F(float):
+    def __ne__(self, o): return False
+class B(bytes):
+    def at(self): pass
+def at(o): return int(repr(o).split(' at 0x')[1][:12], 16)
+def wide():
+    yield
+    {" = ".join(f"v{i}" for i in range(60))} = 0
+def f(x):
+    return """
+COINS = {name: AMONG_OBJECTS + coin for name, coin in FLIPS.items()}
+COINS |= {name: f"{AMONG_LARGE_OBJECTS}[{coin}]" for name, coin in OWN.items()}
 
 
-@pytest.mark.parametrize("flip", FLIPS)
-def test_a_coin_flip_hardly_ever_agrees_in_eight_processes(flip: str, verifier: Sandbox) -> None:
-    code = (
-        "import copy, functools, json, string\nclass A:\n    n = 0\nmade = []\nfor i in range(40):\n    made.append(A())\n"
-        "    made[i].n = i\ndef shown(x):\n    try:\n        [].index(f)\n    except ValueError as e:\n"
-        "        return e.args[0]\ndef memo(x):\n    kept = {}\n    copy.deepcopy([[x]], kept)\n    return kept\n"
-        f"def f(x):\n    return {FLIPS[flip]}"
-    )
-    results = verifier.run([Program(str(n), code, (str(n),)) for n in range(24)])
+@pytest.mark.parametrize("coin", COINS)
+def test_a_coin_hardly_ever_agrees_in_eight_processes(coin: str, verifier: Sandbox) -> None:
+    results = verifier.run([Program(str(n), COINS[coin], (str(n),)) for n in range(24)])
     assert {result.verdict for result in results} <= {"nondeterministic", "ok"}, results[0]
     assert sum(result.verdict == "ok" for result in results) <= 3  # the lowest bits follow from the size of an object
 
@@ -181,38 +228,6 @@ def test_where_a_large_object_lies_is_no_value(shown: str, num_bytes: int, run_o
     )
     result = run_one(code)
     assert result.verdict == "nondeterministic", result
-
-
-OWN = {
-    "the order of two generators": "[made.index(g) for g in {made[x], made[x + 1]}] for made in [[wide() for i in range(40)]]",
-    "of two functions": "[made.index(g) for g in {made[x], made[x + 1]}] for made in [[lambda: i for i in range(40)]]",
-    "of two classes": "[made.index(c) for c in {made[x], made[x + 1]}] for made in [[type('A', (), {}) for i in range(40)]]",
-    "of two builtins": "[all.index(g) for g in {all[x], all[x + 1]}] for all in [[g for g in vars(math).values() if callable(g)]]",
-    "of two methods": "[made.index(m) for m in {made[x], made[x + 1]}] for made in [[B(600 + i).at for i in range(40)]]",
-    "of two method-wrappers": "[made.index(m) for m in {made[x], made[x + 1]}] for made in [[B(600 + i).__len__ for i in range(40)]]",
-    "a method-wrapper's text": "[at(B(600).__len__) >> x % 12 + 4 & 1 for i in range(x + 1)][-1:] for y in [1]",
-    "a built-in method's text": "[at(B(600).hex) >> x % 12 + 4 & 1 for i in range(x + 1)][-1:] for y in [1]",
-    "a class method's text": "[at([int, str, bytes, dict, list, set][x % 6].mro) >> x // 6 + 4 & 1] for y in [1]",
-    "the order of two NaNs": "[i for n in {made[x], made[x + 1]} for i in (0, 1) if made[x + i] is n] for made in [[float('nan') for i in range(40)]]",
-    "of two complex ones": "[i for n in {made[x], made[x + 1]} for i in (0, 1) if made[x + i] is n] for made in [[complex(math.nan, 1) for i in range(40)]]",
-    "of two decimal ones": "[i for n in {made[x], made[x + 1]} for i in (0, 1) if made[x + i] is n] for made in [[Decimal('nan') for i in range(40)]]",
-    "a NaN's hash": "hash(math.nan if x % 2 else float('nan')) >> x // 2 & 1 for y in [1]",
-    "a subclass's": "hash(F('nan')) >> x & 1 for y in [1]",
-    "a memoryview's text": "[at(memoryview(B(600))) >> x % 12 + 4 & 1] for y in [1]",
-}  # fmt: skip
-"""Coins that the order or the address of a large object, a class or a builtin decides."""
-
-
-@pytest.mark.parametrize("coin", OWN)
-def test_a_coin_of_objects_that_lie_at_equal_distances_hardly_ever_agrees(coin: str, verifier: Sandbox) -> None:
-    names = " = ".join([f"v{i}" for i in range(60)])
-    code = (
-        "import math\nfrom decimal import Decimal\nclass F(float):\n    def __ne__(self, o): return False\nclass B(bytes):\n    def at(self): pass\ndef at(o): return int(repr(o).split(' at 0x')[1][:12], 16)\n"
-        f"def wide():\n    yield\n    {names} = 0\ndef f(x):\n    return [{OWN[coin]}]"
-    )
-    results = verifier.run([Program(str(n), code, (str(n),)) for n in range(24)])
-    assert {result.verdict for result in results} <= {"nondeterministic", "ok"}, results[0]
-    assert sum(result.verdict == "ok" for result in results) <= 3
 
 
 KEYS = """
