@@ -13,6 +13,10 @@ import redqueen_sandbox
 from redqueen_sandbox import Program, Result, Sandbox
 
 TWO = [f"{{'{a}{i}', '{b}{i}'}}" for i, (a, b) in enumerate([("left", "right"), ("x", "yy"), ("", " ")] * 20)]
+REFERENCE = (
+    "import functools\nkept = functools.singledispatch(len)._clear_cache.__self__\nkept[int] = 1\n"
+    "Ref = type(kept.keyrefs()[0])\ndef at(o): return int(repr(o).split(' at 0x')[-1][:12].strip('>'), 16)\n"
+)
 SEEN = {
     "a set that came in": ("def f(x):\n    return list(x)", "{'a', 'b'}"),
     "its first element": ("def f(x):\n    return next(iter(x))", "{'a', 'b'}"),
@@ -66,6 +70,10 @@ SEEN = {
     "None among strings": ("def f(x):\n    return [*{None, 'a', 'b', 'c', x}]", "'d'"),
     "a function's text": ("def f(x):\n    return str([f, x][0])", "1"),
     "an object's text": ("def f(x):\n    return repr(object())", "1"),
+    "an address in a weak reference's text": (REFERENCE + "def f(x):\n    return at(Ref(int)) % 4096", "1"),
+    "an order of weak references' objects": (
+        REFERENCE + "def g(): yield\ndef f(x):\n    made = [g() for i in range(6)]\n"
+        "    return sorted(range(6), key=[at(Ref(g)) for g in made].__getitem__)", "1"),
     "how deep it may go": (
         "def f(x):\n    def g(n):\n        try:\n            return g(n + 1)\n        except RecursionError:\n"
         "            return n\n    return g(0)", "1"),

@@ -80,6 +80,7 @@ ROADS = {
     "subclasses_in_a_hook": "import abc, functools\nbox = []\nclass X(abc.ABC): pass\nX.__subclasshook__ = functools.partial(box.extend, map(getattr(abc.ABCMeta, '__sub' + 'classes__', len), [object]))\ndef f(x):\n    try: issubclass(int, X)\n    except Exception: pass\n    return len(box[0]) > 5",
     "self_is_a_module": "import math\ndef f(x):\n    return str(getattr(math.sqrt, '__se' + 'lf__'))",
     "error_holds_a_module": "import math\ndef f(x):\n    try: math.none\n    except AttributeError as e: return str(e.obj)",
+    "where_threads_lie": "import functools\ndef f(x):\n    lock = functools.cached_property(len).lock\n    lock.acquire()\n    return lock._release_save()[1] % 4096",
     "builtins_by_reference": "import typing\nr = typing.ForwardRef('__built' + 'in\uff53__')\ndef f(x):\n    return len(r._evaluate({}, {}, frozenset())) > 9",
     "builtins_by_changed_reference": "import typing\nr = typing.ForwardRef('int')\nr.__forward_code__ = '__built' + 'ins__'\ndef f(x):\n    return len(r._evaluate({}, {}, frozenset())) > 9",
     "builtins_by_annotation": "import functools\ngot=[]\nclass St:\n    def __getitem__(s, k):\n        got.append(k)\n        return int\nst = St()\ndef g(a): pass\ng.__annotations__['a'] = 'st[__built' + 'ins__]'\ndef f(x):\n    functools.singledispatch(lambda a: 1).register(g)\n    return len(got[0]) > 9",

@@ -188,23 +188,23 @@ def salted(address: object) -> int:
     return 0x7F << 40 | hash(str(address)) & 0xFF_FFFF_FFF0
 
 
-def salt_nans(kind: Any) -> None:
+def salt_nans(*kinds: type) -> None:
     """Have a NaN's hash, which is an address, differ likewise."""
 
-    def salted_hash(real: Callable[[object], int]) -> Callable[[object], int]:
+    def salted_hash(real: Any) -> Callable[[object], int]:
         def __hash__(value: object, /) -> int:
-            found = real(value)
-            return hash(str(found)) if kind.__ne__(value, value) else found
+            found: int = real(value)
+            return hash(str(found)) if real.__objclass__.__ne__(value, value) else found
 
         return __hash__
 
-    _replace("__hash__", {kind}, salted_hash)
+    _replace("__hash__", {*kinds}, salted_hash)
 
 
 def _salted_text(real: Callable[[object], str]) -> Callable[[object], str]:
     def __repr__(value: object, /) -> str:
-        head, sign, tail = real(value).rpartition(" at 0x")
-        return f"{head} at {salted(tail):#x}>" if sign else tail
+        head, *tails = real(value).split(" at 0x")
+        return head + "".join([f" at {salted(tail):#x}{tail.lstrip('0123456789abcdef')}" for tail in tails])
 
     return __repr__
 
@@ -216,10 +216,10 @@ def salt_addresses() -> None:
     them under their new hashes.
     """
     method, wrapper, builtin = map(type, (refuser.__get__(0), refuser.__get__, len))
-    salt_nans(float)
-    salt_nans(complex)
+    reference = sys.modules["_weakref"].ref
+    salt_nans(float, complex)
     _replace("__hash__", {object, method, wrapper, builtin}, lambda real: lambda value, /: hash(str(real(value))))
-    _replace("__repr__", {object, memoryview, wrapper, *map(type, _examples())}, _salted_text)
+    _replace("__repr__", {object, memoryview, wrapper, reference, *map(type, _examples())}, _salted_text)
     for held in gc.get_objects():
         if type(held) in (dict, set) and not all([key in held for key in held]):
             kept = list(held.items() if type(held) is dict else held)

@@ -59,7 +59,8 @@ class _Function:
 
 
 _CHANGES: dict[str, dict[str, object]] = {
-    "copy": {"id": lambda value: salted(id(value))},
+    **{name: {"id": lambda value: salted(id(value))} for name in ("copy", "weakref")},
+    "functools": {"RLock": lambda: vars(sys.modules["contextlib"])["nullcontext"]()},  # a lock tells where threads lie
     "dataclasses": {"exec": _exec_as_program},
     "inspect": {"eval": refuser("eval")},  # of defaults in what a docstring gives for a signature
     "typing": {
