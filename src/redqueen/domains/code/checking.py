@@ -21,8 +21,6 @@ MAX_CODE_DEPTH = 1_000
 deeper stack may not even parse (ours)."""
 
 BOOLS = ("True", "False")
-MAX_GUESS_CHARS = 40
-"""Longest output that may be one of few values (ours)."""
 
 
 def check_program(
@@ -59,7 +57,7 @@ def check_program(
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
     chance = 0.0
-    if not with_pairs and (terms.refuse_constant or _is_shown(outputs[0], candidate.code + inputs[0])):
+    if not with_pairs:
         others = yield from _outputs_of_others(candidate, inputs[0], outputs[0], rules)
         if isinstance(others, Rejection):
             return others
@@ -76,6 +74,8 @@ def check_program(
         outputs=outputs,
         message=candidate.message,
         num_shown=terms.num_shown if with_pairs else 0,
+        if candidate.kind == "code_i":
+            chance = max(chance, others.count(outputs[0]) / (1 + len(others)))
         protection=result.protection,
         chance=chance,
     )
@@ -85,16 +85,13 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
     """Return the chance 1/k of a guess among the k values that a program gives; 0 where k seems to be large.
 
     ``others`` are its outputs for other inputs. k is 2 for a truth value, else the number of distinct outputs, at least
-    2, where they are at most half as many as the outputs (ours).
+    2, where they are at most half as many as the outputs. Those of a program that only counts, say, are few as well,
+    but most are equal: where more than three in four are, and not all, k seems to be large too (ours).
     """
-    num_values = max(2, len({output, *others}))
-    return 1 / num_values if output in BOOLS or num_values <= (1 + len(others)) / 2 else 0.0
-
-
-def _is_shown(output: str, shown: str) -> bool:
-    """Tell whether an output may be one of few values: short and, a number of several digits, written in the task."""
-    digits = output.strip("-")
-    return len(output) <= MAX_GUESS_CHARS and (not digits[1:].isdigit() or digits in shown)
+    outputs = [output, *others]
+    num_values, num_equal = max(2, len(set(outputs))), max(map(outputs.count, outputs))
+    is_spread = num_equal <= 0.75 * len(outputs) or num_equal == len(outputs)
+    return 1 / num_values if output in BOOLS or (num_values <= len(outputs) / 2 and is_spread) else 0.0
 
 
 def _outputs_of_others(candidate: Candidate, given: str, output: str, rules: Rules) -> Jobs[list[str] | Rejection]:

@@ -17,8 +17,10 @@ GENTLE, BOLD = (0, 1, 2), 3
 """Ways to change a value. What reads the given one mostly takes a gently changed one too: no list is emptied, keys and
 signs stay, digits stay digits. By the first way what is in it is changed, by the second it is shorter, by the third
 longer, in another order."""
-MAX_GENTLE, MAX_BOLD = 8, 2
+MAX_GENTLE, MAX_BOLD = 15, 2
 """Most argument lists of either sort."""
+MAX_CHARS = 32_768
+"""Characters of all lists that are tried (ours): time is in proportion to them."""
 
 
 def other_inputs(arguments: str) -> tuple[list[str], list[str]]:
@@ -33,8 +35,16 @@ def other_inputs(arguments: str) -> tuple[list[str], list[str]]:
         values = [value_of(text) for text in (*by_place, *by_name.values())]
     except ValueError:  # more digits than Python reads
         return [], []
-    gentle = list(islice(_texts(heads, _changed_lists(values, GENTLE), {arguments}), MAX_GENTLE))
+    gentle = list(islice(_texts(heads, _gentle_lists(values), {arguments}), MAX_GENTLE))
     return gentle, list(islice(_texts(heads, _changed_lists(values, (BOLD,)), {arguments, *gentle}), MAX_BOLD))
+
+
+def _gentle_lists(values: list[Any]) -> Iterator[list[Any]]:
+    """Yield the values changed in each way, then in the first way again and again."""
+    yield from _changed_lists(values, GENTLE)
+    for _ in range(2 * MAX_GENTLE):
+        values = [_changed(value, GENTLE[0]) for value in values]
+        yield values
 
 
 def _changed_lists(values: list[Any], ways: Iterable[int]) -> Iterator[list[Any]]:
@@ -48,12 +58,15 @@ def _changed_lists(values: list[Any], ways: Iterable[int]) -> Iterator[list[Any]
 
 
 def _texts(heads: list[str], lists: Iterable[list[Any]], known: set[str]) -> Iterator[str]:
+    room = MAX_CHARS
     for values in lists:
         try:
             joined = ", ".join(f"{head}{_text(value)}" for head, value in zip(heads, values, strict=True))
             text = canonical_args(joined)
         except (LiteralError, ValueError):  # a number without an end, or with more digits than Python writes
             continue
+        if (room := room - len(text)) < 0:
+            return
         if text not in known:
             known.add(text)
             yield text
