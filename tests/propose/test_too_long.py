@@ -92,6 +92,18 @@ def test_a_control_token_in_the_spelling_of_a_normalizer_is_refused() -> None:
     assert isinstance(judged, Rejection) and judged.reason == "unshowable"
 
 
+@pytest.mark.parametrize("name", ["chat", "plain", "r1", "fewshot"])
+@pytest.mark.parametrize("kind", ["code_o", "code_i"])
+def test_a_task_whose_text_the_tokenizer_changes_is_refused(name: str, kind: str) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
+    tokenizer.backend_tokenizer.normalizer = normalizers.NFC()  # as Qwen's
+    texts = {"cafe\u0301": "unshowable", "caf\u00e9": "", "\u212b": "unshowable", "a  b": ""}
+    tasks = [Task("a", "T1", "S1", kind, f"def f(x):\n    return len('{text}')\n", ("1",), ("4",)) for text in texts]
+    candidates = [Candidate("0", "T1", "S1", kind, "")] * len(tasks)
+    judged = reject_too_long(candidates, tasks, PromptFormat(FRAMES[name]), tokenizer, 9999)
+    assert [one.reason if isinstance(one, Rejection) else "" for one in judged] == [*texts.values()]
+
+
 @pytest.mark.parametrize("positions", [64, 1024, 32768])
 def test_prompt_and_completion_fit_the_positions_together_and_a_completion_gets_at_most_half(positions: int) -> None:
     limits = fit_limits(config_of(propose={"max_new_tokens": 8096}, solve={"max_new_tokens": 8096}), positions)

@@ -178,10 +178,10 @@ def completion_text(tokenizer: PreTrainedTokenizerBase, completion: Completion, 
     Special tokens stay visible because a format may use them as think or answer marks. Where one of ``stops`` ended the
     completion its last token is text like any other, and stays.
     """
-    whole = _decoded(tokenizer, completion.tokens)
+    whole = decoded(tokenizer, completion.tokens)
     if not completion.finished or any(stop in whole for stop in stops):
         return whole
-    return _decoded(tokenizer, completion.tokens[:-1])
+    return decoded(tokenizer, completion.tokens[:-1])
 
 
 END_MARKS = frozenset(
@@ -200,5 +200,6 @@ def end_tokens(tokenizer: PreTrainedTokenizerBase, generation_config: object) ->
     return sorted({int(t) for t in (*listed, tokenizer.eos_token_id, *marks) if t is not None})
 
 
-def _decoded(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> str:
+def decoded(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> str:
+    """Return the text that tokens spell, every mark left in."""
     return str(tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from redqueen.config import ProposeConfig, VerifyConfig
 from redqueen.domains.domain import Item
 from redqueen.domains.frames import control_tokens
-from redqueen.domains.prompt_format import PromptFormat
+from redqueen.domains.prompt_format import PromptFormat, decoded
 from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, import_named, kind_of
 from redqueen.errors import UserError
 from redqueen.propose.buffer import task_key
@@ -148,18 +148,28 @@ def reject_too_long(
     """Turn tasks with a solving prompt of more than ``max_prompt_tokens`` into rejections with reason ``too-long``.
 
     Those with a text that holds a mark of the prompt format, or a control token of the tokenizer, become rejections
-    with reason ``unshowable``: prompts show exactly the text that runs, so nothing is escaped.
+    with reason ``unshowable``: prompts show exactly the text that runs, so nothing is escaped. So do those with a text
+    that the tokenizer changes (it may compose accents, say, or lack a letter): a student would read another one.
     """
     result: list[Task | Rejection] = []
     for candidate, verdict in zip(candidates, judged, strict=True):
         if isinstance(verdict, Task):
             texts = (verdict.code, *verdict.inputs, *verdict.outputs, verdict.message)
+            prompt = prompt_format.solve(verdict)
+            tokens = prompt_format.encode(tokenizer, prompt)
             if mark := mark_in(texts, prompt_format.frame.marks, tokenizer):
                 verdict = Rejection(candidate, "unshowable", f"holds {mark!r}, which has a meaning in a prompt")
-            elif (num := len(prompt_format.encode(tokenizer, prompt_format.solve(verdict)))) > max_prompt_tokens:
-                verdict = Rejection(candidate, "too-long", f"its prompt has {num} tokens")
+            elif len(tokens) > max_prompt_tokens:
+                verdict = Rejection(candidate, "too-long", f"its prompt has {len(tokens)} tokens")
+            elif lost := lost_in(texts, prompt, decoded(tokenizer, tokens)):
+                verdict = Rejection(candidate, "unshowable", f"the tokenizer writes {lost!r:.60} in another way")
         result.append(verdict)
     return result
+
+
+def lost_in(texts: Iterable[str], prompt: str, shown: str) -> str:
+    """Return one of the texts of a prompt that is not in what its tokens spell, "" when there is none."""
+    return next((text for text in map(str.strip, texts) if text in prompt and text not in shown), "")
 
 
 def mark_in(texts: Iterable[str], marks: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> str:
