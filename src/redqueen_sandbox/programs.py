@@ -20,7 +20,7 @@ _MORE_MEMORY = 32, 15
 """How much of the memory an odd run has: a program that finds out how much there is gives itself away, even one that
 doubles its demands (ours)."""
 
-_LEAST_OUTPUT_CHARS = 1_024
+_LEAST_CHARS = 1_024
 _PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
 
 
@@ -34,8 +34,8 @@ class Rules:
     gated: bool = True
 
     def room_for(self, known: Sequence[str]) -> int:
-        """How long a literal may be that stands for known ones, characters: 8,192 or twice as long (ours)."""
-        return min(self.limits.max_input_chars, max([8_192, *[2 * len(text) for text in known]]))
+        """How long a literal may be that stands for known ones, characters: 1,024 or twice as long (ours)."""
+        return min(self.limits.max_input_chars, max([_LEAST_CHARS, *[2 * len(text) for text in known]]))
 
 
 def make_job(
@@ -53,7 +53,7 @@ def make_job(
         cpu_ms=limits.cpu_ms,
         wall_ms=max(limits.wall_ms, 2 * limits.cpu_ms),
         memory_bytes=limits.memory_bytes,
-        max_output_chars=min(limits.max_output_chars, max(room, _LEAST_OUTPUT_CHARS)),
+        max_output_chars=min(limits.max_output_chars, max(room, _LEAST_CHARS)),
         entry=entry,
         kind=kind_for(code) if rules.gated else "open",
     )

@@ -18,6 +18,7 @@ from importlib.metadata import EntryPoint
 from typing import Protocol, TypeVar
 
 from redqueen.config import FILE_PREFIX, GYM_PREFIX, Config, ProposeConfig, VerifyConfig
+from redqueen.domains.code.checking import FIRST_CPU_MS
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind, Words
 from redqueen.domains.gym.kinds import KIND_PREFIX, gym_domain
@@ -276,8 +277,6 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
     return guarded_jobs("check", blind_to_limits(jobs()), lambda detail: Rejection(candidate, VERDICT, detail))
 
 
-FIRST_CPU_MS = 10
-"""CPU time of the first run of an answer, milliseconds; nearly all need less than 5 (ours)."""
 TASK_RUNS, GROUP_RUNS, ANSWER_RUNS = 12 / 5, 5, 3 / 16
 """CPU time that the answers to one task may use together: for each of a few programs, in runs as long as a task may
 take; else for a group or each of many, in runs of the full limit, at least 200 ms. 8 programs have 960 ms, 55 a run, 64
