@@ -12,7 +12,7 @@ from redqueen.config import RunConfig, load_config
 from redqueen.engine import open_engine
 from redqueen.run.continuation import Spent
 from redqueen.run.dry_run import texts_of_a_step
-from redqueen.run.duration import NUM_ROWS, duration_text, expected_steps
+from redqueen.run.duration import NUM_ROWS, expected_duration, expected_steps
 from redqueen.solve import sample_attempts
 from redqueen.state import initial_state
 
@@ -23,8 +23,9 @@ def test_measuring_names_steps_and_evaluation_and_leaves_the_adapters_as_they_ar
     config = load_config(QUICK, ["distill.every_steps=2", "run.product=distilled"])
     with open_engine(config) as engine:
         before = {name: tensor.clone() for name, tensor in engine.store.state_dict().items()}
-        told = duration_text(initial_state(config, engine.rating), engine)
+        told, end_s = expected_duration(initial_state(config, engine.rating), engine)
         after = engine.store.state_dict()
+    assert end_s > 0.0  # the product is distilled, chosen and evaluated
     assert re.fullmatch(
         r"expected duration: \d+ .*s \(4 steps of \d+ s, distillation \d+ s, evaluation \d+ s\)", told
     ), told
@@ -41,8 +42,8 @@ def test_no_more_answers_are_measured_than_a_step_has(monkeypatch: pytest.Monkey
     monkeypatch.setattr("redqueen.run.duration.sample_attempts", counted)
     config = load_config(QUICK, [])
     with open_engine(config) as engine:
-        duration_text(initial_state(config, engine.rating), engine)
-    assert len(numbers) == 1 and numbers[0] <= max(texts_of_a_step(config)) < NUM_ROWS
+        expected_duration(initial_state(config, engine.rating), engine)
+    assert numbers and max(numbers) <= max(texts_of_a_step(config)) < NUM_ROWS
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_the_expected_duration_counts_the_distillations_and_evaluations_within_a
     limits = ["run.num_steps=400", "run.max_seconds=0.001", "evaluate.every_steps=1"]
     config = load_config(QUICK, ["distill.every_steps=2", "run.product=distilled", *limits])
     with open_engine(config) as engine:
-        told = duration_text(initial_state(config, engine.rating), engine)
+        told = expected_duration(initial_state(config, engine.rating), engine).text
     assert re.fullmatch(r"expected duration: \d+ s.* \(1 step of \d+ s, distillation \d s, evaluation \d+ s\)", told), (
         told
     )

@@ -105,6 +105,16 @@ def test_evaluations_to_come_are_part_of_the_time_left(clock: Hand) -> None:
         assert progress.left_s() == 2 * 10.0 + 20.0
 
 
+def test_the_end_of_the_run_is_part_of_the_time_left(clock: Hand) -> None:
+    with RunProgress(Schedule(2), io.StringIO(), clock) as progress:
+        progress.end_s = 30.0
+        for step, left_s in ((1, 40.0), (2, 0.0)):
+            progress.phase(step, "match")
+            clock.at_s += 10.0
+            progress.finish_step(step, METRICS, MEMBERS)
+            assert progress.left_s() == left_s
+
+
 @pytest.mark.parametrize(
     ("schedule", "step", "left"),
     [

@@ -56,7 +56,7 @@ from redqueen.run.continuation import (
     what_is_left,
     write_lengths,
 )
-from redqueen.run.duration import duration_text
+from redqueen.run.duration import say_duration
 from redqueen.run.interruption import Reporter, Stopped, catching_signals
 from redqueen.run.product import choose_product, distill_product, probe_tasks
 from redqueen.run.progress import RunProgress, Schedule
@@ -190,7 +190,7 @@ def resume(
                 spent = spent_so_far(journal)
                 if not _is_over(config, state, spent):
                     session.reporter.part("measuring the speed")
-                    session.progress.say(duration_text(state, engine, spent))
+                    say_duration(session.progress, state, engine, spent)
                     engine.store.load_state(checkpoint.tensors)
                 return _make_up(session, state) and _play(session, state)
 
@@ -250,7 +250,7 @@ def _begin(session: Session) -> State:
         session.reporter.part("growing the seed buffer")
         state, refused = grow_seed_buffer(state, session.engine)
         session.reporter.part("measuring the speed")
-        session.progress.say(duration_text(state, session.engine))
+        say_duration(session.progress, state, session.engine)
     with clock.phase("evaluate"):
         session.reporter.part("checking the base")
         check_cold_start(state, session.engine, session.progress.say)

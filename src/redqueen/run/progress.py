@@ -170,6 +170,8 @@ class RunProgress(Activity):
     """The progress of a run: its phases, its steps, and the time left of both."""
 
     transient = False
+    end_s = 0.0
+    """Expected seconds of what follows the last step: the product is distilled, chosen and evaluated."""
 
     def __init__(
         self, schedule: Schedule, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
@@ -222,7 +224,7 @@ class RunProgress(Activity):
             self.say("  ".join(filter(None, (head, shares_text(metrics), ratings_text(members), left))))
 
     def left_s(self) -> float | None:
-        """Return the seconds left after the last finished step, its evaluations included; None before the first."""
+        """Return the seconds left after the last finished step, with the end of the run; None before the first."""
         if not self._steps_s:
             return None
         known = self._evaluations_s
@@ -232,7 +234,7 @@ class RunProgress(Activity):
         if limit_s < step_s * steps:  # the run ends after the step that reaches the limit
             steps = max(1, math.ceil(limit_s / step_s))
         schedule = replace(self.schedule, num_steps=self._step + steps)
-        return step_s * steps + evaluation_s * schedule.evaluations_after(self._step)
+        return step_s * steps + evaluation_s * schedule.evaluations_after(self._step) + self.end_s * (steps > 0)
 
     def left_in_all(self) -> str:
         """Return the time left of the run in words; "" before the first step, and when it took longer than expected."""
