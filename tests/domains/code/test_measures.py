@@ -211,6 +211,10 @@ SAME = [
     "def f(x):\n    if None:\n        pass\n    else:\n        y = 3\n    return x + 1",
     "def f(x):\n    x\n    a, b = 1, 2\n    g = lambda y: y * x\n    del a\n    return x + 1",
     "def f(x):\n    for i in ():\n        x += i\n    return x + 1\nif __name__ == '__main__':\n    print(f(3))",
+    "def f(x):\n    for i in range(0):\n        x += i\n    for i in range(3):\n        pass\n    return x + 1",
+    "def f(x):\n    try:\n        return x + 1\n    finally:\n        pass",
+    "def f(x):\n    print(x, str(x))\n    y = len(str(x))\n    x - 1\n    if y == x:\n        pass\n    return x + 1",
+    "def f(x):\n    return x + 1\nif '__main__' == __name__:\n    f(3)",
     "async def h():\n    pass\ndef a(y):\n    return y\ndef b(y):\n    return a(y)\ndef f(x):\n    return x + 1",
 ]
 OTHERS = ["x - 1", "1 + x", "x + 2", "x + 1.0", "x + True", "y + 1", "f(x) + 1", "x.y + 1", "x in {1, 2}", "(x) and 1"]
@@ -225,6 +229,11 @@ def test_neither_the_order_of_imports_nor_their_names_make_another_program() -> 
     code = "import math\nfrom re import sub\ndef f(x):\n    return sub('a', '', x) * math.floor(2.5)"
     other = "from re import sub as s\nimport math as m\ndef f(x):\n    return s('a', '', x) * m.floor(2.5)"
     assert normalise(code) == normalise(other) != normalise(other.replace("floor", "ceil"))
+
+
+@pytest.mark.parametrize("line", ["x.pop()", "print(x.pop())", "y = x\n    y += [1]"])
+def test_a_line_with_an_effect_makes_another_program(line: str) -> None:
+    assert normalise(f"def f(x):\n    {line}\n    return x + 1\n") != normalise(PLAIN)
 
 
 def test_programs_that_compute_something_else_have_forms_of_their_own() -> None:

@@ -57,11 +57,22 @@ def _drop_unread(tree: ast.Module) -> None:
         names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
         read = {node.id for node in names if isinstance(node.ctx, ast.Load)} | {"f"}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.FunctionDef | ast.For | ast.While | ast.If):
-                node.body = [one for one in node.body if not _is_unread(one, read)] or [ast.Pass()]
-                if isinstance(node, ast.If):
-                    node.orelse = [one for one in node.orelse if not _is_unread(one, read)]
+            if isinstance(node, ast.Module | ast.FunctionDef | ast.For | ast.While | ast.If | ast.With | ast.Try):
+                node.body = list(_live(node.body, read)) or [ast.Pass()]
+            if isinstance(node, ast.For | ast.While | ast.If | ast.Try):
+                node.orelse = list(_live(node.orelse, read))
+            if isinstance(node, ast.Try):
+                node.finalbody = list(_live(node.finalbody, read))
     tree.body.sort(key=_import_order)
+
+
+def _live(body: list[ast.stmt], read: set[str]) -> Iterator[ast.stmt]:
+    """Yield the statements that have an effect; for a try statement that catches nothing, those within."""
+    for node in body:
+        if isinstance(node, ast.Try) and not (node.handlers or node.orelse or node.finalbody):
+            yield from node.body
+        elif not _is_unread(node, read):
+            yield node
 
 
 def _is_unread(node: ast.stmt, read: set[str]) -> bool:
@@ -73,20 +84,37 @@ def _is_unread(node: ast.stmt, read: set[str]) -> bool:
             inside = [value] if isinstance(value, ast.Lambda) else list(ast.walk(value))
             targets = getattr(node, "targets", [getattr(node, "target", value)])
             bound = [part for target in targets if target is not value for part in ast.walk(target)]
-            is_plain = all(isinstance(part, _PLAIN) for part in inside + bound)
-            return is_plain and read.isdisjoint(getattr(one, "id", "") for one in bound)
+            return all(map(_is_plain, inside + bound)) and read.isdisjoint(getattr(one, "id", "") for one in bound)
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             return read.isdisjoint((one.asname or one.name).split(".")[0] for one in names)
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return node.name not in read and not node.decorator_list
         case ast.Delete(targets=targets):
             return all(isinstance(target, ast.Name) and target.id not in read for target in targets)
-        case ast.For(iter=ast.Tuple(elts=[]) | ast.List(elts=[]), orelse=[]):
+        case ast.For(orelse=[]) if ast.unparse(node.iter) in _EMPTY:
             return True
-    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
+        case ast.If(orelse=[], body=[ast.Pass()]) if all(map(_is_plain, ast.walk(node.test))):
+            return True
+        case ast.For(ast.Name(id=name), body=[ast.Pass()], orelse=[]) if isinstance(node.iter, ast.Call):
+            return name not in read and all(map(_is_plain, ast.walk(node.iter)))
+        case ast.If(orelse=[]):
+            return ast.unparse(node.test) in _MAIN
+    return isinstance(node, ast.Pass)
 
 
-_PLAIN = ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Lambda | ast.Load | ast.Store
+def _is_plain(node: ast.AST) -> bool:
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _PURE
+    return is_call or isinstance(node, _PLAIN)
+
+
+_EMPTY, _MAIN = ("()", "[]", "{}", "''", "range(0)"), ("__name__ == '__main__'", "'__main__' == __name__")
+_PURE = frozenset({"abs", "bool", "float", "int", "len", "print", "range", "repr", "str", "type"})
+"""Builtins that are called for their value alone, or to print. Two programs that differ in whether such a call fails
+have one normal form: neither is a task where it does (ours)."""
+_PLAIN = (
+    ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Lambda | ast.expr_context | ast.operator
+    | ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare | ast.unaryop | ast.boolop | ast.cmpop
+)  # fmt: skip
 
 
 def _import_order(node: ast.stmt) -> str:
