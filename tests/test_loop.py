@@ -227,7 +227,7 @@ def test_what_the_frozen_suite_asks_is_refused_and_costs_like_an_invalid_proposa
 
 def test_a_task_too_long_to_be_asked_is_refused_and_the_run_goes_on(table: Table) -> None:
     def long(prompt: str, slot: int, sample: int) -> str:
-        return f"def f(x):\n    return list(range(x))[{slot + 10 * sample}:]{IN}3600"
+        return f"def f(x):\n    return list(range(x))[{slot + 10 * sample}:]{IN}1500"
 
     state, (report,), _ = table.play(config_of(), long, wrong)
     refused = [v for v in report.verdicts if isinstance(v, Rejection)]

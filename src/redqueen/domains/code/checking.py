@@ -113,7 +113,8 @@ def _outputs_of_others(candidate: Candidate, given: str, output: str, rules: Rul
     others = [*gentle, *(bold if output in BOOLS else ())]
     outputs: list[str] = []
     if others:
-        run = yield from run_once(make_job(candidate.code, tuple(("literal", text) for text in others), "each", rules))
+        job = make_job(candidate.code, tuple(("literal", text) for text in others), "each", rules)
+        run = yield from run_once(replace(job, cpu_ms=rules.limits.accept_cpu_ms))
         if run.ended == "infra":
             return Rejection(candidate, "infra", run.detail)
         for item in run.items:  # one that kills the child ends them
