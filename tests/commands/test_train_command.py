@@ -1,5 +1,6 @@
 """What `train` and `resume` say of a run that was stopped: how to go on."""
 
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -46,3 +47,5 @@ def test_the_presets_are_listed_with_one_line_each(words: tuple[str, ...]) -> No
     lines = dict(line.split(maxsplit=1) for line in out.splitlines())
     assert code == 0 and list(lines) == list(presets()) and "redqueen train NAME" in err
     assert all(line.endswith(".") and len(line) <= 100 for line in lines.values())
+    assert list(lines)[:2] == ["maths", "smoke"] and list(lines)[-2:] == ["paper", "paper-7b"]
+    assert all(re.search(r"minutes?\b|hours?\b", line) for line in lines.values()), "a line without a time"

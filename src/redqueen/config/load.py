@@ -45,9 +45,14 @@ def shipped(installed: str, cloned: str) -> Path:
     return folder if folder.is_dir() else Path(__file__).parents[3] / cloned
 
 
+ORDER = ("maths", "smoke", "logic", "population", "mixture", "single", "smollm2", "smollm2-plain", "qwen-coder")
+"""The presets that are listed first, in the order in which a newcomer may want them; others follow by name."""
+
+
 def presets() -> dict[str, Path]:
-    """Return the files of the presets by name."""
-    return {path.stem: path for path in sorted(shipped("presets", "configs").glob("*.toml"))}
+    """Return the files of the presets by name, in the order in which they are listed."""
+    found = {path.stem: path for path in shipped("presets", "configs").glob("*.toml")}
+    return {name: found[name] for name in (*ORDER, *sorted(found)) if name in found}
 
 
 def find_config(config: Path) -> Path:
