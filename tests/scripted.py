@@ -10,7 +10,7 @@ from redqueen.config import Config, parse_config
 from redqueen.domains.code.prompts_compact import ANSWER
 from redqueen.domains.frames import BOS, IN, OUT
 from redqueen.engine import Engine, open_engine
-from redqueen.evolve.generation import check_constants
+from redqueen.evolve.generation import check_rules
 from redqueen.loop import StepReport, play_step
 from redqueen.match import GaussianRating
 from redqueen.propose.filters import load_content_filter
@@ -113,7 +113,7 @@ class Table:
         self.engine.learner.load_state({})
         tokenizer = self.engine.tokenizer
         proposer, solver = Scripted(tokenizer, teach), Scripted(tokenizer, answer)
-        check_constants(config.evolve, config.population.lora_rank)
+        check_rules(config.evolve, config.population.lora_rank)
         rating, content_filter = GaussianRating(), load_content_filter(config.propose)
         seats = {"proposer": proposer, "solver": solver, "rating": rating, "content_filter": content_filter}
         return initial_state(config, rating), replace(self.engine, config=config, **seats)

@@ -8,7 +8,7 @@ import torch
 from scripted import Table, Teacher, config_of, half, right, wrong
 
 from redqueen.errors import UserError
-from redqueen.evolve.generation import check_constants
+from redqueen.evolve.generation import check_rules
 from redqueen.loop import play_step
 from redqueen.match import STANDARD
 from redqueen.records import Rating, Rejection
@@ -57,16 +57,23 @@ def test_constants_of_an_operator_reach_the_child_and_its_lineage(table: Table) 
 
 def test_a_constant_that_an_operator_does_not_have_is_refused_before_the_run() -> None:
     with pytest.raises(UserError, match=r"evolve\.constants: operator M4 has no constant 'strength'"):
-        check_constants(config_of(evolve={"constants": {"M4": {"strength": 1.0}}}).evolve, lora_rank=8)
+        check_rules(config_of(evolve={"constants": {"M4": {"strength": 1.0}}}).evolve, lora_rank=8)
     with pytest.raises(UserError, match="constants names 'M99', which is not an operator"):
         config_of(evolve={"constants": {"M99": {}}})
 
 
+@pytest.mark.parametrize("field", ["operators", "fitness"])
+def test_an_operator_or_a_fitness_that_cannot_be_imported_is_refused_before_the_run(field: str) -> None:
+    named = ["M4", "nowhere:mine"] if field == "operators" else "nowhere:mine"
+    with pytest.raises(UserError, match=rf"evolve\.{field}: nowhere:mine cannot be imported"):
+        check_rules(config_of(evolve={field: named}).evolve, lora_rank=8)
+
+
 def test_more_leading_components_than_an_adapter_has_are_refused_before_the_run() -> None:
     evolve = config_of(evolve={"constants": {"X3": {"num_leading": 4}}}).evolve
-    check_constants(evolve, lora_rank=4)
+    check_rules(evolve, lora_rank=4)
     with pytest.raises(UserError, match=r"evolve\.constants\.X3\.num_leading is 4, and an adapter has 3 components"):
-        check_constants(evolve, lora_rank=3)
+        check_rules(evolve, lora_rank=3)
 
 
 # Broken members ------------------------------------------------------------------------------------------------

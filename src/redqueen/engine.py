@@ -37,7 +37,7 @@ from redqueen.config import EMBEDDED, Config
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, end_tokens
 from redqueen.domains.registry import JobRunner
 from redqueen.errors import UserError
-from redqueen.evolve.generation import check_constants
+from redqueen.evolve.generation import check_rules
 from redqueen.evolve.probe import NUM_ATTEMPTS, Prober
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.match import GaussianRating, RatingSystem
@@ -115,7 +115,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
     far sampling, judging and learning are. Raises UserError when memory cannot hold the run, the model cannot be
     loaded, no sandbox is available, or a constant of evolution or a rule of the content filter is wrong.
     """
-    check_constants(config.evolve, config.population.lora_rank)
+    check_rules(config.evolve, config.population.lora_rank)
     prompt_format = choose_format(config)
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)

@@ -104,7 +104,7 @@ def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examinati
 def _own_words_only(config: Config) -> dict[str, Any]:
     """Return a run folder's config without what would run code, do without a sandbox or ask the run's servers."""
     data: dict[str, Any] = config.model_dump(mode="json")
-    del data["sampler"]
+    del data["sampler"], data["evolve"]  # operators and fitness may be a file's, and nothing is bred here
     known = [name for name in config.propose.domains if name not in config.propose.domains_to_import]
     data["propose"] |= {"policy_hook": "", "policy_rules": [], "domains": known or ["code"]}
     if len(known) < len(config.propose.domains):  # nothing is posed here: how many of each kind is all the same

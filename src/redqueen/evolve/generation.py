@@ -18,7 +18,14 @@ from redqueen.adapters.protocols import AdapterStore
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.operators import apply, find, tuned
-from redqueen.evolve.selection import choose_leaving, fittest_first, founder_genes, mutated, select_parents
+from redqueen.evolve.selection import (
+    choose_leaving,
+    fittest_first,
+    founder_genes,
+    mutated,
+    own_fitness,
+    select_parents,
+)
 from redqueen.match import STANDARD, RatingSystem
 from redqueen.records import Birth, Individual, Rating
 
@@ -45,14 +52,18 @@ class Child:
     birth: Birth
 
 
-def check_constants(config: EvolveConfig, lora_rank: int) -> None:
-    """Raise UserError when the config sets a constant that its operator does not have, or one out of range for adapters
-    of this rank."""
-    for operator, constants in config.constants.items():
+def check_rules(config: EvolveConfig, lora_rank: int) -> None:
+    """Raise UserError when an operator or a fitness of the user's cannot be imported, or a constant is not one of its
+    operator's or out of range for adapters of this rank."""
+    try:
+        own_fitness(config.fitness)
+    except UserError as error:
+        raise UserError(f"evolve.fitness: {error}") from None
+    for operator in dict.fromkeys((*config.operators, *config.constants)):
         try:
-            chosen = tuned(find(operator), constants)
+            chosen = tuned(find(operator), config.constants.get(operator, {}))
         except UserError as error:
-            raise UserError(f"evolve.constants: {error}") from None
+            raise UserError(f"evolve.{'constants' if operator in config.constants else 'operators'}: {error}") from None
         if (leading := getattr(chosen.constants, "num_leading", 0)) > lora_rank:
             raise UserError(
                 f"evolve.constants.{operator}.num_leading is {leading}, and an adapter has {lora_rank} components "

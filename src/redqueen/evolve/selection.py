@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from types import FunctionType
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -48,8 +48,7 @@ def internal_fitness(
     rating. A function of the user's (``module:NAME``) gets a member and the evidence. Raises UserError when it cannot
     be imported or gives something else than a finite number.
     """
-    if ":" in config.fitness:
-        measure = cast(Callable[[Individual, Evidence], float], import_as(config.fitness, FunctionType, "a function"))
+    if measure := own_fitness(config.fitness):
         return finite_by({m.id: measure(m, evidence) for m in individuals}, f"evolve.fitness {config.fitness}")
     fitness: dict[str, float] = {}
     for role in dict.fromkeys(member.role for member in individuals):
@@ -66,6 +65,11 @@ def internal_fitness(
             values = by_late_mean({m.id: late.get(m.id, ()) for m in members}, config.every_steps)
         fitness |= age_protected(values, members, step, config.protected_steps)
     return fitness
+
+
+def own_fitness(name: str) -> Callable[[Individual, Evidence], float] | None:
+    """Import a fitness of the user's, None for one of the package's. Raises UserError where that fails."""
+    return cast(Any, import_as(name, FunctionType, "a function")) if ":" in name else None
 
 
 def finite_by(values: Mapping[str, object], source: str) -> dict[str, float]:
