@@ -47,18 +47,20 @@ _OF_NO_UNIT = re.compile(
     r"reciprocal|root|log|base|divided|(?:halve|third|quarter|fourth|\w*fth|sixth|seventh|eighth|ninth|ten|\w+teenth|"
     r"\w+ieth)s|percentage|per ?mil(?:le?)?|ppm|/.*squared|(?<![a-z] )(?:squared|cubed)|dozens?|bn|mn|lakhs?|crores?|"
     r"basis|none|too|power|to the (?:\w+th|second|third)|(?:tenth|(?:hundred|thousand|[a-z]+illion)(?:th)?)s?|bil|mil|"
-    r"myriads?|(?:grand|gross|score|couple|(?:un|tern|quatern)ary)(?! )|duodecimal|kilo|mega|giga|tera|hecto|de[ck]a|"
-    r"deci|centi|milli|micro|nano|pico|exp|phi|sqrt|tau|cos|sin|tan|pi|ln)\b",
+    r"doubt|can't|cannot|might|could|whether|guess|myriads?|(?:grand|gross|score|couple|(?:un|tern|quatern)ary)(?! )|"
+    r"duodecimal|kilo|mega|giga|tera|hecto|de[ck]a|deci|centi|milli|micro|nano|pico|exp|phi|sqrt|tau|cos|sin|tan|pi|ln"
+    r")\b",
     re.IGNORECASE,
 )
 """Words beside a number that change it, take it back, or are a number themselves."""
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALES |= {"k": 10**3, "M": 10**6}
 _SI = "m meter metre|g gram|l liter litre|mol mole|s second sec|W watt|J joule|N newton|Hz hertz|V volt|Pa pascal"
 _PREFIXES = " |k kilo|c centi|d deci|m milli|M mega|G giga|u micro|n nano"
 _OTHERS = (
     "l L|in inch inches|ft foot feet|yd yard|mi mile|lb pound|oz ounce|gal gallon|min minute|h hour hr|day|week wk|"
-    "month|year yr|¢ cent|USD dollar|€ eur euro|£|¥|₹ rs rupee|degrees degree|radians rad radian|am|pm|C celsius|"
-    "F fahrenheit|acre|ha hectare|ton tonne|K kelvin|A amp|T tesla|eV|dB|AU au|pc"
+    "month|year yr|¢ cent|USD dollar|€ eur euro|£|¥|₹ rs rupee|degrees degree|radians rad radian|am midnight|pm noon|"
+    "C celsius|F fahrenheit|acre|ha hectare|ton tonne|K kelvin|A amp|T tesla|eV|dB|AU au|pc"
 )
 _UNITS = {name: names.split()[0] for names in _OTHERS.split("|") for name in names.split()} | {
     spelled: prefix.split(" ")[0] + symbol
@@ -68,11 +70,17 @@ _UNITS = {name: names.split()[0] for names in _OTHERS.split("|") for name in nam
 }
 """Units that are told from each other, by their names; whatever else is counted may have any name."""
 _ALL_TEXT = re.compile(r"\s*\\(?:text(?:bf|rm|it)?|mbox|mathrm)\s*\{[^{}]*\}\s*|[A-Za-z]{3,}[A-Za-z ]*")
+_CHOICE = re.compile(r"(?:\\text\{)?\(([A-Z])\)(?!.*\([A-Z]\))")
+_SENTENCE = re.compile(
+    r"(?:.*[.!?:]\s+)?((?:[A-Za-z][A-Za-z',]* )+)((?:\$[^$]+\$|\\\(.+\\\)|[$€£]?-?[0-9][0-9,.]*%?)(?: [a-z]+)*)[.!]?",
+    re.DOTALL,
+)
+"""The last sentence of an answer without a mark, which holds one value: before it words alone stand."""
 _COUNTED = re.compile(r"[^A-Za-z\\]*[0-9] +[A-Za-z]{2}")
 _NAME = (
     r"(?:m?\\angle |\\triangle |\\det |\\?(?:sin|cos|tan) ?(?=[a-z(\\]))?(?:\\text\{[A-Za-z ]*\}|"
     r"\\?[a-zA-Z]+'*(?:_(?:[a-zA-Z0-9]+|\{[a-zA-Z0-9]+\}))?(?:\(\\?[a-zA-Z0-9]+ ?(?:,[a-zA-Z])*\))?)|"
-    r"\([a-z](?:, ?[a-z])+\)|\[[A-Z]{3,}\]|\|[A-Z]{1,2}\||\\?(?:sin|cos|tan) ?\(\\?[a-z]+ ?\)"
+    r"\(\\?[a-z]+(?:, ?\\?[a-z]+)+\)|\[[A-Z]{3,}\]|\|[A-Z]{1,2}\||\\?(?:sin|cos|tan) ?\(\\?[a-z]+ ?\)"
 )
 _NAMED = re.compile(rf"\s*({_NAME})\s*(?:=|\\in(?![a-zA-Z]))\s*(?=[^=\s])")
 _RELATION = re.compile(
@@ -160,9 +168,11 @@ def _without_unit(text: str, bare: bool = True) -> tuple[str, int, frozenset[tup
     while (found := _UNIT.search(text)) and (bare or found[1] is not None):
         tail, text = f"{found[0]} {tail}", text[: found.start()].rstrip()
     said, scale = re.sub(r"\\(?:text|cdot)|[{}]", " ", tail).strip(), 1
-    while (found := re.match(r"([a-z]+?)s?\b *", said, re.IGNORECASE)) and found[1].lower() in _SCALES:
-        scale, said = scale * _SCALES[found[1].lower()], said[found.end() :]
-    said = re.sub(r"\bmph\b", "mi/h", said)
+    while (found := re.match(r"([a-z]+?)s?\b *", said, re.IGNORECASE)) and (
+        by := _SCALES.get(found[1] if len(found[1]) == 1 else found[1].lower())
+    ):
+        scale, said = scale * by, said[found.end() :]
+    said = re.sub(r"(?<=[a-z]{2}) an? (?=[a-z]{3})", " per ", re.sub(r"\bmph\b", "mi/h", said))
     plain = re.sub(r"\^ *-?[1-4]", "", said)
     if _OF_NO_UNIT.search(said) or re.search(r"[^A-Za-z .,'/*()$€£¥¢₹-]|(?<![A-Za-z])-", plain):
         return None
@@ -198,21 +208,27 @@ def judged(gold: str, answer: str) -> bool | tuple[str, str]:
     """Return whether an answer is right, or gold answer and answer as a library is to compare their values."""
     if _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(answer):  # nearly all answers to tasks
         return Fraction(gold) == Fraction(answer)
+    if (said := _SENTENCE.fullmatch(answer)) and not _OF_NO_UNIT.search(said[1]):
+        answer = said[2]
     is_text, gold, answer = bool(_ALL_TEXT.fullmatch(gold)), plain_form(gold), plain_form(answer)
+    if is_text and (letter := _CHOICE.match(answer)) and not _OF_NO_UNIT.search(answer):
+        answer = letter[1]
     is_a_range = _RELATION.search(gold) or _INTERVAL.fullmatch(gold)
     for sign, read in (("\\lor", "\\cup" if is_a_range else ","), ("\\mixed", "," if "," in gold else "")):
         gold, answer = gold.replace(sign, read), answer.replace(sign, read)
     if gold == answer:
         return True
     named, others = _equations(gold), _equations(answer)
-    if len(named) > 1 and named.keys() == others.keys():
+    if len(others) > 1 and gold.startswith("(") and set(others) <= set("abcdxyz"):
+        answer = f"({','.join(others[name] for name in sorted(others))})"
+    elif len(named) > 1 and named.keys() == others.keys():
         gold, answer = (f"({','.join(values[name] for name in named)})" for values in (named, others))
     name, gold = _without_name(gold)
     other_name, value = _without_name(answer)
     if name and other_name and name != other_name:
         return False
     gold = f"{name} = {gold}" if name and not other_name and "=" in answer else gold
-    answer = answer if _RELATION.search(gold) else value
+    answer = answer if _RELATION.search(gold) else _last_side(value)
     if _BASED.search(gold):
         wanted, given = (sorted(text.replace(" ", "").upper().split(",")) for text in (gold, answer))
         return given in (wanted, [part.partition("_")[0] for part in wanted])
@@ -221,7 +237,7 @@ def judged(gold: str, answer: str) -> bool | tuple[str, str]:
     gold, answer = (
         re.sub(r"\s*\\?%$", "", text) if has else text for has, text in zip(percents, (gold, answer), strict=True)
     )
-    if percents == [False, True] or _BASED.search(answer):
+    if _BASED.search(answer):
         return False
     value, scale, unit = _without_unit(gold, bool(_COUNTED.match(gold))) or (gold, 1, frozenset())
     number_wanted = number(value)
@@ -229,14 +245,16 @@ def judged(gold: str, answer: str) -> bool | tuple[str, str]:
         return _words(gold) == _words(answer)
     has_letters = re.search("[a-zA-Z]", _COMMAND.sub("", value)) or (_RELATION.search(answer) and is_a_range)
     split = _without_unit(answer, bare=not has_letters)
-    if split is None or _are_other_units(unit, split[2]):
+    is_percent_only = percents == [False, True]
+    if split is None or _are_other_units(unit, split[2]) or (is_percent_only and (unit or number_wanted is None)):
         return False
     if number_wanted is None:
         return scale == split[1] and _comparable(value, split[0])
     number_given = number(split[0])
     if number_given is None:
         return False
-    factors = [1, 100] if percents == [True, False] else [1]
+    is_part = is_percent_only and number_wanted.denominator > 1
+    factors = (1, 100 if percents == [True, False] else Fraction(1, 100) if is_part else 1)
     return any(factor * number_given * split[1] == number_wanted * scale for factor in factors)
 
 
@@ -248,10 +266,19 @@ def _without_name(text: str) -> tuple[str, str]:
     return found[1], re.sub(rf",\s*(?:{_NAME})\s*=", ",", text[found.end() :])
 
 
+def _last_side(text: str) -> str:
+    """Return what a chain such as ``2+3=5`` ends with, where no number in it is another; any other text as it is."""
+    *sides, last = text.split("=")
+    if re.search("[A-Za-z]", _COMMAND.sub("", "".join(sides))) or {*map(number, sides)} - {None, number(last)}:
+        return text
+    return last
+
+
 def _equations(text: str) -> dict[str, str]:
     """Return the values of a list of equations by their names; nothing for any other list."""
-    found = [(_NAMED.match(part), part) for part in top_level_parts(text)]
-    return {name[1]: part[name.end() :] for name, part in found if name} if all(name for name, _ in found) else {}
+    parts = top_level_parts(text)
+    values = {found[1]: part[found.end() :] for part in parts if (found := _NAMED.match(part))}
+    return values if len(values) == len(parts) else {}
 
 
 def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:

@@ -59,19 +59,12 @@ def _holds_its_answer(statement: Node, task: Task, rules: Rules) -> Jobs[bool]:
         elif condition[0] == "in" and asked == ("name", condition[1]):
             copies.append(condition[2:])  # one bound alone may be the answer of a search
     for parts in dict.fromkeys(copies):
-        if (yield from _are_right(parts, task, rules)):
+        for part in parts:
+            if free_names(part) or not (yield from grade_number(task, write(part), rules)).correct:
+                break
+        else:
             return True
     return False
-
-
-def _are_right(copies: tuple[Node, ...], task: Task, rules: Rules) -> Jobs[bool]:
-    """Return whether each of these parts of a statement would be a right answer."""
-    for copy in copies:
-        if free_names(copy):
-            return False
-        if not (yield from grade_number(task, write(copy), rules)).correct:
-            return False
-    return True
 
 
 def _solve(code: str, rules: Rules) -> Jobs[tuple[str, str]]:

@@ -45,6 +45,7 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\\mathrm\s*\{\s*([dei])\s*\}|\\rm(?=[ ~]*[-\d])", r"\1"),
     (r"\{\s*\\rm(?= )([^{}]*)\}", r"\\text{\1}"),
     (r"(?<=\d)\s*[(\[]([a-z]{2,20}s?)[)\]]$", r" \1"),
+    (r"^(.*[\\/].*?)\s*\\approx\s*-?[0-9]*\.[0-9]+$", r"\1"),
     (r"\\(?:[mh]box|mathrm|rm|text(?:rm|bf|it|tt|sf|sc|normal)|emph|operatorname|si|unit)(?![a-zA-Z])", r"\\text"),
     (r"(?s)^(?:\\text\s*)?\{(.*)\}$", lambda all: all[1] if _closing(f"{all[1]}}}", 0) == len(all[1]) else all[0]),
     (r"(?<![.,;\\])(?:[.,;]|\\text\s*\{\s*[.]\s*\}|\\\\?)\s*$", ""),
@@ -65,7 +66,7 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"<=|\\([lg]e)q(?:slant)?(?![a-zA-Z])", lambda order: f"\\{order[1] or 'le'} "),
     (r">=|!=|\\not\s*=|\\neq(?![a-zA-Z])", lambda order: r"\ge " if order[0] == ">=" else r"\ne "),
     (r"(?<![\\A-Za-z])sqrt\s*(\d+)", r"\\sqrt{\1}"),
-    (r"(?<![\\A-Za-z])(pi|sqrt)(?![A-Za-z])", r"\\\1"),
+    (r"(?<![\\A-Za-z])(pi|sqrt|(?:sin|cos|tan|cot|sec|csc|ln|log)(?= ?\())(?![A-Za-z])", r"\\\1"),
     (r"(?:\\text\{\s*)?(?<![\\A-Za-z])(?:infinity|infty|inf|oo)(?![A-Za-z])(?:\s*\})?", r"\\infty "),
     (r"\\sqrt(\[[2-9]\])?\s*([0-9a-z])", lambda root: f"\\sqrt{root[1] or ''}{{{root[2]}}}"),
     *[(r"\\sqrt(\[[2-9]\])?\s*\(((?:[^()]|\([^()]*\))*)\)", r"\\sqrt\1{\2}")] * 3,
@@ -73,14 +74,13 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\\(?:var(epsilon|phi|theta|rho)|big(cup)|(?:[cdtsx]|nice)(frac|binom))(?![a-zA-Z_])", r"\\\1\2\3"),
     (r"\\mathbb\s+([A-Z])|\\([RZNQC])(?![a-zA-Z])", r"\\mathbb{\1\2}"),
     (r"^(?:all )?real(?:s| numbers)$", r"\\mathbb{R}"),
-    (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}", r"\\text{\1/\2}"),
+    (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}(\^\d)?\s*\}", r"\\text{\1/\2}\3"),
     (rf"\\frac\s*{_GROUP}\s*{_GROUP}", lambda bar: f"\\frac{{{bar[1].strip('{}')}}}{{{bar[2].strip('{}')}}}"),
     (r"(?:^|\{|(?<=\}))([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}?", r"\\frac{\1}{\2}"),
     (r"\\(begin|end)\{(?:[bB]|small)?(?:matrix|array)\}(?:\{[lcr|]*\})?", r"\\\1{pmatrix}"),
     (r"^[(\[]\s*(\\begin\{pmatrix\}.*\\end\{pmatrix\})\s*[)\]]$", r"\1"),
     (r"(\\text\s*\{[^{}]*\^)\{(-?\d)\}", r"\1\2"),
     (r"(?<=[0-9}])\s*\\mu\s*(?:\\text\s*\{\s*)?([mgsl])\}?$", r"\\text{u\1}"),
-    (r"\\text\s*\{\s*([-+0-9.,/ ]+)\s*\}", r"\1"),
     (r"(?:\\text\{\s*)?(?<![A-Za-z])(?:per ?cents?|pct)(?![A-Za-z])(?:\s*\})?", r"\\%"),
     (rf"{_CIRC}(?:\\text\s*\{{\s*)?([CF])\s*\}}?$", r"\\text{degrees \1}"),
     (rf"{_CIRC}(?=[)}}\]]?$)", r"\\text{degrees}"),
@@ -100,6 +100,9 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<=[0-9\s}])(?:-|\\backslash)\s*(?=\\\{)", r"\\setminus "),
     (r"\s*;\s*", ", "),
     (r"^[a-zA-Z]\s*\\in(?![a-zA-Z])\s*", ""),
+    (r"^(\d+)\s*(?:\\text\{\s*to\s*\}|to)\s*(\d+)$", r"\1:\2"),
+    (r"^([^:]+):([^:]+):([^:]+)$", r"(\1,\2,\3)"),
+    (r"^([^=]+)=\s*([a-z])$", r"\2=\1"),
     (r"^\\\{\s*[a-z](?:\s*\\in\s*\\mathbb\{R\})?\s*(?:\\mid(?![a-z])|[|:])(.*)\\\}$", r"\1"),
     (r"\s*(?:,\s*)?(?:\\text\{\s*and\s*\}|\\land(?![a-z])|(?<=[0-9)}\s])\band\b)\s*", ", "),
     (r"\s*(?:,\s*)?(?:\\text\{\s*or\s*\}|(?<=[0-9)}\]\s])\bor\b|(?<=[)\]])\s*(?:U|union)\s*(?=[(\[]))\s*", r" \\lor "),
@@ -139,7 +142,8 @@ def final_answer(text: str) -> str:
     if (fences := text.split("```"))[2:] and not fences[-1].strip(" .\n"):
         text = re.sub(r"^[a-zA-Z]*\n", "", fences[-2])
     text = _SAID.split(text.rpartition("####")[2].strip())[-1].strip(_MARKDOWN)
-    return text.removesuffix("I hope it is correct.").strip(_MARKDOWN)
+    text = re.sub(r",? (?:because|since)\b.*", "", text.removesuffix("I hope it is correct."), flags=re.DOTALL)
+    return text.strip(_MARKDOWN)
 
 
 def _closing(text: str, begin: int) -> int:
