@@ -161,6 +161,7 @@ RUN = {
     "a script": "def run():\n    assert f(1) == 2\n\nif __name__ == '__main__':\n    run()",
     "a script with an exit": "import sys\nassert f(1) == 2\nsys.exit(0)",
     "a check for None": "assert f(1) is not None and f(1) != 0",
+    "MBPP+, with numpy": "import numpy as np\nfor x, value in [(1, 2), (2, 3)]:\n    assert f(x) == value",
 }
 
 
@@ -230,6 +231,12 @@ ANSWERS = {
     "DeepSeek's end token": f"{SOLUTION}<｜end▁of▁sentence｜>",
     "Cohere's end token": f"{SOLUTION}<|END_OF_TURN_TOKEN|>",
     "a byte-order mark": f"\ufeff{SOLUTION}",
+    "a byte-order mark in a fence": f"```python\n\ufeff{SOLUTION}\n```",
+    "a fence without its end": f"Here:\n```python\n{SOLUTION}",
+    "a sentence before it": f"Here is the function:\n\n{SOLUTION}",
+    "a fence in it": '```python\ndef f(x):\n    """Add.\n\n    ```\n    f(1)\n    ```\n    """\n    return x + 1\n```',
+    "a deep recursion": "import sys\nsys.setrecursionlimit(9999)\ndef g(n):\n    return n and g(n - 1)\ndef f(x):\n"
+    "    return g(3000) + x + 1",
     "its output behind it": f"```python\n{SOLUTION}\n```\nOutput:\n```\n2\n```",
     "its output behind it, both unlabelled": f"```\n{SOLUTION}\n```\nOutput:\n```\n2\n```",
     "a call behind it": f"```python\n{SOLUTION}\n```\nSo:\n```python\nprint(f(1))\n```",

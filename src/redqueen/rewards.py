@@ -21,6 +21,7 @@ from redqueen.domains.frames import MARKS, ChatFrame, bare
 from redqueen.domains.prompt_format import end_tokens
 from redqueen.domains.registry import grade
 from redqueen.errors import UserError
+from redqueen.evaluate.evalplus import with_stand_in
 from redqueen.evaluate.judging import definitions
 from redqueen.learn.rewards import student_reward
 from redqueen.verifying import open_sandbox
@@ -90,7 +91,7 @@ def program_reward_fn(workers: int = 2) -> Reward:
         units = []
         for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True)):
             runnable = runnable_tests(tests, entry, f"row {i}")
-            said = _END_TOKENS.sub("", _text(one)).removeprefix("\ufeff")
+            said = _END_TOKENS.sub("", _text(one))
             units.append(UnitTest(f"row {i}", definitions(bare(said, entry), entry), runnable, entry))
         return [None if one.lost else float(one.correct) for one in tester.get().grade(units)]
 
@@ -134,10 +135,8 @@ def _check_columns(wanted: int, columns: Mapping[str, Sequence[Any]], names: Seq
 def _text(completion: Any) -> str:
     """Return a completion's text: itself, or the content of its last turn, which may be a list of parts. The turn of a
     user or a tool is no answer."""
-    content, refusal = (
-        completion,
-        f"a completion is {completion!r:.100}: give a text, or a list of turns with a content",
-    )
+    content = completion
+    refusal = f"a completion is {completion!r:.100}: give a text, or a list of turns with a content"
     if isinstance(completion, list | tuple) and completion:
         if not isinstance(completion[-1], Mapping) or completion[-1].keys().isdisjoint(("role", "content")):
             raise UserError(refusal)
@@ -186,7 +185,7 @@ def runnable_tests(tests: object, entry: object, where: str) -> str:
     parts: list[Any] = list(tests) if is_list else [tests]  # type: ignore[call-overload]
     if not all(isinstance(part, str) for part in parts):
         raise UserError(f"{where}: tests are {tests!r:.100}: give Python with assertions, as a text or a list of texts")
-    text = "\n".join(parts).removeprefix("\ufeff")
+    text = with_stand_in("\n".join(parts).removeprefix("\ufeff"))
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -26,7 +26,7 @@ def test_verify_answers_every_line_in_order_and_names_the_bad_ones(tmp_path: Pat
     path = write(
         tmp_path / "programs.jsonl",
         [
-            {"id": "a", "code": "def f(x, y):\n    return {x, y}", "input": "2, 'z'"},
+            {"id": "a", "code": "\ufeffdef f(x, y):\n    return {x, y}", "input": "2, 'z'"},
             "not json",
             {"id": 7, "code": "def f():\n    return '\\ud800'", "input": ""},
             "",

@@ -85,6 +85,10 @@ def test_programs_that_read_and_print_are_judged_by_what_they_print(judge: Judge
         "import os\nx = os.fdopen(0).read().split()\nprint(sum(map(int, x[1:])), flush=True)\nos._exit(0)",
         "import io, sys\nx = sys.__stdin__.read().split()\nsys.stdout = io.StringIO()\n"
         "sys.__stdout__.write(str(sum(map(int, x[1:]))))",
+        "```python\ninput()\nprint(sum(int(x) for x in input().split()))",  # without the fence's end
+        "\ufeffinput()\nprint(sum(int(x) for x in input().split()))",
+        "import threading\ndef main():\n    input()\n    print(sum(map(int, input().split())))\n"
+        "threading.stack_size(2**26)\nt = threading.Thread(target=main)\nt.start()\nt.join()",
         "x = open(0, 'rb').read().split()\nopen(1, 'wb').write(b'%d' % sum(map(int, x[1:])))",
     ]
     assert verdicts(judge, question, *right) == [(True, "ok")] * len(right)

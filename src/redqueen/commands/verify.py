@@ -11,7 +11,7 @@ import os
 import platform
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -34,7 +34,14 @@ def verify_file(
     Writes lines ``{"id", "verdict", "output", "detail"}`` to ``out``, in order (``output`` is null unless ``ok``).
     Raises UserError for a bad file or flag.
     """
-    with _verifier(workers, cpu_ms, num_seeds, allow_weak) as verifier:
+    if not 10 <= cpu_ms <= 60_000:
+        raise UserError(f"--cpu-ms {cpu_ms}: give a CPU limit from 10 to 60000 milliseconds")
+    if not 1 <= workers <= 256:
+        raise UserError(f"--workers {workers}: give a number of workers from 1 to 256")
+    if not 1 <= num_seeds <= 16:
+        raise UserError(f"--seeds {num_seeds}: give a number of hash seeds from 1 to 16")
+    limits = Limits(cpu_ms=cpu_ms, accept_cpu_ms=cpu_ms)
+    with Sandbox(workers, limits, num_seeds, allow_weak, weak_remedy="--allow-weak") as verifier:
         for portion in _portions(path):
             read = [_read_program(line) for _, line in portion]
             results = iter(verifier.run([found for _, found in read if isinstance(found, Program)]))
@@ -46,7 +53,13 @@ def verify_file(
                     verdict, detail = result.verdict, result.detail
                     output = result.outputs[0] if result.outputs else None
                 lines.append({"id": name, "verdict": verdict, "output": output, "detail": detail})
-            _write(out, lines)
+            try:
+                out.writelines(json.dumps(line) + "\n" for line in lines)
+                out.flush()
+            except OSError as error:
+                raise UserError(
+                    f"the results could not be written ({error.strerror}): free some space or choose another path"
+                ) from None
 
 
 def protections() -> ProtectionReport:
@@ -56,27 +69,6 @@ def protections() -> ProtectionReport:
             return make_report(verifier.protections())
     except UserError as error:
         return make_report({}, str(error))
-
-
-def _verifier(workers: int, cpu_ms: int, num_seeds: int, allow_weak: bool) -> Sandbox:
-    if not 10 <= cpu_ms <= 60_000:
-        raise UserError(f"--cpu-ms {cpu_ms}: give a CPU limit from 10 to 60000 milliseconds")
-    if not 1 <= workers <= 256:
-        raise UserError(f"--workers {workers}: give a number of workers from 1 to 256")
-    if not 1 <= num_seeds <= 16:
-        raise UserError(f"--seeds {num_seeds}: give a number of hash seeds from 1 to 16")
-    limits = Limits(cpu_ms=cpu_ms, accept_cpu_ms=cpu_ms)
-    return Sandbox(workers, limits, num_seeds, allow_weak, weak_remedy="--allow-weak")
-
-
-def _write(out: TextIO, lines: Iterable[dict[str, object]]) -> None:
-    try:
-        out.writelines(json.dumps(line) + "\n" for line in lines)
-        out.flush()
-    except OSError as error:
-        raise UserError(
-            f"the results could not be written ({error.strerror}): free some space or choose another path"
-        ) from None
 
 
 def _portions(path: Path) -> Iterator[list[tuple[int, str]]]:
@@ -114,7 +106,7 @@ def _read_program(line: str) -> tuple[str | int | None, Program | str]:
     for field in ("code", "input"):
         if not isinstance(fields.get(field), str):
             return name, f'the field "{field}" must be a text'
-    return name, Program(str(name), fields["code"], (fields["input"],))
+    return name, Program(str(name), fields["code"].removeprefix("\ufeff"), (fields["input"],))
 
 
 TESTED_MACHINES = ("x86_64",)

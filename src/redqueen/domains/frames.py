@@ -140,6 +140,7 @@ class FewshotFrame:
 
 
 _PYTHON = re.compile(r"[{. ]*i?py(?:thon)?[-_ ]*[0-9.]*(?![-\w])")
+_LED_IN = re.compile(r"\A\s*(?:[A-Z][^\n]*[.:]\s*\n)+(?=(?:async def|def|class|import|from|@)\b)")
 _CODE = re.compile(r"\w\(|^[ \t]*(?:async|class|def|for|from|import|return|while)\b", re.MULTILINE)
 
 THINK_FIRST = (
@@ -287,7 +288,7 @@ def fenced_blocks(text: str) -> list[tuple[str, str]]:
         if not opened:
             if len(marks) >= 3 and "`" not in bare[len(marks) :]:
                 label, opened, indent, body = bare[len(marks) :].strip().lower(), marks, line.index(marks), []
-        elif marks == bare and marks.startswith(opened):
+        elif marks == bare and marks.startswith(opened) and len(line) - len(line.lstrip()) < indent + 4:
             blocks.append(("python" if _PYTHON.match(label) else label, "\n".join(body)))
             opened = ""
         else:
@@ -312,10 +313,10 @@ def program_in(text: str, entry: str = "") -> str | None:
 
 
 def bare(answer: str, entry: str = "") -> str:
-    """Return the program in an answer, outside its thinking: that of its fenced blocks, else all of the answer."""
-    outside = split_thought(answer)[0]
+    """Return the program in an answer, outside its thinking: that of its fenced blocks, open or not, else all of it."""
+    outside = split_thought(answer)[0].replace("\ufeff", "")
     marked = last_answer(outside) or outside
-    return program_in(marked, entry) or marked
+    return program_in(marked, entry) or program_in(f"{marked}\n```", entry) or _LED_IN.sub("", marked)
 
 
 def unfenced(answer: str) -> str | None:

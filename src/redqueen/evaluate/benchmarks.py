@@ -53,7 +53,7 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
     if limit is not None and limit < 1:
         raise UserError(f"--limit {limit}: give a number of items of at least 1")
     if suite == MINI:
-        return _mini(data)[:limit]
+        return _asked(build_items(load_functions(data)) if data else load_suite())[:limit]
     if suite == TESTS and data is None:
         raise UserError("--suite tests is a file of your own: name it by --data FILE")
     if suite not in BENCHMARKS and data is None:
@@ -68,13 +68,14 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
         name = next((row.text(field) for field in _ID_FIELDS if row.has(field)), str(number))
         if name in questions:
             raise UserError(f"{row.where}: the id {name} was used before; give every item its own")
-        questions[name] = _read(benchmark, row, name)
+        questions[name] = read_item(benchmark, row, name)
     if not questions:
         raise UserError(f"{data or benchmark.repository} holds no items; give a file of JSON lines")
     return list(questions.values())
 
 
-def _read(benchmark: Benchmark, row: Row, name: str) -> Question:
+def read_item(benchmark: Benchmark, row: Row, name: str) -> Question:
+    """Return a row as a question. Raises UserError for a row that is damaged, or of another suite."""
     try:
         return benchmark.read(row, name)
     except UserError:
@@ -82,12 +83,6 @@ def _read(benchmark: Benchmark, row: Row, name: str) -> Question:
     except Exception as error:  # a foreign row may hold anything in any field
         what = type(error).__name__
         raise UserError(f"{row.where}: cannot be read as an item ({what}); is it this suite's file?") from None
-
-
-def _mini(data: Path | None) -> list[Question]:
-    if data is not None and not data.is_file():
-        raise UserError(f"--data {data}: there is no such file; give a file of functions, one JSON object a line")
-    return _asked(build_items(load_functions(data)) if data else load_suite())
 
 
 def _asked(items: Iterable[Item]) -> list[Question]:
@@ -206,9 +201,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "humaneval": Benchmark(_human_eval, "openai/openai_humaneval"),
     "humaneval+": Benchmark(_human_eval, "evalplus/humanevalplus"),
     "mbpp+": Benchmark(_mbpp, "evalplus/mbppplus"),
-    "livecodebench": Benchmark(
-        lambda row, name: read_question(row), "livecodebench/code_generation_lite", files="test*.jsonl"
-    ),
+    "livecodebench": Benchmark(read_question, "livecodebench/code_generation_lite", files="test*.jsonl"),
     "aime24": Benchmark(_maths, "HuggingFaceH4/aime_2024", "train"),
     "aime25": Benchmark(_maths, "yentinglin/aime_2025", "train"),
     "amc23": Benchmark(_maths, "math-ai/amc23"),

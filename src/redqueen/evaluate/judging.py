@@ -89,7 +89,10 @@ class Judge:
         verifier = self._verifier
         return verifier.drive(
             grading(
-                q.grade or kind_of(q.task).grade, q.task, bare(a) if kind_of(q.task).is_multiline else a, verifier.rules
+                q.grade or kind_of(q.task).grade,
+                q.task,
+                bare(a).strip("`") if kind_of(q.task).is_multiline or a.lstrip()[:1] in ("`", "<") else a,
+                verifier.rules,
             )
             for q, a in asked
         )
@@ -134,7 +137,7 @@ def definitions(program: str, entry: str) -> str:
         return program
     rest = next((line for line in lines[end:] if line.strip()), "")
     body = body[:-1] if rest[:1].isspace() else body
-    kept = {id(one) for one in body if isinstance(one, _DEFINING)}
+    kept = {id(one) for one in body if isinstance(one, _DEFINING) or "recursionlimit(" in lines[one.lineno - 1]}
     used = ({entry} | _names(one for one in body if id(one) in kept)) - _BUILTINS
     for one in reversed([one for one in body if id(one) not in kept]):
         names = targets = _names([one])

@@ -13,6 +13,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 
 from redqueen.domains.code.values import value_of
 from redqueen.domains.rows import Row
@@ -49,7 +50,7 @@ _BLANKS = " \t\r\f\v"
 _WORDS = re.compile(rf"[^{_BLANKS}]+")
 
 _PROGRAM = """
-import builtins as _builtins, io as _io, os as _os, sys as _sys, types as _types
+import builtins as _builtins, io as _io, os as _os, sys as _sys, threading as _threading, types as _types
 
 class _Stream(_io.BytesIO):
     pass
@@ -71,6 +72,8 @@ def f(_text):
         return (stream.buffer if "b" in mode else stream) if stream else _open(file, mode, *a, **k)
     _builtins.open = _os.fdopen = _opened
     _os._exit = _sys.exit
+    _thread = _threading.Thread  # programs start one for its large stack: it runs at once, since none can be had here
+    _thread.start, _thread.join = _thread.run, lambda self, timeout=None: None
     try:
         exec(compile({code!r}, "<program\\ud800>", "exec"), {{"__name__": "__main__"}})
     except SystemExit:
@@ -101,12 +104,12 @@ def f(*_arguments):
 """
 
 
-def read_question(row: Row) -> ContestQuestion:
+def read_question(row: Row, name: str) -> ContestQuestion:
     """Return a LiveCodeBench item with its public and private cases. Raises UserError when they cannot be read."""
     cases: list[Case] = []
-    for name in ("public_test_cases", "private_test_cases"):
-        if row.has(name):
-            cases += _cases(row, name)
+    for field in ("public_test_cases", "private_test_cases"):
+        if row.has(field):
+            cases += _cases(row, field)
     if not cases:
         raise UserError(f"{row.where}: no test cases (public_test_cases, private_test_cases); is it this suite's file?")
     metadata = row.fields.get("metadata") or "{}"
@@ -117,7 +120,7 @@ def read_question(row: Row) -> ContestQuestion:
         raise UserError(f"{row.where}: the field metadata is not a JSON object") from None
     starter = row.text("starter_code") if row.has("starter_code") else ""
     gold = row.text("solution") if row.has("solution") else None
-    return ContestQuestion(row.text("question_id"), row.text("question_content"), tuple(cases), entry, starter, gold)
+    return ContestQuestion(name, row.text("question_content"), tuple(cases), entry, starter, gold)
 
 
 def _cases(row: Row, name: str) -> list[Case]:
@@ -131,14 +134,9 @@ def _cases(row: Row, name: str) -> list[Case]:
 
 
 def _unpacked(text: str) -> str:
-    """Undo the packing of private cases: base64 around zlib around a pickled string, of which nothing else is taken."""
-    packed = zlib.decompressobj()
-    data = packed.decompress(base64.b64decode(text, validate=True), _MAX_TESTS_BYTES)
-    return _pickled_text(data)
-
-
-def _pickled_text(data: bytes) -> str:
-    """Read a pickle that is one text, step by step: nothing of it is carried out."""
+    """Undo the packing of private cases: base64 around zlib around the pickle of one text, which is read step by step:
+    nothing of it is carried out."""
+    data = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), _MAX_TESTS_BYTES)
     found = None
     for step, argument, _ in pickletools.genops(data):
         if step.name in TEXTS and found is None:
@@ -169,13 +167,20 @@ class ContestJudge(Sandbox):
         self, pairs: Sequence[tuple[ContestQuestion, str]], cases: Sequence[Sequence[Case]]
     ) -> list[list[Grade]]:
         programs = [
-            Program(question.id, _wrapped(question, code), (_arguments(question, case),))
+            Program(
+                question.id,
+                (_METHOD if question.entry else _PROGRAM).format(code=code, entry=question.entry),
+                (_arguments(question, case),),
+            )
             for (question, code), several in zip(pairs, cases, strict=True)
             for case in several
         ]
         results = iter(self.run(programs))
         return [
-            [_guarded_judge(question, case, next(results)) for case in several]
+            [
+                guarded("contest", partial(_judge, question, case, next(results)), partial(Grade, False, VERDICT))
+                for case in several
+            ]
             for (question, _), several in zip(pairs, cases, strict=True)
         ]
 
@@ -186,10 +191,6 @@ def _worst(grades: Sequence[Grade]) -> Grade:
     return next((grade for grade in wrong if not grade.lost), wrong[0] if wrong else Grade(True, "ok"))
 
 
-def _wrapped(question: ContestQuestion, code: str) -> str:
-    return (_METHOD if question.entry else _PROGRAM).format(code=code, entry=question.entry)
-
-
 def _arguments(question: ContestQuestion, case: Case) -> str:
     if not question.entry:
         return repr(case.given)
@@ -197,10 +198,6 @@ def _arguments(question: ContestQuestion, case: Case) -> str:
         return ", ".join(repr(json.loads(line)) for line in case.given.split("\n") if line.strip())
     except ValueError:
         raise UserError(f"{question.id}: a case's input is not one JSON value a line; is the file damaged?") from None
-
-
-def _guarded_judge(question: ContestQuestion, case: Case, result: Result) -> Grade:
-    return guarded("contest", lambda: _judge(question, case, result), lambda detail: Grade(False, VERDICT, detail))
 
 
 def _judge(question: ContestQuestion, case: Case, result: Result) -> Grade:
@@ -240,10 +237,6 @@ def _same_line(said: str, expected: str) -> bool:
     ours, theirs = said.strip(_BLANKS), expected.strip(_BLANKS)
     if ours == theirs:
         return True
-    numbers = [[number_of(word) for word in _WORDS.findall(line)] for line in (ours, theirs)]
-    return None not in numbers[0] and numbers[0] == numbers[1]
-
-
-def number_of(word: str) -> Decimal | None:
-    """Return the decimal number that a word is, exactly, or None."""
-    return Decimal(word) if _NUMBER.fullmatch(word) else None
+    words = [_WORDS.findall(line) for line in (ours, theirs)]
+    are_numbers = all(_NUMBER.fullmatch(word) for line in words for word in line)
+    return are_numbers and [*map(Decimal, words[0])] == [*map(Decimal, words[1])]
