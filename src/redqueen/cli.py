@@ -290,6 +290,17 @@ def verify(
 
 
 @app.command()
+def grade(
+    file: Annotated[Path, typer.Argument(help='JSON lines {"id", "kind", "code", "input", "output", "answer"}.')],
+) -> None:
+    """Grade answers that stand beside their tasks: one JSON line of verdict for each, in order."""
+    from redqueen.evaluate.given_answers import grade_lines
+
+    for line in grade_lines(file):
+        print(json.dumps(line))
+
+
+@app.command()
 def domains(as_json: AsJson = False) -> None:
     """List the domains of tasks with their kinds, prompt formats and frozen items, and where they come from."""
     from redqueen.commands.domains import domain_rows, domains_table
@@ -365,8 +376,8 @@ def evaluate(
     if answers is not None:
         from redqueen.evaluate.given_answers import grade_file, refuse_useless
 
-        refuse_useless({"--out": out, "--samples": samples, "--set": set_})
-        print(grade_file(suite, data, limit, answers, target))
+        refuse_useless({target: target, "--out": out, "--samples": samples, "--set": set_})
+        print(json.dumps(grade_file(suite, data, limit, answers), indent=2))
         return
     from redqueen.commands.evaluate import evaluate_all
 

@@ -208,7 +208,7 @@ def test_a_domains_tasks_can_be_asked_from_a_file(tmp_path: Path, judge: Judge) 
     [
         ({**SUM, "id": "other", "kind": "code_o"}, 'line 2: the field "kind" must be one of maths_formal, maths_word'),
         (SUM, "line 2: the id sum was used before"),
-        ({**SUM, "id": "other", "code": 5}, 'line 2: the fields "code" and "message" must be texts'),
+        ({**SUM, "id": "other", "code": 5}, 'line 2: the fields "code", "message", "input" and'),
         ({**SUM, "id": "other", "outputs": []}, 'line 2: the field "output" must hold the right answer'),
     ],
 )

@@ -38,7 +38,7 @@ def items(tmp_path: Path) -> Path:
 
 
 def grade(items: Path, rows: list[object], suite: str = "cruxeval-o", limit: int | None = None) -> dict[str, object]:
-    return json.loads(grade_file(suite, items, limit, write(items.parent / "answers.jsonl", rows)))
+    return grade_file(suite, items, limit, write(items.parent / "answers.jsonl", rows))
 
 
 def test_answers_by_id_may_come_in_any_order_and_one_that_is_missing_is_wrong(items: Path) -> None:
@@ -122,8 +122,8 @@ OF_DOMAINS = [
     ({"kind": "code_f", "inputs": ["2"], "outputs": ["4"], "answer": "def f(x):\n    return 5"}, "wrong"),
     ({"kind": "code_f", "inputs": ["2", "[3][0]"], "outputs": ["4", "9"], "answer": SQUARE}, "not a plain literal"),
     ({"kind": "code_f", "inputs": [], "answer": SQUARE}, '"inputs" and "outputs"'),
-    ({"kind": "code_i", "code": SQUARE, "output": "9", "answer": "3"}, '"inputs" and "outputs"'),
-    ({"kind": "code_o", "code": SQUARE, "inputs": ["3"], "output": 9, "answer": "9"}, '"output" must be a text'),
+    ({"kind": "code_i", "code": SQUARE, "output": "9", "answer": "3"}, "right"),
+    ({"kind": "code_o", "code": SQUARE, "inputs": ["3"], "output": 9, "answer": "9"}, '"output" must be texts'),
     ({"kind": "code_x", "answer": "1"}, "of the kind code_x"),
     ({"kind": "maths_formal", "code": "3 + 4", "outputs": ["7"], "answer": "7.0"}, "right"),
     ({"kind": "maths_formal", "output": "7", "answer": "8"}, "wrong"),
@@ -203,6 +203,32 @@ def test_the_command_prints_one_json_object_and_needs_no_model(items: Path) -> N
     (told,) = redqueen_afresh(["evaluate", "--suite", "cruxeval-o", "--data", str(items), "--answers", str(answers)])
     assert (told.code, told.heavy) == (0, [])
     assert json.loads(told.out)["score"] == 1.0
+
+
+def test_answers_beside_their_tasks_are_graded_a_line_each(tmp_path: Path) -> None:
+    task = {"id": "t", "kind": "code_o", "code": "def f(x):\n    return [x, x]", "input": "3", "output": "[3,3]"}
+    find, write_it = {"kind": "code_i", "code": task["code"], "output": "[3, 3]"}, {"kind": "code_f"}
+    rows = [
+        (task, "[3, 3]", True),
+        (task, "```python\n[3, 3]\n```", True),
+        (task, "<think>[3]</think><answer>[3, 3]</answer>", True),
+        (task, "`[3, 3]`", True),
+        (task, "[3]", False),
+        (task, "<think>[3, 3]", False),
+        (find, "3", True),
+        (find, "4", False),
+        (write_it | {"hidden": [["3", "[3, 3]"]]}, task["code"], True),
+        (write_it | {"hidden": [["3", "[3]"]]}, task["code"], False),
+        (write_it, task["code"], False),
+        ({"kind": "riddle"}, "3", False),
+    ]
+    path = write(
+        tmp_path / "tasks.jsonl", [one | {"id": str(i), "answer": said} for i, (one, said, _) in enumerate(rows)]
+    )
+    code, out, _ = redqueen("grade", str(path))
+    graded = [json.loads(line) for line in out.splitlines()]
+    assert (code, [one["correct"] for one in graded]) == (0, [right for *_, right in rows])
+    assert [one["verdict"] for one in graded[-2:]] == ["invalid-input"] * 2 and "hold as many" in graded[-2]["detail"]
 
 
 @pytest.mark.parametrize(

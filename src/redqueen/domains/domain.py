@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from redqueen.config import Config, VerifyConfig
 from redqueen.records import Candidate, Grade, Rejection, Task
@@ -137,20 +138,16 @@ class Item:
 
 
 def plain_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Return a task from plain fields named as those of ``Task``; one output may be called ``output``.
+    """Return a task from plain fields named as those of ``Task``; one input or output may be called so.
 
     Raises ValueError for a field that is not of its type.
     """
-    code, message = fields.get("code", ""), fields.get("message", "")
-    inputs, outputs = fields.get("inputs", []), fields.get("outputs", [])
-    if "output" in fields:
-        if not isinstance(fields["output"], str):
-            raise ValueError('the field "output" must be a text')
-        outputs = [fields["output"]]
-    if not (isinstance(code, str) and isinstance(message, str)):
-        raise ValueError('the fields "code" and "message" must be texts')
+    inputs, outputs = ([fields[name]] if name in fields else fields.get(f"{name}s", []) for name in ("input", "output"))
+    if not all(isinstance(fields.get(name, ""), str) for name in ("code", "message", "input", "output")):
+        raise ValueError('the fields "code", "message", "input" and "output" must be texts')
     if not (isinstance(inputs, list) and isinstance(outputs, list)):
         raise ValueError('the fields "inputs" and "outputs" must be lists of texts')
+    code, message = str(fields.get("code", "")), str(fields.get("message", ""))
     return Task(name, "", "", kind, code, tuple(map(str, inputs)), tuple(map(str, outputs)), message)
 
 
@@ -191,28 +188,8 @@ def worker_verdict(run: Run, accept_cpu_ms: int) -> tuple[str, ...]:
     return answer
 
 
-def task_of(
-    candidate: Candidate,
-    *,
-    code: str,
-    outputs: tuple[str, ...],
-    protection: str,
-    inputs: tuple[str, ...] = ("",),
-    message: str = "",
-    num_shown: int = 0,
-    chance: float = 0.0,
-) -> Task:
+def task_of(candidate: Candidate, *, code: str, outputs: tuple[str, ...], protection: str, **more: Any) -> Task:
     """Return the task that a candidate was found to be, under its own name and of its own kind: see ``Task``."""
-    return Task(
-        candidate.id,
-        candidate.teacher,
-        candidate.student,
-        candidate.kind,
-        code,
-        inputs,
-        outputs,
-        message,
-        num_shown,
-        protection,
-        chance,
-    )
+    inputs = more.pop("inputs", ("",))
+    own = (candidate.id, candidate.teacher, candidate.student, candidate.kind)
+    return Task(*own, code, inputs, outputs, protection=protection, **more)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from redqueen.domains.rows import Row, rows_of_file
 from redqueen.errors import UserError
-from redqueen.evaluate.benchmarks import load_questions
+from redqueen.evaluate.benchmarks import BENCHMARKS, TESTS, load_questions, read_item
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import Question, clusters_of
 from redqueen.records import Grade
@@ -61,21 +61,44 @@ def _answer(row: Row) -> str | None:
     return row.text("answer")
 
 
-def grade_answers(suite: str, questions: Sequence[Question], answers: Sequence[str | None]) -> dict[str, object]:
+def grade_file(suite: str, data: Path | None, limit: int | None, answers: Path) -> dict[str, Any]:
     """Return the score of given answers as plain values: the share that is right, its interval, and each verdict.
 
     An answer whose grading was lost (the infrastructure's fault) does not count; ``num_graded`` counts the others.
+    Raises UserError for a bad suite or file.
     """
+    questions = load_questions(suite, data, limit)
+    given = read_answers(answers, questions)
     with Judge() as judge:
-        grades = judge.grade(list(zip(questions, answers, strict=True)))
+        grades = judge.grade(list(zip(questions, given, strict=True)))
     return {
         "suite": suite,
         **summary_of(grades, list(clusters_of(questions).values())),
-        "items": [
-            {"id": q.id, "correct": g.correct, "verdict": g.verdict, "detail": g.detail}
-            for q, g in zip(questions, grades, strict=True)
-        ],
+        "items": [_shown(question.id, grade) for question, grade in zip(questions, grades, strict=True)],
     }
+
+
+def grade_lines(path: Path) -> list[dict[str, object]]:
+    """Grade answers that stand beside their tasks, in order; a line that cannot be read is ``invalid-input``.
+
+    Raises UserError for a file that cannot be read.
+    """
+    read: list[tuple[object, tuple[Question, str | None] | str]] = []
+    for row in rows_of_file(path, "FILE"):
+        try:
+            read.append((row.fields.get("id"), (read_item(BENCHMARKS[TESTS], row, row.text("id")), _answer(row))))
+        except UserError as error:
+            read.append((row.fields.get("id"), str(error)))
+    with Judge() as judge:
+        grades = iter(judge.grade([pair for _, pair in read if not isinstance(pair, str)]))
+    found = [
+        (name, Grade(False, "invalid-input", pair) if isinstance(pair, str) else next(grades)) for name, pair in read
+    ]
+    return [_shown(name, grade) for name, grade in found]
+
+
+def _shown(name: object, grade: Grade) -> dict[str, object]:
+    return {"id": name, "correct": grade.correct, "verdict": grade.verdict, "detail": grade.detail}
 
 
 def summary_of(grades: Sequence[Grade], clusters: Sequence[str]) -> dict[str, object]:
@@ -98,11 +121,3 @@ def summary_of(grades: Sequence[Grade], clusters: Sequence[str]) -> dict[str, ob
         "score": sum(kept) / len(kept) if kept else None,
         "interval": [interval.low, interval.high] if interval else None,
     }
-
-
-def grade_file(suite: str, data: Path | None, limit: int | None, answers: Path, target: str = "") -> str:
-    """Return the JSON text that the command prints. Raises UserError for a bad suite or file, or a needless target."""
-    if target:
-        raise UserError(f"--answers grades existing answers: leave out {target}, or --answers")
-    questions = load_questions(suite, data, limit)
-    return json.dumps(grade_answers(suite, questions, read_answers(answers, questions)), indent=2)

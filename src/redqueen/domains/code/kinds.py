@@ -128,8 +128,17 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
 
 
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Read the plain fields of a task, its literals in canonical form. Raises ValueError for one that is damaged."""
+    """Read the plain fields of a task, its literals in canonical form. Raises ValueError for one that is damaged.
+
+    ``hidden`` may hold pairs [input, output] instead; to find an input none need be known.
+    """
+    if hidden := fields.get("hidden"):
+        if not isinstance(hidden, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in hidden):
+            raise ValueError('the field "hidden" must be a list of pairs [input, output]')
+        fields = {**fields, "inputs": [given for given, _ in hidden], "outputs": [expected for _, expected in hidden]}
     task = plain_task(name, kind, fields)
+    if kind == ABDUCTION.name and not task.inputs:
+        task = replace(task, inputs=("",) * len(task.outputs))
     if not task.inputs or len(task.inputs) != len(task.outputs):
         raise ValueError('the fields "inputs" and "outputs" must hold as many literals, and at least one')
     try:
