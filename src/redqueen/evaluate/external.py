@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from redqueen import __version__
 from redqueen.adapters.base_shape import model_source, weights_sha256
-from redqueen.config import Config, ProposeConfig
+from redqueen.config import Config
 from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import thinking_first
 from redqueen.domains.registry import apportioned, load_suites, num_proposals, open_domain
@@ -97,8 +97,12 @@ class Examiner:
 def items_of(config: Config) -> tuple[Item, ...]:
     """Return the items of the frozen suite that the config asks for."""
     suites = {name: list(own) for name, own in load_suites(config.propose).items()}
-    if 0 < config.evaluate.max_items < sum(map(len, suites.values())):
-        suites = _shared_out(suites, config.evaluate.max_items, config.propose)
+    max_items = config.evaluate.max_items
+    if 0 < max_items < sum(map(len, suites.values())):  # each domain's share is its share of the proposals, or all
+        asked = num_proposals(config.propose)
+        shares = {name: sum(asked.get(kind.name, 0) for kind in open_domain(name).kinds) for name in suites}
+        num_of = {name: min(num, len(suites[name])) for name, num in apportioned(max_items, shares).items()}
+        suites = {name: subset(own, num_of[name]) if num_of[name] else [] for name, own in suites.items()}
     return tuple(item for own in suites.values() for item in own)
 
 
@@ -163,14 +167,6 @@ def _write_scores(path: Path, scores: Sequence[Score]) -> None:
         write_whole(path, json.dumps(kept))
     except OSError:
         pass
-
-
-def _shared_out(suites: dict[str, list[Item]], max_items: int, config: ProposeConfig) -> dict[str, list[Item]]:
-    """Return at most ``max_items`` items: each domain's share of them is its share of the proposals, or all it has."""
-    asked = num_proposals(config)
-    shares = {name: sum(asked.get(kind.name, 0) for kind in open_domain(name).kinds) for name in suites}
-    num_of = apportioned(max_items, shares)
-    return {name: subset(own, num) if (num := min(num_of[name], len(own))) else [] for name, own in suites.items()}
 
 
 def subset(items: Sequence[Item], max_items: int) -> list[Item]:

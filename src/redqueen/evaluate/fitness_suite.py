@@ -125,7 +125,8 @@ def pool(scores: Sequence[Score], items: Sequence[Item], rng_seed: int) -> Score
     slots = tuple(slot for one in scores for slot in one.slots)
     stacked = np.array([[one.item_means, one.item_thought_fracs, one.item_tokens] for one in scores])
     num_lost = sum(one.num_lost for one in scores)
-    return summed_up(slots, scores[0].mode, items, _nan_mean(stacked), num_lost, rng_seed)
+    means = np.ma.masked_invalid(stacked).mean(axis=0).filled(np.nan)
+    return summed_up(slots, scores[0].mode, items, means, num_lost, rng_seed)
 
 
 def difference(a: Score, b: Score, items: Sequence[Item], rng_seed: int) -> Interval:
@@ -202,14 +203,6 @@ def _cell(index: list[int], items: Sequence[Item], columns: NDArray[np.float64],
         thought_frac=float(columns[1, index].mean()),
         mean_tokens=float(columns[2, index].mean()),
     )
-
-
-def _nan_mean(stacked: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average over the first axis without the nans; nan where there is nothing else."""
-    known = np.isfinite(stacked)
-    counts = known.sum(axis=0)
-    sums = np.where(known, stacked, 0.0).sum(axis=0)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def request_seed(rng_seed: int, slot: int, number: int) -> int:

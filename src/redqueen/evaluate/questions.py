@@ -136,7 +136,11 @@ def prompt_for(question: Question, prompt_format: PromptFormat) -> str:
             asked = "Complete this Python function." if question.stub else "Write this Python function."
             return f"{asked}\n\n{fence('python', question.text.strip())}\n\n{_PLAIN_PROGRAM if plain else _PROGRAM}"
         case ContestQuestion():
-            return _contest_prompt(question, _PLAIN_PROGRAM if plain else _PROGRAM)
+            starter = f"Complete this code:\n{fence('python', question.starter.rstrip())}"
+            form = "The program reads from standard input and prints its answer."
+            form = starter if question.starter.strip() else form
+            asked = f"Solve this programming problem in Python.\n\n{question.text.strip()}"
+            return f"{asked}\n\n{form}\n\n{_PLAIN_PROGRAM if plain else _PROGRAM}"
 
 
 def _continued(question: MathsQuestion | FunctionQuestion | ContestQuestion) -> str:
@@ -158,15 +162,6 @@ _SOLVED = (
      "Two of the four outcomes show the same side, so it is 2/4. The answer is \\boxed{\\frac{1}{2}}."),
 )  # fmt: skip
 """Examples of mathematics; ours."""
-
-
-def _contest_prompt(question: ContestQuestion, how: str) -> str:
-    parts = ["Solve this programming problem in Python.", question.text.strip()]
-    if question.starter.strip():
-        parts.append(f"Complete this code:\n{fence('python', question.starter.rstrip())}")
-    else:
-        parts.append("The program reads from standard input and prints its answer.")
-    return "\n\n".join([*parts, how])
 
 
 def read_answer(question: Question, prompt_format: PromptFormat, text: str, finished: bool = True) -> str | None:
