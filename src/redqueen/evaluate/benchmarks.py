@@ -75,7 +75,7 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
 
 
 def read_item(benchmark: Benchmark, row: Row, name: str) -> Question:
-    """Return a row as a question. Raises UserError for a row that is damaged, or of another suite."""
+    """Return a row as a question. Raises UserError for a damaged one."""
     try:
         return benchmark.read(row, name)
     except UserError:

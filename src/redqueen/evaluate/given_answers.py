@@ -91,10 +91,10 @@ def grade_lines(path: Path) -> list[dict[str, object]]:
             read.append((row.fields.get("id"), str(error)))
     with Judge() as judge:
         grades = iter(judge.grade([pair for _, pair in read if not isinstance(pair, str)]))
-    found = [
-        (name, Grade(False, "invalid-input", pair) if isinstance(pair, str) else next(grades)) for name, pair in read
+    return [
+        _shown(name, Grade(False, "invalid-input", pair) if isinstance(pair, str) else next(grades))
+        for name, pair in read
     ]
-    return [_shown(name, grade) for name, grade in found]
 
 
 def _shown(name: object, grade: Grade) -> dict[str, object]:
