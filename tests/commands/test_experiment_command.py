@@ -14,6 +14,7 @@ from redqueen.commands.experiment import run_experiment
 from redqueen.errors import UserError
 from redqueen.experiment.tables import REPORT, SCORES
 from redqueen.journal import Journal, read
+from redqueen.locking import is_locked
 from redqueen.run.checkpoint import list_checkpoints
 from redqueen.run.lifecycle import resume
 from redqueen.run.store import CHECKPOINTS, JOURNAL
@@ -136,7 +137,7 @@ def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(
         assert comes_true(lambda: all(steps_of(run) > 0 for run in runs), 120)
         os.kill(process.pid, number)
         process.join(120)
-        assert comes_true(lambda: not is_anybody_left(process.pid), 120)
+        assert comes_true(lambda: not any(is_locked(run) for run in runs), 120)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -150,14 +151,6 @@ def steps_of(run: Path) -> int:
             return read.last_step(journal) or 0
     except UserError:
         return 0  # it has none yet
-
-
-def is_anybody_left(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_no_job_is_refused_and_a_plan_plays_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -197,10 +197,11 @@ def _play_in_parallel(
     num_threads = max(1, (os.cpu_count() or 1) // jobs)
     waiting, playing, num_done = list(todo), dict[Future[None], Planned](), len(plan.runs) - len(todo)
     failed: UserError | None = None
-    spawning = get_context("spawn")
-    stopping, stop = spawning.Pipe(duplex=False)
+    forking = get_context("forkserver")
+    forking.set_forkserver_preload(["redqueen.run.lifecycle"])  # one process imports torch for all runs
+    stopping, stop = forking.Pipe(duplex=False)
     pool = ProcessPoolExecutor(
-        jobs, spawning, initializer=_follow_experiment, initargs=(stopping,), max_tasks_per_child=1
+        jobs, forking, initializer=_follow_experiment, initargs=(stopping,), max_tasks_per_child=1
     )
     try:
         while playing or (waiting and not failed):
