@@ -14,7 +14,8 @@ from command_line import redqueen, redqueen_afresh
 
 from redqueen import __version__
 from redqueen.commands.doctor import examine
-from redqueen.config.training import OPERATORS, Config
+from redqueen.config import Config
+from redqueen.config.training import OPERATORS
 
 QUICK = Path(__file__).parent / "quick.toml"
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -77,6 +78,7 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -
         (["--set", "model.base=./nowhere", "--dry-run"], "model.base is ./nowhere, and there is no such folder"),
         (["--set", "model.base=a..b"], "model.base is a..b, and there is no such folder"),
         (["--set", "model.base=./empty"], "empty is a folder without config.json"),
+        (["--set", "population.founders=./empty"], "population.founders: empty/adapter_config.json: No such file"),
         (["--set", "model.base=./damaged"], "damaged/config.json is not a JSON object"),
         (["--set", "run.steps=3"], "there is no field run.steps"),
         (["--set", "population.num_students=0"], "a student has to solve the tasks"),
