@@ -187,7 +187,7 @@ def test_a_missing_file_is_named_with_a_path_that_would_do(tmp_path: Path) -> No
 
 
 def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot be read .*give a TOML file"):
+    with pytest.raises(UserError, match=r"is a folder: give a TOML file, or continue a run: `redqueen resume "):
         load_config(tmp_path)
 
 

@@ -63,3 +63,16 @@ def test_a_file_of_another_kind_or_that_exists_is_refused(run: Path, tmp_path: P
         write_rows(run, TaskFilter(step=99), "chat", tmp_path / "none.jsonl")
     with pytest.raises(UserError, match="begin with a letter"):
         write_environment(run, ALL, "chat", tmp_path / "42")
+
+
+def test_a_place_that_cannot_be_written_and_an_unknown_format_are_refused_by_their_flags(
+    run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UserError, match=r"Cannot write .*nowhere/t.jsonl: No such file.* with --out"):
+        write_rows(run, ALL, "chat", tmp_path / "nowhere" / "t.jsonl")
+    with pytest.raises(UserError, match=r"--as-environment .*file/env cannot be made \(Not a directory\)"):
+        write_environment(run, ALL, "chat", tmp_path / "file" / "env")
+    with pytest.raises(UserError, match="--prompts 'talk' is unknown: choose one of compact"):
+        write_rows(run, ALL, "talk", tmp_path / "t.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -178,6 +178,7 @@ def test_parquet_holds_types_and_texts_as_they_are(run_dir: Path, tmp_path: Path
         (["--table", "task", "--format", "xlsx"], "--format xlsx is unknown for a table: choose csv or parquet"),
         (["--table", "task", "--out", "/nowhere/at/all.csv"], "name another file with --out"),
         (["--format", "csv"], "--format csv is the format of a table: name one with --table"),
+        (["--table", "task", "--json"], "--json prints a summary and writes nothing: leave out --table and --out"),
     ],
 )
 def test_a_table_that_cannot_be_written_is_refused_with_the_remedy(run_dir: Path, words: list[str], said: str) -> None:

@@ -22,6 +22,8 @@ def report(run_dirs: list[Path], out: Path | None, format_: str, table: str, as_
     With ``as_json`` one object (of several runs a list of them) is printed and nothing is written.
     """
     if as_json:
+        if table or out:
+            raise UserError("--json prints a summary and writes nothing: leave out --table and --out, or --json")
         objects = [summary(read_run(run_dir)) for run_dir in run_dirs]
         print(json.dumps(objects[0] if len(objects) == 1 else objects, indent=2))
         return

@@ -12,7 +12,7 @@ from typing import Any
 
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.errors import UserError, how_to_install
-from redqueen.files import making_folder
+from redqueen.files import making_folder, naming_another_file, writing_whole
 from redqueen.records import Task
 from redqueen.report.task_list import TaskFilter, find_tasks
 
@@ -39,9 +39,9 @@ def task_rows(tasks: Iterable[Task | Mapping[str, Any]], prompt_format: str = "c
     return rows
 
 
-def format_named(name: str) -> PromptFormat:
+def format_named(name: str, argument: str = "prompt_format") -> PromptFormat:
     if name not in FRAMES:
-        raise UserError(f"prompt_format {name!r} is unknown: choose one of {', '.join(FRAMES)}")
+        raise UserError(f"{argument} {name!r} is unknown: choose one of {', '.join(FRAMES)}")
     return PromptFormat(FRAMES[name])
 
 
@@ -74,15 +74,16 @@ def write_rows(run_dir: Path, wanted: TaskFilter, prompt_format: str, out: Path)
     if out.exists():
         raise UserError(f"--out {out} exists already: choose another file")
     rows = _rows_of_run(run_dir, wanted, prompt_format)
-    if out.suffix == ".parquet":
-        if find_spec("pyarrow") is None:
-            raise UserError(f"--out {out} needs the package pyarrow: {how_to_install('parquet')}, or write .jsonl")
-        import pyarrow
-        import pyarrow.parquet
+    if out.suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise UserError(f"--out {out} needs the package pyarrow: {how_to_install('parquet')}, or write .jsonl")
+    with naming_another_file(str(out)), writing_whole(out) as file:
+        if out.suffix == ".parquet":
+            import pyarrow
+            import pyarrow.parquet
 
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), out)
-    else:
-        out.write_text(_lines(rows), encoding="utf-8")
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+        else:
+            file.write(_lines(rows).encode())
     return f"{len(rows)} tasks in {out}"
 
 
@@ -106,17 +107,20 @@ def write_environment(run_dir: Path, wanted: TaskFilter, prompt_format: str, out
     )
     if out.exists():
         raise UserError(f"--as-environment {out} exists already: choose a folder to be made")
-    with making_folder(out) as aside:
-        (aside / module).mkdir()
-        (aside / "pyproject.toml").write_text(project, encoding="utf-8")
-        (aside / module / "tasks.jsonl").write_text(_lines(rows), encoding="utf-8")
-        (aside / module / "__init__.py").write_text(
-            taskset.replace("PROMPT_FORMAT", repr(prompt_format)), encoding="utf-8"
-        )
+    try:
+        with making_folder(out) as aside:
+            (aside / module).mkdir()
+            (aside / "pyproject.toml").write_text(project, encoding="utf-8")
+            (aside / module / "tasks.jsonl").write_text(_lines(rows), encoding="utf-8")
+            text = taskset.replace("PROMPT_FORMAT", repr(prompt_format))
+            (aside / module / "__init__.py").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--as-environment {out} cannot be made ({error.strerror}): choose another place") from None
     return f"{len(rows)} tasks in {out}: pip install {out}, then the taskset {name} of verifiers"
 
 
 def _rows_of_run(run_dir: Path, wanted: TaskFilter, prompt_format: str) -> list[dict[str, Any]]:
+    format_named(prompt_format, "--prompts")
     rows = task_rows(find_tasks(run_dir, wanted), prompt_format)
     if not rows:
         raise UserError(f"no task of {run_dir} fits: `redqueen tasks {run_dir}` lists them")

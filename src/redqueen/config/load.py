@@ -66,7 +66,7 @@ def find_config(config: Path) -> Path:
     if str(config) in known:
         return known[str(config)]
     if config.is_dir():
-        return config  # which reading it then says
+        raise UserError(f"{config} is a folder: give a TOML file, or continue a run: `{command('resume', config)}`")
     meant = did_you_mean(config.stem, list(known))
     raise UserError(
         f"no config file at {config}, and no preset of that name{meant}: the presets are {', '.join(known) or 'none'}, "

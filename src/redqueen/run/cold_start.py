@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from redqueen.adapters.base_shape import model_source, weights_sha256
 from redqueen.adapters.genotype import on_cpu
 from redqueen.adapters.memory import TextLimits
-from redqueen.adapters.peft import founder_like, read_adapter
+from redqueen.adapters.peft import Adapter, founder_like, read_adapter
 from redqueen.adapters.protocols import Sampler
 from redqueen.config import Config, ProposeConfig
 from redqueen.domains.own import OWN_TASKS, read_own, rows_of_source
@@ -79,13 +79,21 @@ def _no_room(what: str, num_tokens: int, room: int, section: str) -> UserError:
 SEED_AUTHOR = "seed"
 
 
+def founders_of(config: Config) -> list[Adapter]:
+    """Read the adapters that ``population.founders`` names. Raises UserError when one cannot be read."""
+    try:
+        return [read_adapter(folder) for folder in config.population.founders]
+    except UserError as error:
+        raise UserError(f"population.founders: {error}") from None
+
+
 def place_founders(engine: Engine) -> None:
     """Load the adapters of ``population.founders`` into the slots of the members, in turn; without them do nothing.
 
     Raises UserError when one cannot be read, does not fit or was trained on another base.
     """
     config = engine.config
-    adapters = [read_adapter(folder) for folder in config.population.founders]
+    adapters = founders_of(config)
     base = Path(model_source(config.model.base))
     known = weights_sha256(base) if adapters and base.is_dir() else ""
     for adapter in adapters:

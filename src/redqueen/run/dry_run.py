@@ -35,15 +35,13 @@ def refuse_what_cannot_start(config: Config) -> None:
         hub_has(config.model.base)
         return
     from redqueen.adapters.memory import fit_limits, refuse_what_cannot_fit  # imports torch
-    from redqueen.adapters.peft import read_adapter
     from redqueen.engine import choose_device, load_tokenizer
-    from redqueen.run.cold_start import check_prompts, own_tasks
+    from redqueen.run.cold_start import check_prompts, founders_of, own_tasks
 
     refuse_what_cannot_fit(config, choose_device(config.run.device))
     check_prompts(config, load_tokenizer(config.model.base), fit_limits(config, positions_of(shape)))
     own_tasks(config)
-    for folder in config.population.founders:
-        read_adapter(folder)
+    founders_of(config)
 
 
 def _resolved(config: Config) -> list[str]:
