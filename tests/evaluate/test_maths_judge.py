@@ -286,14 +286,14 @@ def test_an_answer_that_takes_for_ever_is_stopped_and_the_next_one_is_graded(
 
 
 def test_a_text_is_read_by_the_library_in_the_sandbox_and_nowhere_else(judge: MathsJudge) -> None:
-    assert judge.verifier.protections()["seccomp"]
-    before = judge.verifier.num_jobs
+    assert judge.protections()["seccomp"]
+    before = judge.num_jobs
     assert [grade.correct for grade in judge.grade([("5", "5"), ("5", "x=5"), ("5", "6=5"), ("5", "")])] == [
         True, True, False, False,
     ]  # fmt: skip
-    assert judge.verifier.num_jobs == before  # texts alone decided these
+    assert judge.num_jobs == before  # texts alone decided these
     assert [grade.correct for grade in judge.grade([("\\pi^2", "\\pi\\pi"), ("\\pi", "3")])] == [True, False]
-    assert judge.verifier.num_jobs == before + 2
+    assert judge.num_jobs == before + 2
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_a_damaged_checkpoint_a_full_disk_and_a_second_ctrl_c_are_told_and_the_r
     assert shown.moments == [] and Checkpoint.latest_valid(folder / CHECKPOINTS).step == 2  # type: ignore[union-attr]
     shown = progress()
     resume(folder)
-    assert [line.split(":")[0] for line in shown.said] == ["product"]
+    assert [line.split(":")[0] for line in shown.said] == ["expected duration", "product"]
     assert diff(quick_run / JOURNAL, folder / JOURNAL) is None
     assert steps_saved(folder) == [2, 4]
 
