@@ -48,7 +48,7 @@ def test_kinds_that_the_format_has_no_words_for_are_not_asked_and_without_any_no
 
 def test_a_seed_that_could_not_be_asked_is_left_out(table: Table) -> None:
     def long(prompt: str, slot: int, sample: int) -> str:
-        return f"def f(x):\n    return list(range(x)){IN}3600"
+        return f"def f(x):\n    return list(range(x)){IN}1500"
 
     state, engine = table.sit(config_of(propose={"num_seed_proposals": 1}), long, wrong)
     assert [t.kind for t in grow_seed_buffer(state, engine)[0].buffer.tasks] == ["code_o", "code_o"]

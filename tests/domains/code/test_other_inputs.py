@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from redqueen.config import VerifyConfig
 from redqueen.domains.code import checking
 from redqueen.domains.code.checking import guess_chance
-from redqueen.domains.code.other_inputs import MAX_BOLD, MAX_GENTLE, other_inputs
+from redqueen.domains.code.other_inputs import MAX_BOLD, MAX_GENTLE, other_inputs, simple_inputs
 from redqueen.domains.registry import check
 from redqueen.records import Candidate, Rejection, Task
 from redqueen_sandbox import Sandbox
@@ -205,10 +205,27 @@ def test_a_task_says_with_what_chance_its_answer_is_guessed(
     assert isinstance(verdict, Task) and verdict.chance == chance
 
 
-def test_any_input_solves_an_abduction_with_the_chance_that_it_gives_the_output(verifier: Sandbox) -> None:
-    code = "def f(a):\n    return 7 if a % 4 else a"
-    [verdict] = check([Candidate("c", "T1", "S1", "code_i", code, code, ("5",))], verifier, VerifyConfig())
-    assert isinstance(verdict, Task) and 0.6 < verdict.chance < 0.8
+@pytest.mark.parametrize(
+    ("body", "given", "least", "most"),
+    [
+        ("return 7 if a % 4 else a", "501", 0.6, 0.8),  # any input does
+        ("return 10 * 'yes' if len(a) % 2 else a", "'xyz'", 0.3, 0.7),
+        ("return a.count('l') * 7", "'hello world'", 0, 0),  # any like the given one does, which nobody is told
+        ("return a + 1", "4", 0, 0.1),
+    ],
+)
+def test_an_abduction_is_guessed_with_the_chance_that_a_simple_input_solves_it(
+    verifier: Sandbox, body: str, given: str, least: float, most: float
+) -> None:
+    code = f"def f(a):\n    {body}\n"
+    [verdict] = check([Candidate("c", "T1", "S1", "code_i", code, code, (given,))], verifier, VerifyConfig())
+    assert isinstance(verdict, Task) and least <= verdict.chance <= most
+
+
+def test_simple_inputs_have_the_types_of_the_given_one_and_nothing_else_of_it() -> None:
+    assert simple_inputs("501")[:4] == ["0", "1", "7", "2"]
+    assert simple_inputs("'xyz', [5]")[:2] == ["'', []", "'a', [1]"]
+    assert simple_inputs("") == [""] and len(simple_inputs("{'a': 1}, key=(2.5, None)")) == MAX_GENTLE
 
 
 def test_few_distinct_outputs_of_many_are_few_values() -> None:

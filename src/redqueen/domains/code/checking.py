@@ -9,10 +9,10 @@ from dataclasses import replace
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.calls import distinct_calls, distinct_pairs
 from redqueen.domains.code.measures import measure
-from redqueen.domains.code.other_inputs import other_inputs
+from redqueen.domains.code.other_inputs import other_inputs, simple_inputs
 from redqueen.domains.domain import task_of
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
+from redqueen_sandbox.literals import LiteralError, canonical, canonical_args, is_canonical
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, make_job, run_once, verify_program
 from redqueen_sandbox.records import Program
@@ -65,17 +65,9 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
-    chance = 0.0
-    if not with_pairs:
-        others = yield from _outputs_of_others(candidate, inputs[0], outputs[0], rules)
-        if isinstance(others, Rejection):
-            return others
-        if terms.refuse_constant and set(others) <= {outputs[0]}:
-            taken = "other inputs give the same output" if others else "no other input gives an output"
-            return Rejection(candidate, "constant", taken)
-        chance = guess_chance(outputs[0], others)
-        if candidate.kind == "code_i":
-            chance = max(chance, others.count(outputs[0]) / (1 + len(others)))
+    chance = 0.0 if with_pairs else (yield from _chance_of(candidate, inputs[0], outputs[0], rules, terms))
+    if isinstance(chance, Rejection):
+        return chance
     if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
         return Rejection(candidate, "invalid-input", f"{num_told} distinct inputs where {wanted} are needed")
     return task_of(
@@ -103,31 +95,28 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
     return 1 / num_values if output in BOOLS or (num_values <= len(outputs) / 2 and is_spread) else 0.0
 
 
-def _outputs_of_others(candidate: Candidate, given: str, output: str, rules: Rules) -> Jobs[list[str] | Rejection]:
-    """Return the outputs for the inputs like the given one that a program takes.
-
-    Only of a predicate boldly changed inputs are asked for as well; that another program fails on a negative
-    number says little about what it makes of the others.
-    """
-    gentle, bold = other_inputs(given)
-    others = [*gentle, *(bold if output in BOOLS else ())]
-    outputs: list[str] = []
-    if others:
-        job = make_job(candidate.code, tuple(("literal", text) for text in others), "each", rules)
+def _chance_of(
+    candidate: Candidate, given: str, output: str, rules: Rules, terms: VerifyConfig
+) -> Jobs[float | Rejection]:
+    """Return the chance of a guess at an answer, by the program's outputs for inputs like the given one and, where an
+    input is sought, for simple ones; or a rejection where ``terms`` refuse a program whose output never changes."""
+    like, bold = other_inputs(given)
+    if output in BOOLS:  # that another program fails on a negative number says little about its other inputs
+        like += bold
+    simple = simple_inputs(given) if candidate.kind == "code_i" else []
+    found: list[str] = []
+    if like or simple:
+        job = make_job(candidate.code, tuple(("literal", text) for text in (*like, *simple)), "each", rules)
         run = yield from run_once(replace(job, cpu_ms=rules.limits.accept_cpu_ms))
         if run.ended == "infra":
             return Rejection(candidate, "infra", run.detail)
-        for item in run.items:  # one that kills the child ends them
-            if item.verdict == "ok" and (found := _output_of(item.text)) is not None:
-                outputs.append(found)
-    return outputs
-
-
-def _output_of(text: str) -> str | None:
-    try:
-        return canonical(text, max_chars=MAX_CHARS)
-    except LiteralError:
-        return None
+        # An input that kills the child ends them.
+        found = [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
+    others = [text for text in found[: len(like)] if text]
+    if terms.refuse_constant and set(others) <= {output}:
+        taken = "other inputs give the same output" if others else "no other input gives an output"
+        return Rejection(candidate, "constant", taken)
+    return max(guess_chance(output, others), found[len(like) :].count(output) / (1 + len(simple)))
 
 
 def _can_be_measured(code: str) -> bool:

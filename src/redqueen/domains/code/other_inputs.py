@@ -7,7 +7,7 @@ for valid tasks drift to it. Source: ours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from redqueen.domains.code.values import value_of
@@ -29,20 +29,32 @@ def other_inputs(arguments: str) -> tuple[list[str], list[str]]:
     They are distinct, canonical, and none is the given one; the same for the same text, whatever the hash seed. Only
     the empty list, and one with a number of thousands of digits, may have none.
     """
-    by_place, by_name = read_call(arguments, keep_order=True)
-    heads = [""] * len(by_place) + [f"{name}=" for name in by_name]
-    try:
-        values = [value_of(text) for text in (*by_place, *by_name.values())]
-    except ValueError:  # more digits than Python reads
-        return [], []
+    heads, values = _read(arguments)
     gentle = list(islice(_texts(heads, _gentle_lists(values), {arguments}), MAX_GENTLE))
     return gentle, list(islice(_texts(heads, _changed_lists(values, (BOLD,)), {arguments, *gentle}), MAX_BOLD))
+
+
+def simple_inputs(arguments: str) -> list[str]:
+    """Return argument lists that have no more of ``arguments`` than the types, from empty values on: likely guesses."""
+    heads, values = _read(arguments)
+    empty = [type(value)() for value in values]
+    return list(islice(_texts(heads, chain([empty], _gentle_lists(empty)), set()), MAX_GENTLE))
+
+
+def _read(arguments: str) -> tuple[list[str], list[Any]]:
+    """Return what is written before each argument, and the arguments; no argument where one has too many digits."""
+    by_place, by_name = read_call(arguments, keep_order=True)
+    try:
+        values = [value_of(text) for text in (*by_place, *by_name.values())]
+    except ValueError:
+        return [], []
+    return [""] * len(by_place) + [f"{name}=" for name in by_name], values
 
 
 def _gentle_lists(values: list[Any]) -> Iterator[list[Any]]:
     """Yield the values changed in each way, then in the first way again and again."""
     yield from _changed_lists(values, GENTLE)
-    for _ in range(2 * MAX_GENTLE):
+    for _ in range(2 * MAX_GENTLE if values else 0):
         values = [_changed(value, GENTLE[0]) for value in values]
         yield values
 
