@@ -110,6 +110,7 @@ def spoiled(question: Question) -> list[str]:
             return [*few, "1, 2, 3, 4, 5, 6, 7, 8, 9"]  # too few arguments and too many
         case MathsQuestion():
             changed = {re.sub(*spoiling, gold, count=1) for spoiling in SPOILED_MATHS} - {gold}
+            changed -= {f"{gold}\\%"} if "percent" in question.text else set()
             return ["\\boxed{17.5}", f"{gold} + 1", *(f"\\boxed{{{one}}}" for one in changed)]
         case FunctionQuestion():
             return [SPOILED.format(code=question.stub + gold, entry=question.test.entry)]

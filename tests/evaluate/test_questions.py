@@ -193,3 +193,10 @@ def test_a_long_chain_does_not_end_the_grading_and_a_table_is_kept(judge: Judge)
     assert definitions(table, "double").count("T.append") == 1
     assert definitions("a = 1\n" * 16_000 + "(" + 101 * "\n", "double") == ""
     assert [one.correct for one in judge.grade([(question, chain), (question, table)])] == [True, True]
+
+
+def test_a_percent_sign_may_be_added_where_a_percentage_is_asked_for() -> None:
+    share, price = (MathsQuestion("p", f"What {what} is it?", "60") for what in ("percentage", "price"))
+    with Judge(1) as judge:
+        grades = judge.grade([(share, "60\\%"), (share, "60"), (share, "6\\%"), (price, "60"), (price, "60\\%")])
+    assert [grade.correct for grade in grades] == [True, True, False, True, False]

@@ -27,6 +27,7 @@ MAX_PROGRAM_CHARS = 65_536
 MOST_CUTS = 20
 """Times that an answer which does not parse is cut before the line of its error (ours)."""
 
+_PERCENT = re.compile(r"(?i)\b(?:what|which)(?: is the| was the)?(?: \w+)? percent|percentage [^.?]*\?|as a percent")
 _BUILTINS = frozenset(dir(builtins))
 _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.Try)
 
@@ -77,7 +78,9 @@ class Judge:
             ContestQuestion: lambda asked: self._contest.grade(
                 [(q, bare(a, "Solution" if q.entry else "")) for q, a in asked]
             ),
-            MathsQuestion: lambda asked: self._maths.grade([(q.gold, a) for q, a in asked]),
+            MathsQuestion: lambda asked: self._maths.grade(
+                [(q.gold + "\\%" if _PERCENT.search(q.text) and q.gold.isdecimal() else q.gold, a) for q, a in asked]
+            ),
         }
         grades = {pair: _refused(*pair) for pair in dict.fromkeys(pairs)}
         for kind, judge in judges.items():

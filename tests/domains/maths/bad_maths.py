@@ -183,7 +183,7 @@ ANSWERS: tuple[tuple[str, str, bool], ...] = (
     ("5", "6=5", False), ("5", "5=6", False), ("5", "5=5", True), ("5", "x=5", True), ("5", "x = 6 = 5", False),
     ("5", "2+3", False), ("5", "10-5", False), ("5", "1*5", False), ("5", "10/2", True), ("5", "5.0", True),
     ("5", "5.", True), ("5", "05", True), ("5", "five", False), ("5", "5 or 6", False), ("5", "5, 6", False),
-    ("5", "not 5", False), ("5", "-5", False), ("5", "5!", False), ("5", "500%", False), ("5", "5%", True),
+    ("5", "not 5", False), ("5", "-5", False), ("5", "5!", False), ("5", "500%", False), ("5", "5%", False),
     ("5", "\\{5\\}", True), ("5", "{5}", True), ("5", "\\boxed{5}", True), ("5", "\\boxed{6} \\boxed{5}", True),
     ("5", "(5)", True),
     ("5", "4.9999999999", False), ("5", "5.0000000001", False), ("5", "sum(k in 1..5, 1)", False),
@@ -213,7 +213,7 @@ ANSWERS: tuple[tuple[str, str, bool], ...] = (
     )),
     *(("-5/2", answer, True) for answer in ("-2.5 degrees", "−2.5", "-(2.5)", "(-2.5)", "{-2.5}\\text{ m}", "-(+2.5)")),
     *(("5/2", answer, False) for answer in (
-        "-2.5", "-(2.5)", "2.51 litres", "2.5 dozen", "2.5 hundred", "2.5 or", "2.5 pi", "25 percent", "2.5 squared",
+        "-2.5", "-(2.5)", "2.51 litres", "2.5 dozen", "2.5 hundred", "2.5 or", "2.5 pi", "2.5 percent", "2.5 squared",
         "(2.5", "[2.5)", "2.5 incorrect", "2\\frac{5}{2}", "2.5\\times 10^1", "2.5 litres 3", "2.5 thirty",
         "2.5 ninths", "2.5 infinity", "0.25 tens", "2.5..",
     )),

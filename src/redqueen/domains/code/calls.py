@@ -26,7 +26,7 @@ def distinct_pairs(code: str, argument_lists: Sequence[str], outputs: Sequence[s
     """Return how many different things pairs tell: an input that equals an earlier one in Python (``1``, ``1.0`` and
     ``True``) and has its output is no news, since a table of the earlier pairs has it. Raises ``LiteralError``.
     """
-    equal = [_with_equal_numbers(text) for text in argument_lists]
+    equal = [_TEXT_OR_NUMBER.sub(lambda found: _whole(found[0]), text) for text in argument_lists]
     signature, unread = _signature(code, entry)
     return len({(_identity(text, signature, unread), output) for text, output in zip(equal, outputs, strict=True)})
 
@@ -36,12 +36,8 @@ _TEXT_OR_NUMBER = re.compile(
 )
 
 
-def _with_equal_numbers(text: str) -> str:
-    """Write the numbers of a canonical argument list that are equal in one way: whole ones without a point."""
-    return _TEXT_OR_NUMBER.sub(lambda found: _whole(found[0]), text)
-
-
 def _whole(token: str) -> str:
+    """Write numbers of a canonical argument list that are equal in one way: whole ones without a point."""
     if token in ("True", "False"):
         return str(int(token == "True"))
     if token[0] in "'\"" or not ("." in token or "e" in token):

@@ -32,11 +32,6 @@ PAIR = "f({}) == {}"
 _normal_form = lru_cache(maxsize=4096)(normalise)  # every step asks for the whole buffer's: 3 ms then, and not 300
 
 
-def _behaviour(task: Task) -> str:
-    """Equal for tasks that map the same inputs to the same outputs."""
-    return "\0".join((*task.inputs, "->", *task.outputs))
-
-
 def _measures(task: Task) -> dict[str, float]:
     found = measure(task.code)
     return {name: getattr(found, name) for name in MEASURES}
@@ -67,7 +62,7 @@ DEDUCTION = TaskKind(
     runs_programs=True,
     statement=lambda task: f"{task.code.rstrip()}\n\nf({task.inputs[0]}) == ?",
     normal_form=lambda task: _normal_form(task.code),
-    behaviour=_behaviour,
+    behaviour=lambda task: "\0".join((*task.inputs, "->", *task.outputs)),
     behaviour_class=behaviour_class,
     size_class=size_class,
     measure=_measures,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -158,10 +159,6 @@ class _Walk:
             self.operands.add((context, getattr(operand, field) if field else operand))
 
 
-def _try_paths(node: ast.Try) -> int:
-    return len(node.handlers) + bool(node.orelse)
-
-
 def _match_paths(node: ast.Match) -> int:
     catches_all = any(isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None for case in node.cases)
     return max(0, len(node.cases) - catches_all)
@@ -172,7 +169,7 @@ def _loop_paths(node: ast.For | ast.AsyncFor | ast.While) -> int:
 
 
 _DECISIONS: dict[type, Callable[..., int]] = {
-    ast.Try: _try_paths,
+    ast.Try: lambda node: len(node.handlers) + bool(node.orelse),
     ast.BoolOp: lambda node: len(node.values) - 1,
     ast.If: lambda node: 1,
     ast.IfExp: lambda node: 1,
@@ -226,7 +223,7 @@ def size_class(task: Task) -> str:
     arithmetic, digits = _labour(task.code)
     written = " ".join((*task.inputs, *task.outputs))
     length = (len(task.code) + len(written)).bit_length()
-    digits = max(digits, max(map(len, _runs_of_digits(written)), default=0))
+    digits = max(digits, max(map(len, re.findall(r"\d+", written)), default=0))
     return f"{task.kind} length {length} arithmetic {(arithmetic + 1).bit_length()} digits {min(9, digits)}"
 
 
@@ -284,7 +281,3 @@ def _walk(code: str) -> Iterator[ast.AST]:
         return ast.walk(ast.parse(code))
     except UNPARSABLE:
         return iter(())
-
-
-def _runs_of_digits(text: str) -> list[str]:
-    return "".join(c if c.isdecimal() else " " for c in text).split()

@@ -59,8 +59,9 @@ _SI = "m meter metre|g gram|l liter litre|mol mole|s second sec|W watt|J joule|N
 _PREFIXES = " |k kilo|c centi|d deci|m milli|M mega|G giga|u micro|n nano"
 _OTHERS = (
     "l L|in inch inches|ft foot feet|yd yard|mi mile|lb pound|oz ounce|gal gallon|min minute|h hour hr|day|week wk|"
-    "month|year yr|¢ cent|USD dollar|€ eur euro|£|¥|₹ rs rupee|degrees degree|radians rad radian|am midnight|pm noon|"
-    "C celsius|F fahrenheit|acre|ha hectare|ton tonne|K kelvin|A amp|T tesla|eV|dB|AU au|pc"
+    "pint|quart qt|cup|teaspoon tsp|tablespoon tbsp|bit|byte|decade|century centuries|penny pennies|nickel|dime|"
+    "quarter|month|year yr|¢ cent|USD dollar|€ eur euro|£|¥|₹ rs rupee|degrees degree|radians rad radian|am midnight|"
+    "pm noon|C celsius|F fahrenheit|acre|ha hectare|ton tonne|K kelvin|A amp|T tesla|eV|dB|AU au|pc"
 )
 _UNITS = {name: names.split()[0] for names in _OTHERS.split("|") for name in names.split()} | {
     spelled: prefix.split(" ")[0] + symbol
@@ -70,7 +71,7 @@ _UNITS = {name: names.split()[0] for names in _OTHERS.split("|") for name in nam
 }
 """Units that are told from each other, by their names; whatever else is counted may have any name."""
 _ALL_TEXT = re.compile(r"\s*\\(?:text(?:bf|rm|it)?|mbox|mathrm)\s*\{[^{}]*\}\s*|[A-Za-z]{3,}[A-Za-z ]*")
-_CHOICE = re.compile(r"(?:\\text\{)?\(([A-Z])\)(?!.*\([A-Z]\))")
+_CHOICE = re.compile(r"(?:\\text\{)?\(([A-Z])\)(?!.*\([A-Z]\))(?:[ }]+([-.0-9\\].*))?")
 _SENTENCE = re.compile(
     r"(?:.*[.!?:]\s+)?((?:[A-Za-z][A-Za-z',]* )+)((?:\$[^$]+\$|\\\(.+\\\)|[$€£]?-?[0-9][0-9,.]*%?)(?: [a-z]+)*)[.!]?",
     re.DOTALL,
@@ -172,7 +173,8 @@ def _without_unit(text: str, bare: bool = True) -> tuple[str, int, frozenset[tup
         by := _SCALES.get(found[1] if len(found[1]) == 1 else found[1].lower())
     ):
         scale, said = scale * by, said[found.end() :]
-    said = re.sub(r"(?<=[a-z]{2}) an? (?=[a-z]{3})", " per ", re.sub(r"\bmph\b", "mi/h", said))
+    said = re.sub(r"(?<=[a-z]{2}) an? (?=[a-z]{3})", " per ", said)
+    said = re.sub(r"\b(m|k)m?ph\b", lambda speed: {"m": "mi/h", "k": "km/h"}[speed[1]], said)
     plain = re.sub(r"\^ *-?[1-4]", "", said)
     if _OF_NO_UNIT.search(said) or re.search(r"[^A-Za-z .,'/*()$€£¥¢₹-]|(?<![A-Za-z])-", plain):
         return None
@@ -211,8 +213,8 @@ def judged(gold: str, answer: str) -> bool | tuple[str, str]:
     if (said := _SENTENCE.fullmatch(answer)) and not _OF_NO_UNIT.search(said[1]):
         answer = said[2]
     is_text, gold, answer = bool(_ALL_TEXT.fullmatch(gold)), plain_form(gold), plain_form(answer)
-    if is_text and (letter := _CHOICE.match(answer)) and not _OF_NO_UNIT.search(answer):
-        answer = letter[1]
+    if (letter := _CHOICE.match(answer)) and not _OF_NO_UNIT.search(answer):
+        answer = letter[1] if is_text else letter[2] or answer
     is_a_range = _RELATION.search(gold) or _INTERVAL.fullmatch(gold)
     for sign, read in (("\\lor", "\\cup" if is_a_range else ","), ("\\mixed", "," if "," in gold else "")):
         gold, answer = gold.replace(sign, read), answer.replace(sign, read)
@@ -245,16 +247,17 @@ def judged(gold: str, answer: str) -> bool | tuple[str, str]:
         return _words(gold) == _words(answer)
     has_letters = re.search("[a-zA-Z]", _COMMAND.sub("", value)) or (_RELATION.search(answer) and is_a_range)
     split = _without_unit(answer, bare=not has_letters)
-    is_percent_only = percents == [False, True]
-    if split is None or _are_other_units(unit, split[2]) or (is_percent_only and (unit or number_wanted is None)):
+    is_share = percents == [False, True]
+    if split is None or _are_other_units(unit, split[2]) or (is_share and (unit or number_wanted is None)):
         return False
     if number_wanted is None:
         return scale == split[1] and _comparable(value, split[0])
     number_given = number(split[0])
     if number_given is None:
         return False
-    is_part = is_percent_only and number_wanted.denominator > 1
-    factors = (1, 100 if percents == [True, False] else Fraction(1, 100) if is_part else 1)
+    if is_share:  # for a whole number it is rather a sign too many
+        return number_wanted.denominator > 1 and number_given == 100 * number_wanted
+    factors = (1, 100) if percents == [True, False] else (1,)
     return any(factor * number_given * split[1] == number_wanted * scale for factor in factors)
 
 

@@ -15,7 +15,7 @@ _SIGNS = str.maketrans(
     {letter: f"\\{name} " for letter, name in _LETTERS.items()}
     | {letter.upper(): f"\\{name.capitalize()} " for letter, name in _LETTERS.items()}
     | {sign: "-" for sign in "‐‑‒–−"}
-    | dict(zip("０１２３４５６７８９∶∣", "0123456789:|", strict=True))
+    | dict(zip("０１２３４５６７８９∶∣’", "0123456789:|'", strict=True))
     | {sign: "" for sign in "\u200b\u2060\u2061\u2062\u2063\ufe0f\ufeff✓✔✅"}
     | {sign: f" {normalize('NFKC', sign).replace('⁄', '/')}" for sign in "½⅓⅔¼¾⅐⅑⅒⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
     | {letter: f"\\mathbb{{{normalize('NFKC', letter)}}}" for letter in "ℂℕℚℝℤ"}
@@ -34,12 +34,13 @@ _CIRC = r"(?:\^\s*\{?\s*\^?\s*\\circ\s*\}?|(?<=[0-9])\^\{?o\}?(?![a-z])|\\degree
 _BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "twelve": 12}
 _BASES |= {"ten": 10, "sixteen": 16, "binary": 2, "octal": 8, "hex": 16}
 _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"(?<![*_`])[*_`]+\.$|~~.*?~~|</?(?:b|i|u|em|strong)>|(?<!\\)\$", " "),
+    (r"(?<![*_`])[*_`]+\.$|~~.*?~~|</?(?:b|i|u|em|strong|span|font|mark)(?: [^<>]*)?>|(?<!\\)\$", " "),
+    (r"\bU\.?S\.?(?= *(?:\\\$|\d|dollars))", ""),
     (r"\\\\\s*\[-?[0-9.]+ ?[a-z]+\]", r"\\\\"),
     (
         r"\\(?:(?:left|right|(?:display|text|script)style|[bB]igg?[lr]?|limits|tiny|normalsize|[lL]arge|LARGE|[hH]uge|small|"
-        r"underline|(?:math)?(?:bf|it|tt|em|sf|cal|frak|normal|op)|bold(?:symbol)?|bm|ensuremath|therefore|checkmark)"
-        r"(?![a-zA-Z])|(?:begin|end)\{(?:align|equation|gather)(?:ed)?\*?\}|(?:text)?color(?:box)?(?:\[\w+\])?\s*\{[^{}]+\})",
+        r"underline|(?:math)?(?:bf|it|tt|em|sf|cal|frak|normal|op)|bold(?:symbol)?|bm|pmb|ensuremath|therefore|checkmark)"
+        r"(?![a-zA-Z])|(?:[hv]space|phantom|fcolorbox\{[^{}]*\})\{[^{}]*\}|(?:begin|end)\{(?:align|equation|gather)(?:ed)?\*?\}|(?:text)?color(?:box)?(?:\[\w+\])?\s*\{[^{}]+\})",
         "",
     ),
     (r"\\mathrm\s*\{\s*([dei])\s*\}|\\rm(?=[ ~]*[-\d])", r"\1"),
@@ -62,11 +63,14 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\b([apAP])\.([mM])\b\.?", r"\1\2"),
     (r"(?<=[0-9]):00(?=[^0-9]*[apAP][mM]\b)", ""),
     (r"(?<!\\)\\[,;:> ]|~|\\q?quad(?![a-zA-Z])|\s+", " "),
+    (r"(?:(?:^|(?<=\s))\*\*|^)([^*]*[^*\s])\*\*(?=$|[\s.,:])", r"\1"),
     (r"\*\*", "^"),
+    (r"(?:\\text\{ *)?plus or minus(?: *\})?", r"\\pm "),
+    (r"\b(?:np|numpy|math|sympy)\.(?=[a-z])", ""),
     (r"<=|\\([lg]e)q(?:slant)?(?![a-zA-Z])", lambda order: f"\\{order[1] or 'le'} "),
     (r">=|!=|\\not\s*=|\\neq(?![a-zA-Z])", lambda order: r"\ge " if order[0] == ">=" else r"\ne "),
     (r"(?<![\\A-Za-z])sqrt\s*(\d+)", r"\\sqrt{\1}"),
-    (r"(?<![\\A-Za-z])(pi|sqrt|(?:sin|cos|tan|cot|sec|csc|ln|log)(?= ?\())(?![A-Za-z])", r"\\\1"),
+    (r"(?<![\\A-Za-z])(pi|sqrt|(?:sin|cos|tan|cot|sec|csc|ln|log|exp)(?= ?\())(?![A-Za-z])", r"\\\1"),
     (r"(?:\\text\{\s*)?(?<![\\A-Za-z])(?:infinity|infty|inf|oo)(?![A-Za-z])(?:\s*\})?", r"\\infty "),
     (r"\\sqrt(\[[2-9]\])?\s*([0-9a-z])", lambda root: f"\\sqrt{root[1] or ''}{{{root[2]}}}"),
     *[(r"\\sqrt(\[[2-9]\])?\s*\(((?:[^()]|\([^()]*\))*)\)", r"\\sqrt\1{\2}")] * 3,
@@ -111,7 +115,8 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 """Ways to write the same, and what stands for all of them."""
 
 _THOUGHT = re.compile(
-    r"(?i)[<\[◁]\|? ?(/?|\w+_of_)(?:seed:)?(?:think(?:ing)?|thought|reasoning|analysis|scratchpad) ?\|?[>\]▷]"
+    r"(?i)[<\[◁]\|? ?(/?|\w+_of_)(?:seed:)?(?:think(?:ing)?|thought|reasoning|reflection|analysis|scratchpad) ?\|?"
+    r"[>\]▷]|<\|channel\|>(analysis|final)<\|message\|>"
 )
 """Marks that models set around a thought."""
 _BOX = re.compile(r"\\(?:boxed|f(?:rame)?box)\s*(?:\{|(\w+))|(?<![\\\w])boxed\{")
@@ -126,7 +131,9 @@ _BETWEEN_BOXES = re.compile(rf"{_GAP}(?:[,;]{_GAP})?{_AND}{_GAP}(?:[a-z]\s*=\s*)
 def final_answer(text: str) -> str:
     """Return what an answer comes down to: outside its thinking, what its last box holds, what follows ``####``
     (GSM8K) or "the answer is", or all of it. Boxes with a comma, "and" or "or" between them count as one."""
-    text = _THOUGHT.sub(lambda mark: "</think>" if mark[1].lower() in ("/", "end_of_") else "<think>", text)
+    text = _THOUGHT.sub(
+        lambda mark: "</think>" if (mark[1] or mark[2] or "").lower() in ("/", "end_of_", "final") else "<think>", text
+    )
     text = last_answer(split_thought(text)[0]) or split_thought(text)[0]
     text = _BOX.sub(lambda box: f"\\boxed{{{box[1]}}}" if box[1] else "\\boxed{", text)
     boxes, end = list[str](), 0
@@ -141,7 +148,8 @@ def final_answer(text: str) -> str:
         return ", ".join(boxes)
     if (fences := text.split("```"))[2:] and not fences[-1].strip(" .\n"):
         text = re.sub(r"^[a-zA-Z]*\n", "", fences[-2])
-    text = _SAID.split(text.rpartition("####")[2].strip())[-1].strip(_MARKDOWN)
+    text = re.sub(r"(?s).*####\s*([-$*]*[0-9][^\n]*).*|.*####", r"\1", text)
+    text = _SAID.split(text.strip())[-1].strip(_MARKDOWN)
     text = re.sub(r",? (?:because|since)\b.*", "", text.removesuffix("I hope it is correct."), flags=re.DOTALL)
     return text.strip(_MARKDOWN)
 
