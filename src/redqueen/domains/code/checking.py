@@ -27,6 +27,8 @@ FIRST_CPU_MS = 10
 or imitate may need more: their grades would depend on how many they are."""
 
 BOOLS = ("True", "False")
+LEAST_SHARE = 1 / 8
+"""Share of simple inputs up to which those that solve an abduction do not count (ours)."""
 
 
 def check_program(
@@ -116,7 +118,8 @@ def _chance_of(
     if terms.refuse_constant and set(others) <= {output}:
         taken = "other inputs give the same output" if others else "no other input gives an output"
         return Rejection(candidate, "constant", taken)
-    return max(guess_chance(output, others), found[len(like) :].count(output) / (1 + len(simple)))
+    share = found[len(like) :].count(output) / (1 + len(simple))
+    return max(guess_chance(output, others), share if share > LEAST_SHARE else 0.0)
 
 
 def _can_be_measured(code: str) -> bool:
