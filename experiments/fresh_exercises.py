@@ -23,9 +23,9 @@ from random import Random
 from recipes.embedded_base.exercises import LEVELS, draw
 from recipes.embedded_base.suites import unseen
 from recipes.embedded_base.word_problems import draw_words
+from redqueen.domains.maths.kinds import load_suite
 from redqueen.domains.maths.language import normal_form
 from redqueen.domains.maths.prompts_compact import FORMAL, WORD
-from redqueen.domains.maths.suite import load_suite
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.run.store import JOURNAL

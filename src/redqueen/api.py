@@ -19,12 +19,13 @@ from redqueen.config import Config, parse_config, parse_recorded
 from redqueen.config import load_config as read_config
 from redqueen.display import visible
 from redqueen.errors import UserError
+from redqueen.journal import Journal, read
+from redqueen.journal.untrusted import json_of, naming_contradictions
 
 if TYPE_CHECKING:
     import pandas
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from redqueen.journal import Journal
     from redqueen.report.view import RunView
 
 P = ParamSpec("P")
@@ -156,8 +157,6 @@ class Run:
 
     def __init__(self, run_dir: str | Path) -> None:
         """Raises UserError when there is no run in the folder, or its journal is damaged."""
-        from redqueen.journal import read
-
         self.folder = Path(run_dir)
         self._told = dict(self._read(read.run_record).config)
 
@@ -172,14 +171,10 @@ class Run:
     @property
     def num_steps(self) -> int:
         """Steps in the journal, without step 0."""
-        from redqueen.journal import read
-
         return self._read(read.last_step) or 0
 
     def metrics(self) -> Records:
         """Return one record a step: ``step``, and every metric by its name (None: not defined in that step)."""
-        from redqueen.journal import read
-
         steps: dict[int, dict[str, Any]] = {}
         for name, series in self._read(read.metric_series).items():
             for step, value in series:
@@ -192,8 +187,6 @@ class Run:
         ``id``, ``role``, ``slot``, ``born_step``, ``left_step`` (None: still there), ``operator``, ``parents``, and
         the last rating: ``mu``, ``sigma`` (rating points), ``fitness``; None where a member has none.
         """
-        from redqueen.journal import read
-
         parents = {row["child"]: named for row, named in self._read(read.births)}
         rated = {row["individual"]: row for row in self._read(read.ratings)}
         nothing: dict[str, Any] = {}
@@ -208,8 +201,6 @@ class Run:
 
         ``inputs`` and ``outputs`` are lists of literals; ``solve_frac`` (0..1) is None without graded attempts.
         """
-        from redqueen.journal.untrusted import json_of
-
         asked = "SELECT * FROM task WHERE (? = '' OR kind = ?) AND (? IS NULL OR step = ?) ORDER BY seq"
         rows = self._read(lambda journal: journal.query(asked, (kind, kind, step, step)))
         return Records(
@@ -226,8 +217,6 @@ class Run:
 
     def evaluations(self) -> Records:
         """Return external fitness, one record for each step, member, stratum, kind and mode; see the journal's page."""
-        from redqueen.journal import read
-
         return Records(self._read(read.evaluations))
 
     @in_arguments
@@ -257,7 +246,6 @@ class Run:
         return "<br>".join(escape(visible(line)) for line in (f"{self}, {self.num_steps} steps", *lines))
 
     def _view(self, tell: Callable[[RunView], T]) -> T:
-        from redqueen.journal.untrusted import naming_contradictions
         from redqueen.report.view import read_run
 
         with naming_contradictions(self.folder):
@@ -265,7 +253,6 @@ class Run:
 
     @in_arguments
     def _read(self, ask: Callable[[Journal], T]) -> T:
-        from redqueen.journal import Journal
         from redqueen.run.store import JOURNAL
 
         with closing(Journal.open(self.folder / JOURNAL, read_only=True)) as journal:

@@ -149,7 +149,7 @@ def test_examples_that_prompts_share_are_read_once_a_member_and_change_no_sample
     bank = tiny_bank(architecture)
     together = sampler(bank, **options)
     found = together.sample(FEWSHOT)
-    assert together.stats.prompt_tokens <= most_read
+    assert together.prompt_tokens_read <= most_read
     for request, completions in zip(FEWSHOT, found, strict=True):
         [alone] = sampler(bank).sample([request])
         for one, other in zip(completions, alone, strict=True):
@@ -321,7 +321,7 @@ def test_on_a_gpu_every_step_but_the_first_ones_of_a_sampler_is_a_recorded_one(m
     recording.cuda_graphs = True
     assert recording.sample(REQUESTS) == expected
     first = recording.steps_between_looks
-    assert (len(plain), len(recorded)) == (first, recording.stats.decode_steps - first)
+    assert (len(plain), len(recorded)) == (first, recording.steps_run - first)
     assert recording.sample(REQUESTS) == expected
     assert len(plain) == first
 

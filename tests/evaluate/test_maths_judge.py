@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from redqueen.domains.maths.notation import final_answer, plain_form
-from redqueen.evaluate.maths import MAX_ANSWER_CHARS, MathsJudge
+from redqueen.evaluate.judging import MAX_MATHS_CHARS, MathsJudge
 from redqueen_sandbox.guard import faults
 
 pytest.importorskip("math_verify", reason="math-verify is not installed (extra: maths)")
@@ -44,7 +44,7 @@ WRONG = [
     ("18", ""),
     ("18", "18 or 19"),
     ("3, 5, 7", "3, 5"),
-    ("1", "1" * (MAX_ANSWER_CHARS + 1)),
+    ("1", "1" * (MAX_MATHS_CHARS + 1)),
 ]
 
 

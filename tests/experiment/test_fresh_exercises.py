@@ -10,8 +10,8 @@ from task_run import TASKS, write_task_run
 
 from experiments.fresh_exercises import fresh_exercises, main, posed
 from recipes.embedded_base.exercises import is_held_out
+from redqueen.domains.maths.kinds import load_suite
 from redqueen.domains.maths.language import normal_form
-from redqueen.domains.maths.suite import load_suite
 from redqueen.errors import UserError
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge

@@ -10,10 +10,9 @@ from recipes.embedded_base.lessons import LESSONS, THINK_FRAC, Lesson
 from recipes.embedded_base.tokenizer import pieces_of
 from redqueen.domains.frames import BOS, EOS, IN, MARKS, MSG, NEW, REF, THINK, asked, new
 from redqueen.domains.logic.language import read_puzzle, write_puzzle
-from redqueen.domains.maths.kinds import FORMAL, WORD
+from redqueen.domains.maths.kinds import FORMAL, WORD, load_suite
 from redqueen.domains.maths.language import normal_form
 from redqueen.domains.maths.solver import solve
-from redqueen.domains.maths.suite import load_suite
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import check, grade, open_domain
 from redqueen.records import Candidate, Task

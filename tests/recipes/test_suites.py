@@ -7,7 +7,7 @@ import pytest
 
 from recipes.embedded_base.suites import draw_exercises, draw_lemmas, draw_puzzles
 from redqueen.domains.logic.kinds import LOGIC
-from redqueen.domains.maths.suite import SUITES
+from redqueen.domains.maths.kinds import SUITES
 from redqueen.domains.rows import frozen_files, rows_of_file
 from redqueen_proofs.kinds import PROOFS
 

@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -29,9 +29,6 @@ from redqueen.adapters.tree_attention import MOST_SCORES
 from redqueen.config import Config
 from redqueen.display import size
 from redqueen.errors import UserError
-
-if TYPE_CHECKING:
-    from redqueen.config import Config
 
 GROUPS_KEPT = 2
 """Prompts that are kept while texts are written, for each whole group that fits the rows: a new group need not

@@ -27,16 +27,6 @@ from redqueen.timing import Report, unheard
 
 
 @dataclass(frozen=True)
-class SamplerStats:
-    """What one call of ``sample`` did: prompt tokens read, tokens written, decoding steps, and rows run in them."""
-
-    prompt_tokens: int = 0
-    new_tokens: int = 0
-    decode_steps: int = 0
-    rows_run: int = 0
-
-
-@dataclass(frozen=True)
 class StepRoute:
     """The rows of decoding steps bound to members; ``deltas``: the factors as the fused step wants them."""
 
@@ -51,7 +41,8 @@ class TorchSampler:
     completion (and belong to it), and so do the strings of ``stopper``; ``max_rows`` are decoded at a time,
     ``prefill_tokens`` of prompts are read at a time, and ``prompt_cache_tokens`` kept (None: as many as rows want).
     ``cuda_graphs``: record decoding steps where the base is on a GPU.
-    ``stats`` describes the last call; ``report`` gets each call's completions and new tokens as they come.
+    ``prompt_tokens_read`` and ``steps_run`` describe the last call; ``report`` gets each call's completions and new
+    tokens as they come.
     """
 
     def __init__(
@@ -88,13 +79,12 @@ class TorchSampler:
         self.steps_between_looks = 1 if on_cpu else 8
         self.shrink_frac = 0.25 if on_cpu else 0.5
         self.has_decoded = False  # a step can be recorded once libraries have set themselves up by another
-        self.stats = SamplerStats()
+        self.prompt_tokens_read = self.steps_run = 0
         self.tempered = False
 
     @torch.inference_mode()
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """Return the completions of each request. Raises UserError for a prompt that is empty or too long."""
-        self.stats = SamplerStats()
         self._check(requests)
         found: dict[tuple[int, int], Completion] = {}
         queue = deque(self._jobs(requests))
@@ -119,7 +109,7 @@ class TorchSampler:
         route = last_route = None  # the last one is kept for its factors, which change only when members come or go
         graph: StepGraph | None = None
         num_steps = self.steps_between_looks
-        steps = rows_run = written = 0
+        steps = written = 0
         total = sum(job.count for job in queue)
         while True:
             self.report(total - sum(job.count for job in queue) - decoding.num_alive, total, written)
@@ -148,12 +138,10 @@ class TorchSampler:
                 graph.run() if graph else self._decode_one(decoding, route)
             self.has_decoded = True
             steps += num_steps
-            rows_run += num_steps * decoding.num_rows
             written += num_steps * decoding.num_alive
             decoding.look(self.stopper, num_steps)
         decoding.collect(found)
-        new = sum(len(c.tokens) for c in found.values())
-        self.stats = SamplerStats(decoding.prompt_tokens_read, new, steps, rows_run)
+        self.prompt_tokens_read, self.steps_run = decoding.prompt_tokens_read, steps
 
     def _prefill(self, decoding: Decoding, jobs: list[Job]) -> None:
         """Run the prompts of new jobs, each once, and draw the first token of each of their rows."""

@@ -126,16 +126,9 @@ def operators_table() -> str:
 
 def operator_rows() -> list[dict[str, Any]]:
     """All operators as plain values, ready for JSON: the content of ``operators_table``."""
+    names = ("id", "name", "family", "num_parents", "formula", "source")
     return [
-        {
-            "id": operator.id,
-            "name": operator.name,
-            "family": operator.family,
-            "num_parents": operator.num_parents,
-            "formula": operator.formula,
-            "constants": constants_of(operator),
-            "source": operator.source,
-        }
+        {name: getattr(operator, name) for name in names} | {"constants": constants_of(operator)}
         for operator in OPERATORS.values()
     ]
 

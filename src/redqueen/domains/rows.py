@@ -163,13 +163,15 @@ def _row(where: str, fields: object) -> Row:
     return Row(where, fields)
 
 
-def load_frozen(folder: Path, kind: str) -> list[Item]:
+def load_frozen(folder: Path, kind: str, worded_kind: str = "") -> list[Item]:
     """Load the suites that ``folder/CHECKSUMS`` lists: each line has ``id`` ("suite/name"), ``level``, ``code`` and
-    ``output``. Raises UserError when a file is missing, has changed, or cannot be read.
+    ``output`` or ``answer``; with a ``text`` it is of the kind ``worded_kind``, where there is one. Raises UserError
+    when a file is missing, has changed, or cannot be read.
     """
     items: list[Item] = []
     for row in (row for path in frozen_files(folder) for row in rows_of_file(path)):
-        item_id = row.text("id")
-        task = Task(item_id, "", "", kind, row.text("code"), ("",), (row.text("output"),))
-        items.append(Item(item_id, item_id, f"{item_id.split('/')[0]}/{row.text('level')}", kind, task))
+        item_id, text = row.text("id"), row.text("text") if worded_kind else ""
+        its_kind = worded_kind if text else kind
+        task = Task(item_id, "", "", its_kind, row.text("code"), ("",), (row.text("output", "answer"),), text)
+        items.append(Item(item_id, item_id, f"{item_id.split('/')[0]}/{row.text('level')}", its_kind, task))
     return items

@@ -8,7 +8,7 @@ known (Watson and Pollack 2001; Ficici 2004); the measures and thresholds are ou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,20 +71,13 @@ class Health:
 
     def numbers(self) -> dict[str, float | None]:
         """Return the diagnostics by the columns of the journal's table ``health``."""
-        tasks, payoffs, window = self.disengagement, self.cycling, self.stability
-        return {
-            "won_frac": None if tasks is None else tasks.won_frac,
-            "lost_frac": None if tasks is None else tasks.lost_frac,
-            "residual_frac": None if payoffs is None else payoffs.residual_frac,
-            "reversal_frac": None if payoffs is None else payoffs.reversal_frac,
+        parts = ((Disengagement, self.disengagement), (Cycling, self.cycling), (Stability, self.stability))
+        return {one.name: getattr(part, one.name, None) for kind, part in parts for one in fields(kind)} | {
             "forgetting_frac": self.forgetting_frac,
             "teacher_weight_diversity": self.teachers.weights,
             "student_weight_diversity": self.students.weights,
             "teacher_behaviour_diversity": self.teachers.behaviour,
             "student_behaviour_diversity": self.students.behaviour,
-            "solve_mean_frac": None if window is None else window.solve_mean_frac,
-            "solve_spread": None if window is None else window.solve_spread,
-            "progress_frac": None if window is None else window.progress_frac,
         }
 
 

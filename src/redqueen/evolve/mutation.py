@@ -44,14 +44,7 @@ class MaskConstants:
 
 @dataclass(frozen=True)
 class NoiseConstants:
-    """M4. Noise of ``mutation_std`` times each factor's own standard deviation."""
-
-    mutation_std: NotNegative = 0.15
-
-
-@dataclass(frozen=True)
-class InputNoiseConstants:
-    """M5. Uniform noise on A alone, its std ``mutation_std`` times A's."""
+    """M4, M5. Noise of ``mutation_std`` times a factor's own standard deviation."""
 
     mutation_std: NotNegative = 0.15
 
@@ -94,7 +87,7 @@ def full_noise(breeding: Breeding, constants: NoiseConstants) -> Variation:
     return Variation(_noisy(breeding, constants.mutation_std, None), asdict(constants))
 
 
-def input_noise(breeding: Breeding, constants: InputNoiseConstants) -> Variation:
+def input_noise(breeding: Breeding, constants: NoiseConstants) -> Variation:
     """M5: A += e std(A) sqrt(3) w with w ~ U(-1, 1), B untouched: NEFTune's uniform noise, moved from embeddings to A.
 
     sqrt(3) gives the noise the standard deviation e std(A). Source: paper (name), ours (scale).

@@ -71,7 +71,7 @@ _LIST = (
         "M5", "NEFTune-style", "mutation", num_parents=1,
         formula="A += e std(A) sqrt(3) U(-1, 1)",
         source="paper names it; scale ours",
-        apply=mutate.input_noise, constants=mutate.InputNoiseConstants(),
+        apply=mutate.input_noise, constants=mutate.NoiseConstants(),
     ),
     Operator(
         "M6", "rank perturbation", "mutation", num_parents=1,

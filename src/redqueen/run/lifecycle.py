@@ -290,7 +290,8 @@ def _play(session: Session, state: State) -> bool:
             last = _is_over(config, state, spent)
             record_ratings(writer, state, session.engine)
             warned = record_health(writer, session.journal, session.engine, before.individuals, state)
-            if last or _evaluation_due(config, state.step):
+            every = config.evaluate.every_steps
+            if last or (every > 0 and state.step % every == 0):
                 records, figures = _evaluation(session, state, last, clock)
                 writer.add_evaluations(records)
                 writer.add_metrics(figures)
@@ -323,11 +324,6 @@ def _tell_news(session: Session, step: int) -> None:
 
 def _is_over(config: Config, state: State, spent: Spent) -> bool:
     return is_over(config.run, state.step, spent, state.has_new_members)
-
-
-def _evaluation_due(config: Config, step: int) -> bool:
-    every = config.evaluate.every_steps
-    return every > 0 and step % every == 0
 
 
 def _evaluation(

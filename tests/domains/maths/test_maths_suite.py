@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 
-from redqueen.domains.maths.kinds import MATHS
-from redqueen.domains.maths.suite import load_suite
+from redqueen.domains.maths.kinds import MATHS, load_suite
 from redqueen.domains.registry import check, grade
 from redqueen.records import Candidate, Task
 from redqueen_sandbox import Sandbox

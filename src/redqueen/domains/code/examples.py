@@ -31,18 +31,17 @@ def _seed(number: int, line: str) -> Task:
     return Task(f"seed-{number}", "seed", "", "code_o", code, (given,), (output,))
 
 
-def _first_pair(number: int) -> Task:
-    one = EXAMPLES[number]
-    return Task(f"seed-example-{number}", "seed", "", "code_o", one.code, one.inputs[:1], one.outputs[:1])
-
-
 EXAMPLES: tuple[Task, ...] = tuple(map(_example, _DATA["examples"]))
 """Each as a task of pairs; a test checks the outputs."""
 TRACES = {i: Trace(e["forward"], e["back"]) for i, e in enumerate(_DATA["examples"]) if "forward" in e}
 """The thoughts of the examples that solving shows, by their place in ``EXAMPLES``."""
 SEEDS = (
     *(_seed(number, line) for number, line in enumerate(_DATA["seeds"].splitlines(), start=1)),
-    *(_first_pair(number) for number, example in enumerate(_DATA["examples"]) if example.get("starts_buffer")),
+    *(
+        Task(f"seed-example-{number}", "seed", "", "code_o", one.code, one.inputs[:1], one.outputs[:1])
+        for number, one in enumerate(EXAMPLES)
+        if _DATA["examples"][number].get("starts_buffer")
+    ),
 )
 """What a buffer begins with where proposals are shown as examples: tasks of one step each, and the shortest loops and
 branches of ``EXAMPLES``, which a small model can follow (ours)."""

@@ -340,10 +340,6 @@ def proposals_of(family: str) -> list[str]:
 # ---- measures ------------------------------------------------------------------------------------------------------
 
 
-def _measure(task: Task) -> dict[str, float]:
-    return {"parameter_octaves": float(_octaves(task))}
-
-
 def _octaves(task: Task) -> int:
     """Return by how many octaves (powers of two) all numeric parameters together differ from their defaults."""
     family, total = family_of(task.kind), 0.0
@@ -376,7 +372,7 @@ def kind_of_family(family: str) -> TaskKind:
         normal_form=lambda task: task.message,
         behaviour=lambda task: f"{name}\0{task.message}",
         behaviour_class=lambda task: f"{name} {_octaves(task):+d}",
-        measure=_measure,
+        measure=lambda task: {"parameter_octaves": float(_octaves(task))},
         proposals=partial(proposals_of, family),
     )
 

@@ -31,14 +31,13 @@ class TooHardError(Exception):
 
 @dataclass
 class Counts:
-    """How much work a puzzle was: domains that shrank, names tried, tries that failed, evaluations of clues; and
-    ``work``, which is bounded: parts of clues and names visited.
+    """How much work a puzzle was: domains that shrank, names tried, tries that failed; and ``work``, which is bounded:
+    parts of clues and names visited.
     """
 
     deductions: int = 0
     decisions: int = 0
     conflicts: int = 0
-    evaluations: int = 0
     work: int = 0
 
 
@@ -195,7 +194,6 @@ class Solver:
         size = prod(len(domains[at]) for at in names)
         if size > MAX_COMBINATIONS:
             return {}
-        self.counts.evaluations += size
         self._spend(size * (num_parts + _WORK_OF_A_NAME * len(names)))
         values = [domain[0] for domain in domains]
         kept: list[set[int]] = [set() for _ in names]

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
-from redqueen.domains.domain import Domain, Shown, TaskKind, task_with_truth
+from redqueen.domains.domain import Domain, Item, Shown, TaskKind, task_with_truth
 from redqueen.domains.maths import prompts_chat, prompts_compact
 from redqueen.domains.maths.answers import grade_number
 from redqueen.domains.maths.checking import check_statement
 from redqueen.domains.maths.language import free_names, parse
 from redqueen.domains.maths.measures import behaviour, behaviour_class, maths_normal_form, measure, size_class
-from redqueen.domains.maths.suite import load_suite
+from redqueen.domains.rows import load_frozen
 from redqueen.records import Task
 
 SEED = "1 + 1"
+SUITES = Path(__file__).parent / "suites"
 
 FORMAL = TaskKind(
     name=prompts_compact.FORMAL,
@@ -61,6 +63,11 @@ def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
     if task.code:
         parse(task.code)
     return task
+
+
+def load_suite() -> list[Item]:
+    """Load the frozen exercises, formal ones and word problems."""
+    return load_frozen(SUITES, FORMAL.name, WORD.name)
 
 
 MATHS = Domain(
