@@ -117,7 +117,7 @@ class Judge:
             grading(
                 q.grade or kind_of(q.task).grade,
                 q.task,
-                bare(a).strip("`") if kind_of(q.task).is_multiline or a.lstrip()[:1] in ("`", "<") else a,
+                bare(a).strip("`") if kind_of(q.task).is_multiline or a.lstrip()[:1] in ("`", "<", "\ufeff") else a,
                 verifier.rules,
             )
             for q, a in asked

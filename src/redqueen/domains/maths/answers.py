@@ -71,7 +71,7 @@ _UNITS = {name: names.split()[0] for names in _OTHERS.split("|") for name in nam
 }
 """Units that are told from each other, by their names; whatever else is counted may have any name."""
 _ALL_TEXT = re.compile(r"\s*\\(?:text(?:bf|rm|it)?|mbox|mathrm)\s*\{[^{}]*\}\s*|[A-Za-z]{3,}[A-Za-z ]*")
-_CHOICE = re.compile(r"(?:\\text\{)?\(([A-Z])\)(?!.*\([A-Z]\))(?:[ }]+([-.0-9\\].*))?")
+_CHOICE = re.compile(r"(?:\\text\{)?\(([A-Z])\)(?!.*\([A-Z]\))(?:[ }]+(-?(?:[.\w]|\\(?:frac|sqrt|pi|te)).*)|[ }]*)$")
 _SENTENCE = re.compile(
     r"(?:.*[.!?:]\s+)?((?:[A-Za-z][A-Za-z',]* )+)((?:\$[^$]+\$|\\\(.+\\\)|[$€£]?-?[0-9][0-9,.]*%?)(?: [a-z]+)*)[.!]?",
     re.DOTALL,
