@@ -71,11 +71,6 @@ class Comparison:
         return verdict_of(apart if self.change is None else self.change)
 
 
-def solvers(view: RunView) -> list[Row]:
-    """Return the members that solve: students, or the single adapter with both roles."""
-    return [member for member in view.individuals if member["role"] != "teacher"]
-
-
 def solvers_word(view: RunView) -> str:
     """Return the name of the members that solve."""
     return "adapter" if view.is_single else "students"
@@ -147,7 +142,7 @@ def mean_score(view: RunView, step: int | None, suite: str, mode: str, kind: str
     whole = [_score(row) for row in rows if row["individual"] == STUDENTS]
     if whole:
         return whole[0]
-    members = {member["id"] for member in solvers(view)}
+    members = {member["id"] for member in view.individuals if member["role"] != "teacher"}
     scores = [score for row in rows if row["individual"] in members and (score := _score(row)) is not None]
     if not scores:
         return None
