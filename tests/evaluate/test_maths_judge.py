@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from redqueen.domains.maths.notation import final_answer, plain_form
-from redqueen.evaluate.judging import MAX_MATHS_CHARS, MathsJudge
+from redqueen.evaluate.maths import MAX_MATHS_CHARS, MathsJudge
 from redqueen_sandbox.guard import faults
 
 pytest.importorskip("math_verify", reason="math-verify is not installed (extra: maths)")

@@ -8,18 +8,17 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from redqueen.domains.code.measures import UNPARSABLE
 from redqueen.domains.frames import bare
-from redqueen.domains.maths.answers import grade_value
 from redqueen.domains.registry import grading, kind_of
 from redqueen.evaluate.livecode import ContestJudge
+from redqueen.evaluate.maths import MathsJudge
 from redqueen.evaluate.questions import ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
 from redqueen.records import Grade
 from redqueen_sandbox import Limits, Sandbox
-from redqueen_sandbox.guard import VERDICT, guarded_jobs
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
 MAX_PROGRAM_CHARS = 65_536
@@ -34,28 +33,6 @@ _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, 
 
 SUITE_LIMITS = Limits(cpu_ms=2_000, accept_cpu_ms=2_000, wall_ms=20_000)
 """Limits of a program of CRUXEval or ``mini``: a benchmark is graded once, so time matters little (ours)."""
-
-MATHS_DEADLINE_S = 10.0
-"""CPU time of the longest comparison of one answer; then it counts as wrong (ours)."""
-MATHS_MEMORY_BYTES = 1 << 30
-"""Address space of one comparison beyond the warm interpreter, bytes (ours)."""
-MAX_MATHS_CHARS = 2_000
-"""A longer answer is not parsed (ours); no gold answer of the suites is a tenth as long."""
-
-
-class MathsJudge(Sandbox):
-    """Grades answers in mathematics: the same text, or the same value by math-verify, which reads models' texts in the
-    sandbox."""
-
-    def __init__(self, workers: int = 2, allow_weak: bool = False, deadline_s: float = MATHS_DEADLINE_S) -> None:
-        super().__init__(workers, allow_weak=allow_weak)
-        self.deadline_s = deadline_s
-
-    def grade(self, pairs: Sequence[tuple[str, str]]) -> list[Grade]:
-        """Grade pairs (gold, answer), in order."""
-        rules, bounds = self.rules, (MAX_MATHS_CHARS, round(1000 * self.deadline_s), MATHS_MEMORY_BYTES)
-        compared = (grade_value(gold, answer, rules, True, *bounds) for gold, answer in pairs)
-        return self.drive(guarded_jobs("maths", jobs, partial(Grade, False, VERDICT)) for jobs in compared)
 
 
 class Judge:
