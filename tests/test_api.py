@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from html import unescape
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,21 @@ def test_looking_at_what_it_offers_imports_nothing_either() -> None:
 
 def test_the_verifier_and_reading_a_run_need_no_torch() -> None:
     assert "torch" not in imported("redqueen.Sandbox; redqueen.Run; redqueen.reward_fn; redqueen.Config")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "evaluate.maths.MathsJudge",
+        "evaluate.judging.bare",
+        "evaluate.livecode.ContestJudge",
+        "evaluate.questions.Case",
+        "evaluate.questions.ContestQuestion",
+    ],
+)
+def test_a_judge_is_where_other_projects_import_it_from(place: str) -> None:
+    module, name = place.rsplit(".", 1)
+    assert callable(getattr(import_module(f"redqueen.{module}"), name))
 
 
 def test_everything_that_is_offered_is_there_and_nothing_else_is() -> None:

@@ -1,4 +1,4 @@
-"""Grading mathematics: a module of its own, whose name other checks import."""
+"""Grades answers in mathematics by math-verify, in the sandbox."""
 
 from __future__ import annotations
 
