@@ -132,7 +132,7 @@ def test_asking_for_a_device_that_is_not_there_is_refused(tmp_path: Path) -> Non
 def test_a_config_file_that_is_not_there_is_named_with_the_presets_that_are(tmp_path: Path) -> None:
     line = refusal(redqueen("train", tmp_path / "no.toml"))
     assert f"no config file at {tmp_path / 'no.toml'}" in line
-    assert "paper-7b, paper, population" in line and "single, smoke" in line
+    assert "qwen-coder, gym-mix, paper, paper-7b" in line and "maths" in line
     assert "did you mean smoke?" in refusal(redqueen("train", "smok", "--dry-run"))
 
 
