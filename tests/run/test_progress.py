@@ -105,6 +105,15 @@ def test_evaluations_to_come_are_part_of_the_time_left(clock: Hand) -> None:
         assert progress.left_s() == 2 * 10.0 + 20.0
 
 
+def test_what_came_before_the_first_step_is_no_part_of_its_time(clock: Hand) -> None:
+    with RunProgress(Schedule(20), io.StringIO(), clock) as progress:
+        clock.at_s = 50.0  # a resumed run loads the base and measures the speed, and evaluates nothing
+        progress.phase(3, "match")
+        clock.at_s = 60.0
+        progress.finish_step(3, METRICS, MEMBERS)
+        assert progress.left_s() == 17 * 10.0
+
+
 def test_the_end_of_the_run_is_part_of_the_time_left(clock: Hand) -> None:
     with RunProgress(Schedule(2), io.StringIO(), clock) as progress:
         progress.end_s = 30.0

@@ -62,7 +62,7 @@ def work_text(task: Task) -> str:
     """Return ``340/1,200 (28 %)  2,134 tokens/s  1 min 12 s left``, as far as it is known."""
     done, total, tokens, spent_s = int(task.completed), int(task.total or 0), task.fields["tokens"], task.elapsed or 0.0
     parts = [f"{done:,}/{total:,} ({100 * done // total} %)" if total else f"{done:,} done" if done else ""]
-    if tokens and spent_s > 0:
+    if tokens and spent_s >= 1:
         parts.append(f"{tokens / spent_s:,.0f} tokens/s")
     if total and LEAST_FRAC * total <= done < total and spent_s > 0:
         parts.append(f"{duration(spent_s * (total - done) / done)} left")
@@ -188,8 +188,9 @@ class RunProgress(Activity):
         """A phase begins."""
         self._end_phase()
         self._phase = phase
-        if step and phase == "match" and self._evaluation_s:
-            # Step 0 does not count for the pace, but its evaluation of the base estimates that of each student.
+        if step and phase == "match" and (self._evaluation_s or not self._steps_s):
+            # What came before the first step does not count for the pace, but an evaluation of the base estimates
+            # that of each student.
             self._expected_s = self._evaluation_s * self.schedule.num_students
             self._since, self._evaluation_s = self._clock(), 0.0
         words = PHASE_WORDS.get(phase, phase)
