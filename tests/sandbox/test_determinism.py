@@ -210,7 +210,9 @@ COINS |= {name: f"{AMONG_LARGE_OBJECTS}[{coin}]" for name, coin in OWN.items()}
 def test_a_coin_hardly_ever_agrees_in_eight_processes(coin: str, verifier: Sandbox) -> None:
     results = verifier.run([Program(str(n), COINS[coin], (str(n),)) for n in range(24)])
     assert {result.verdict for result in results} <= {"nondeterministic", "ok"}, results[0]
-    assert sum(result.verdict == "ok" for result in results) <= 5  # of 24 fair ones one does in two tries, six in 1e-5
+    assert (
+        sum(result.verdict == "ok" for result in results) <= 5
+    )  # a fair coin does once in 50 times, so six of 24 once in 100,000 tests
 
 
 LARGE = {
