@@ -84,16 +84,16 @@ def _parts(config: Config, state: State, spent: Spent, pace: Pace) -> tuple[dict
     step_tokens = proposals * pace.propose_tokens + attempts * pace.answer_tokens
     every, distill_s = config.distill.every_steps, proposals * VALID_FRAC * SOLVED_FRAC * NUM_EPOCHS * pace.learn_s
     last = expected_steps(config.run, step_s, step_tokens, every, distill_s, state.step, spent)
-    num_steps, has_product = last - state.step, config.run.product != "none"
+    num_steps = last - state.step
     distilled_at = [step for step in range(state.step + 1, last) if every and step % every == 0]
     num_evaluations = Schedule(last, config.evaluate.every_steps).evaluations_after(state.step)
     answers_each = len(items_of(config)) * (1 + config.evaluate.num_samples)
     num_answers = (2 + config.num_scored_students * num_evaluations) * answers_each  # 2: base, control
-    num_last = has_product * answers_each
-    if has_product:
+    num_last = 0
+    if config.run.product != "none":
         num_candidates = (1 if config.students_are_clones else len(state.students)) + 1
         archived = int(proposals * VALID_FRAC * last)  # of which a quarter chooses the product
-        num_last += min(config.run.product_tasks, archived // 4) * num_candidates * NUM_ATTEMPTS
+        num_last = answers_each + min(config.run.product_tasks, archived // 4) * num_candidates * NUM_ATTEMPTS
     last_distill_s = last * bool(config.slots.distilled) * distill_s
     all_distill_s, evaluate_s = sum(distilled_at) * distill_s + last_distill_s, (num_answers + num_last) * pace.answer_s
     return {

@@ -210,7 +210,7 @@ def test_a_task_says_with_what_chance_its_answer_is_guessed(
     [
         ("return 7 if a % 4 else a", "501", 0.6, 0.8),  # any input does
         ("return 10 * 'yes' if len(a) % 2 else a", "'xyz'", 0.3, 0.7),
-        ("return a.count('l') * 7", "'hello world'", 0, 0),  # any like the given one does, which nobody is told
+        ("return a.count('l') * 7", "'hello world'", 0, 0),  # similar ones do, but no student sees it
         ("return a + 1", "4", 0, 0),
     ],
 )
