@@ -129,7 +129,7 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
                 f"the run directory is {folder}; Ctrl-C stops the run, and `{command('resume', folder)}` continues it"
             )
             if asked == "auto" and config.model.precision == "fp32":
-                reporter.progress.say("matrix products in float32: this processor has no bfloat16 instructions")
+                reporter.progress.say("matrix products in float32: this processor does not multiply bfloat16 faster")
             return _play_anew(folder, engine, reporter)
 
 
