@@ -215,6 +215,7 @@ SAME = [
     "def f(x):\n    try:\n        return x + 1\n    finally:\n        pass",
     "def f(x):\n    print(x, str(x))\n    y = len(str(x))\n    x - 1\n    if y == x:\n        pass\n    return x + 1",
     "def f(x):\n    return x + 1\nif '__main__' == __name__:\n    f(3)",
+    "def f(x):\n    n = 0\n    n += 1\n    z = x[1:] if x else f'{x.real}{x[0]}'\n    return x + 1",
     "async def h():\n    pass\ndef a(y):\n    return y\ndef b(y):\n    return a(y)\ndef f(x):\n    return x + 1",
 ]
 OTHERS = ["x - 1", "1 + x", "x + 2", "x + 1.0", "x + True", "y + 1", "f(x) + 1", "x.y + 1", "x in {1, 2}", "(x) and 1"]
@@ -223,6 +224,27 @@ OTHERS = ["x - 1", "1 + x", "x + 2", "x + 1.0", "x + True", "y + 1", "f(x) + 1",
 @pytest.mark.parametrize("code", SAME)
 def test_layout_annotations_dead_code_and_constants_that_fold_do_not_make_another_program(code: str) -> None:
     assert normalise(code) == normalise(PLAIN)
+
+
+def test_variables_of_one_name_in_two_functions_are_two() -> None:
+    one = "def g(x):\n    y = x\n    return y * y\ndef f(x):\n    return g(x)"
+    other = "def h(v):\n    w = v\n    return w * w\ndef f(y):\n    return h(y)"
+    assert normalise(one) == normalise(other) != normalise(other.replace("h(y)", "h(h)"))
+    late = "def g(v):\n    def h(w):\n        return w{}\n    return h(v)\ndef f(y):\n    return g(y)"
+    assert normalise(late.format("")) != normalise(late.format(" + v"))
+
+
+def test_lines_without_effect_are_dead_in_every_body() -> None:
+    code = "def f(x):\n    try:\n        return int(x)\n    except ValueError:\n        {}\n        return 0"
+    match = "def f(x):\n    match x:\n        case 1:\n            {}\n            return 2"
+    for text in (code, match):
+        assert normalise(text.format("y = 3")) == normalise(text.format("pass")) != normalise(text.format("x = 3"))
+
+
+def test_a_class_keeps_the_names_that_are_attributes() -> None:
+    assert normalise("class A:\n    x = 1\n    y = 2\ndef f(a):\n    return A.x") != normalise(
+        "class A:\n    y = 1\n    x = 2\ndef f(a):\n    return A.x"
+    )
 
 
 def test_neither_the_order_of_imports_nor_their_names_make_another_program() -> None:
@@ -260,6 +282,7 @@ def test_a_normal_form_is_the_same_in_every_process() -> None:
         "def f(x):\n    return 9**9**9",
         "f = " + "-" * 50_000 + "x",
         "x=[" + "1," * 40_000 + "]",
+        "def f(x):\n try:\n" + "  if x: return\n" * 700 + " finally:\n" + "  x+=1\n" * 700,
     ],
 )
 def test_a_hostile_program_has_its_normal_form_in_bounded_time(code: str) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 MAX_CHARS = 100_000
 """A longer program is its own normal form (ours): time is in proportion to the length."""
+MAX_CODE_BYTES = 32_768
+"""So is one with more bytecode (ours): the compiler repeats what is in a finally clause for each way out of its try."""
 MAX_PASSES = 4
 """Passes that drop what only something dropped has read (ours)."""
 
@@ -33,7 +35,8 @@ def normalise(code: str) -> str:
             _drop_unread(tree)
             renamer = _Renamer(_own_names(tree))
             tree = ast.fix_missing_locations(renamer.visit(tree))
-            shown = _Shown(set(renamer.renamed.values()))
+            keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
+            shown = _Shown(set(renamer.renamed.values()), keywords)
             text = "\n".join(shown.lines(compile(tree, "", "exec", dont_inherit=True, optimize=2)))
         asked = shown.argument(renamer.renamed.get("f", "v0"))
         return text if asked == "v0" else f"{text}\n# {asked} is asked"
@@ -57,12 +60,9 @@ def _drop_unread(tree: ast.Module) -> None:
         names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
         read = {node.id for node in names if isinstance(node.ctx, ast.Load)} | {"f"}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.FunctionDef | ast.For | ast.While | ast.If | ast.With | ast.Try):
-                node.body = list(_live(node.body, read)) or [ast.Pass()]
-            if isinstance(node, ast.For | ast.While | ast.If | ast.Try):
-                node.orelse = list(_live(node.orelse, read))
-            if isinstance(node, ast.Try):
-                node.finalbody = list(_live(node.finalbody, read))
+            for field in () if isinstance(node, ast.ClassDef) else ("body", "orelse", "finalbody"):
+                if isinstance(part := getattr(node, field, None), list):
+                    setattr(node, field, list(_live(part, read)) or [ast.Pass()] * (field == "body"))
     tree.body.sort(key=_import_order)
 
 
@@ -85,6 +85,8 @@ def _is_unread(node: ast.stmt, read: set[str]) -> bool:
             targets = getattr(node, "targets", [getattr(node, "target", value)])
             bound = [part for target in targets if target is not value for part in ast.walk(target)]
             return all(map(_is_plain, inside + bound)) and read.isdisjoint(getattr(one, "id", "") for one in bound)
+        case ast.AugAssign(target=ast.Name(id=name), value=ast.Constant(value=int() | float())):
+            return name not in read
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             return read.isdisjoint((one.asname or one.name).split(".")[0] for one in names)
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -113,7 +115,8 @@ _PURE = frozenset({"abs", "bool", "float", "int", "len", "print", "range", "repr
 have one normal form: neither is a task where it does (ours)."""
 _PLAIN = (
     ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Lambda | ast.expr_context | ast.operator
-    | ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare | ast.unaryop | ast.boolop | ast.cmpop
+    | ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare | ast.unaryop | ast.boolop | ast.cmpop | ast.IfExp
+    | ast.Subscript | ast.Slice | ast.JoinedStr | ast.FormattedValue | ast.Attribute
 )  # fmt: skip
 
 
@@ -125,16 +128,22 @@ def _import_order(node: ast.stmt) -> str:
 
 
 class _Shown:
-    """Writes bytecode; ``names`` are renamed v0, v1, ... in the order in which the instructions have them."""
+    """Writes bytecode; ``names`` are renamed v0, v1, ... in the order in which the instructions have them.
 
-    def __init__(self, names: set[str]) -> None:
-        self.names, self.renamed = names, dict[str, str]()
+    A function's own variables are numbers; its parameters have names where a call has them among its ``keywords``.
+    """
+
+    def __init__(self, names: set[str], keywords: set[str | None]) -> None:
+        self.names, self.keywords, self.renamed, self.left_bytes = names, keywords, dict[str, str](), MAX_CODE_BYTES
 
     def lines(self, code: CodeType) -> Iterator[str]:
         """Yield one line for each instruction, and those of the code objects within."""
+        self.left_bytes -= len(code.co_code)
+        if self.left_bytes < 0:
+            raise ValueError("more bytecode than is read")
         yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount} {code.co_flags}"
-        for number in range(code.co_argcount + code.co_kwonlyargcount):
-            self.argument(code.co_varnames[number])
+        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+            yield self.argument(name) if name in self.keywords else "parameter"
         shown: list[dis.Instruction] = []
         places: dict[int, int] = {}  # of the instructions by their offsets, without those that do nothing
         for one in dis.get_instructions(code):
@@ -145,8 +154,9 @@ class _Shown:
             if isinstance(one.argval, CodeType):
                 yield from self.lines(one.argval)
             value = code.co_consts[one.arg or 0] if one.opname == "KW_NAMES" else one.argval
-            jumps = one.opcode in dis.hasjrel or one.opcode in dis.hasjabs
-            yield f"{one.opname} {places.get(value) if jumps else self.argument(value)}"
+            if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
+                value = places.get(value)
+            yield f"{one.opname} {self.argument(one.arg if one.opcode in dis.haslocal else value)}"
 
     def argument(self, value: object) -> str:
         """Return the text of an argument: the same in every process."""
@@ -173,7 +183,8 @@ def _own_names(tree: ast.Module) -> set[str]:
             names.add(node.rest)
         elif isinstance(node, ast.alias) and node.asname:
             names.add(node.asname)
-    return names | _own_functions(tree)
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}  # a class body binds some
+    return (names | _own_functions(tree)) - attributes
 
 
 def _own_functions(tree: ast.AST) -> set[str]:
