@@ -260,6 +260,8 @@ def test_the_doctor_names_the_command_for_an_extra_of_which_something_is_missing
     monkeypatch.setattr("redqueen.commands.doctor.version", without_z3)
     lines = list(takewhile(lambda line: line[0] != "cores", examine()))
     assert ("extra logic", "missing z3-solver: pip install 'redqueen[logic]'", True) in lines
+    client = f"httpx2 {version('httpx2')}"  # vLLM itself has an environment of its own
+    assert ("extra vllm", client, True) in lines
 
 
 def test_the_doctor_fails_in_one_sentence_where_sampling_or_learning_fails(

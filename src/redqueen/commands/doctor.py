@@ -80,7 +80,8 @@ def _packages() -> Iterator[Line]:
         yield need.name, found or f"not installed at a release that is needed: pip install '{need}'", bool(found)
     for extra, needs in optional.items():
         missing = ", ".join(need.name for need in needs if not _installed(need))
-        yield f"extra {extra}", f"missing {missing}: {how_to_install(extra)}" if missing else "installed", True
+        found = ", ".join(f"{need.name} {_installed(need)}" for need in needs)
+        yield f"extra {extra}", f"missing {missing}: {how_to_install(extra)}" if missing else found, True
 
 
 def _installed(need: Requirement) -> str:
