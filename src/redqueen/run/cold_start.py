@@ -7,7 +7,6 @@ attempts the valid ones. Where too little comes of it, other temperatures and fo
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from redqueen.adapters.protocols import Sampler
 from redqueen.config import Config, ProposeConfig
 from redqueen.domains.own import OWN_TASKS, read_own, rows_of_source
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
-from redqueen.domains.registry import check, domain_of, kinds, num_proposals, open_domain, texts_of_a_step, words_of
+from redqueen.domains.registry import check, domain_of, kinds, num_proposals, open_domain, words_of
 from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import items_of
@@ -199,6 +198,7 @@ MOST_TASKS = 8
 TEMPERATURES = (0.6, 0.8, 1.0)
 """What is tried when too little is valid (ours)."""
 CHECKER = "check"
+LONGER = "raise propose.max_new_tokens; a proposal gets at most half of the positions of model.base"
 
 
 @dataclass(frozen=True)
@@ -234,14 +234,7 @@ def check_cold_start(state: State, engine: Engine, say: Callable[[str], None]) -
     if not config.propose.num_check_proposals:
         return []
     say("cold-start check: a few proposals and attempts of each kind")
-    began = time.perf_counter()
     found = _measure(state, engine, engine.proposer, engine.solver)
-    taken, num = time.perf_counter() - began, sum(texts_of_a_step(config))
-    written = sum(one.num_proposals + one.num_attempts for one in found)
-    say(
-        f"the check took {taken:.0f} s for {written} texts; a step has at most {num}: up to "
-        f"{taken * num / written:.0f} s of sampling at this speed, and about as long for learning"
-    )
     for one in found:
         say(one.line())
     for warning in _warnings(found, engine):
@@ -259,21 +252,13 @@ def _warnings(found: Sequence[KindCheck], engine: Engine) -> list[str]:
                 f"under {LEAST_FRAC:.0%} of the proposals of {one.kind} are valid: teachers learn little from it"
             )
             if 2 * one.num_cut_off > one.num_proposals:
-                limit = engine.limits.propose_new_tokens
-                lines.append(f"most are cut off at {limit} tokens: {_longer_texts(engine)}")
+                lines.append(f"most are cut off at {engine.limits.propose_new_tokens} tokens: {LONGER}")
         elif one.num_attempts and one.num_right < LEAST_FRAC * one.num_attempts:
             lines.append(
-                f"under {LEAST_FRAC:.0%} of the attempts at {one.kind} are right: students learn little from it"
+                f"under {LEAST_FRAC:.0%} of the attempts at {one.kind} are right: students learn little from it; try "
+                f"another model.prompt_format, a larger model.base, or fewer {one.kind} in propose.num_proposals"
             )
     return lines
-
-
-def _longer_texts(engine: Engine) -> str:
-    """Say what lets proposals be longer: of half the base's positions they get no more, whatever the config says."""
-    limits = engine.limits
-    if limits.propose_new_tokens < limits.max_positions // 2:
-        return "raise propose.max_new_tokens"
-    return f"take a base with more than {limits.max_positions} positions, of which a proposal gets half"
 
 
 def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Callable[[str], None]) -> str:
@@ -302,7 +287,7 @@ def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Calla
             if num_valid > best:
                 best, setting = num_valid, (temperature, name)
     if setting == chosen:
-        return f"no setting tried did better: take a larger base, or let texts be longer ({_longer_texts(engine)})"
+        return f"no setting tried did better: take a larger base, or let texts be longer: {LONGER}"
     temperature, name = setting
     return (
         f"{best} proposals are valid with model.prompt_format = {name} and temperature {temperature} (set "
