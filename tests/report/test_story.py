@@ -321,3 +321,16 @@ def test_the_result_of_a_run_is_told_in_lines_with_intervals_and_a_verdict(tmp_p
         "product compared with the best control: greedy +9.0 points (+6.0 to +12.0), better; "
         "sampled +1.0 points (-1.0 to +3.0), no significant difference"
     ]
+
+
+@pytest.mark.parametrize("gain", [(0.0, 0.0, 0.0), (0.01, -0.01, 0.03), (-0.05, -0.06, -0.04)])
+def test_a_product_that_is_not_better_is_called_so_with_what_to_try(
+    gain: tuple[float, float, float], tmp_path: Path
+) -> None:
+    run = build_run(tmp_path / "run", num_steps=1)
+    with Journal.open(run / JOURNAL) as journal, journal.step(2) as writer:
+        writer.add_metrics({f"{CHOSEN}distilled": 1.0})
+        rows = {"base": (0.4, 0.38, 0.42), "product": (0.4, 0.38, 0.42), "gain": gain}
+        writer.add_evaluations(EvaluationRecord(n, "s", "all", "all", "greedy", 12, *row) for n, row in rows.items())
+    *_, last = result_lines(read_run(run))
+    assert last.startswith("no measurable gain: ") and "continue the run for more steps" in last

@@ -15,6 +15,11 @@ from redqueen.report.view import RunView
 from redqueen.run.store import JOURNAL
 
 MODES = ("greedy", "sampled")
+NO_GAIN = (
+    "no measurable gain: the students learned little, or too few items were scored to show it. Next, continue the run "
+    "for more steps, or start one with a higher evaluate.max_items; where few proposals are valid or few attempts "
+    "right, choose a larger model.base, another model.prompt_format or other kinds (propose.num_proposals)"
+)
 WORDS = {"better": "better", "worse": "worse", "unclear": "no significant difference"}
 
 
@@ -43,13 +48,14 @@ def summary(view: RunView) -> dict[str, Any]:
 
 
 def result_lines(view: RunView) -> list[str]:
-    """Return the result of a run in at most three lines: held-out scores by mode, and what the product gained.
+    """Return the result of a run in at most four lines: held-out scores by mode, what the product gained, and what to
+    try where it did not gain.
 
     Scores and differences have 95 % intervals over items, in points of a hundred. Without a held-out
     evaluation there is no line.
     """
     found = summary(view)
-    lines, gains = [], []
+    lines, gains, verdicts = [], [], set()
     for mode in MODES:
         scores = {who: (found[who] or {}).get(mode) for who in (BASE, CONTROL, PRODUCT)}
         words = [f"{who} {Score(**score)}" for who, score in scores.items() if score]
@@ -57,8 +63,11 @@ def result_lines(view: RunView) -> list[str]:
             lines.append(f"held-out tasks solved, {mode}: {', '.join(words)}")
         if gain := (found["gain"] or {}).get(mode):
             change = Score(**gain)
+            verdicts.add(verdict_of(change))
             gains.append(f"{mode} {change.points}, {WORDS[verdict_of(change)]}")
-    return [*lines, f"product compared with the best control: {'; '.join(gains)}"] if gains else lines
+    if gains:
+        lines.append(f"product compared with the best control: {'; '.join(gains)}")
+    return lines + [NO_GAIN] * (bool(gains) and "better" not in verdicts)
 
 
 def product_name(metrics: dict[str, Series], step: int) -> str | None:
