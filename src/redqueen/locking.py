@@ -6,7 +6,6 @@ import fcntl
 import os
 import stat
 import struct
-import sys
 from pathlib import Path
 
 LOCK_NAME = "lock"
@@ -21,15 +20,10 @@ and closing any descriptor of the file drops it, so such a file is never opened 
 
 
 def is_locked(run_dir: Path) -> bool:
-    """Return whether a process holds the run's lock. A link, a pipe or a device in its place does not count.
-
-    Only Linux can be asked without taking the lock; elsewhere locks of other processes are reported as free.
-    """
+    """Return whether a process holds the run's lock. A link, a pipe or a device in its place does not count."""
     path = Path(run_dir).resolve() / LOCK_NAME
     if path in held_here:
         return True
-    if not sys.platform.startswith("linux"):
-        return False
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -25,8 +25,9 @@ from redqueen.evaluate.external import Examiner
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import EvaluationRecord, Journal
 from redqueen.journal.schema import CHOSEN, PRODUCT
+from redqueen.locking import is_locked
 from redqueen.report.pages import ASSETS, report_html
-from redqueen.report.runs import find_runs, is_running, status_of
+from redqueen.report.runs import find_runs, status_of
 from redqueen.report.serve import serve
 from redqueen.report.site import create_app
 from redqueen.report.view import read_run
@@ -269,14 +270,14 @@ with RunLock(Path(sys.argv[1])):
 def test_a_run_is_live_exactly_while_another_process_holds_its_lock(tmp_path: Path) -> None:
     folder = build_run(tmp_path / "run", 2, 2, 2, tasks_per_match=2, num_attempts=2)
     client = TestClient(create_app(tmp_path), base_url="http://localhost")
-    assert not is_running(folder) and "data-refresh" not in client.get("/run/run").text
+    assert not is_locked(folder) and "data-refresh" not in client.get("/run/run").text
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": {**os.environ, "PYTHONUNBUFFERED": "1"}}
     with subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], **pipes) as holder:
         assert holder.stdin is not None and holder.stdout is not None and holder.stdout.readline() == b"held\n"
         assert 'data-refresh="5"' in client.get("/run/run").text and "running" in client.get("/").text
         holder.stdin.close()
         holder.wait(60)
-    assert not is_running(folder) and "data-refresh" not in client.get("/run/run").text
+    assert not is_locked(folder) and "data-refresh" not in client.get("/run/run").text
 
 
 def test_a_real_run_in_step_0_says_what_it_does_and_once_it_is_stopped_how_to_go_on(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 
 from pydantic import ValidationError
 
@@ -31,9 +29,6 @@ MAX_DEPTH = 3
 
 MAX_LOOKED_AT = 100_000
 """Most entries of folders that are searched."""
-
-FRESH_S = 120.0
-"""Where the holder of the lock cannot be found out: a journal younger than this counts as being written."""
 
 LAST_STEPS = 10
 """The list's shares are means over this many last steps."""
@@ -114,14 +109,6 @@ def _stats(run_dir: Path) -> list[tuple[float, int, int]]:
     return found
 
 
-def is_running(run_dir: Path) -> bool:
-    """Return whether a process holds the run's lock. Asking takes no lock, so it blocks no writer."""
-    if not sys.platform.startswith("linux"):
-        ago = written_s_ago(run_dir)
-        return ago is not None and ago < FRESH_S
-    return is_locked(run_dir)
-
-
 def doing(status: Status | None) -> str:
     """Return a status in words, "" for None."""
     if status is None:
@@ -140,23 +127,14 @@ class Library:
     """The runs' views, each read once for every state of its journal. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: OrderedDict[Path, tuple[object, RunView]] = OrderedDict()
+        def read(path: Path, label: str, state: object) -> RunView:
+            return read_run(path, label, TimeLimit(PAGE_QUERY_S, PAGE_RUN_S))
+
+        self._read = lru_cache(MAX_KEPT)(read)
 
     def read(self, run: RunDir) -> RunView:
         """Return the view of the run. Raises UserError when it cannot be read or has no step yet."""
-        state = _stats(run.path)
-        with self._lock:
-            kept = self._kept.get(run.path)
-        if kept is not None and kept[0] == state:
-            return kept[1]
-        view = read_run(run.path, run.label, TimeLimit(PAGE_QUERY_S, PAGE_RUN_S))
-        with self._lock:
-            self._kept[run.path] = (state, view)
-            self._kept.move_to_end(run.path)
-            while len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
-        return view
+        return self._read(run.path, run.label, tuple(_stats(run.path)))
 
 
 @dataclass(frozen=True)
@@ -197,7 +175,7 @@ class Listing:
         began_s = time.monotonic()
         lines = []
         for run in runs:
-            state, ago = (_stats(run.path), is_running(run.path)), written_s_ago(run.path)
+            state, ago = (_stats(run.path), is_locked(run.path)), written_s_ago(run.path)
             failed = self._failed.get(run.path)
             if failed is not None and failed[0] == state:
                 lines.append(Overview(run, "unreadable", ago, error=failed[1]))
@@ -249,7 +227,7 @@ def status_of(path: Path, journal: Journal, config: object, last_step: int | Non
 
     A finished run that never had a valid task is ``nothing learned`` instead.
     """
-    if is_running(path):
+    if is_locked(path):
         return "running"
     if last_step is None or not _is_over(journal, config, last_step):
         return "stopped"

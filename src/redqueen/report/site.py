@@ -20,10 +20,11 @@ from redqueen.domains.registry import in_order, shown_as
 from redqueen.errors import UserError
 from redqueen.journal import read
 from redqueen.journal.untrusted import naming_contradictions
+from redqueen.locking import is_locked
 from redqueen.report.guard import Guard
 from redqueen.report.lineage import lineage_of
 from redqueen.report.pages import ASSETS, MAX_PAGE_CHARS, Charts, charts_of, compare_page, environment, render, run_page
-from redqueen.report.runs import Library, Listing, RunDir, doing, find_runs, is_running, open_journal, written_s_ago
+from redqueen.report.runs import Library, Listing, RunDir, doing, find_runs, open_journal, written_s_ago
 from redqueen.report.tables import MAX_MEMBERS, member_head, member_rows
 from redqueen.report.task_list import NEIGHBOURS, TaskFilter, read_form, task_page, task_with_attempts, whole_number
 from redqueen.run.status import read_status
@@ -224,7 +225,7 @@ class Site:
         self, template: str, run: RunDir, title: str, part: str, charts: Charts | None = None, **values: Any
     ) -> HTMLResponse:
         """Return a page about one run; ``part`` is its name in the bar of the run's pages."""
-        live, ago = part in LIVE_PARTS and is_running(run.path), written_s_ago(run.path)
+        live, ago = part in LIVE_PARTS and is_locked(run.path), written_s_ago(run.path)
         known: dict[str, Any] = {
             "title": title,
             "run": run,
