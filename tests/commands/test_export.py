@@ -62,7 +62,7 @@ def test_an_export_is_used_by_other_tools_as_any_chat_model_is(
         found = peft.AutoPeftModelForCausalLM.from_pretrained(adapter).float()(TOKENS).logits
     assert torch.allclose(logits(merged), found, atol=0.05)
     for folder in (adapter, merged):
-        monkeypatch.chdir(folder)
+        monkeypatch.chdir(folder.parent)
         made: dict[str, Any] = {}
         exec("".join(re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)), made)
         assert made["tokenizer"].decode(made["asked"]["input_ids"][0]).startswith(f"{BOS}def f(")

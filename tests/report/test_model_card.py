@@ -7,12 +7,16 @@ from synthetic_run import build_run
 
 from redqueen.adapters.base_shape import BaseIdentity
 from redqueen.config import parse_config
+from redqueen.evaluate.external import items_of
+from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import EvaluationRecord, Journal, read
-from redqueen.journal.schema import CHOSEN, DISTILLED
+from redqueen.journal.schema import CHOSEN, DISTILLED, EXAMPLE
 from redqueen.report.model_card import model_card
+from redqueen.run.product import Product
 from redqueen.run.store import JOURNAL
 
 CONFIG = parse_config({}, "a test")
+HUB = BaseIdentity("owner/base", "a" * 64)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +34,7 @@ def living_child(run_dir: Path, role: str) -> tuple[str, list[str]]:
 
 def test_it_names_the_parents_the_rating_and_the_scores_with_intervals(run_dir: Path) -> None:
     child, parents = living_child(run_dir, "student")
-    card = model_card(run_dir, CONFIG, child, BaseIdentity("owner/base", "a" * 64), merged=False, step=20)
+    card = model_card(run_dir, CONFIG, child, HUB, merged=False, step=20, folder="out")
     assert card.splitlines()[0] == "---" and 'base_model: "owner/base"' in card
     assert all(f"| {parent} |" in card for parent in parents)
     assert "license:" in card and "## Prompt it" in card and "user's turn" in card and "<|o|>" in card
@@ -44,14 +48,14 @@ def test_a_format_that_the_model_continues_is_asked_without_a_chat_template_and_
 ) -> None:
     child, _ = living_child(run_dir, "student")
     config = parse_config({"model": {"prompt_format": "r1"}}, "a test")
-    card = model_card(run_dir, config, child, BaseIdentity("owner/base", ""), merged=False, step=20)
+    card = model_card(run_dir, config, child, BaseIdentity("owner/base", ""), merged=False, step=20, folder="out")
     assert 'asked = tokenizer(prompt, return_tensors="pt")' in card and "apply_chat_template" not in card
     assert "stop_strings=['</answer>'], tokenizer=tokenizer)" in card
 
 
 def test_a_merged_model_loads_by_itself_and_a_local_base_is_no_hub_name(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "student")
-    card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=True, step=20)
+    card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=True, step=20, folder="out")
     assert "library_name: transformers" in card and "base_model:" not in card
     assert "AutoModelForCausalLM.from_pretrained(folder)" in card and "PeftModel" not in card
     assert "had its base from a folder" not in card
@@ -59,7 +63,7 @@ def test_a_merged_model_loads_by_itself_and_a_local_base_is_no_hub_name(run_dir:
 
 def test_the_code_of_an_adapter_on_a_folder_reads_the_folder_from_its_config(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "student")
-    card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=False, step=20)
+    card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=False, step=20, folder="out")
     assert (
         "from_pretrained(PeftConfig.from_pretrained(folder).base_model_name_or_path)" in card and "/models" not in card
     )
@@ -69,7 +73,9 @@ def test_the_code_of_an_adapter_on_a_folder_reads_the_folder_from_its_config(run
 def test_what_came_after_the_checkpoint_is_not_in_it(run_dir: Path) -> None:
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         founder = next(i["id"] for i in read.individuals(journal) if i["role"] == "student" and i["born_step"] == 0)
-    card = model_card(run_dir, CONFIG, founder, BaseIdentity("owner/base", "a" * 64), merged=False, step=3)
+    card = model_card(
+        run_dir, CONFIG, founder, BaseIdentity("owner/base", "a" * 64), merged=False, step=3, folder="out"
+    )
     assert "rating points after step 3" in card and "| 20 |" not in card
 
 
@@ -82,13 +88,33 @@ def test_the_product_of_an_end_that_was_left_behind_lends_its_score_to_no_later_
         with journal.step(7) as writer:
             writer.add_metrics({"solve/rate": 0.5})
     base = BaseIdentity("owner/base", "")
-    assert "| product | s | greedy | 6 | 12 | 50.0 % |" in model_card(
-        run, CONFIG, DISTILLED, base, merged=False, step=6
-    )
-    assert "| product |" not in model_card(run, CONFIG, DISTILLED, base, merged=False, step=7)
+    card = model_card(run, CONFIG, DISTILLED, base, merged=False, step=6, folder="out")
+    assert "| product | s | greedy | 6 | 12 | 50.0 % |" in card and 'folder = "out"' in card
+    assert "| product |" not in model_card(run, CONFIG, DISTILLED, base, merged=False, step=7, folder="out")
 
 
 def test_a_teacher_without_scores_shows_those_of_the_base_alone(run_dir: Path) -> None:
     child, _ = living_child(run_dir, "teacher")
-    card = model_card(run_dir, CONFIG, child, BaseIdentity("owner/base", "a" * 64), merged=False, step=20)
+    card = model_card(run_dir, CONFIG, child, HUB, merged=False, step=20, folder="out")
     assert "a teacher of the run" in card and "| the base |" in card
+
+
+def test_the_prompt_is_a_held_out_item_that_only_the_product_answers(tmp_path: Path) -> None:
+    run, base = build_run(tmp_path / "run", num_steps=5), BaseIdentity("owner/base", "")
+
+    def card(number: float) -> str:
+        with Journal.open(run / JOURNAL) as journal:
+            journal.set_evaluations(5, [], {f"{CHOSEN}{DISTILLED}": 1.0, EXAMPLE: number})
+        return model_card(run, CONFIG, DISTILLED, base, merged=False, step=5, folder="out")
+
+    shown, item = card(7.0), items_of(CONFIG)[7].task
+    assert item.code.splitlines()[0] in shown and "was answered right with the adapter, and not" in shown
+    for number in (1e9, -1.0, float("nan")):
+        assert "the base may answer this one" in card(number)
+
+    def scores(*means: float) -> list[Score]:
+        return [Score((0,), "greedy", means, (0.0,) * 4, (1.0,) * 4, 0, {})]
+
+    base_scores = scores(0.0, 1.0, 0.5, 0.0)
+    assert Product("S1", {}, scores(0.0, 1.0, 1.0, 1.0)).metrics(base_scores)[EXAMPLE] == 3.0
+    assert EXAMPLE not in Product("S1", {}, base_scores).metrics(base_scores) | Product("S1", {}, []).metrics([])

@@ -84,7 +84,7 @@ def export_member(
                 write_adapter(aside, plain_config(genotype, where, opened.targets), genotype, base.sha256)
                 if name == EMBEDDED:
                     shutil.copytree(embedded_folder(), aside / OWN_BASE)
-            card = model_card(run_dir, opened.config, opened.name, base, merge, opened.step, opened.sources)
+            card = model_card(run_dir, opened.config, opened.name, base, merge, opened.step, out.name, opened.sources)
             write_whole(aside / CARD, card)
     except (OSError, SafetensorError) as error:
         why = getattr(error, "strerror", None) or error

@@ -187,8 +187,9 @@ ALL = "all"
 DISTILLED = "distilled"
 """The name of the adapter that was distilled from the correct answers of all students."""
 
-SHARE, CHOSEN = "product/share/", "product/chosen/"
-"""Metrics of the last step, before a candidate's name: its share on the last probe, and 1 for the product."""
+EXAMPLE, SHARE, CHOSEN = "product/example", "product/share/", "product/chosen/"
+"""Metrics of the last step, before a candidate's name: its share on the last probe, and 1 for the product.
+The example is the number of the first held-out item that the product answers right greedily and the base does not."""
 
 UNLISTED_TOKENS = ("evolve/probe_tokens", "solve/replay_tokens")
 """Metrics that count tokens sampled for learning that no row of ``candidate`` or ``attempt`` counts."""

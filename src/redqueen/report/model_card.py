@@ -16,7 +16,8 @@ from redqueen.display import literal, markdown_table
 from redqueen.domains.frames import BOS, fence
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import DOMAINS
-from redqueen.journal.schema import ALL, BASE, CONTROL, DISTILLED, PRODUCT
+from redqueen.evaluate.external import items_of
+from redqueen.journal.schema import ALL, BASE, CONTROL, DISTILLED, EXAMPLE, PRODUCT
 from redqueen.journal.untrusted import Row
 from redqueen.report.summary import product_name
 from redqueen.report.view import read_run
@@ -26,14 +27,14 @@ MAX_ANCESTORS = 40
 LOAD_ADAPTER = """from peft import PeftConfig, PeftModel  # pip install peft
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-folder = "."  # where this card is; of a repository on the hub: huggingface_hub.snapshot_download("owner/name")
+folder = {folder}  # the path of this card's folder; of the hub: huggingface_hub.snapshot_download("owner/name")
 base = AutoModelForCausalLM.from_pretrained({base}{options})
 tokenizer = AutoTokenizer.from_pretrained({base})
 model = PeftModel.from_pretrained(base, folder)"""
 
 LOAD_MERGED = """from transformers import AutoModelForCausalLM, AutoTokenizer
 
-folder = "."  # the folder that this card is in, or its name on the hub
+folder = {folder}  # the path of the folder that this card is in, or its name on the hub
 model = AutoModelForCausalLM.from_pretrained(folder)
 tokenizer = AutoTokenizer.from_pretrained(folder)"""
 
@@ -49,12 +50,19 @@ print(tokenizer.decode(written[0, asked["input_ids"].shape[1] :]))"""
 
 
 def model_card(
-    run_dir: Path, config: Config, member: str, base: BaseIdentity, merged: bool, step: int, sources: Sequence[str] = ()
+    run_dir: Path,
+    config: Config,
+    member: str,
+    base: BaseIdentity,
+    merged: bool,
+    step: int,
+    folder: str,
+    sources: Sequence[str] = (),
 ) -> str:
     """Return the card of ``member`` as it was after ``step`` (the checkpoint's), as markdown with a YAML head.
 
-    ``sources`` are the members whose mean it is, if it is not a member itself. Its code holds wherever the folder is
-    moved. Ids and names are shown literally; nothing in the card was written by a model.
+    ``sources`` are the members whose mean it is, if it is not a member itself. Its code loads ``folder`` from
+    where that is. Ids and names are shown literally; nothing in the card was written by a model.
     """
     had, view, base = base.name, read_run(run_dir), replace(base, name=without_folders(base.name))
     run, members = view.run, {row["id"]: row for row in view.individuals}
@@ -77,9 +85,9 @@ def model_card(
         + (f" The base's weights have the SHA-256 {_code(base.sha256)}." if base.sha256 else ""),
         "## Load it",
         *(["The run had its base from a folder, which adapter_config.json names."] * (had != base.name and not merged)),
-        "```python\n" + _loading(base.name, merged, had != base.name) + "\n```",
+        "```python\n" + _loading(base.name, merged, had != base.name, json.dumps(folder)) + "\n```",
         "## Prompt it",
-        _prompt_text(config),
+        _prompt_text(config, dict(view.metrics.get(EXAMPLE, ())).get(step) if is_product else None),
         "## Rating",
         _rating_text(ratings),
         "## Lineage",
@@ -115,28 +123,34 @@ def _head(base: str, merged: bool) -> str:
     return "\n".join(["---", *lines, "tags:", "- redqueen", "- self-play", *([] if merged else ["- lora"]), "---"])
 
 
-def _loading(base: str, merged: bool, is_local: bool) -> str:
+def _loading(base: str, merged: bool, is_local: bool, folder: str) -> str:
     if merged:
-        return LOAD_MERGED
+        return LOAD_MERGED.format(folder=folder)
     if base.lower().endswith(".gguf"):
         file = f"{json.dumps(str(Path(base).parent))}, gguf_file={json.dumps(Path(base).name)}"
-        return LOAD_ADAPTER.format(base=file, options=f", quantization_config={DEQUANTIZED}")
+        return LOAD_ADAPTER.format(folder=folder, base=file, options=f", quantization_config={DEQUANTIZED}")
     if is_local:
-        return LOAD_ADAPTER.format(base="PeftConfig.from_pretrained(folder).base_model_name_or_path", options="")
-    own = base.startswith(EMBEDDED_ID)
-    return LOAD_ADAPTER.format(base=f'f"{{folder}}/{OWN_BASE}"' if own else json.dumps(base), options="")
+        from_config = "PeftConfig.from_pretrained(folder).base_model_name_or_path"
+        return LOAD_ADAPTER.format(folder=folder, base=from_config, options="")
+    own = f'f"{{folder}}/{OWN_BASE}"' if base.startswith(EMBEDDED_ID) else json.dumps(base)
+    return LOAD_ADAPTER.format(folder=folder, base=own, options="")
 
 
-def _prompt_text(config: Config) -> str:
-    """Say how a task is asked, with code for the shortest task of the run's first domain that is our own."""
+def _prompt_text(config: Config, example: float | None) -> str:
+    """Say how a task is asked, with code for the held-out item number ``example``, or the seed of the run's domain."""
     name = config.model.prompt_format
     if name == "auto":
         name = "compact" if config.model.base == EMBEDDED else "chat"
     form = PromptFormat(FRAMES[name], config.verify)
     domain = next((DOMAINS[own] for own in config.propose.domains if own in DOMAINS), DOMAINS["code"])
+    task, remark = domain.seed, "No held-out item is known that only the adapter answers: the base may answer this one."
+    items = items_of(config) if example is not None and DOMAINS.keys() >= set(config.propose.domains) else ()
+    if example is not None and 0 <= example < len(items):
+        task = items[int(example)].task
+        remark = "In the run's evaluation this held-out item was answered right with the adapter, and not without it."
     turn = name in ("compact", "chat", "plain")
     how = "the content of the user's turn in the chat template" if turn else "the text that the model continues"
-    lines = form.solve(domain.seed).removeprefix(BOS).splitlines(keepends=True)
+    lines = form.solve(task).removeprefix(BOS).splitlines(keepends=True)
     code = PROMPT.format(
         lines="\n".join(f"    {line!r}" for line in lines),
         asked=TURN if turn else 'tokenizer(prompt, return_tensors="pt")',
@@ -145,7 +159,8 @@ def _prompt_text(config: Config) -> str:
     )
     return (
         f"The format is {_code(name)}, the temperature of training {config.solve.temperature}. A prompt is {how}. "
-        f"After the code above, this asks for one answer:\n\n{fence('python', code)}"
+        f"After the code above, this asks for one answer. {remark}\n\n"
+        f"{fence('python', code)}"
     )
 
 

@@ -366,7 +366,7 @@ def _evaluation(
         return records, {}
     untaught = any(i.id == product.name and engine.store.genotype(i.slot).is_zero for i in state.students)
     session.progress.say(f"product: {product.name}" + ", which nothing has taught: it answers as the base" * untaught)
-    return records + product.records + gain, product.metrics() | (distilled.metrics() if distilled else {})
+    return records + product.records + gain, product.metrics(base) | (distilled.metrics() if distilled else {})
 
 
 def _make_up(session: Session, state: State) -> bool:

@@ -16,9 +16,10 @@ from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner, member_records
 from redqueen.evaluate.fitness_suite import Score
+from redqueen.evolve.probe import NUM_ATTEMPTS
 from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.journal import EvaluationRecord
-from redqueen.journal.schema import CHOSEN, DISTILLED, PRODUCT, SHARE
+from redqueen.journal.schema import CHOSEN, DISTILLED, EXAMPLE, PRODUCT, SHARE
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune, select_answers
 from redqueen.propose.buffer import draw_of_all_ages, task_key
 from redqueen.records import Individual, Task
@@ -42,9 +43,12 @@ class Product:
         """What the journal keeps of its external fitness."""
         return member_records(PRODUCT, self.scores)
 
-    def metrics(self) -> dict[str, float]:
-        """Return what the journal keeps of the choice: each candidate's share, and a 1 for the chosen one."""
-        return {f"{SHARE}{name}": share for name, share in self.shares.items()} | {f"{CHOSEN}{self.name}": 1.0}
+    def metrics(self, base: Sequence[Score]) -> dict[str, float]:
+        """Return what the journal keeps of the choice, which ``journal/schema.py`` lists; ``base``: its scores."""
+        greedy = [one.item_means for one in (*self.scores, *base) if one.mode == "greedy"]
+        gained = [number for number, of_item in enumerate(zip(*greedy, strict=True)) if of_item == (1.0, 0.0)]
+        shares = {f"{SHARE}{name}": share for name, share in self.shares.items()}
+        return shares | {f"{CHOSEN}{self.name}": 1.0} | ({EXAMPLE: float(gained[0])} if gained else {})
 
 
 def probe_tasks(config: Config, state: State) -> list[Task]:
@@ -54,13 +58,27 @@ def probe_tasks(config: Config, state: State) -> list[Task]:
     last distillation of the students and not solved before it. They are at most a quarter of the archive, since the
     product's distillation leaves them out.
     """
-    num, entries = config.run.product_tasks, state.archive.entries
+    num, entries = num_probe_tasks(config, len(state.archive.entries)), state.archive.entries
     if config.slots.distilled:
-        num, last = min(num, len(entries) // 4), state.distilled_step
+        last = state.distilled_step
         used = {key for key, answer in state.answers.by_task.items() if answer.step <= last}
         entries = tuple(one for one in entries if one.step > last and task_key(one.task) not in used)
     rng = Streams(config.run.rng_seed, state.step).rng("product")
     return [one.task for one in draw_of_all_ages(entries, num, rng)]
+
+
+def num_probe_tasks(config: Config, num_archived: int) -> int:
+    """Return how many of the archived tasks the candidates answer, at most."""
+    return min(config.run.product_tasks, num_archived // 4 if config.slots.distilled else num_archived)
+
+
+def num_answers_to_choose(config: Config, num_archived: int) -> int:
+    """Return how many answers the candidates write: students, their mean, and the distilled adapter."""
+    if config.run.product == "none":
+        return 0
+    students = min(config.population.num_students, num_candidates(config))
+    num = students + (students > 1) + len(config.slots.distilled)
+    return num * num_probe_tasks(config, num_archived) * NUM_ATTEMPTS
 
 
 def distill_product(
