@@ -90,11 +90,12 @@ def test_a_limit_of_tokens_or_seconds_shortens_the_time_left(clock: Hand) -> Non
 def test_evaluations_to_come_are_part_of_the_time_left(clock: Hand) -> None:
     with RunProgress(Schedule(6, 4, num_students=3), io.StringIO(), clock) as progress:
         progress.phase(0, "evaluate")
-        clock.at_s = 10.0  # 10 s for the base, so 30 s for three students
+        progress.evaluation_s = 10.0  # of a student, as it was expected
+        clock.at_s = 500.0  # the base is checked and evaluated, and so is the control
         progress.phase(1, "match")
-        clock.at_s = 20.0
+        clock.at_s += 10.0
         progress.finish_step(1, METRICS, MEMBERS)
-        assert progress.left_s() == 5 * 10.0 + 2 * 30.0
+        assert progress.left_s() == 5 * 10.0 + 2 * 3 * 10.0
         for step in (2, 3):
             clock.at_s += 10.0
             progress.finish_step(step, METRICS, MEMBERS)
@@ -132,12 +133,14 @@ def test_the_end_of_the_run_is_part_of_the_time_left(clock: Hand) -> None:
         (Schedule(10, 4), 0, 3),
         (Schedule(10, 4), 4, 2),
         (Schedule(8, 4), 4, 1),
+        (Schedule(10, 4, num_students=3), 4, 6),
     ],
 )
 def test_evaluations_are_counted_with_the_last_one(schedule: Schedule, step: int, left: int) -> None:
     played = [s for s in range(step + 1, schedule.num_steps + 1)]
     every = schedule.evaluate_every
-    assert left == sum(s == schedule.num_steps or (bool(every) and s % every == 0) for s in played)
+    rounds = sum(s == schedule.num_steps or (bool(every) and s % every == 0) for s in played)
+    assert left == rounds * schedule.num_students
     assert schedule.evaluations_after(step) == left
 
 

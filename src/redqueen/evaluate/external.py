@@ -53,25 +53,34 @@ class Examiner:
     def base(self) -> list[Score]:
         """Score the bare base: sampled, then greedy. Scores that equal settings gave before are read from the cache."""
         path = _cache_file(self)
-        if path is None:
-            return self._score([BASE_SLOT])
         found = _read_scores(path, self.items)
         if found is None:
             found = self._score([BASE_SLOT])
             _write_scores(path, found)
         return found
 
-    def control(self, base: Sequence[Score]) -> list[Score]:
-        """Score the bare base with every thought begun in the prompt; nothing where the format has no thoughts.
-
-        ``base`` are its own scores, which count again where every prompt begins the thought anyway.
-        """
+    @property
+    def of_control(self) -> Examiner | None:
+        """What scores the bare base with every thought begun in the prompt; None where the format has no thoughts."""
         told = thinking_first(self.engine.prompt_format)
         if told is None or not self.engine.config.evaluate.control:
+            return None
+        return replace(self, engine=replace(self.engine, prompt_format=told))
+
+    def control(self, base: Sequence[Score]) -> list[Score]:
+        """Score the control. ``base`` are the base's scores, which count again where every prompt begins the thought
+        anyway."""
+        told = self.of_control
+        if told is None:
             return []
-        if told == self.engine.prompt_format:
-            return list(base)
-        return replace(self, engine=replace(self.engine, prompt_format=told)).base()
+        return list(base) if told == self else told.base()
+
+    @property
+    def num_new(self) -> int:
+        """How many of base and control are not in the cache."""
+        told = self.of_control
+        asked = [self] if told is None or told == self else [self, told]
+        return sum(_read_scores(_cache_file(one), one.items) is None for one in asked)
 
     def members(self, members: Sequence[Individual]) -> list[Score]:
         """Score members, two records each: sampled, then greedy."""
@@ -143,8 +152,10 @@ def _cache_file(examiner: Examiner) -> Path | None:
     return Path(folder).expanduser() / "base_scores" / f"{name[:32]}.json"
 
 
-def _read_scores(path: Path, items: Sequence[Item]) -> list[Score] | None:
+def _read_scores(path: Path | None, items: Sequence[Item]) -> list[Score] | None:
     """Return the scores in a file of the cache; None where it is missing or does not hold one figure for each item."""
+    if path is None:
+        return None
     try:
         kept = _KEPT.validate_json(read_plain(path))
     except (FileNotFoundError, UserError, ValidationError):
@@ -158,8 +169,10 @@ def _read_scores(path: Path, items: Sequence[Item]) -> list[Score] | None:
     ]
 
 
-def _write_scores(path: Path, scores: Sequence[Score]) -> None:
+def _write_scores(path: Path | None, scores: Sequence[Score]) -> None:
     """Write scores to the cache; one that cannot be written is left out, since it only saves time."""
+    if path is None:
+        return
     means = [[None if np.isnan(mean) else mean for mean in one.item_means] for one in scores]
     kept = [(s.mode, s.num_lost, m, s.item_thought_fracs, s.item_tokens) for s, m in zip(scores, means, strict=True)]
     try:

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from redqueen.config import Config, RunConfig
 from redqueen.display import duration
+from redqueen.domains.registry import texts_of_a_step
 from redqueen.engine import Engine, LoadAdapters, open_engine
-from redqueen.evaluate.external import items_of
-from redqueen.evolve.probe import NUM_ATTEMPTS
+from redqueen.evaluate.external import Examiner, items_of
 from redqueen.learn.distillation import NUM_EPOCHS
-from redqueen.loop import propose, verify
-from redqueen.records import Completion, Match, Rollout
+from redqueen.loop import learn, match, propose, solve, verify
+from redqueen.records import Completion, Rollout
 from redqueen.run.continuation import NOTHING_SPENT, Spent, is_limit_spent, is_over
-from redqueen.run.dry_run import texts_of_a_step
+from redqueen.run.product import num_answers_to_choose
 from redqueen.run.progress import Activity, RunProgress, Schedule
-from redqueen.solve import SampledAttempts, grade, sample_attempts
+from redqueen.solve import GradedAttempts, grade, sample_attempts
 from redqueen.state import State, initial_state
 from redqueen.streams import Streams
 
-NUM_ROWS, MOST_TOKENS = 64, 256
-"""Texts of each sort that are sampled, but no more than a step has, and their length, at most (ours)."""
-TIMES_AGAIN, QUICK_S = 4, 2.0
-"""Where the answers took less than ``QUICK_S``, so many times as many are sampled: small batches mislead (ours)."""
-
-VALID_FRAC, SOLVED_FRAC = 0.8, 0.5
-"""Shares of valid proposals, and of tasks with a correct answer, that are taken for granted (ours)."""
+NUM_ROWS = 64
+"""Proposals that are sampled with what follows from them, at least, and held-out tasks that are answered, at most."""
 
 
 def measured_duration(config: Config, load: LoadAdapters | None) -> str:
@@ -39,25 +33,28 @@ def measured_duration(config: Config, load: LoadAdapters | None) -> str:
 
 
 class Expected(NamedTuple):
-    """How long a run will take as a sentence, and the seconds of its end, after the last step."""
+    """How long a run will take as a sentence; seconds of one student's evaluation, and of what follows the last."""
 
     text: str
+    evaluation_s: float
     end_s: float
 
 
 class Pace(NamedTuple):
-    """Seconds for a proposal, an answer and the learning of a text, and tokens of a proposal and of an answer."""
+    """Seconds and tokens of a step, valid and solved tasks, each for one of its proposals; seconds of a held-out answer
+    and of an answer that is distilled."""
 
-    propose_s: float
+    step_s: float
+    step_tokens: float
+    num_valid: float
+    num_solved: float
     answer_s: float
-    learn_s: float
-    propose_tokens: float
-    answer_tokens: float
+    distill_s: float
 
 
 def say_duration(progress: RunProgress, state: State, engine: Engine, spent: Spent = NOTHING_SPENT) -> None:
-    """Say how long the run will take, and let its progress count the end."""
-    text, progress.end_s = expected_duration(state, engine, spent)
+    """Say how long the run will take, and let its progress count evaluations and the end."""
+    text, progress.evaluation_s, progress.end_s = expected_duration(state, engine, spent)
     progress.say(text)
 
 
@@ -66,41 +63,35 @@ def expected_duration(state: State, engine: Engine, spent: Spent = NOTHING_SPENT
 
     A student's moments are lost: a run that goes on loads them again.
     """
-    pace, longer = _measured_pace(state, engine)
-    parts, end_s = _parts(engine.config, state, spent, pace)
-    least_s = sum(parts.values())
-    most_s = sum(_parts(engine.config, state, spent, Pace(*(longer * one for one in pace)))[0].values())
-    most = f" to {duration(most_s)}" if most_s > 1.2 * least_s else ""
-    words = ", ".join(text for text, s in parts.items() if s)
-    return Expected(f"expected duration: {duration(least_s)}{most} ({words})", end_s)
+    num_new = 0 if state.step else Examiner.of(engine).num_new
+    return expected_at(_measured_pace(state, engine), engine.config, state, spent, num_new)
 
 
-def _parts(config: Config, state: State, spent: Spent, pace: Pace) -> tuple[dict[str, float], float]:
-    """Return the seconds of each part of a run that is left, by its words, and those of its end."""
-    proposals, most_attempts = texts_of_a_step(config)
-    attempts = VALID_FRAC * most_attempts
-    num_learned = proposals * config.learn.train_teachers + attempts * config.learn.train_students
-    step_s = proposals * pace.propose_s + attempts * pace.answer_s + num_learned * pace.learn_s
-    step_tokens = proposals * pace.propose_tokens + attempts * pace.answer_tokens
-    every, distill_s = config.distill.every_steps, proposals * VALID_FRAC * SOLVED_FRAC * NUM_EPOCHS * pace.learn_s
+def expected_at(pace: Pace, config: Config, state: State, spent: Spent, num_new: int) -> Expected:
+    """Return how long the run will take at a pace, where base and control are evaluated ``num_new`` times."""
+    proposals, _ = texts_of_a_step(config)
+    step_s, step_tokens = proposals * pace.step_s, proposals * pace.step_tokens
+    every, distill_s = config.distill.every_steps, proposals * pace.num_solved * NUM_EPOCHS * pace.distill_s
     last = expected_steps(config.run, step_s, step_tokens, every, distill_s, state.step, spent)
     num_steps = last - state.step
     distilled_at = [step for step in range(state.step + 1, last) if every and step % every == 0]
-    num_evaluations = Schedule(last, config.evaluate.every_steps).evaluations_after(state.step)
-    answers_each = len(items_of(config)) * (1 + config.evaluate.num_samples)
-    num_answers = (2 + config.num_scored_students * num_evaluations) * answers_each  # 2: base, control
-    num_last = 0
-    if config.run.product != "none":
-        num_candidates = (1 if config.students_are_clones else len(state.students)) + 1
-        archived = int(proposals * VALID_FRAC * last)  # of which a quarter chooses the product
-        num_last = answers_each + min(config.run.product_tasks, archived // 4) * num_candidates * NUM_ATTEMPTS
+    schedule = Schedule(last, config.evaluate.every_steps, config.num_scored_students)
+    evaluation_s = len(items_of(config)) * (1 + config.evaluate.num_samples) * pace.answer_s
+    archived = len(state.archive.entries) + int(proposals * pace.num_valid * num_steps)
+    choose_s = num_answers_to_choose(config, min(archived, state.archive.capacity)) * pace.answer_s
+    is_new = config.run.product in ("distilled", "merged") or config.population.num_students > 1
+    product_s = evaluation_s * (config.run.product != "none" and (is_new or not config.evaluate.students))
     last_distill_s = last * bool(config.slots.distilled) * distill_s
-    all_distill_s, evaluate_s = sum(distilled_at) * distill_s + last_distill_s, (num_answers + num_last) * pace.answer_s
-    return {
+    all_distill_s, end_s = sum(distilled_at) * distill_s + last_distill_s, choose_s + product_s
+    evaluate_s = (num_new + schedule.evaluations_after(state.step)) * evaluation_s + end_s
+    parts = {
         f"{num_steps} step{'s' * (num_steps > 1)} of {duration(step_s)}": step_s * num_steps,
         f"distillation {duration(all_distill_s)}": all_distill_s,
         f"evaluation {duration(evaluate_s)}": evaluate_s,
-    }, last_distill_s + num_last * pace.answer_s
+    }
+    words = ", ".join(text for text, s in parts.items() if s)
+    text = f"expected duration: {duration(sum(parts.values()))} ({words})"
+    return Expected(text, evaluation_s, last_distill_s + end_s)
 
 
 def expected_steps(
@@ -127,49 +118,46 @@ def expected_steps(
     return run.num_steps
 
 
-def _measured_pace(state: State, engine: Engine) -> tuple[Pace, float]:
-    """Return the pace, and by what factor it is slower where texts are not cut off at ``MOST_TOKENS``."""
-    config, limits, student = engine.config, engine.limits, state.students[0]
-    streams = Streams(config.run.rng_seed, 0)
-    num_proposals, most_attempts = texts_of_a_step(config)
-    num_rows, each = min(NUM_ROWS, num_proposals, most_attempts), num_proposals // config.population.num_teachers
-    matches = [Match(teacher.id, student.id, 0.5) for teacher in state.teachers[: -(-num_rows // each)]]
-    proposer = engine.sampler(config.propose_temperature, min(MOST_TOKENS, limits.propose_new_tokens))
-    began = time.perf_counter()
-    proposals = propose(state, replace(engine, proposer=proposer), streams, matches)
-    verify(state, engine, proposals)
-    propose_s = (time.perf_counter() - began) / len(proposals)
+def _measured_pace(state: State, engine: Engine) -> Pace:
+    config, student, streams = engine.config, state.students[0], Streams(engine.config.run.rng_seed, 0)
+    step_s, written, graded = _part_of_a_step(state, engine, streams)
+    tokens = sum(len(c.tokens) for c in written) + sum(len(c.tokens) for one in graded for c in one.completions)
+    valid, solved = {one.task.id for one in graded}, {one.task.id for one in graded if one.solve_frac}
 
-    sampled, answer_s = _answered(num_rows, state, engine, streams)
-    if answer_s * num_rows < QUICK_S:
-        sampled, answer_s = _answered(min(TIMES_AGAIN * num_rows, most_attempts), state, engine, streams)
-    answers = [completion for one in sampled for completion in one.completions]
-
-    before, began = engine.store.genotype(student.slot), time.perf_counter()
-    learned = [Rollout(student.slot, s.prompt, s.completions, (1.0,) * len(s.completions)) for s in sampled[:num_rows]]
-    engine.learner.update(learned)
-    learn_s = (time.perf_counter() - began) / sum(len(one.completions) for one in learned)
-    engine.store.load(student.slot, before)
-    written = [one.completion for one in proposals]
-    longer = max(_longer(written, limits.propose_new_tokens), _longer(answers, limits.solve_new_tokens))
-    tokens = (sum(len(one.tokens) for one in texts) / len(texts) for texts in (written, answers))
-    return Pace(propose_s, answer_s, learn_s, *tokens), longer
-
-
-def _answered(num: int, state: State, engine: Engine, streams: Streams) -> tuple[list[SampledAttempts], float]:
-    """Sample and grade about ``num`` attempts at held-out tasks, or those of the buffer; return them, seconds each."""
-    config, form, tokenizer = engine.config, engine.prompt_format, engine.tokenizer
     tasks = [item.task for item in items_of(config)] or list(state.buffer.tasks)
-    num_tasks = -(-num // config.solve.num_attempts)
-    pairs = [(task, state.students[0]) for task in tasks[:: max(1, len(tasks) // num_tasks)][:num_tasks]]
-    solver = engine.sampler(config.solve.temperature, min(MOST_TOKENS, engine.limits.solve_new_tokens))
+    asked = [(task, student) for task in tasks[:: -(-len(tasks) // NUM_ROWS)]]
     began = time.perf_counter()
-    sampled = sample_attempts(pairs, -(-num // len(pairs)), solver, form, tokenizer, streams)
-    grade(sampled, engine.verifier, form, tokenizer)
-    return sampled, (time.perf_counter() - began) / sum(len(one.completions) for one in sampled)
+    sampled = sample_attempts(asked, 1, engine.solver, engine.prompt_format, engine.tokenizer, streams)
+    grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
+    answered = time.perf_counter()
+    if config.slots.distilled:
+        before = engine.store.genotype(student.slot)
+        engine.learner.update([Rollout(student.slot, one.prompt, one.completions, (1.0,)) for one in sampled])
+        engine.store.load(student.slot, before)
+    distill_s = (time.perf_counter() - answered) / len(asked)
+    num, answer_s = len(written), (answered - began) / len(asked)
+    return Pace(step_s / num, tokens / num, len(valid) / num, len(solved) / num, answer_s, distill_s)
 
 
-def _longer(texts: Sequence[Completion], limit: int) -> float:
-    """Return by what factor the texts are longer at most, when those that were cut off end at ``limit`` tokens."""
-    cut = sum(not one.finished for one in texts) / len(texts)
-    return 1.0 + cut * max(0.0, limit / MOST_TOKENS - 1.0)
+def _part_of_a_step(
+    state: State, engine: Engine, streams: Streams
+) -> tuple[float, list[Completion], list[GradedAttempts]]:
+    """Run a step with at least ``NUM_ROWS`` proposals: as many teachers as write them, and their students' attempts.
+
+    Returns its seconds, the proposals and the attempts. Adapters are restored.
+    """
+    each = texts_of_a_step(engine.config)[0] // engine.config.population.num_teachers
+    state, drawn = replace(state, step=state.step + 1), match(state, engine, streams)
+    teachers = list(dict.fromkeys(one.teacher for one in drawn))[: -(-NUM_ROWS // each)]
+    matches = [one for one in drawn if one.teacher in teachers]
+    slots = {state.players[name].slot for one in matches for name in (one.teacher, one.student)}
+    before, began = {slot: engine.store.genotype(slot) for slot in slots}, time.perf_counter()
+    proposals = propose(state, engine, streams, matches)
+    verdicts = verify(state, engine, proposals)
+    sampled = solve(state, engine, streams, matches, verdicts)
+    graded = grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
+    learn(state, engine, streams, matches, proposals, verdicts, graded)
+    seconds = time.perf_counter() - began
+    for slot, genotype in before.items():
+        engine.store.load(slot, genotype)
+    return seconds, [one.completion for one in proposals], graded

@@ -25,7 +25,7 @@ from redqueen.records import Individual
 
 SECONDS_BETWEEN_LINES = 10.0
 NUM_STEPS_FOR_PACE = 10
-"""The time left is estimated from the mean duration of this many last steps, and as many evaluations."""
+"""The time left is estimated from the mean duration of this many last steps."""
 
 LEAST_FRAC = 0.02
 """No time left is shown before this share is done: the first completions to end are the shortest."""
@@ -152,24 +152,26 @@ class Activity(Progress):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Number of steps, after which of them students are evaluated (0: the last alone), and number of students."""
+    """Number of steps, after which of them students are evaluated (0: the last alone), and how many each time."""
 
     num_steps: int
     evaluate_every: int = 0
     num_students: int = 1
 
     def evaluations_after(self, step: int) -> int:
-        """Return the number of evaluations after ``step``."""
+        """Return the number of evaluations of one student after ``step``."""
         if step >= self.num_steps:
             return 0
         every = self.evaluate_every
-        return 1 + ((self.num_steps - 1) // every - step // every if every else 0)
+        return self.num_students * (1 + ((self.num_steps - 1) // every - step // every if every else 0))
 
 
 class RunProgress(Activity):
     """The progress of a run: its phases, its steps, and the time left of both."""
 
     transient = False
+    evaluation_s = 0.0
+    """Expected seconds of the evaluation of one student, until one is known."""
     end_s = 0.0
     """Expected seconds of what follows the last step: the product is distilled, chosen and evaluated."""
 
@@ -179,20 +181,16 @@ class RunProgress(Activity):
         self.schedule, self._clock, self._step, self._phase = schedule, clock, 0, ""
         self._numbers: list[str] = []
         self._since = self._phase_since = clock()
-        self._evaluation_s = self._expected_s = 0.0
+        self._evaluating_s = 0.0
         self._steps_s: deque[float] = deque(maxlen=NUM_STEPS_FOR_PACE)
-        self._evaluations_s: deque[float] = deque(maxlen=NUM_STEPS_FOR_PACE)
         super().__init__("", stream, clock)
 
     def phase(self, step: int, phase: str) -> None:
         """A phase begins."""
         self._end_phase()
         self._phase = phase
-        if step and phase == "match" and (self._evaluation_s or not self._steps_s):
-            # What came before the first step does not count for the pace, but an evaluation of the base estimates
-            # that of each student.
-            self._expected_s = self._evaluation_s * self.schedule.num_students
-            self._since, self._evaluation_s = self._clock(), 0.0
+        if step and phase == "match" and not self._steps_s:  # what came before does not count for the pace
+            self._since, self._evaluating_s = self._clock(), 0.0
         words = PHASE_WORDS.get(phase, phase)
         self._doing = f"step {step}/{self.schedule.num_steps}  {words}" if step else ""
         self.begin(self._doing or words)
@@ -212,10 +210,10 @@ class RunProgress(Activity):
         self._end_phase()
         now, num_steps = self._clock(), self.schedule.num_steps
         step_s = now - self._since
-        self._steps_s.append(step_s - self._evaluation_s)
-        if self._evaluation_s:
-            self._evaluations_s.append(self._evaluation_s)
-        self._since, self._evaluation_s, self._step = now, 0.0, step
+        self._steps_s.append(step_s - self._evaluating_s)
+        if self._evaluating_s:
+            self.evaluation_s = self._evaluating_s / max(1, self.schedule.num_students)
+        self._since, self._evaluating_s, self._step = now, 0.0, step
         self._left = to_come or (num_steps - step, math.inf)
         self._numbers = [f"{shares_text(metrics)}  {step_s:.1f} s", ratings_text(members)]
         self.begin(f"step {step}/{num_steps}")
@@ -228,14 +226,12 @@ class RunProgress(Activity):
         """Return the seconds left after the last finished step, with the end of the run; None before the first."""
         if not self._steps_s:
             return None
-        known = self._evaluations_s
-        evaluation_s = sum(known) / len(known) if known else self._expected_s
         step_s = sum(self._steps_s) / len(self._steps_s)
         steps, limit_s = self._left
         if limit_s < step_s * steps:  # the run ends after the step that reaches the limit
             steps = max(1, math.ceil(limit_s / step_s))
         schedule = replace(self.schedule, num_steps=self._step + steps)
-        return step_s * steps + evaluation_s * schedule.evaluations_after(self._step) + self.end_s * (steps > 0)
+        return step_s * steps + self.evaluation_s * schedule.evaluations_after(self._step) + self.end_s * (steps > 0)
 
     def left_in_all(self) -> str:
         """Return the time left of the run in words; "" before the first step, and when it took longer than expected."""
@@ -251,5 +247,5 @@ class RunProgress(Activity):
 
     def _end_phase(self) -> None:
         if self._phase == "evaluate":
-            self._evaluation_s += self._clock() - self._phase_since
+            self._evaluating_s += self._clock() - self._phase_since
         self._phase, self._phase_since = "", self._clock()
