@@ -52,10 +52,12 @@ def _read(arguments: str) -> tuple[list[str], list[Any]]:
 
 
 def _gentle_lists(values: list[Any]) -> Iterator[list[Any]]:
-    """Yield the values changed in each way, then in the first way again and again."""
+    """Yield the values changed in each way, then in the first way again and again, by turns one of them and all: of two
+    that always change together the sum, say, stays even."""
     yield from _changed_lists(values, GENTLE)
-    for _ in range(2 * MAX_GENTLE if values else 0):
-        values = [_changed(value, GENTLE[0]) for value in values]
+    for number in range(2 * MAX_GENTLE if values else 0):
+        one = number // 2 % len(values)
+        values = [_changed(value, GENTLE[0]) if number % 2 or i == one else value for i, value in enumerate(values)]
         yield values
 
 
