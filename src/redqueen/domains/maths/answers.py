@@ -289,7 +289,7 @@ def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
     if gold.replace(" ", "") == answer.replace(" ", ""):
         return True
     is_mixed = "\\text" in answer and "\\text" not in gold
-    if is_mixed or "\\boxed" in answer or not is_balanced(re.sub(r"[()]", "", answer)):
+    if is_mixed or not is_balanced(re.sub(r"[()]", "", answer)):
         return False
     wanted, given = (["<" if one in _ORDERS else one for one in _RELATION.findall(text)] for text in (gold, answer))
     is_a_range = _INTERVAL.fullmatch(gold) or set(wanted) == {"<"} or gold.startswith("\\mathbb")

@@ -82,7 +82,6 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (rf"\\frac\s*{_GROUP}\s*{_GROUP}", lambda bar: f"\\frac{{{bar[1].strip('{}')}}}{{{bar[2].strip('{}')}}}"),
     (r"(?:^|\{|(?<=\}))([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}?", r"\\frac{\1}{\2}"),
     (r"\\(begin|end)\{(?:[bB]|small)?(?:matrix|array)\}(?:\{[lcr|]*\})?", r"\\\1{pmatrix}"),
-    (r"^[(\[]\s*(\\begin\{pmatrix\}.*\\end\{pmatrix\})\s*[)\]]$", r"\1"),
     (r"(\\text\s*\{[^{}]*\^)\{(-?\d)\}", r"\1\2"),
     (r"(?<=[0-9}])\s*\\mu\s*(?:\\text\s*\{\s*)?([mgsl])\}?$", r"\\text{u\1}"),
     (r"(?:\\text\{\s*)?(?<![A-Za-z])(?:per ?cents?|pct)(?![A-Za-z])(?:\s*\})?", r"\\%"),
