@@ -139,7 +139,7 @@ def test_arguments_by_name_keep_their_names() -> None:
         "2, key='xa'", "9, key='Q'", "5, key='XXA'",
         "2, key='x'", "1, key='xa'", "9, key='x'", "1, key='Q'", "5, key='x'", "1, key='XXA'",
     ]  # fmt: skip
-    assert gentle[9:12] == ["3, key='xa'", "3, key='xaa'", "4, key='xaaa'"], "one changed once more, the other, and both"
+    assert gentle[9:12] == ["3, key='xa'", "3, key='xaa'", "4, key='xaaa'"], "one once more, the other, and both"
     assert bold == ["-4, key='x Z'", "-4, key='x'"]
     assert other_inputs("") == ([], [])
 
