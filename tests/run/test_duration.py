@@ -10,11 +10,17 @@ from command_line import redqueen
 from redqueen.config import RunConfig, load_config
 from redqueen.engine import open_engine
 from redqueen.match import GaussianRating
+from redqueen.run import duration
 from redqueen.run.continuation import NOTHING_SPENT, Spent
 from redqueen.run.duration import Pace, expected_at, expected_duration, expected_steps
 from redqueen.state import initial_state
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
+
+
+@pytest.fixture(autouse=True)
+def every_pace_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duration, "_measured_pace", duration._measured_pace.__wrapped__)  # type: ignore[attr-defined]
 
 
 def test_measuring_names_steps_and_evaluation_and_leaves_the_adapters_as_they_are() -> None:
