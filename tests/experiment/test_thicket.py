@@ -21,13 +21,13 @@ from thicket import OPERATORS, main, parents_of
 def test_a_parent_of_a_run_is_measured_with_a_child_of_each_operator(
     quick_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = shutil.copytree(quick_run, tmp_path / "run")
-    with pytest.raises(UserError, match="one adapter alone, or copies of it"):  # its students were never stepped
-        parents_of(run, load_run_config(run))
+    run, copies = (shutil.copytree(quick_run, tmp_path / name) for name in ("run", "copies"))
     found = Checkpoint.latest_valid(run / CHECKPOINTS)
     assert found is not None
-    found.tensors[FACTORS][2:] = found.tensors[FACTORS][:2]  # the students are what the teachers are
-    Checkpoint.save(run / CHECKPOINTS, found.step, found.tensors, found.state)
+    found.tensors[FACTORS][3] = found.tensors[FACTORS][2]  # the second student is the first
+    Checkpoint.save(copies / CHECKPOINTS, found.step, found.tensors, found.state)
+    with pytest.raises(UserError, match="one adapter alone, or copies of it"):
+        parents_of(copies, load_run_config(copies))
     words = [str(run), "--children", "1", "--strengths", "1.0", "--out", str(tmp_path / "thicket.csv")]
     monkeypatch.setattr(sys, "argv", ["thicket.py", *words])
     main()

@@ -125,7 +125,7 @@ def test_a_damaged_checkpoint_a_full_disk_and_a_second_ctrl_c_are_told_and_the_r
     content = bytearray(tensors.read_bytes())
     content[-5] ^= 1
     tensors.write_bytes(content)
-    for num_bytes in (50_000, 500_000):  # too few for the journal, then for the checkpoint
+    for num_bytes in (50_000, 200_000):  # too few for the journal, then for the checkpoint
         shown = progress()
         with files_of_at_most(num_bytes), pytest.raises(UserError, match=r"free space.* resume the run"):
             resume(folder)

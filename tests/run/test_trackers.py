@@ -32,7 +32,8 @@ def journal(quick_run: Path) -> Iterator[Journal]:
 def test_a_step_has_metrics_ratings_evaluations_of_the_product_and_health(journal: Journal) -> None:
     assert {"evaluation/base/greedy", "rating/T1"} <= numbers_of(journal, 0).keys()
     last = numbers_of(journal, 4)
-    assert {"solve/rate", "rating/S1", "health/lost_frac", "evaluation/product/sampled"} <= last.keys()
+    assert {"solve/rate", "health/lost_frac", "evaluation/product/sampled"} <= last.keys()
+    assert any(name.startswith("rating/S") for name in last)
     assert any(name.startswith("product/chosen/") for name in last) and None not in last.values()
 
 
