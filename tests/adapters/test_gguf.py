@@ -105,7 +105,9 @@ def test_a_member_on_it_is_sampled_trained_and_merged_into_a_plain_model(file: P
 def test_its_identity_is_the_digest_of_the_file_and_the_card_of_an_adapter_loads_it(file: Path) -> None:
     identity = identify_base(str(file))
     assert identity == BaseIdentity(str(file.resolve()), hashlib.sha256(file.read_bytes()).hexdigest())
-    code = _loading(identity.name, merged=False, is_local=True).partition("model =")[0].partition("\n")[2]  # no peft
+    code = (
+        _loading(identity.name, merged=False, is_local=True, folder="'.'").partition("model =")[0].partition("\n")[2]
+    )  # no peft
     found: dict = {}
     exec(code, found)
     expected, _ = load_base(str(file))

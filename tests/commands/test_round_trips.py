@@ -58,7 +58,7 @@ def test_siblings_of_one_run_breed_and_the_child_is_evaluated(siblings: list[Pat
 def test_the_cards_code_runs_in_a_folder_that_was_moved(siblings: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("peft")
     code = code_of(siblings[0] / "README.md") + "\nassert model.peft_config['default'].r == 2 and len(tokenizer) > 100"
-    monkeypatch.chdir(siblings[0])
+    monkeypatch.chdir(siblings[0].parent)
     exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
 
 
@@ -116,7 +116,7 @@ def test_a_merged_model_is_evaluated_and_its_cards_code_runs(
     with open_examination(str(merged), SHORT) as examination:
         assert examination.examinees == (Examinee("merged", "base", BASE_SLOT),)
         assert examination.engine.prompt_format.name == "compact"
-    monkeypatch.chdir(merged)
+    monkeypatch.chdir(tmp_path)
     exec(compile(code_of(merged / "README.md"), "README.md", "exec"), {"__name__": "__main__"})
 
 
