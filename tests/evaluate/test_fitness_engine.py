@@ -44,7 +44,7 @@ def test_fresh_members_score_as_the_base_and_a_score_can_be_repeated() -> None:
             rng_seed=5,
         )
 
-    with Sandbox() as verifier:
+    with Sandbox(workers=1) as verifier:
         first = scored(verifier)
         assert first == scored(verifier)
     greedy = [one for one in first if one.mode == "greedy"]

@@ -15,7 +15,7 @@ pytest.importorskip("math_verify", reason="math-verify is not installed (extra: 
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[MathsJudge]:
-    with MathsJudge(deadline_s=60) as opened:
+    with MathsJudge(workers=1, deadline_s=60) as opened:
         yield opened
 
 

@@ -139,7 +139,7 @@ def first_arguments(test: str) -> str:
 def test_canonical_solutions_become_tasks_and_each_refusal_is_explained(every: int) -> None:
     rows = [row for i, row in enumerate(solutions()) if i % every == 0 or row[0] in NO_TASK]
     limits = replace(Limits(), cpu_ms=1_000, accept_cpu_ms=500)  # HumanEval/75 is slow, which is not its fault
-    with Sandbox(workers=2, limits=limits) as patient:
+    with Sandbox(workers=1, limits=limits) as patient:
         found = check_all([as_candidate(*row) for row in rows], patient)
     reasons = {name: r.reason for (name, _, _), r in zip(rows, found, strict=True) if isinstance(r, Rejection)}
     assert reasons == NO_TASK
