@@ -43,13 +43,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONG)
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    """Begin each test with one thread beside other processes of tests, whatever the run of a test before had set."""
-    if "torch" in sys.modules and "PYTEST_XDIST_WORKER" in os.environ:
-        sys.modules["torch"].set_num_threads(1)
-
-
 @pytest.fixture(scope="session", autouse=True)
 def few_timed_texts() -> Iterator[None]:
     """Let a run that begins time as few texts as it can, and only the first of a process, to say how long it takes."""
