@@ -15,8 +15,8 @@ SAYS_LESS = {f"generated/{name}/code_f" for name in ("1-047", "2-050", "1-072", 
 
 
 @pytest.mark.parametrize("name", sorted(read_checksums(SUITES)))
-def test_the_verifier_reproduces_every_output_of_every_other_function(verifier: Sandbox, name: str) -> None:
-    functions = load_functions(SUITES / name)[::2]
+def test_the_verifier_reproduces_every_output(verifier: Sandbox, name: str) -> None:
+    functions = load_functions(SUITES / name)
     results = verifier.run([Program(one.id, one.code, (one.input, *one.io_inputs)) for one in functions])
     for function, result in zip(functions, results, strict=True):
         assert (result.verdict, result.outputs) == ("ok", (function.output, *function.io_outputs)), function.id
