@@ -191,7 +191,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     boot = [_BOOT, str(theirs.fileno()), options, _CODE_FOLDER, *paths_of(kind)]
     try:
         process = subprocess.Popen(
-            [settings.executable, "-s", "-S", "-P", "-B", "-c", *boot],
+            [settings.executable, "-s", "-S", "-P", "-c", *boot],
             env={"PYTHONHASHSEED": str(hash_seed), "LC_ALL": "C.UTF-8", "TZ": "UTC", **inherited},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

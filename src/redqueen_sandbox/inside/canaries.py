@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from .zygote import Zygote
 
 _PR_GET_DUMPABLE, _PR_GET_NO_NEW_PRIVS = 3, 39
-_CPU_MS, _MEMORY_BYTES, _WALL_MS = 20, 64 << 20, 5_000
+_CPU_MS, _SPIN_CPU_MS, _MEMORY_BYTES, _WALL_MS = 20, 4, 64 << 20, 5_000
 _SIGSYS = 31
 _TRIES = 3
 """A canary that dies as it should is proof. One that does not may have been stopped by the clock of a busy machine."""
 
-_NONE: frozenset[str] = frozenset()
 _PROT_READ_EXEC, _MAP_PRIVATE_ANONYMOUS = 5, 0x22
 
 
@@ -41,8 +40,9 @@ def observe(zygote: Zygote) -> dict[str, bool]:
 def _probe(zygote: Zygote, leave_out: frozenset[str], action: Callable[[ctypes.PyDLL], bool]) -> tuple[int, bytes]:
     """Run ``action`` in a child caged but for ``leave_out``. Returns (wait status, what it wrote)."""
     read_end, write_end = os.pipe()
+    cpu_ms = _SPIN_CPU_MS if action is _spin else _CPU_MS  # it uses up what it has
     try:
-        pid = zygote.fork_child(zygote.cage_for(_CPU_MS, _MEMORY_BYTES, also_leave_out=leave_out), write_end)
+        pid = zygote.fork_child(zygote.cage_for(cpu_ms, _MEMORY_BYTES, also_leave_out=leave_out), write_end)
         if pid == 0:
             os.write(wire.REPLY_FD, b"yes" if action(zygote.libc) else b"no")
             os._exit(0)
@@ -57,7 +57,7 @@ def _probe(zygote: Zygote, leave_out: frozenset[str], action: Callable[[ctypes.P
 
 def _ends_by(zygote: Zygote, action: Callable[[ctypes.PyDLL], bool], signal_number: int, tries: int = _TRIES) -> bool:
     for _ in range(tries):
-        status, _payload = _probe(zygote, _NONE, action)
+        status, _payload = _probe(zygote, frozenset(), action)
         if status >= 0 and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal_number:
             return True
     return False
