@@ -134,10 +134,10 @@ def serve(options: argparse.Namespace) -> None:
             times.wrap(owner, function, name)
         base = engine.learner.base  # type: ignore[attr-defined]
         size = sum(m.weight.numel() for m in base.model.modules() if isinstance(m, torch.nn.Linear))
-        bound = size / matrix_rate(base, clock)  # seconds a token and pass
         for _ in sys.stdin:
             times.seconds.clear()
             play(engine, state, times)
+            bound = size / matrix_rate(base, clock)  # seconds a token and pass; now, while no other process computes
             print(json.dumps({"seconds": times.seconds, "tokens": times.tokens, "bound": bound}), flush=True)
 
 

@@ -89,11 +89,13 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
 
     ``others`` are its outputs for other inputs. k is 2 for a truth value, else the number of distinct outputs, at least
     2, where they are at most half as many as the outputs. Those of a program that only counts, say, are few as well,
-    but most are equal: where more than three in four are, and not all, k seems to be large too (ours).
+    but most are equal: where more than three in four are, and neither all nor all but a few of two values, k seems to
+    be large too (ours).
     """
     outputs = [output, *others]
     num_values, num_equal = max(2, len(set(outputs))), max(map(outputs.count, outputs))
     is_spread = num_equal <= 0.75 * len(outputs) or num_equal == len(outputs)
+    is_spread |= num_values == 2 and num_equal < len(outputs) - 1
     return 1 / num_values if output in BOOLS or (num_values <= len(outputs) / 2 and is_spread) else 0.0
 
 

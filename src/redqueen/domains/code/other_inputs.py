@@ -52,12 +52,15 @@ def _read(arguments: str) -> tuple[list[str], list[Any]]:
 
 
 def _gentle_lists(values: list[Any]) -> Iterator[list[Any]]:
-    """Yield the values changed in each way, then in the first way again and again, by turns one of them and all: of two
-    that always change together the sum, say, stays even."""
+    """Yield the values changed in each way, then in the first way again and again, by turns one of them, of which only
+    one member where it has several, and all: of what always changes together the sum, say, stays even."""
     yield from _changed_lists(values, GENTLE)
     for number in range(2 * MAX_GENTLE if values else 0):
-        one = number // 2 % len(values)
-        values = [_changed(value, GENTLE[0]) if number % 2 or i == one else value for i, value in enumerate(values)]
+        turn, one = divmod(number // 2, len(values))
+        if number % 2:
+            values = [_changed(value, GENTLE[0]) for value in values]
+        else:
+            values = [*values[:one], _changed_in_part(values[one], turn), *values[one + 1 :]]
         yield values
 
 
@@ -101,8 +104,7 @@ def _changed(value: Any, way: int) -> Any:
             longer = (value[::-1] + value[:1] + end).swapcase()
             return (value + end, value[1:] or "Q", longer, value[::-1] + " Z")[way]
         case list() | tuple() | set() | frozenset():
-            members = sorted(value, key=_text) if isinstance(value, set | frozenset) else list(value)
-            return type(value)(_changed_members(members, way))
+            return type(value)(_changed_members(_members(value), way))
         case dict():
             items = list(value.items()) or [("a", 0)]
             if way == BOLD:
@@ -113,6 +115,19 @@ def _changed(value: Any, way: int) -> Any:
             return (1, "a", 2.5, (1,))[way]
         case _:
             return value
+
+
+def _changed_in_part(value: Any, turn: int) -> Any:
+    """Return the value with one of its members changed, another each turn, or itself changed where it has none."""
+    if not isinstance(value, list | tuple | set | frozenset) or not value:
+        return _changed(value, GENTLE[0])
+    members = _members(value)
+    place = turn % len(members)
+    return type(value)([*members[:place], _changed(members[place], GENTLE[0]), *members[place + 1 :]])
+
+
+def _members(value: Any) -> list[Any]:
+    return sorted(value, key=_text) if isinstance(value, set | frozenset) else list(value)
 
 
 def _changed_members(members: list[Any], way: int) -> list[Any]:
@@ -126,7 +141,7 @@ def _text(value: Any) -> str:
     """Write a value; the members of sets in the order of their texts."""
     match value:
         case set() | frozenset():
-            members = ", ".join(sorted(map(_text, value)))
+            members = ", ".join(map(_text, _members(value)))
             if isinstance(value, frozenset):
                 return f"frozenset({{{members}}})" if members else "frozenset()"
             return f"{{{members}}}" if members else "set()"
