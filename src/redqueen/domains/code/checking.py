@@ -89,8 +89,8 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
 
     ``others`` are its outputs for other inputs. k is 2 for a truth value, else the number of distinct outputs, at least
     2, where they are at most half as many as the outputs. Those of a program that only counts, say, are few as well,
-    but most are equal: where more than three in four are, and neither all nor all but a few of two values, k seems to
-    be large too (ours).
+    but most are equal: where more than three in four are, k seems to be large too, unless all are, or there are two
+    values and the rarer came more than once (ours).
     """
     outputs = [output, *others]
     num_values, num_equal = max(2, len(set(outputs))), max(map(outputs.count, outputs))

@@ -141,7 +141,7 @@ def _text(value: Any) -> str:
     """Write a value; the members of sets in the order of their texts."""
     match value:
         case set() | frozenset():
-            members = ", ".join(map(_text, _members(value)))
+            members = ", ".join(sorted(map(_text, value)))
             if isinstance(value, frozenset):
                 return f"frozenset({{{members}}})" if members else "frozenset()"
             return f"{{{members}}}" if members else "set()"
